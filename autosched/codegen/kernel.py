@@ -1,0 +1,157 @@
+"""`Kernel`: the scheduled loop tree. Printers and the interpreter read it and decide nothing.
+
+Registers are buffers too: a buffer of scope `register` holds an array of vector registers, and its last dimension is the
+elements of one register. An `Assign` with a lane computes `width` elements at once: its lane variable runs over
+0 … width-1 inside indices and values, so a vector load, a splat, a gather and an epilogue are all one node, told apart by
+how the address depends on the lane (`codegen.access`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from autosched.ir.dtypes import DType
+from autosched.ir.program import Program
+from autosched.ir.value import Value
+from autosched.logic import TRUE, Bool, Int
+from autosched.tensorize.intrinsic import Intrinsic
+
+SCOPES = ("global", "workspace", "packed", "register", "shared", "local")
+"""global: a program parameter · workspace: scratch memory of one call · packed: a `const` operand re-laid out before the
+run · register: vector registers · shared, local: GPU memories."""
+LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z", "warp")
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory of a dtype and a shape, row-major, in elements. `origin` names the program tensor it holds or re-lays."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    scope: str
+    origin: str | None = None
+
+    @property
+    def elements(self) -> int:
+        total = 1
+        for n in self.shape:
+            total *= n
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The lane variable of a vector assignment and its width in elements."""
+
+    var: str
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for var in range(lower, upper, step)`. `unrolled` loops have constant bounds; a `parallel` or bound loop's
+    iterations are independent. `note` becomes a comment in printed code (`cache block of k`)."""
+
+    var: str
+    lower: Int
+    upper: Int
+    body: tuple[Stmt, ...]
+    kind: str = "serial"
+    step: int = 1
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    condition: Bool
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`buffer[index] = value`, for every lane whose `valid` holds; other lanes of memory stay untouched, other lanes of
+    a register become zero. Reads in `value` name buffers of the kernel; a `Select` reads only the side it chooses."""
+
+    buffer: str
+    index: tuple[Int, ...]
+    value: Value
+    lane: Lane | None = None
+    valid: Bool = TRUE
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterRef:
+    """One register: a register buffer and all indices but the last."""
+
+    buffer: str
+    index: tuple[Int, ...]
+
+
+@dataclass(frozen=True)
+class IntrinsicCall:
+    """Issue an intrinsic; the accumulator operand is read and written in place."""
+
+    intrinsic: Intrinsic
+    operands: dict[str, RegisterRef]
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Ask for the cache line of `buffer[index]`; `write` when it will be stored to. May lie outside the buffer."""
+
+    buffer: str
+    index: tuple[Int, ...]
+    write: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    text: str
+
+
+Stmt: TypeAlias = For | If | Assign | IntrinsicCall | Prefetch | Comment
+
+
+@dataclass(frozen=True)
+class Function:
+    """A callable part of a kernel: buffers it takes, in order, registers it declares, and its body."""
+
+    name: str
+    buffers: tuple[str, ...]
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """`prepare` functions fill one `packed` buffer each from a `const` tensor, before the run; `main` is the timed call.
+
+    `main.buffers` are the program's tensor parameters still needed in their own layout, then packed buffers, then
+    workspaces. `schedule` is the named row, for headers and comments; `threads` is the width of parallel loops.
+    """
+
+    name: str
+    program: Program
+    buffers: dict[str, Buffer]
+    prepare: tuple[Function, ...]
+    main: Function
+    threads: int = 1
+    schedule: dict[str, object] = field(default_factory=dict)
+    isa: str = "portable"
+
+    @property
+    def intrinsics(self) -> tuple[Intrinsic, ...]:
+        """The distinct intrinsics issued, by first use."""
+        found: dict[str, Intrinsic] = {}
+
+        def visit(body: tuple[Stmt, ...]) -> None:
+            for stmt in body:
+                if isinstance(stmt, IntrinsicCall):
+                    found.setdefault(stmt.intrinsic.name, stmt.intrinsic)
+                elif isinstance(stmt, For | If):
+                    visit(stmt.body)
+
+        for function in (*self.prepare, self.main):
+            visit(function.body)
+        return tuple(found.values())

@@ -1,0 +1,108 @@
+"""Everything a person can cause is an `AutoschedError`; `assert` is for our own mistakes only.
+
+Each class fixes the command's exit status: 2 usage, program or spec; 3 something is missing on this machine;
+4 a candidate computed wrong numbers; 1 the run worked and the answer is no.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in a text a person wrote. `line` and `column` count from 1; `text` is the whole line."""
+
+    file: str
+    line: int
+    column: int = 1
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+    def snippet(self) -> str:
+        """The offending line with a caret below the column."""
+        if not self.text.strip():
+            return ""
+        return f"  {self.text}\n  {' ' * (self.column - 1)}^"
+
+
+class AutoschedError(Exception):
+    """Base of all errors a person can cause; `hint` says what to do about it."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, hint: str | None = None, location: Location | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.location = location
+
+    def __str__(self) -> str:
+        where = f"{self.location}: " if self.location else ""
+        parts = [where + self.message]
+        if self.location and self.location.snippet():
+            parts.append(self.location.snippet())
+        if self.hint:
+            parts.append(f"help: {self.hint}")
+        return "\n".join(parts)
+
+
+class UsageError(AutoschedError):
+    """A flag, size or argument that cannot be right."""
+
+
+class ProgramError(AutoschedError):
+    """A loop-nest program that does not parse or type-check."""
+
+
+class SpecError(AutoschedError):
+    """An intrinsic or target YAML that is not consistent."""
+
+
+class StoreError(AutoschedError):
+    """A store file that cannot be read or written."""
+
+
+class MissingError(AutoschedError):
+    """A device, compiler or package that this machine does not have."""
+
+    exit_code = 3
+
+
+class NoScheduleError(AutoschedError):
+    """The run worked and the answer is no: no legal schedule, or no candidate that survived."""
+
+    exit_code = 1
+
+
+class WrongResultError(AutoschedError):
+    """A kernel computed numbers that differ from the oracle by more than the tolerance."""
+
+    exit_code = 4
+
+
+class UnknownNameError(UsageError):
+    """A name that is not in its catalogue; suggests the nearest.
+
+    >>> raise UnknownNameError("target", "nativ", ["native", "x86-avx2"])
+    Traceback (most recent call last):
+    autosched.errors.UnknownNameError: unknown target 'nativ'
+    help: did you mean 'native'? known: native, x86-avx2
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], location: Location | None = None) -> None:
+        names = sorted(known)
+        close = nearest(name, names)
+        shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+        hint = (f"did you mean {close!r}? " if close else "") + f"known: {shown or 'none'}"
+        super().__init__(f"unknown {kind} {name!r}", hint=hint, location=location)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like `name`, or None when nothing comes close."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return found[0] if found else None

@@ -1,0 +1,99 @@
+"""The language's data types: exact values, one numpy storage type each.
+
+`u4 s4 b1` hold one element per array entry here (ml_dtypes storage); packing two or eight into a byte is a matter of
+the address map, not of the value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from autosched.errors import Location, ProgramError, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """`kind` is `int`, `uint`, `float` or `bool`; `bits` is the width; `mantissa` counts stored fraction bits."""
+
+    name: str
+    kind: str
+    bits: int
+    numpy: Any
+    mantissa: int = 0
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    @property
+    def signed(self) -> bool:
+        return self.kind != "uint"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element in an array (one for the packed types, which are stored one to a byte)."""
+        return max(1, self.bits // 8)
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Least and greatest value of an integer type."""
+        assert self.is_integer
+        if self.kind == "uint":
+            return 0, 2**self.bits - 1
+        return -(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1
+
+    @property
+    def unit_roundoff(self) -> float:
+        """Half a unit in the last place of 1.0: the relative error of one rounding."""
+        assert self.is_float
+        return 2.0 ** -(self.mantissa + 1)
+
+
+_ALL = [
+    DType("b1", "uint", 1, np.uint8),
+    DType("u4", "uint", 4, ml_dtypes.uint4),
+    DType("s4", "int", 4, ml_dtypes.int4),
+    DType("u8", "uint", 8, np.uint8),
+    DType("s8", "int", 8, np.int8),
+    DType("u16", "uint", 16, np.uint16),
+    DType("s16", "int", 16, np.int16),
+    DType("u32", "uint", 32, np.uint32),
+    DType("s32", "int", 32, np.int32),
+    DType("u64", "uint", 64, np.uint64),
+    DType("s64", "int", 64, np.int64),
+    DType("e4m3", "float", 8, ml_dtypes.float8_e4m3fn, 3),
+    DType("e5m2", "float", 8, ml_dtypes.float8_e5m2, 2),
+    DType("f16", "float", 16, np.float16, 10),
+    DType("bf16", "float", 16, ml_dtypes.bfloat16, 7),
+    # tf32 values are stored in four bytes with the low 13 fraction bits zero.
+    DType("tf32", "float", 32, np.float32, 10),
+    DType("f32", "float", 32, np.float32, 23),
+    DType("f64", "float", 64, np.float64, 52),
+]
+DTYPES: dict[str, DType] = {d.name: d for d in _ALL}
+BOOL = DType("bool", "bool", 1, np.bool_)
+"""What comparisons yield; not a type that a program may name."""
+
+
+def dtype(name: str, location: Location | None = None) -> DType:
+    """The type called `name`; ProgramError with the nearest name where there is none."""
+    found = DTYPES.get(name)
+    if found is None:
+        close = nearest(name, DTYPES)
+        hint = (f"did you mean {close!r}? " if close else "") + "types: " + " ".join(DTYPES)
+        raise ProgramError(f"unknown dtype {name!r}", hint=hint, location=location)
+    return found

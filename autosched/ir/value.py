@@ -1,0 +1,190 @@
+"""Value expressions: what a statement computes, every node with its exact dtype.
+
+Addresses, bounds and conditions on axes are `logic` expressions; data-dependent ones are `Value`s. Locals of the source
+are inlined, so a value is a closed tree over tensors, run-time scalars and axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from autosched.ir.dtypes import BOOL, DType
+from autosched.logic import Bool, Int
+
+UNARY_FUNCTIONS = frozenset(["abs", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "round", "floor", "ceil", "popcount"])
+"""Functions of one argument; `abs popcount` also take integers, the others floats only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; `value` is a Python int, or a float (`inf` allowed) for float types."""
+
+    value: int | float
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An element of a tensor."""
+
+    tensor: str
+    index: tuple[Index, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A run-time scalar parameter."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class FromIndex:
+    """An integer expression over axes used as a value, as `f32(i)`; wraps or rounds into `dtype`."""
+
+    index: Int
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`op` is `-` or `~`."""
+
+    op: str
+    operand: Value
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Arith:
+    """`op` is one of `+ - * / // % << >> & | ^ min max`; both operands have `dtype`."""
+
+    op: str
+    left: Value
+    right: Value
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`op` is one of `< <= == != > >=`; both operands have one dtype."""
+
+    op: str
+    left: Value
+    right: Value
+    dtype: DType = BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """`op` is `and`, `or` or `not` over conditions."""
+
+    op: str
+    parts: tuple[Condition, ...]
+    dtype: DType = BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`then if condition else other`; only the chosen side is evaluated (an address outside may stand in the other)."""
+
+    condition: Condition
+    then: Value
+    other: Value
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of `UNARY_FUNCTIONS`, or `fma` of three arguments (one rounding)."""
+
+    function: str
+    args: tuple[Value, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Conversion: wraps or rounds to nearest even; with `saturate` clamps to an integer type's range (NaN gives 0)."""
+
+    operand: Value
+    dtype: DType
+    saturate: bool = False
+
+
+Value: TypeAlias = Literal | Read | Scalar | FromIndex | Unary | Arith | Comparison | Logical | Select | Call | Cast
+Index: TypeAlias = Int | Value
+"""One subscript: affine in axes, or data-dependent (a gather)."""
+Condition: TypeAlias = Bool | Value
+"""A guard: a formula over axes, or a data-dependent truth value."""
+
+
+def is_value(x: object) -> bool:
+    """Whether an index or condition is data-dependent (a `Value`, not a `logic` expression)."""
+    return not isinstance(x, Int | Bool)
+
+
+def map_value(
+    value: Value,
+    on_value: Callable[[Value], Value] = lambda v: v,
+    on_int: Callable[[Int], Int] = lambda e: e,
+    on_bool: Callable[[Bool], Bool] = lambda e: e,
+) -> Value:
+    """Rebuild `value` bottom-up: `on_int`/`on_bool` on its logic leaves, then `on_value` on each rebuilt node."""
+
+    def sub(v: Value) -> Value:
+        return map_value(v, on_value, on_int, on_bool)
+
+    def index(x: Index) -> Index:
+        return on_int(x) if isinstance(x, Int) else sub(x)
+
+    def condition(x: Condition) -> Condition:
+        return on_bool(x) if isinstance(x, Bool) else sub(x)
+
+    match value:
+        case Read(_, idx, _):
+            value = replace(value, index=tuple(index(i) for i in idx))
+        case FromIndex(i, _):
+            value = replace(value, index=on_int(i))
+        case Unary() | Cast():
+            value = replace(value, operand=sub(value.operand))
+        case Arith() | Comparison():
+            value = replace(value, left=sub(value.left), right=sub(value.right))
+        case Logical(_, parts, _):
+            value = replace(value, parts=tuple(condition(p) for p in parts))
+        case Select(c, a, b, _):
+            value = replace(value, condition=condition(c), then=sub(a), other=sub(b))
+        case Call(_, args, _):
+            value = replace(value, args=tuple(sub(a) for a in args))
+    return on_value(value)
+
+
+def walk(value: Value) -> Iterator[Value]:
+    """All value nodes of the tree, parents first (data-dependent subscripts and conditions included)."""
+    yield value
+    match value:
+        case Read(_, idx, _):
+            parts: list[object] = [i for i in idx if is_value(i)]
+        case Unary() | Cast():
+            parts = [value.operand]
+        case Arith() | Comparison():
+            parts = [value.left, value.right]
+        case Logical(_, conditions, _):
+            parts = [c for c in conditions if is_value(c)]
+        case Select(c, a, b, _):
+            parts = ([c] if is_value(c) else []) + [a, b]
+        case Call(_, args, _):
+            parts = list(args)
+        case _:
+            parts = []
+    for part in parts:
+        yield from walk(part)  # type: ignore[arg-type]
+
+
+def reads(value: Value) -> tuple[Read, ...]:
+    """All tensor reads in `value`, in order."""
+    return tuple(v for v in walk(value) if isinstance(v, Read))

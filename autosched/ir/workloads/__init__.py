@@ -1,0 +1,1 @@
+"""Built-in programs, written in the language itself. The files are parsed, never imported."""

@@ -1,0 +1,69 @@
+"""Small integer expressions with three readings: numpy arrays, z3 formulas, sentences.
+
+Shapes, loop bounds, addresses, schedule rules and derived quantities are all of this one kind, so whatever is
+evaluated over a million rows can also be proved and also be said. Read `expr` first, then `readings`.
+"""
+
+from autosched.logic.affine import Affine, affine, interval
+from autosched.logic.expr import (
+    FALSE,
+    TRUE,
+    And,
+    Binary,
+    Bool,
+    Compare,
+    Const,
+    Expr,
+    Int,
+    IntLike,
+    Not,
+    Or,
+    Truth,
+    Var,
+    Where,
+    all_of,
+    any_of,
+    ceil_div,
+    const,
+    free_vars,
+    maximum,
+    minimum,
+    substitute,
+    to_int,
+    where,
+)
+from autosched.logic.readings import evaluate, sentence, to_z3
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "Affine",
+    "And",
+    "Binary",
+    "Bool",
+    "Compare",
+    "Const",
+    "Expr",
+    "Int",
+    "IntLike",
+    "Not",
+    "Or",
+    "Truth",
+    "Var",
+    "Where",
+    "affine",
+    "all_of",
+    "any_of",
+    "ceil_div",
+    "const",
+    "evaluate",
+    "free_vars",
+    "interval",
+    "maximum",
+    "minimum",
+    "sentence",
+    "substitute",
+    "to_int",
+    "to_z3",
+    "where",
+]

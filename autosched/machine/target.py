@@ -1,0 +1,47 @@
+"""`Target`: a machine's description as a frozen value. Every figure has a unit in its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A level of storage, from registers outward. `shared_by` is `thread`, `core` or `device`; bandwidth is per core for
+    levels shared by a core or less and for the whole device otherwise (None: not known)."""
+
+    name: str
+    bytes: int
+    bandwidth_bytes_per_s: float | None = None
+    latency_s: float | None = None
+    shared_by: str = "core"
+    line_bytes: int = 64
+    banks: int | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """`rates` maps an intrinsic's full name, or a class (`f32.fma`, `scalar`, `copy`), to issues per cycle and core;
+    an intrinsic without a rate takes `1 / timing.interval`. `limits` are integers (`vector_registers`, `vector_bytes`,
+    `shared_bytes`, `threads_per_block`, …)."""
+
+    name: str
+    isa: str
+    features: frozenset[str]
+    cores: int
+    clock_hz: float
+    memories: tuple[Memory, ...]
+    rates: dict[str, float] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
+    compiler: dict[str, str] = field(default_factory=dict)
+    summary: str = ""
+    source: str = ""
+    version: str = ""  # hash of the description
+
+    def memory(self, name: str) -> Memory:
+        """The level called `name` (KeyError where there is none)."""
+        return {m.name: m for m in self.memories}[name]
+
+    def has(self, features: frozenset[str]) -> bool:
+        """Whether the target lists all of an intrinsic's required features."""
+        return features <= self.features

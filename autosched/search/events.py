@@ -1,0 +1,77 @@
+"""Typed events of a tuning run. The library emits them; the command line (or anyone) listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from autosched.store.records import Trial
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Matching is done: intrinsic to (verdict, mappings)."""
+
+    verdicts: dict[str, tuple[str, int]]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The spaces are laid out and scored: plans, legal rows, rows in all, rejections per rule."""
+
+    plans: int
+    rows: int
+    rows_in_all: int
+    rejected: dict[str, int]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StudyOpened:
+    name: str
+    done: int
+    total: int
+    best_s: float | None
+    created: bool
+    seed: int
+
+
+@dataclass(frozen=True)
+class TrialDone:
+    trial: Trial
+    best_s: float | None
+    done: int
+    total: int
+    failed: dict[str, int]
+    elapsed_s: float
+
+
+@dataclass(frozen=True)
+class NewBest:
+    trial: Trial
+    gflops: float
+
+
+@dataclass(frozen=True)
+class FinalRound:
+    candidates: int
+
+
+@dataclass(frozen=True)
+class WorkerDied:
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The search ended: `reason` is trials, timeout, interrupted or exhausted."""
+
+    reason: str
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+Event: TypeAlias = Matched | Scored | StudyOpened | TrialDone | NewBest | FinalRound | WorkerDied | Stopped
+Listener: TypeAlias = Callable[[Event], None]

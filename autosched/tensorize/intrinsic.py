@@ -1,0 +1,106 @@
+"""`Intrinsic`: an instruction as a frozen value: a tiny program, its operands' registers, and text to emit it.
+
+Built only by `tensorize.spec` from YAML; nothing here knows an instruction by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+from autosched.ir.dtypes import DType
+from autosched.ir.map import Map
+from autosched.ir.program import Axis, Program, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Numerics:
+    """How a float accumulation is done; `exact` for integers. What a certificate quotes and the interpreter executes."""
+
+    accumulate: str = "exact"  # exact | sequential | unordered
+    fraction_bits: int | None = None
+    terms: int | None = None
+    rounding: str = "rne"  # rne | rz
+    subnormals: str = "kept"  # kept | flushed
+    fused: bool = False  # a product and its addition round once
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand. `order` takes the register's element number `e` to the operand's coordinates; for operands held by
+    a whole warp `fragment` takes (lane `t`, element `v`) to them instead. `registers` maps a printer (`llvm`, `c`) to
+    the register's type there."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    order: Map
+    fragment: Map | None = None
+    registers: dict[str, str] = field(default_factory=dict)
+    load: tuple[str, ...] = ()
+    written: bool = False
+
+    @property
+    def elements(self) -> int:
+        return prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """`name` is complete (`x86/vpdpbusd.zmm`). `program` has one stage, whose target is the accumulator.
+
+    `emit` maps a printer to a template with `{operand}` fields; `timing` holds `latency` and `interval` in cycles.
+    """
+
+    name: str
+    isa: str
+    program: Program
+    operands: dict[str, Operand]
+    numerics: Numerics = Numerics()
+    requires: frozenset[str] = frozenset()
+    summary: str = ""
+    source: str = ""
+    scope: str = "thread"
+    kind: str = "compute"
+    asynchronous: bool = False
+    overwrite: str | None = None
+    state: dict[str, object] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
+    header: str | None = None
+    emit: dict[str, str] = field(default_factory=dict)
+    timing: dict[str, float] = field(default_factory=dict)
+    path: str = ""
+    version: str = ""  # hash of what the YAML says of this intrinsic
+
+    @property
+    def stage(self) -> Stage:
+        return self.program.stages[0]
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """Loops of extent above one: the axes a mapping fills."""
+        return tuple(a for a in self.stage.axes if a.extent > 1)
+
+    @cached_property
+    def spatial(self) -> tuple[Axis, ...]:
+        names = {a.name for a in self.stage.spatial}
+        return tuple(a for a in self.axes if a.name in names)
+
+    @cached_property
+    def reduction(self) -> tuple[Axis, ...]:
+        names = {a.name for a in self.stage.spatial}
+        return tuple(a for a in self.axes if a.name not in names)
+
+    @property
+    def accumulator(self) -> Operand:
+        return self.operands[self.stage.assign.tensor]
+
+    @property
+    def inputs(self) -> tuple[Operand, ...]:
+        return tuple(o for o in self.operands.values() if not o.written)
+
+    @property
+    def operations(self) -> int:
+        """Scalar operations of one issue: two for each point of its loops (a multiply and an add)."""
+        return 2 * prod(a.extent for a in self.stage.axes)

@@ -1,0 +1,105 @@
+"""What matching answers: `Match` (a verdict), its `Mapping`s, their `Certificate`s, or a `Reason`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from autosched.ir.program import Program, Stage
+from autosched.ir.value import Read
+from autosched.tensorize.intrinsic import Intrinsic
+
+VERDICTS = ("match", "conditional", "no", "unknown")
+REASON_CODES = (
+    "UNSUPPORTED", "ALIAS", "WRITE_CONFLICT", "NO_AXIS", "DEPENDS", "DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS", "NUMERICS",
+)  # fmt: skip
+"""In the order in which a mapping gets further: the reason reported is the last one reached."""
+NUMERICS_LEVELS = ("bitwise", "reassociated", "real")
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """One proved statement: `method` says how (`z3`, `exhaustion`, `structure`)."""
+
+    part: str  # axes | addresses | body | reduction
+    statement: str
+    method: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What was proved and what is assumed. `error_bound` is a sentence, as `γ_512 · Σ|a·b|` (None: bitwise)."""
+
+    obligations: tuple[Obligation, ...]
+    numerics: str
+    assumptions: tuple[str, ...] = ()
+    error_bound: str | None = None
+
+    def __str__(self) -> str:
+        lines = [f"{o.part}: {o.statement} ({o.method})" for o in self.obligations]
+        lines.append(f"numerics: {self.numerics}" + (f", error at most {self.error_bound}" if self.error_bound else ""))
+        return "\n".join(lines + [f"assumes: {a}" for a in self.assumptions])
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A precondition on the inputs, in `assume` syntax; `tight` when no weaker one of the lattice works."""
+
+    kind: str
+    text: str
+    tight: bool = False
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """One proved way for an intrinsic to compute a stage.
+
+    `axes`: intrinsic axis to the program axes fused on it, outermost first (empty: padded from extent 1). `outer`: the
+    program's other axes. `operands`: intrinsic operand to the program element it holds. `replicated`: operand to the
+    intrinsic axes it does not depend on here. `padding`: intrinsic axis to (extent, extent rounded up to tiles).
+    """
+
+    program: Program
+    stage: Stage
+    intrinsic: Intrinsic
+    axes: dict[str, tuple[str, ...]]
+    outer: tuple[str, ...]
+    operands: dict[str, Read]
+    replicated: dict[str, tuple[str, ...]]
+    padding: dict[str, tuple[int, int]]
+    certificate: Certificate
+    adapters: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def numerics(self) -> str:
+        return self.certificate.numerics
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why not. `counterexample` is `{inputs, program, intrinsic}` and differs when run."""
+
+    code: str
+    message: str
+    counterexample: dict[str, Any] | None = None
+    fix: str | None = None
+
+
+@dataclass(frozen=True)
+class Match:
+    """The answer for one stage and one intrinsic."""
+
+    program: Program
+    stage: str
+    intrinsic: Intrinsic
+    verdict: str
+    mappings: tuple[Mapping, ...] = ()
+    reason: Reason | None = None
+    seconds: float = 0.0
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def mapping_count(self) -> int:
+        return len(self.mappings)

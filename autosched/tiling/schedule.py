@@ -1,0 +1,40 @@
+"""`Schedule`: one row of a space, named; `Candidate`: a plan and a row without a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from autosched.tiling.plan import Plan
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """`values` maps each decision to its value, in the space's order; `named` is the same with labels."""
+
+    row: int
+    values: dict[str, int]
+    named: dict[str, int | str]
+
+    def __str__(self) -> str:
+        return "  ".join(f"{k}={v}" for k, v in self.named.items())
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plan and the id of a row of its space. `analytic_s` and `predicted_s` are what the models said of it."""
+
+    plan: Plan
+    row: int
+    analytic_s: float | None = None
+    predicted_s: float | None = None
+
+    @property
+    def key(self) -> str:
+        """What identifies the candidate in a study: `plan name#row`."""
+        return f"{self.plan.name}#{self.row}"
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.plan.space.schedule(self.row)

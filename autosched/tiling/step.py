@@ -1,0 +1,47 @@
+"""`Step`: one scheduling idea in one place: its decisions, rules, derived quantities, when it has no effect.
+
+Decisions are integers; their domain lists the values, and `labels` names them where a number says little. Rules and
+derived quantities are `logic` expressions over decision names and over quantities derived before them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autosched.logic import Bool, Int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A column: `domain` holds the values in order of preference for "no effect" (the first is the neutral one)."""
+
+    name: str
+    domain: tuple[int, ...]
+    labels: tuple[str, ...] = ()
+    note: str = ""
+
+    def label(self, value: int) -> int | str:
+        """The value as people read it: its label where there are labels."""
+        return self.labels[self.domain.index(value)] if self.labels else value
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A legality constraint. `sentence` says it with `{quantity}` fields, as `{registers} vector registers > 32`: the
+    text describes the violation, and numbers are filled in from a row."""
+
+    name: str
+    holds: Bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """Decisions, rules, derived quantities (name to expression, in order), and `inert`: for a decision, the condition
+    under which it changes nothing (a row that then has not its first value is rejected by the rule `canonical`)."""
+
+    name: str
+    decisions: tuple[Decision, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    derived: dict[str, Int] = field(default_factory=dict)
+    inert: dict[str, Bool] = field(default_factory=dict)
