@@ -1,0 +1,188 @@
+"""YAML that remembers where it was written, and pydantic errors that say `file:line` and the nearest known key.
+
+Used by target and intrinsic files. Only plain data is read: no tags, no code. Numbers, booleans and null follow YAML 1.2
+(`on` and `no` are strings).
+
+>>> document = parse_yaml("a: 1\\nb: [2, 3]\\n", "x.yaml")
+>>> document.data, str(document.location("b", 1))
+({'a': 1, 'b': [2, 3]}, 'x.yaml:2:8')
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from autosched.errors import Location, SpecError, nearest
+
+Path: TypeAlias = tuple[str | int, ...]
+ModelT = TypeVar("ModelT", bound=BaseModel)
+NODE_LIMIT = 200_000
+"""More values than any honest file holds; stops alias bombs, whose expansion is exponential."""
+_TAG = "tag:yaml.org,2002:"
+
+
+@dataclass(frozen=True)
+class Document:
+    """Plain data with places. `keys` and `values` take a path to (line, column), both from 1."""
+
+    file: str
+    data: Any
+    lines: tuple[str, ...]
+    keys: dict[Path, tuple[int, int]] = field(repr=False)
+    values: dict[Path, tuple[int, int]] = field(repr=False)
+
+    def location(self, *path: str | int, key: bool = False) -> Location:
+        """Where the value at `path` stands (its key with `key=True`); the nearest enclosing place where it is absent."""
+        table = self.keys if key else self.values
+        for end in range(len(path), -1, -1):
+            if (place := table.get(path[:end])) or (place := self.values.get(path[:end])):
+                line, column = place
+                text = self.lines[line - 1] if line <= len(self.lines) else ""
+                return Location(self.file, line, column, text)
+        return Location(self.file, 1)
+
+    def error(self, message: str, *path: str | int, key: bool = False, hint: str | None = None) -> SpecError:
+        """A SpecError at `path`."""
+        return SpecError(message, hint=hint, location=self.location(*path, key=key))
+
+
+def parse_yaml(text: str, file: str) -> Document:
+    """Read one YAML document; `file` names it in errors. SpecError on bad syntax, tags, duplicate or non-text keys."""
+    lines = tuple(text.splitlines())
+    try:
+        root = YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        shown = lines[line - 1] if line <= len(lines) else ""
+        place = Location(file, line, mark.column + 1 if mark else 1, shown)
+        raise SpecError(f"not valid YAML: {error.problem or error.context}", location=place) from None
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise SpecError(f"not valid YAML: {str(error).splitlines()[0]}", location=Location(file, 1)) from None
+    document = Document(file, None, lines, {}, {})
+    if root is None:
+        raise SpecError("the file is empty", location=Location(file, 1))
+    data = _construct(root, (), document, _Budget())
+    return Document(file, data, lines, document.keys, document.values)
+
+
+def validate(model: type[ModelT], document: Document, path: Path = ()) -> ModelT:
+    """The part of `document` at `path` as `model`; SpecError at the topmost offending line otherwise."""
+    data = document.data
+    for step in path:
+        data = data[step]
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        # A misspelt key usually also makes a missing one: the misspelling is the thing to tell.
+        details = [e for e in details if e["type"] == "extra_forbidden"] or details
+        found = [_explain(model, document, path, e) for e in details]
+        raise min(found, key=lambda e: (e.location.line, e.location.column) if e.location else (0, 0)) from None
+
+
+@dataclass
+class _Budget:
+    left: int = NODE_LIMIT
+
+
+def _construct(node: Node, path: Path, document: Document, budget: _Budget) -> Any:
+    budget.left -= 1
+    document.values[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
+    if budget.left < 0 or len(path) > 64:
+        raise document.error("too deep or too large", *path, hint="write the values out instead of using aliases")
+    match node:
+        case MappingNode():
+            found: dict[str, Any] = {}
+            for key_node, value_node in node.value:
+                place = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+                if not isinstance(key_node, ScalarNode) or key_node.tag == f"{_TAG}merge":
+                    document.keys[(*path, "?")] = place
+                    raise document.error("keys must be plain text", *path, "?", key=True)
+                key = str(key_node.value)
+                document.keys[(*path, key)] = place
+                if key in found:
+                    raise document.error(f"duplicate key {key!r}", *path, key, key=True)
+                found[key] = _construct(value_node, (*path, key), document, budget)
+            return found
+        case SequenceNode():
+            return [_construct(item, (*path, i), document, budget) for i, item in enumerate(node.value)]
+        case ScalarNode():
+            return _scalar(node, path, document)
+    raise document.error(f"tag {node.tag} is not plain data", *path)
+
+
+def _scalar(node: ScalarNode, path: Path, document: Document) -> Any:
+    text = node.value
+    match str(node.tag).removeprefix(_TAG):
+        case "str" | "timestamp":
+            return text
+        case "null":
+            return None
+        case "bool":
+            return text.lower() == "true"
+        case "int":
+            digits = text.replace("_", "")
+            return int(digits, 0 if digits.lstrip("+-").lower()[:2] in ("0x", "0o") else 10)
+        case "float":
+            return float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
+    raise document.error(f"tag {node.tag} is not plain data", *path, hint="a file holds text, numbers, lists and mappings only")
+
+
+def _explain(model: type[BaseModel], document: Document, base: Path, error: Any) -> SpecError:
+    """One pydantic error as a SpecError. Its `loc` may name union members, which are no part of the document."""
+    path, data = base, document.data
+    for step in base:
+        data = data[step]
+    where: Path = tuple(error["loc"])
+    extra = error["type"] == "extra_forbidden"
+    candidates: list[type[BaseModel]] = [model]
+    for position, step in enumerate(where):
+        last = position == len(where) - 1
+        inside = (isinstance(data, dict) and step in data) or (
+            isinstance(data, list) and isinstance(step, int) and 0 <= step < len(data)
+        )
+        if not inside:
+            if last and error["type"] == "missing":
+                return document.error(f"missing key {step!r}", *path, hint=f"keys here: {', '.join(_keys(candidates))}")
+            continue
+        if not (last and extra):
+            # Lists and mappings of models are looked through by `_models`, so only field names narrow the candidates.
+            narrowed = [m for c in candidates for m in _models(_field(c, step))]
+            candidates = narrowed or candidates
+        path, data = (*path, step), data[step]
+    if extra:
+        known = _keys(candidates)
+        close = nearest(str(where[-1]), known)
+        hint = (f"did you mean {close!r}? " if close else "") + f"keys here: {', '.join(known)}"
+        return document.error(f"unknown key {where[-1]!r}", *path, key=True, hint=hint)
+    message = str(error["msg"]).removeprefix("Value error, ")
+    name = next((str(s) for s in reversed(path) if isinstance(s, str)), None)
+    return document.error(f"{name}: {message}" if name else message, *path)
+
+
+def _keys(models: list[type[BaseModel]]) -> list[str]:
+    return sorted({f.alias or n for m in models for n, f in m.model_fields.items()})
+
+
+def _field(model: type[BaseModel], key: str | int) -> Any:
+    return next((f.annotation for n, f in model.model_fields.items() if key in (n, f.alias)), None)
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models an annotation can hold, through optionals, unions, lists and mappings."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif get_origin(annotation) in (Union, types.UnionType, list, tuple, dict):
+        for part in get_args(annotation):
+            yield from _models(part)
+    elif hasattr(annotation, "__metadata__"):
+        yield from _models(get_args(annotation)[0])
