@@ -12,6 +12,8 @@ from math import prod
 from autosched.ir.dtypes import DType
 from autosched.ir.map import Map
 from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.value import Index
+from autosched.logic import Const, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +80,43 @@ class Intrinsic:
         return self.program.stages[0]
 
     @cached_property
+    def operand_axes(self) -> dict[str, tuple[str | None, ...]]:
+        """The axis that indexes each dimension of each operand; None for a dimension of extent 1 or a compound index.
+
+        A dimension indexed only by constants is an axis of its own, named `operand.dimension`; dimensions of other
+        operands that take the same constants in the same order are the same axis.
+        """
+        subscripts: dict[str, list[tuple[Index, ...]]] = {}
+        for read in (*self.stage.reads, self.stage.target):
+            subscripts.setdefault(read.tensor, []).append(read.index)
+        loops = {a.name for a in self.stage.axes if a.extent > 1}
+        constant_axes: dict[tuple[int, tuple[int, ...]], str] = {}
+        found: dict[str, tuple[str | None, ...]] = {}
+        for operand in self.operands.values():
+            names: list[str | None] = []
+            for d, extent in enumerate(operand.shape):
+                parts = list(dict.fromkeys(index[d] for index in subscripts.get(operand.name, [])))
+                if extent > 1 and parts and all(isinstance(p, Const) for p in parts):
+                    key = extent, tuple(p.value for p in parts if isinstance(p, Const))
+                    names.append(constant_axes.setdefault(key, f"{operand.name}.{d}"))
+                elif len(parts) == 1 and isinstance(parts[0], Var) and parts[0].name in loops:
+                    names.append(parts[0].name)
+                else:
+                    names.append(None)
+            found[operand.name] = tuple(names)
+        return found
+
+    @cached_property
     def axes(self) -> tuple[Axis, ...]:
-        """Loops of extent above one: the axes a mapping fills."""
-        return tuple(a for a in self.stage.axes if a.extent > 1)
+        """The axes a mapping fills: loops of extent above one, then dimensions indexed by constants."""
+        loops = tuple(a for a in self.stage.axes if a.extent > 1)
+        extents = {
+            name: extent
+            for operand in self.operands.values()
+            for name, extent in zip(self.operand_axes[operand.name], operand.shape, strict=True)
+            if name is not None and "." in name
+        }
+        return loops + tuple(Axis(name, Const(0), Const(n)) for name, n in extents.items())
 
     @cached_property
     def spatial(self) -> tuple[Axis, ...]:
@@ -103,4 +139,4 @@ class Intrinsic:
     @property
     def operations(self) -> int:
         """Scalar operations of one issue: two for each point of its loops (a multiply and an add)."""
-        return 2 * prod(a.extent for a in self.stage.axes)
+        return 2 * prod(a.extent for a in self.axes)
