@@ -1,7 +1,7 @@
 """YAML that remembers where it was written, and pydantic errors that say `file:line` and the nearest known key.
 
-Used by target and intrinsic files. Only plain data is read: no tags, no code. Numbers, booleans and null follow YAML 1.2
-(`on` and `no` are strings).
+Used by target and intrinsic files. Only plain data is read: no tags, no code. Numbers, booleans and null follow
+YAML 1.2 (`on` and `no` are strings).
 
 >>> document = parse_yaml("a: 1\\nb: [2, 3]\\n", "x.yaml")
 >>> document.data, str(document.location("b", 1))
@@ -40,7 +40,7 @@ class Document:
     values: dict[Path, tuple[int, int]] = field(repr=False)
 
     def location(self, *path: str | int, key: bool = False) -> Location:
-        """Where the value at `path` stands (its key with `key=True`); the nearest enclosing place where it is absent."""
+        """Where the value at `path` stands (its key with `key=True`); where absent, the nearest enclosing place."""
         table = self.keys if key else self.values
         for end in range(len(path), -1, -1):
             if (place := table.get(path[:end])) or (place := self.values.get(path[:end])):
@@ -134,7 +134,8 @@ def _scalar(node: ScalarNode, path: Path, document: Document) -> Any:
             return int(digits, 0 if digits.lstrip("+-").lower()[:2] in ("0x", "0o") else 10)
         case "float":
             return float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
-    raise document.error(f"tag {node.tag} is not plain data", *path, hint="a file holds text, numbers, lists and mappings only")
+    hint = "a file holds text, numbers, lists and mappings only"
+    raise document.error(f"tag {node.tag} is not plain data", *path, hint=hint)
 
 
 def _explain(model: type[BaseModel], document: Document, base: Path, error: Any) -> SpecError:
