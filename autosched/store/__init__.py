@@ -1,1 +1,25 @@
-"""See docs/concepts.md."""
+"""Studies and their trials: frozen records, a SQLite file that keeps them, JSON lines to take them elsewhere.
+
+Nothing here chooses or times anything. Read `records`, then `protocol`, then `sqlite`.
+"""
+
+from autosched.store.exchange import read_schedule, read_trials, schedule_json, write_trials
+from autosched.store.protocol import Store, differing_fields
+from autosched.store.records import STATUSES, Measurement, StudyRecord, Trial
+from autosched.store.sqlite import NearMiss, SqliteStore, StudySummary
+
+__all__ = [
+    "STATUSES",
+    "Measurement",
+    "NearMiss",
+    "SqliteStore",
+    "Store",
+    "StudyRecord",
+    "StudySummary",
+    "Trial",
+    "differing_fields",
+    "read_schedule",
+    "read_trials",
+    "schedule_json",
+    "write_trials",
+]

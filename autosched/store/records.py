@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 STATUSES = ("ok", "build", "crash", "timeout", "wrong", "refused")
-"""ok · the kernel did not compile · the worker died · the deadline passed · wrong numbers · the device could not take it."""
+"""ok · the kernel did not compile · the worker died · the deadline passed · wrong numbers · the
+device could not take it."""
 
 
 @dataclass(frozen=True)

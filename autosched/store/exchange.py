@@ -1,0 +1,97 @@
+"""Trials as JSON lines and a schedule as JSON: what leaves the store, and comes back unchanged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from autosched.errors import Location, StoreError
+from autosched.store import codec
+from autosched.store.records import StudyRecord, Trial
+
+TRIALS_SCHEMA = "autosched/trials/1"
+SCHEDULE_SCHEMA = "autosched/schedule/1"
+
+
+def write_trials(path: str | Path, record: StudyRecord, trials: Iterable[Trial]) -> int:
+    """Write the study on the first line and a trial on each further one; returns how many trials there were.
+
+    Raises StoreError when the file cannot be written."""
+    count = 0
+    try:
+        with Path(path).open("w", encoding="utf-8") as out:
+            out.write(codec.dumps({"schema": TRIALS_SCHEMA, **codec.study_to_dict(record)}) + "\n")
+            for trial in trials:
+                out.write(codec.dumps(codec.trial_to_dict(trial)) + "\n")
+                count += 1
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}", hint="give another path") from error
+    return count
+
+
+def read_trials(path: str | Path) -> tuple[StudyRecord, list[Trial]]:
+    """Read what `write_trials` wrote. Raises StoreError with file and line for anything else."""
+    lines = _text_of(path).splitlines()
+    if not lines:
+        raise StoreError(f"{path} is empty", hint="`autosched export STUDY -o trials.jsonl` writes such a file")
+    record, trials = None, []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)
+            if record is None:
+                _expect_schema(data, TRIALS_SCHEMA)
+                record = codec.study_from_dict({k: v for k, v in data.items() if k != "schema"})
+            else:
+                trials.append(codec.trial_from_dict(data))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            place = Location(str(path), number, text=line[:120])
+            raise StoreError(f"not a line of exported trials: {_said(error)}", location=place) from error
+    if record is None:
+        raise StoreError(f"{path} holds no study", hint="`autosched export STUDY -o trials.jsonl` writes such a file")
+    return record, trials
+
+
+def schedule_json(record: StudyRecord, trial: Trial) -> str:
+    """One schedule with what it is for, as indented JSON; `read_schedule` reads it."""
+    value = {
+        "schema": SCHEDULE_SCHEMA,
+        "study": record.name,
+        "key": record.key,
+        "program": record.program,
+        "target": record.target,
+        "trial": codec.trial_to_dict(trial),
+    }
+    return json.dumps(json.loads(codec.dumps(value)), indent=2, ensure_ascii=False) + "\n"
+
+
+def read_schedule(path: str | Path) -> tuple[dict[str, str], Trial]:
+    """The key of the study a schedule came from, and its trial. Raises StoreError for a file that is none."""
+    try:
+        data = json.loads(_text_of(path))
+        _expect_schema(data, SCHEDULE_SCHEMA)
+        return dict(data["key"]), codec.trial_from_dict(data["trial"])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StoreError(f"{path} is not an exported schedule: {_said(error)}") from error
+
+
+def _expect_schema(data: Any, schema: str) -> None:
+    found = data.get("schema") if isinstance(data, dict) else None
+    if found != schema:
+        raise ValueError(f"schema {found!r}, expected {schema!r}")
+
+
+def _said(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _text_of(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise StoreError(f"{path} is not text") from error

@@ -1,0 +1,296 @@
+"""A store in one SQLite file: every trial is one committed row, so whatever ends the process loses nothing finished."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import quote
+
+from autosched.errors import StoreError, nearest
+from autosched.store import codec
+from autosched.store.explain import MEMORY, describe_difference, hint_for, path_of, plain_text
+from autosched.store.protocol import differing_fields
+from autosched.store.records import StudyRecord, Trial
+
+SCHEMA_VERSION = 1
+
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE study (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, key TEXT NOT NULL, record TEXT NOT NULL);
+CREATE TABLE trial (
+    id INTEGER PRIMARY KEY,
+    study_id INTEGER NOT NULL REFERENCES study(id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    round TEXT NOT NULL,
+    plan TEXT NOT NULL,
+    row INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    time_s REAL,
+    schedule TEXT NOT NULL,
+    analytic_s REAL,
+    predicted_s REAL,
+    measurement TEXT NOT NULL
+);
+CREATE UNIQUE INDEX trial_number ON trial (study_id, number) WHERE round = 'search';
+CREATE INDEX trial_study ON trial (study_id, id);
+"""
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """A study with counts: finished trials of the search, failed ones by kind, the best time in seconds."""
+
+    record: StudyRecord
+    done: int
+    failed: dict[str, int]
+    best_s: float | None
+
+
+@dataclass(frozen=True)
+class NearMiss:
+    """A stored study that is nearly the wanted one: `fields` maps a key's field to (stored, wanted)."""
+
+    name: str
+    fields: dict[str, tuple[str | None, str | None]]
+
+    def __str__(self) -> str:
+        return f"study {self.name!r} differs in " + describe_difference(self.fields)
+
+
+class SqliteStore:
+    """`SqliteStore("runs.db")`, `SqliteStore("sqlite:///runs.db")` or `SqliteStore(":memory:")`.
+
+    `read_only` opens an existing file without ever writing to it, its folder included. `busy_s` is how long to wait
+    for another process that writes. Raises StoreError for a file that is no store, cannot be written or is newer.
+    """
+
+    def __init__(self, location: str | Path, *, read_only: bool = False, busy_s: float = 5.0) -> None:
+        self.path = path_of(location)
+        self._read_only = read_only
+        self._db = self._connect(busy_s)
+        try:
+            self._prepare()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def open(self, record: StudyRecord, *, fresh: bool = False) -> StudyRecord:
+        with self._writing(f"open study {record.name!r}"):
+            self._db.execute("BEGIN IMMEDIATE")
+            if fresh:
+                self._db.execute("DELETE FROM study WHERE name = ?", (record.name,))
+            found = self._db.execute("SELECT record FROM study WHERE name = ?", (record.name,)).fetchone()
+            if found is None:
+                self._db.execute(
+                    "INSERT INTO study (name, key, record) VALUES (?, ?, ?)",
+                    (record.name, codec.dumps(record.key), codec.dumps(codec.study_to_dict(record))),
+                )
+                return record
+        stored = codec.study_from_dict(json.loads(found[0]))
+        if differs := differing_fields(stored.key, record.key):
+            raise StoreError(
+                f"study {record.name!r} in {self.path} holds other results: " + describe_difference(differs),
+                hint="give the new study another name, or start over with --fresh (this deletes its trials)",
+            )
+        return stored
+
+    def append(self, study: str, trial: Trial) -> None:
+        with self._writing(f"keep trial {trial.number} of {study!r}"):
+            self._db.execute("BEGIN IMMEDIATE")
+            values = (
+                self._id_of(study), trial.number, trial.round, trial.plan, trial.row, trial.measurement.status,
+                trial.measurement.time_s, codec.dumps(trial.schedule), trial.analytic_s, trial.predicted_s,
+                codec.dumps(codec.measurement_to_dict(trial.measurement)),
+            )  # fmt: skip
+            self._db.execute(
+                "INSERT INTO trial (study_id, number, round, plan, row, status, time_s, schedule, analytic_s,"
+                " predicted_s, measurement) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                values,
+            )
+
+    def trials(self, study: str) -> list[Trial]:
+        with self._reading(f"read the trials of {study!r}"):
+            rows = self._db.execute(
+                "SELECT number, round, plan, row, schedule, analytic_s, predicted_s, measurement FROM trial"
+                " WHERE study_id = ? ORDER BY id",
+                (self._id_of(study),),
+            ).fetchall()
+            return [
+                Trial(number, plan, row, json.loads(schedule), codec.measurement_from_dict(json.loads(body)), a, p, rnd)
+                for number, rnd, plan, row, schedule, a, p, body in rows
+            ]
+
+    def studies(self) -> list[StudyRecord]:
+        with self._reading("list the studies"):
+            rows = self._db.execute("SELECT record FROM study ORDER BY id").fetchall()
+            return [codec.study_from_dict(json.loads(text)) for (text,) in rows]
+
+    def study(self, name: str) -> StudyRecord:
+        """The study of that name. Raises StoreError naming the nearest known study."""
+        with self._reading(f"read study {name!r}"):
+            number = self._id_of(name)
+            (text,) = self._db.execute("SELECT record FROM study WHERE id = ?", (number,)).fetchone()
+            return codec.study_from_dict(json.loads(text))
+
+    def summaries(self) -> list[StudySummary]:
+        """Every study with its counts, without reading its trials."""
+        with self._reading("list the studies"):
+            counts = self._db.execute(
+                "SELECT study.name, status, COUNT(*), MIN(time_s) FROM study JOIN trial ON trial.study_id = study.id"
+                " WHERE round = 'search' GROUP BY study.id, status"
+            ).fetchall()
+        found = []
+        for record in self.studies():
+            mine = [(status, n, best) for name, status, n, best in counts if name == record.name]
+            found.append(
+                StudySummary(
+                    record,
+                    sum(n for _, n, _ in mine),
+                    {status: n for status, n, _ in mine if status != "ok"},
+                    next((best for status, _, best in mine if status == "ok"), None),
+                )
+            )
+        return found
+
+    def delete(self, study: str) -> None:
+        """Remove a study and its trials. Raises StoreError for an unknown study."""
+        with self._writing(f"delete study {study!r}"):
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("DELETE FROM study WHERE id = ?", (self._id_of(study),))
+
+    def near_misses(self, key: dict[str, str], limit: int = 3) -> list[NearMiss]:
+        """Stored studies whose key differs from `key`, fewest differing fields first, at most half of the fields."""
+        found = [NearMiss(record.name, differing_fields(record.key, key)) for record in self.studies()]
+        close = [miss for miss in found if 0 < len(miss.fields) <= len(key) / 2]
+        return sorted(close, key=lambda miss: len(miss.fields))[:limit]
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and let go of it; the store cannot be used afterwards."""
+        self._db.close()
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _connect(self, busy_s: float) -> sqlite3.Connection:
+        if self.path == MEMORY:
+            return sqlite3.connect(MEMORY, isolation_level=None)
+        path = Path(self.path)
+        if path.is_dir():
+            raise StoreError(f"{path} is a folder, not a store", hint="name a file, as in --store runs.db")
+        if self._read_only and not path.exists():
+            raise StoreError(f"there is no store at {path}", hint="tune something first, or give --store another path")
+        if not self._read_only and not path.parent.is_dir():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreError(
+                    f"cannot create the folder {path.parent} for the store: {error.strerror}",
+                    hint="give --store a path in a folder that you may write, or :memory: to keep nothing",
+                ) from error
+        where = f"file:{quote(str(path.absolute()))}"
+        try:
+            if not self._read_only:
+                return sqlite3.connect(f"{where}?mode=rwc", uri=True, timeout=busy_s, isolation_level=None)
+            try:
+                db = sqlite3.connect(f"{where}?mode=ro", uri=True, timeout=busy_s, isolation_level=None)
+                db.execute("SELECT COUNT(*) FROM sqlite_master")
+            except sqlite3.OperationalError:
+                # A file in WAL mode wants an index file beside it even for reading; where the folder cannot be
+                # written nobody else writes either, so the file may be read as it is.
+                db = sqlite3.connect(f"{where}?mode=ro&immutable=1", uri=True, isolation_level=None)
+            return db
+        except sqlite3.Error as error:
+            raise self._explained("open the store", error) from error
+
+    def _prepare(self) -> None:
+        """Check what the file is; make it a store when it is new and empty."""
+        with self._reading("open the store"):
+            tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if "meta" in tables and {"study", "trial"} <= tables:
+                self._check_version()
+            elif tables:
+                raise StoreError(
+                    f"{self.path} is an SQLite database of something else (its tables: {', '.join(sorted(tables))})",
+                    hint="give --store another path",
+                )
+            elif self._read_only:
+                raise StoreError(f"{self.path} holds no studies", hint="give --store another path")
+        if self._read_only:
+            return
+        with self._writing("open the store", transaction=False):
+            # WAL: a reader never blocks the writer. FULL: a finished trial survives a power cut too, and one fsync a
+            # trial is far below the time of one measurement.
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA foreign_keys = ON")
+        with self._writing("write to the store"):
+            self._db.execute("BEGIN IMMEDIATE")  # also says now, not after the first measurement, that nobody may write
+            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+                for statement in _TABLES.split(";\n"):
+                    self._db.execute(statement)
+                self._db.execute("INSERT INTO meta VALUES ('schema_version', ?)", (str(SCHEMA_VERSION),))
+            else:
+                self._db.execute("UPDATE meta SET value = value WHERE key = 'schema_version'")
+
+    def _check_version(self) -> None:
+        row = self._db.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
+        version = int(row[0]) if row and str(row[0]).isdigit() else None
+        if version is None:
+            raise StoreError(f"{self.path} does not say which version wrote it", hint="give --store another path")
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"{self.path} was written by a newer autosched (store {version}; this one reads {SCHEMA_VERSION})",
+                hint="upgrade autosched, or give --store another path",
+            )
+
+    def _id_of(self, study: str) -> int:
+        found = self._db.execute("SELECT id FROM study WHERE name = ?", (study,)).fetchone()
+        if found is None:
+            names = [name for (name,) in self._db.execute("SELECT name FROM study")]
+            close = nearest(study, names)
+            hint = f"did you mean {close!r}?" if close else "`autosched studies` lists what is there"
+            raise StoreError(f"there is no study {study!r} in {self.path}", hint=hint)
+        return int(found[0])
+
+    @contextmanager
+    def _reading(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._explained(doing, error) from error
+        except (ValueError, TypeError, KeyError) as error:
+            raise StoreError(
+                f"cannot {doing} in {self.path}: a damaged record ({error})", hint="give --store another path"
+            ) from error
+
+    @contextmanager
+    def _writing(self, doing: str, *, transaction: bool = True) -> Iterator[None]:
+        """Commit when the block ends, also when it returns early; undo everything when it or the commit fails."""
+        try:
+            yield
+            if transaction:
+                self._db.execute("COMMIT")
+        except BaseException as error:
+            if self._in_transaction():
+                self._db.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error | OverflowError):
+                raise self._explained(doing, error) from error
+            raise
+
+    def _in_transaction(self) -> bool:
+        try:
+            return self._db.in_transaction
+        except sqlite3.ProgrammingError:  # closed
+            return False
+
+    def _explained(self, doing: str, error: Exception) -> StoreError:
+        """SQLite's error with what was tried and what helps."""
+        return StoreError(f"cannot {doing} in {self.path}: {plain_text(error)}", hint=hint_for(str(error)))
