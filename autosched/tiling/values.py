@@ -1,0 +1,58 @@
+"""`Values`: the columns of some rows (decisions, constants, derived quantities), evaluated when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.logic import Int, evaluate
+
+
+class Lazy(Mapping[str, Any]):
+    """`base` holds given columns (ints or arrays that broadcast with each other); `derived` is evaluated once per name.
+
+    A derived quantity keeps the shape of what it depends on, so one over the prefix of a cross product costs a column
+    and not the whole product.
+    """
+
+    def __init__(self, base: Mapping[str, Any], derived: Mapping[str, Int]) -> None:
+        self._known = dict(base)
+        self._derived = derived
+
+    def __getitem__(self, name: str) -> Any:
+        known = self._known.get(name)
+        if known is None:
+            with np.errstate(divide="ignore"):  # numpy evaluates both sides of a choice, the one not chosen too
+                known = self._known[name] = evaluate(self._derived[name], self)
+        return known
+
+    def __iter__(self) -> Iterator[str]:
+        yield from dict.fromkeys((*self._known, *self._derived))
+
+    def __len__(self) -> int:
+        return len(set(self._known) | set(self._derived))
+
+
+class Values(Mapping[str, npt.NDArray[np.int64]]):
+    """One int64 array of shape (rows,) for each decision, constant and derived quantity.
+
+    >>> Values(Lazy({"a": np.array([1, 2]), "k": 3}, {}), 2)["k"]
+    array([3, 3])
+    """
+
+    def __init__(self, columns: Lazy, rows: int) -> None:
+        self.columns = columns
+        """The same as they were computed: Python ints where a quantity is the same in all rows."""
+        self._rows = rows
+
+    def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
+        return np.broadcast_to(np.asarray(self.columns[name], np.int64), (self._rows,))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
