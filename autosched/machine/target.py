@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A level of storage, from registers outward. `shared_by` is `thread`, `core` or `device`; bandwidth is per core for
-    levels shared by a core or less and for the whole device otherwise (None: not known)."""
+    """A level of storage, from registers outward. `shared_by` is `thread`, `core` or `device`; bandwidth is per core
+    for levels shared by a core or less and for the whole device otherwise (None: not known)."""
 
     name: str
     bytes: int
@@ -22,8 +22,9 @@ class Memory:
 @dataclass(frozen=True)
 class Target:
     """`rates` maps an intrinsic's full name, or a class (`f32.fma`, `scalar`, `copy`), to issues per cycle and core;
-    an intrinsic without a rate takes `1 / timing.interval`. `limits` are integers (`vector_registers`, `vector_bytes`,
-    `shared_bytes`, `threads_per_block`, …)."""
+    an intrinsic without a rate takes `1 / timing.interval`. A class called `ops.<what>` (`ops.tensor.f16`) holds
+    operations per cycle and core instead. `limits` are integers (`vector_registers`, `vector_bytes`, `shared_bytes`,
+    `threads_per_block`, …). `sources` says where single figures come from (`clock`, `memories.l2.bytes`)."""
 
     name: str
     isa: str
@@ -37,6 +38,7 @@ class Target:
     summary: str = ""
     source: str = ""
     version: str = ""  # hash of the description
+    sources: dict[str, str] = field(default_factory=dict)
 
     def memory(self, name: str) -> Memory:
         """The level called `name` (KeyError where there is none)."""

@@ -1,0 +1,113 @@
+"""Targets by name or file, and back to YAML or JSON."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from autosched.errors import SpecError, UnknownNameError, UsageError
+from autosched.machine.spec import TargetSpec, target_from_yaml
+from autosched.machine.target import Memory, Target
+from autosched.machine.units import written
+
+NATIVE = "native"
+
+
+def target_names() -> tuple[str, ...]:
+    """The built-in targets, sorted (`native`, this machine, is not among them)."""
+    return tuple(sorted(_files()))
+
+
+def load_target(name_or_path: str | Path, *, native: Callable[[], Target] | None = None) -> Target:
+    """The target of a built-in name, of a YAML file, or `native`: this machine, described without measuring.
+
+    `native` gives another way to describe this machine (with measured peaks, from a cache). UnknownNameError,
+    UsageError (no such file) and SpecError (its content) say what is wrong.
+    """
+    text = str(name_or_path)
+    if text == NATIVE:
+        from autosched.machine.detect import detect
+
+        return native() if native else detect()
+    if isinstance(name_or_path, Path) or text.endswith((".yaml", ".yml")) or "/" in text:
+        return _read(Path(name_or_path))
+    files = _files()
+    if text not in files:
+        raise UnknownNameError("target", text, [*files, NATIVE])
+    return target_from_yaml(files[text].read_text(encoding="utf-8"), f"targets/{text}.yaml")
+
+
+def target_schema() -> dict[str, Any]:
+    """The JSON schema of a target file, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **TargetSpec.model_json_schema()}
+
+
+def target_data(target: Target) -> dict[str, Any]:
+    """The target as plain data in the layout of its YAML; figures are text with units. Reading it back gives an equal
+    target, but for the version where the file held other spellings."""
+
+    def figure(value: object, source: str | None) -> object:
+        return {"value": value, "source": source} if source else value
+
+    def memory(level: Memory) -> dict[str, Any]:
+        bandwidth = level.bandwidth_bytes_per_s
+        parts: dict[str, Any] = {
+            "bytes": written(level.bytes, "bytes", "MiB" if level.bytes % 2**20 == 0 else "KiB", "B"),
+            "bandwidth": bandwidth and written(bandwidth, "bandwidth", "GB/s", "B/s"),
+            "latency": level.latency_s and written(level.latency_s, "time", "ns", "s"),
+            "line": f"{level.line_bytes} B",
+            "banks": level.banks,
+        }
+        described = {
+            k: figure(v, target.sources.get(f"memories.{level.name}.{k}")) for k, v in parts.items() if v is not None
+        }
+        return {"name": level.name, "shared_by": level.shared_by, **described}
+
+    units = {True: "op/cycle", False: "issue/cycle"}
+    rates = {
+        k: figure(f"{v!r} {units[k.startswith('ops.')]}", target.sources.get(f"rates.{k}"))
+        for k, v in sorted(target.rates.items())
+    }
+    clock = figure(written(target.clock_hz, "frequency", "GHz", "Hz"), target.sources.get("clock"))
+    cores = figure(target.cores, target.sources.get("cores"))
+    return {
+        "name": target.name,
+        "summary": target.summary,
+        "source": target.source,
+        "isa": target.isa,
+        "features": sorted(target.features),
+        "units": {"cores": cores, "clock": clock, "rates": rates},
+        "memories": [memory(m) for m in target.memories],
+        "limits": {k: figure(v, target.sources.get(f"limits.{k}")) for k, v in target.limits.items()},
+        "compiler": dict(target.compiler),
+    }
+
+
+def target_yaml(target: Target) -> str:
+    """The target as a YAML file's text."""
+    writer = YAML()
+    writer.width = 120
+    writer.indent(mapping=2, sequence=4, offset=2)
+    out = io.StringIO()
+    writer.dump(target_data(target), out)
+    return out.getvalue()
+
+
+def _read(path: Path) -> Target:
+    try:
+        return target_from_yaml(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        hint = f"built-in targets: {', '.join(target_names())}, {NATIVE}"
+        raise UsageError(f"cannot read the target file {path}: {error.strerror}", hint=hint) from None
+    except UnicodeDecodeError:
+        raise SpecError(f"{path} is not UTF-8 text") from None
+
+
+def _files() -> dict[str, Any]:
+    folder = resources.files("autosched.targets")
+    return {f.name.removesuffix(".yaml"): f for f in folder.iterdir() if f.name.endswith(".yaml")}

@@ -1,0 +1,201 @@
+"""Target YAML: pydantic at the edge, a frozen `Target` inside. A file that loads is consistent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from autosched.errors import SpecError
+from autosched.machine.target import Memory, Target
+from autosched.machine.units import quantity
+from autosched.yaml_lines import Document, parse_yaml, validate
+
+SHARED_BY = ("thread", "core", "device")
+KEYS_HINT = "name, isa, features, units (cores, clock, rates), memories, limits, compiler"
+CLOCK_RANGE_HZ = (1e6, 1e11)
+"""Slower than any computer of interest, faster than any there is: outside it a unit was mistaken."""
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]*"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Figure(_Strict):
+    """A number with its unit as text, or `{value, source}`."""
+
+    value: str | int | float
+    source: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, data: Any) -> Any:
+        return data if isinstance(data, dict) else {"value": data}
+
+
+class Count(_Strict):
+    """A positive integer, or `{value, source}`."""
+
+    value: int = Field(gt=0)
+    source: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, data: Any) -> Any:
+        return data if isinstance(data, dict) else {"value": data}
+
+
+class Units(_Strict):
+    """What computes: `cores` (or SMs), their `clock`, and `rates` per intrinsic or class."""
+
+    cores: Count
+    clock: Figure
+    rates: dict[str, Figure] = {}
+
+
+class MemorySpec(_Strict):
+    """One level of storage; the list runs from registers outward."""
+
+    name: str = Field(pattern=_NAME)
+    bytes: Figure
+    bandwidth: Figure | None = None
+    latency: Figure | None = None
+    shared_by: str = "core"
+    line: Figure | None = None
+    banks: Count | None = None
+
+
+class TargetSpec(_Strict):
+    """A target file."""
+
+    name: str = Field(pattern=f"^{_NAME}$")
+    summary: str = ""
+    source: str = ""
+    isa: str = Field(pattern=f"^{_NAME}$")
+    features: list[str] = []
+    units: Units
+    memories: list[MemorySpec] = Field(min_length=1)
+    limits: dict[str, Count] = {}
+    compiler: dict[str, str] = {}
+
+
+def target_from_yaml(text: str, file: str) -> Target:
+    """Read a target's YAML; `file` names it in errors. SpecError with `file:line` on anything unknown or impossible."""
+    document = parse_yaml(text, file)
+    if not isinstance(document.data, dict):
+        raise _error(document, "a target file is a mapping of keys", hint=KEYS_HINT)
+    spec = validate(TargetSpec, document)
+    sources: dict[str, str] = {}
+
+    def figure(value: Figure | Count, name: str) -> None:
+        if value.source:
+            sources[name] = value.source
+
+    figure(spec.units.cores, "cores")
+    figure(spec.units.clock, "clock")
+    clock_hz = _figure(document, spec.units.clock, "frequency", None, "units", "clock")
+    low, high = CLOCK_RANGE_HZ
+    if not low <= clock_hz <= high:
+        raise _error(document, f"a clock of {clock_hz:g} Hz is impossible", "units", "clock", hint="check its unit")
+    rates = {}
+    for key, rate in spec.units.rates.items():
+        dimension = "operations" if key.startswith("ops.") else "issues"
+        rates[key] = _figure(document, rate, dimension, clock_hz, "units", "rates", key)
+        figure(rate, f"rates.{key}")
+    for key, limit in spec.limits.items():
+        figure(limit, f"limits.{key}")
+    memories = []
+    for i, level in enumerate(spec.memories):
+        memories.append(_memory(document, level, i, clock_hz))
+        for part in ("bytes", "bandwidth", "latency", "line", "banks"):
+            if (value := getattr(level, part)) is not None:
+                figure(value, f"memories.{level.name}.{part}")
+    _check_order(document, memories)
+    for i, feature in enumerate(spec.features):
+        if feature in spec.features[:i]:
+            raise _error(document, f"feature {feature!r} is listed twice", "features", i)
+    return Target(
+        name=spec.name,
+        isa=spec.isa,
+        features=frozenset(spec.features),
+        cores=spec.units.cores.value,
+        clock_hz=clock_hz,
+        memories=tuple(memories),
+        rates=rates,
+        limits={k: v.value for k, v in spec.limits.items()},
+        compiler=dict(spec.compiler),
+        summary=spec.summary.strip(),
+        source=spec.source.strip(),
+        version=version_of(document.data),
+        sources=sources,
+    )
+
+
+def version_of(data: Any) -> str:
+    """A short hash of a description's content (its layout and comments do not count)."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _error(document: Document, message: str, *path: str | int, hint: str | None = None) -> SpecError:
+    return SpecError(message, hint=hint, location=document.location(*path))
+
+
+def _figure(document: Document, value: Figure, dimension: str, clock_hz: float | None, *path: str | int) -> float:
+    try:
+        return quantity(value.value, dimension, clock_hz)
+    except SpecError as error:
+        raise _error(document, f"{path[-1]}: {error.message}", *path, hint=error.hint) from None
+
+
+def _memory(document: Document, level: MemorySpec, i: int, clock_hz: float) -> Memory:
+    if level.shared_by not in SHARED_BY:
+        raise _error(
+            document, f"shared_by is one of {', '.join(SHARED_BY)}, not {level.shared_by!r}", "memories", i, "shared_by"
+        )
+
+    def optional(part: str, dimension: str) -> float | None:
+        value: Figure | None = getattr(level, part)
+        return None if value is None else _figure(document, value, dimension, clock_hz, "memories", i, part)
+
+    size = _figure(document, level.bytes, "bytes", None, "memories", i, "bytes")
+    line = optional("line", "bytes") or 64.0
+    for part, figure in (("bytes", size), ("line", line)):
+        if figure != int(figure):
+            raise _error(document, f"{part}: {figure} is not a whole number of bytes", "memories", i, part)
+    return Memory(
+        name=level.name,
+        bytes=int(size),
+        bandwidth_bytes_per_s=optional("bandwidth", "bandwidth"),
+        latency_s=optional("latency", "time"),
+        shared_by=level.shared_by,
+        line_bytes=int(line),
+        banks=None if level.banks is None else level.banks.value,
+    )
+
+
+def _check_order(document: Document, memories: list[Memory]) -> None:
+    """Levels run outward: none is smaller or quicker to answer than the one inside it.
+
+    Registers do not take part in the order of sizes: a GPU core's register file is larger than its shared memory.
+    """
+    for i, level in enumerate(memories):
+        inner = memories[i - 1] if i else None
+        if level.name in [m.name for m in memories[:i]]:
+            raise _error(document, f"memory {level.name!r} is described twice", "memories", i, "name")
+        if inner is None:
+            continue
+        if inner.name != "registers" and level.bytes < inner.bytes:
+            raise _error(
+                document,
+                f"{level.name} ({level.bytes:,} B) is smaller than {inner.name} ({inner.bytes:,} B) inside it",
+                "memories", i, "bytes", hint="levels are listed from registers outward",
+            )  # fmt: skip
+        if inner.latency_s is not None and level.latency_s is not None and level.latency_s < inner.latency_s:
+            raise _error(
+                document,
+                f"{level.name} answers sooner than {inner.name} inside it",
+                "memories", i, "latency", hint="levels are listed from registers outward",
+            )  # fmt: skip
