@@ -124,8 +124,9 @@ def mutate(space: Space, ids: Ids, rng: np.random.Generator) -> Ids:
         old = ids[waiting]
         d = choices[rng.integers(0, len(choices), len(waiting))]
         index = (old // strides[d]) % radices[d]
-        moved = (index + rng.integers(1, radices[d])) % radices[d]
-        new = canonical(space, old + (moved - index) * strides[d])
+        shift = np.asarray(rng.integers(1, radices[d]), np.int64)
+        offset: Ids = ((index + shift) % radices[d] - index) * strides[d]
+        new = canonical(space, old + offset)
         good = space.legal(new) & (new != old)
         result[waiting[good]] = new[good]
         waiting = waiting[~good]
