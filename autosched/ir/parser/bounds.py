@@ -1,0 +1,82 @@
+"""Indices stay inside their tensors: intervals first, z3 where they do not decide, guards taken into account."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import z3
+
+from autosched.ir.parser.scope import Scope
+from autosched.ir.program import Tensor
+from autosched.ir.value import Condition, Index
+from autosched.logic import Bool, Const, Int, free_vars, interval, to_z3
+
+_TIMEOUT_MS = 2000
+
+
+def span(scope: Scope, node: Int) -> tuple[int, int]:
+    """Inclusive bounds of an integer expression here."""
+    try:
+        return interval(node, scope.ranges)
+    except (ValueError, ZeroDivisionError):
+        return -(2**62), 2**62
+
+
+@contextmanager
+def under(scope: Scope, condition: Condition) -> Iterator[None]:
+    """While open, `condition` is known to hold."""
+    scope.conditions.append(condition)
+    try:
+        yield
+    finally:
+        scope.conditions.pop()
+
+
+def check(scope: Scope, node: ast.AST, tensor: Tensor, index: tuple[Index, ...]) -> None:
+    """ProgramError where some iteration that the guards let through reads or writes outside `tensor`.
+
+    Data-dependent subscripts are checked when the program runs; below a data-dependent guard only constants are refused.
+    """
+    for d, (part, size) in enumerate(zip(index, tensor.shape, strict=True)):
+        if not isinstance(part, Int):
+            continue
+        low, high = span(scope, part)
+        if low >= 0 and high < span(scope, size)[0]:
+            continue
+        if not all(isinstance(c, Bool) for c in scope.conditions) and not isinstance(part, Const):
+            continue
+        found = _outside(scope, part, size)
+        if found is not None:
+            where = ", ".join(f"{k} = {v}" for k, v in found.items() if k != "")
+            scope.source.fail(
+                node,
+                f"dimension {d} of {tensor.name} has extent {size}, and the index {part} is {found['']}" + (f" at {where}" if where else ""),
+                "change the loop's range or the shape, or guard the access with if",
+            )
+
+
+def _outside(scope: Scope, part: Int, size: Int) -> dict[str, int] | None:
+    """A point of the loops at which `part` leaves 0 … size - 1, or None. The index's value is under the empty name."""
+    names: set[str] = set(scope.ranges)
+    env = {n: z3.Int(n) for n in names}
+    solver = z3.Solver()
+    solver.set("timeout", _TIMEOUT_MS)
+    for axis in scope.axes.values():
+        solver.add(env[axis.name] >= to_z3(axis.lower, env), env[axis.name] < to_z3(axis.upper, env))
+    axes = {a.name for a in scope.axes.values()}
+    for name in names - axes:
+        low, high = scope.ranges[name]
+        solver.add(env[name] >= low, env[name] <= high)
+    for condition in scope.conditions:
+        if isinstance(condition, Bool):
+            solver.add(to_z3(condition, env))
+    value = to_z3(part, env)
+    solver.add(z3.Or(value < 0, value >= to_z3(size, env)))
+    if solver.check() != z3.sat:
+        return None
+    model = solver.model()
+    used = sorted(free_vars(part) | free_vars(size))
+    found = {n: model.eval(env[n], model_completion=True).as_long() for n in used}
+    return {"": model.eval(value, model_completion=True).as_long(), **found}

@@ -1,0 +1,73 @@
+"""What names mean at a point of the text: sizes, dtypes, tensors, scalars, axes and locals."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from autosched.errors import nearest
+from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.parser.source import Source
+from autosched.ir.program import Axis, ScalarParam, Tensor
+from autosched.ir.value import UNARY_FUNCTIONS, Condition, Value
+from autosched.logic import Bool, Int
+
+FUNCTIONS = frozenset([*UNARY_FUNCTIONS, "min", "max", "fma"])
+WORDS = frozenset([*FUNCTIONS, *DTYPES, "grid", "range", "assume", "const", "inf"])
+"""Names that a program may not give to anything."""
+
+Operand: TypeAlias = Int | Bool | float | Value
+"""What an expression means before its context is known: an integer over axes and sizes (a literal one is a constant),
+a condition on axes, a float literal, or a typed value."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """A single-assignment local: what it stands for, the tensors it reads and how often each was written by then,
+    and how many loops were open. `nodes` and `depth` bound the tree that a use of it adds."""
+
+    operand: Operand
+    versions: dict[str, int]
+    loops: int
+    nodes: int
+    depth: int
+
+
+@dataclass
+class Scope:
+    """Mutable while one function is parsed. `axes` maps a source name to the axis that it means here; `taken` holds
+    every name ever used, so that axis names stay unique in the program."""
+
+    source: Source
+    sizes: dict[str, Int] = field(default_factory=dict)
+    dtypes: dict[str, DType] = field(default_factory=dict)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    scalars: dict[str, ScalarParam] = field(default_factory=dict)
+    axes: dict[str, Axis] = field(default_factory=dict)
+    locals: dict[str, Local] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
+    written: dict[str, int] = field(default_factory=dict)
+    loop_writes: list[frozenset[str]] = field(default_factory=list)
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    conditions: list[Condition] = field(default_factory=list)
+
+    def known(self) -> list[str]:
+        """All names that mean something here."""
+        return [*self.sizes, *self.dtypes, *self.tensors, *self.scalars, *self.axes, *self.locals]
+
+    def declare(self, node: ast.AST, name: str) -> None:
+        """Take a new name; ProgramError where it already means something."""
+        if name in WORDS or name.startswith("sat_"):
+            self.source.fail(node, f"{name!r} is a word of the language", "choose another name")
+        if name in self.known():
+            self.source.fail(node, f"{name!r} already has a meaning here", "every name is given once; choose another")
+        self.taken.add(name)
+
+    def unknown(self, node: ast.AST, name: str) -> None:
+        """Raise the error for a name without a meaning."""
+        if name in self.gone:
+            self.source.fail(node, f"{name!r} is defined only inside the block above", "define it in this block too")
+        close = nearest(name, [*self.known(), *WORDS])
+        self.source.fail(node, f"unknown name {name!r}", f"did you mean {close!r}?" if close else None)

@@ -1,0 +1,163 @@
+"""The typing rules: what a literal becomes, which operands meet, what a function takes. Nothing promotes silently."""
+
+from __future__ import annotations
+
+import ast
+import math
+
+import numpy as np
+
+from autosched.ir.dtypes import BOOL, DType
+from autosched.ir.numerics import round_float, wrap_int
+from autosched.ir.parser.scope import Operand
+from autosched.ir.parser.source import Source
+from autosched.ir.value import Cast, FromIndex, Literal, Select, Value
+from autosched.logic import Bool, Const, Int
+
+INTEGER_ONLY = frozenset(["//", "%", "<<", ">>", "&", "|", "^"])
+
+
+def describe(operand: Operand) -> str:
+    """What an operand is, for messages."""
+    match operand:
+        case Const(value):
+            return f"the literal {value}"
+        case Int():
+            return f"the index expression {operand}"
+        case Bool():
+            return "a condition"
+        case float():
+            return f"the literal {operand}"
+        case _:
+            return "a condition" if operand.dtype == BOOL else f"a value of dtype {operand.dtype}"
+
+
+def is_literal(operand: Operand) -> bool:
+    """Whether the operand takes its dtype from the context."""
+    return isinstance(operand, float | Const)
+
+
+def is_condition(operand: Operand) -> bool:
+    return isinstance(operand, Bool) or (not isinstance(operand, Int | float) and operand.dtype == BOOL)
+
+
+def literal(source: Source, node: ast.AST, value: int | float, dtype: DType) -> Literal:
+    """A literal of `dtype`; ProgramError where the type cannot hold it."""
+    if dtype.is_integer:
+        if isinstance(value, float):
+            source.fail(node, f"{value} is no literal of integer dtype {dtype}", f"write an integer, or cast: {dtype}(…)")
+        low, high = dtype.limits
+        if not low <= value <= high:
+            source.fail(node, f"{value} does not fit {dtype}", f"{dtype} holds {low} to {high}; a cast wraps: {dtype}({value})")
+        return Literal(value, dtype)
+    rounded = float_literal(value, dtype)
+    if math.isnan(rounded) or (math.isinf(rounded) and not _is_infinite(value)):
+        source.fail(node, f"{value} does not fit {dtype}")
+    return Literal(rounded, dtype)
+
+
+def _is_infinite(value: int | float) -> bool:
+    return isinstance(value, float) and math.isinf(value)
+
+
+def float_literal(value: int | float, dtype: DType) -> float:
+    """`value` rounded once into a float dtype."""
+    try:
+        wide = float(value)
+    except OverflowError:
+        wide = math.copysign(math.inf, value)
+    return float(round_float(np.float64(wide), dtype))
+
+
+def coerce(source: Source, node: ast.AST, operand: Operand, dtype: DType, what: str) -> Value:
+    """The operand as a value of `dtype`, literals converted; `what` says who asks, for the message."""
+    match operand:
+        case Const(value):
+            return literal(source, node, value, dtype)
+        case float():
+            return literal(source, node, operand, dtype)
+        case Int():
+            source.fail(node, f"{operand} is an index expression; used as a value it needs a cast", f"write {dtype}({operand})")
+        case Bool():
+            source.fail(node, f"{what} takes {dtype}, not a condition", f"write {dtype}(1) if {operand} else 0")
+    if operand.dtype == BOOL:
+        source.fail(node, f"{what} takes {dtype}, not a condition", f"write {dtype}(1) if … else 0")
+    if operand.dtype != dtype:
+        source.fail(node, f"{what} takes {dtype}, and this is {operand.dtype}", f"cast it: {dtype}(…)")
+    return operand
+
+
+def unify(source: Source, node: ast.AST, what: str, *operands: Operand) -> tuple[Value, ...]:
+    """All operands as values of one dtype, which the typed ones fix."""
+    typed: list[Value] = []
+    for operand in operands:
+        if is_condition(operand):
+            source.fail(node, f"{what} takes values, not conditions", "join conditions with and, or, not")
+        if not isinstance(operand, Int | Bool | float):
+            typed.append(operand)
+    if not typed:
+        stray = next((o for o in operands if not is_literal(o)), None)
+        if stray is not None:
+            source.fail(node, f"{describe(stray)} used as a value needs a cast", f"write, say, f32({stray})")
+        source.fail(node, f"nothing gives {what} a dtype: every operand is a literal", "cast one of them, as f32(2)")
+    dtype = typed[0].dtype
+    for value in typed:
+        if value.dtype != dtype:
+            source.fail(
+                node,
+                f"{what} takes operands of one dtype, and these are {' and '.join(str(v.dtype) for v in typed)}",
+                f"cast one of them: {dtype}(…) or {value.dtype}(…)",
+            )
+    return tuple(coerce(source, node, o, dtype, what) for o in operands)
+
+
+def check_operator(source: Source, node: ast.AST, op: str, dtype: DType) -> None:
+    """ProgramError where `op` is not defined on `dtype`."""
+    if op in INTEGER_ONLY and not dtype.is_integer:
+        hint = {"//": "write floor(a / b)", "%": "write a - floor(a / b) * b"}.get(op, "cast to an integer dtype first")
+        source.fail(node, f"{op!r} takes integers, and these are {dtype}", hint)
+    if op == "/" and not dtype.is_float:
+        source.fail(node, f"'/' takes floats, and these are {dtype}", "write // for integers, or cast: f32(…)")
+
+
+def check_function(source: Source, node: ast.AST, name: str, dtype: DType) -> None:
+    """ProgramError where the function is not defined on `dtype`."""
+    if name == "popcount" and not dtype.is_integer:
+        source.fail(node, f"popcount takes integers, and this is {dtype}")
+    if name not in ("popcount", "abs") and not dtype.is_float:
+        source.fail(node, f"{name} takes floats, and this is {dtype}", "cast first: f32(…)")
+
+
+def convert(source: Source, node: ast.AST, operand: Operand, dtype: DType, saturate: bool) -> Value:
+    """A cast. A literal becomes a literal, an index expression a `FromIndex`, a condition 0 or 1."""
+    if saturate and not dtype.is_integer:
+        source.fail(node, f"sat_ takes an integer dtype, and {dtype} is none", f"{dtype}(…) rounds to nearest even")
+    match operand:
+        case Const(value) if dtype.is_integer:
+            low, high = dtype.limits
+            return Literal(min(max(value, low), high) if saturate else wrap_int(value, dtype), dtype)
+        case Const(value):
+            return Literal(float_literal(value, dtype), dtype)
+        case float():
+            if dtype.is_integer:
+                source.fail(node, f"{operand} is no literal of integer dtype {dtype}", "write an integer, or s32(f32(…))")
+            return literal(source, node, operand, dtype)
+        case Int():
+            if saturate:
+                from autosched.ir.dtypes import DTYPES
+
+                return Cast(FromIndex(operand, DTYPES["s64"]), dtype, True)
+            return FromIndex(operand, dtype)
+        case Bool():
+            return Select(operand, _one(dtype), _zero(dtype), dtype)
+    if operand.dtype == BOOL:
+        return Select(operand, _one(dtype), _zero(dtype), dtype)
+    return operand if operand.dtype == dtype else Cast(operand, dtype, saturate)
+
+
+def _one(dtype: DType) -> Literal:
+    return Literal(1.0 if dtype.is_float else wrap_int(1, dtype), dtype)
+
+
+def _zero(dtype: DType) -> Literal:
+    return Literal(0.0 if dtype.is_float else 0, dtype)

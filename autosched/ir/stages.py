@@ -1,0 +1,178 @@
+"""Stages of a program, and which parameters' entry values matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement, _vars_of_index
+from autosched.ir.value import Condition, Read, Value, is_value, reads
+from autosched.logic import Const, Int, Var, evaluate
+
+_COUNTED_POINTS = 2**20
+"""Largest nest whose written elements are counted one by one to see that it fills a tensor."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An assignment with its loops and guards; `path` numbers the statements from the root down to it."""
+
+    assign: Assign
+    axes: tuple[Axis, ...]
+    guards: tuple[Condition, ...]
+    path: tuple[int, ...]
+
+
+def _places(body: tuple[Statement, ...], axes: tuple[Axis, ...] = (), guards: tuple[Condition, ...] = (), path: tuple[int, ...] = ()) -> Iterator[_Place]:
+    for k, node in enumerate(body):
+        match node:
+            case Loop(axis, inner):
+                yield from _places(inner, (*axes, axis), guards, (*path, k))
+            case Guard(condition, inner):
+                yield from _places(inner, axes, (*guards, condition), (*path, k))
+            case Assign():
+                yield _Place(node, axes, guards, (*path, k))
+
+
+def condition_reads(conditions: tuple[Condition, ...]) -> tuple[Read, ...]:
+    """All tensor reads in data-dependent conditions."""
+    return tuple(r for c in conditions if is_value(c) for r in reads(c))  # type: ignore[arg-type]
+
+
+def _reads(place: _Place) -> tuple[Read, ...]:
+    subscripts = tuple(r for i in place.assign.index if not isinstance(i, Int) for r in reads(i))
+    return (*condition_reads(place.guards), *subscripts, *reads(place.assign.value))
+
+
+def stages_of(program: Program) -> tuple[Stage, ...]:
+    """All stages in textual order. An initialisation is merged into the stage that it starts:
+
+        C[i] = 0                    one stage C: axes i p, `+=`, init 0
+        for p in range(k):
+            C[i] += A[i, p]
+    """
+    places = list(_places(program.body))
+    merged: dict[int, Value] = {}
+    absorbed: set[int] = set()
+    for k, place in enumerate(places):
+        update = _initialised(places, k)
+        if update is not None:
+            merged[update] = place.assign.value
+            absorbed.add(k)
+    counts: dict[str, int] = {}
+    found = []
+    for k, place in enumerate(places):
+        if k in absorbed:
+            continue
+        tensor = place.assign.tensor
+        counts[tensor] = counts.get(tensor, 0) + 1
+        name = tensor if counts[tensor] == 1 else f"{tensor}.{counts[tensor]}"
+        found.append(Stage(name, place.axes, place.guards, place.assign, merged.get(k)))
+    return tuple(found)
+
+
+def _initialised(places: list[_Place], k: int) -> int | None:
+    """The update that the plain assignment at `k` is the initial value of, if there is one."""
+    init = places[k]
+    target = init.assign
+    if target.op != "=" or init.guards or any(r.tensor == target.tensor for r in _reads(init)):
+        return None
+    if {a.name for a in init.axes} - _vars_of_index(target.index):
+        return None  # an outer loop repeats the whole reduction; its init is a statement of its own
+    between: set[str] = set()
+    for j in range(k + 1, len(places)):
+        other = places[j]
+        if other.path[: len(init.path) - 1] != init.path[:-1]:
+            return None
+        if other.assign.tensor == target.tensor:
+            inside = len(other.path) > len(init.path) and other.axes[: len(init.axes)] == init.axes
+            update = other.assign.op != "=" and other.assign.index == target.index
+            reads_it = any(r.tensor == target.tensor for r in _reads(other))
+            moved = between & {r.tensor for r in _reads(init)}
+            return j if inside and update and not reads_it and not moved else None
+        if any(r.tensor == target.tensor for r in _reads(other)):
+            return None
+        between.add(other.assign.tensor)
+    return None
+
+
+def live_in(program: Program) -> frozenset[str]:
+    """Parameters whose entry values matter: scalars aside, tensors read before they are wholly written.
+
+    A written tensor counts as an output only if its first mention is a plain assignment, without guards, that fills it
+    whole, and no later read can meet an element before that assignment reached it. Anything else is inout.
+    """
+    places = list(_places(program.body))
+    live = set()
+    for name in program.parameters:
+        if name not in program.tensors:
+            continue
+        mentions = [p for p in places if p.assign.tensor == name or any(r.tensor == name for r in _reads(p))]
+        if not any(p.assign.tensor == name for p in mentions):
+            live.add(name)  # only read (or not mentioned at all)
+        elif not _written_first(program, name, mentions):
+            live.add(name)
+    return frozenset(live)
+
+
+def _written_first(program: Program, name: str, mentions: list[_Place]) -> bool:
+    first = mentions[0]
+    if first.assign.tensor != name or first.assign.op != "=" or first.guards or any(r.tensor == name for r in _reads(first)):
+        return False
+    if not _fills(program, first):
+        return False
+    for other in mentions[1:]:
+        shared = {a.name for a, b in zip(first.axes, other.axes, strict=False) if a == b}
+        touched = [r.index for r in _reads(other) if r.tensor == name]
+        if other.assign.tensor == name and other.assign.op != "=":
+            touched.append(other.assign.index)
+        for index in touched:
+            for mine, theirs in zip(first.assign.index, index, strict=True):
+                # Where a loop is shared, only the element written in this very iteration is known to be there.
+                if _vars_of_index((mine,)) & shared and mine != theirs:
+                    return False
+    return True
+
+
+def _fills(program: Program, place: _Place) -> bool:
+    """Whether the assignment writes every element of its tensor."""
+    tensor = program.tensors[place.assign.tensor]
+    full = True
+    ranges = {a.name: a for a in place.axes}
+    used: set[str] = set()
+    for part, size in zip(place.assign.index, tensor.shape, strict=True):
+        if isinstance(part, Var) and part.name in ranges and part.name not in used:
+            used.add(part.name)
+            axis = ranges[part.name]
+            full = full and axis.lower == Const(0) and axis.upper == size
+        else:
+            full = full and isinstance(part, Const) and size == Const(1)
+    if full:
+        return all(_not_empty(a) for a in place.axes if a.name not in used)
+    return _fills_by_count(place, tensor.shape)
+
+
+def _not_empty(axis: Axis) -> bool:
+    return isinstance(axis.lower, Const) and isinstance(axis.upper, Const) and axis.extent > 0
+
+
+def _fills_by_count(place: _Place, shape: tuple[Int, ...]) -> bool:
+    """Mark the written elements one by one; only for constant boxes of moderate size."""
+    constant = all(isinstance(a.lower, Const) and isinstance(a.upper, Const) for a in place.axes)
+    if not constant or not all(isinstance(s, Const) for s in shape) or not all(isinstance(p, Int) for p in place.assign.index):
+        return False
+    extents = tuple(a.extent for a in place.axes)
+    dims = tuple(s.value for s in shape if isinstance(s, Const))
+    if max(prod(extents), prod(dims)) > _COUNTED_POINTS:
+        return False
+    points = np.indices(extents, dtype=np.int64)
+    env = {a.name: points[d] + int(evaluate(a.lower, {})) for d, a in enumerate(place.axes)}
+    index = [np.broadcast_to(evaluate(p, env), extents) for p in place.assign.index]  # type: ignore[arg-type]
+    if any(((i < 0) | (i >= n)).any() for i, n in zip(index, dims, strict=True)):
+        return False
+    seen = np.zeros(dims, bool)
+    seen[tuple(index)] = True
+    return bool(seen.all())
