@@ -99,6 +99,9 @@ def _construct(node: Node, path: Path, document: Document, budget: _Budget) -> A
     document.values[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
     if budget.left < 0 or len(path) > 64:
         raise document.error("too deep or too large", *path, hint="write the values out instead of using aliases")
+    if not str(node.tag).startswith(_TAG) or "python/" in str(node.tag):
+        hint = "a file holds text, numbers, lists and mappings only"
+        raise document.error(f"tag {node.tag} is not plain data", *path, hint=hint)
     match node:
         case MappingNode():
             found: dict[str, Any] = {}
@@ -122,6 +125,8 @@ def _construct(node: Node, path: Path, document: Document, budget: _Budget) -> A
 
 def _scalar(node: ScalarNode, path: Path, document: Document) -> Any:
     text = node.value
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise document.error("half a surrogate pair is no character", *path)
     match str(node.tag).removeprefix(_TAG):
         case "str" | "timestamp":
             return text
@@ -131,6 +136,8 @@ def _scalar(node: ScalarNode, path: Path, document: Document) -> Any:
             return text.lower() == "true"
         case "int":
             digits = text.replace("_", "")
+            if len(digits) > 40:
+                raise document.error("a number of more than 40 digits", *path)
             return int(digits, 0 if digits.lstrip("+-").lower()[:2] in ("0x", "0o") else 10)
         case "float":
             return float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))

@@ -42,6 +42,7 @@ class Operand:
     registers: dict[str, str] = field(default_factory=dict)
     load: tuple[str, ...] = ()
     written: bool = False
+    broadcast: tuple[str, ...] = ()  # axes over which the instruction can take one group of elements for all
 
     @property
     def elements(self) -> int:

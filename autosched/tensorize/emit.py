@@ -1,0 +1,212 @@
+"""Emission templates: text with named fields, and nothing that runs.
+
+`{a}` is an operand (its value, in the operand's register type), `%{t}` a temporary of an LLVM block, `{{` and `}}` are
+literal braces. An LLVM template is lines `%{t} = …` and a last line, the expression that is the accumulator's new
+value; a C template is one expression. Printers bitcast between the register's type and the vector of its elements
+(`natural_llvm`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from autosched.errors import SpecError
+from autosched.ir.dtypes import DType
+from autosched.tensorize.intrinsic import Intrinsic, Operand
+
+_TOKEN = re.compile(r"\{\{|\}\}|%\{(?P<temp>[A-Za-z_]\w*)\}|\{(?P<operand>[A-Za-z_]\w*)\}|(?P<lone>[{}])")
+_FAST_MATH = re.compile(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b(?!\.)")
+_CALL = re.compile(r"\b(?:tail |musttail |notail )?call\s+(?P<rest>.*)$")
+_LLVM_FLOAT = {"f16": "half", "bf16": "bfloat", "f32": "float", "tf32": "float", "f64": "double"}
+_LLVM_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "fp128": 128}
+
+
+def natural_llvm(operand: Operand) -> str:
+    """The vector type of an operand's elements, as `<64 x i8>`; types that LLVM lacks are integers of their width.
+
+    One element is `<1 x float>`, so that a family needs no special case.
+    """
+    return f"<{operand.elements} x {llvm_scalar(operand.dtype)}>"
+
+
+def llvm_scalar(dtype: DType) -> str:
+    """The LLVM type of one element in a register."""
+    return _LLVM_FLOAT.get(dtype.name, f"i{dtype.bits}")
+
+
+def render_llvm(intrinsic: Intrinsic, values: Mapping[str, str], fresh: Callable[[], str]) -> tuple[list[str], str]:
+    """Instruction lines that issue the intrinsic, and the SSA value that then holds the accumulator.
+
+    `values` maps each operand to an SSA value of its `registers["llvm"]` type, `fresh` returns an unused name (`%t7`).
+    SpecError where the intrinsic has no llvm text.
+    """
+    temporaries: dict[str, str] = {}
+    out: list[str] = []
+    lines = _llvm_lines(_template(intrinsic, "llvm"))
+    for name, expression in lines:
+        text = _fill(expression, values, temporaries)
+        result = fresh()
+        if name is not None:
+            temporaries[name] = result
+        out.append(f"{result} = {text}")
+    return out, result
+
+
+def render_c(intrinsic: Intrinsic, values: Mapping[str, str]) -> str:
+    """The C expression of the accumulator's new value; `values` maps operands to C expressions of their register type.
+
+    SpecError where the intrinsic has no C text.
+    """
+    return " ".join(_fill(_template(intrinsic, "c"), values, {}).split())
+
+
+def llvm_declarations(intrinsic: Intrinsic) -> list[str]:
+    """A `declare` line for every function that the llvm text calls, types read off the call; no duplicates."""
+    found: dict[str, None] = {}
+    for _, expression in _llvm_lines(_template(intrinsic, "llvm")):
+        text = _fill(expression, dict.fromkeys(intrinsic.operands, "%x"), _Any())
+        called = _CALL.search(text)
+        if called is None:
+            continue
+        result, rest = _leading_type(called["rest"])
+        function = re.match(r"\s*(@[\w.$-]+)\s*\((.*)\)", rest)
+        if function is None:
+            raise SpecError(
+                f"{intrinsic.name}: cannot read the call in {text!r}", hint="write: call TYPE @name(TYPE value, …)"
+            )
+        types = [_leading_type(a.strip())[0] for a in _arguments(function[2])]
+        found[f"declare {result} {function[1]}({', '.join(types)})"] = None
+    return list(found)
+
+
+def fault_of_template(printer: str, text: str, operands: Mapping[str, Operand], accumulator: str) -> str | None:
+    """What is wrong with an emission text (None: nothing)."""
+    if not text.strip():
+        return "it is empty"
+    used = set()
+    for token in _TOKEN.finditer(text):
+        if token["lone"]:
+            return f"a lone {token['lone']!r} (write {token['lone'] * 2} for the character)"
+        if token["temp"] and printer != "llvm":
+            return f"%{{{token['temp']}}}: temporaries belong to llvm text"
+        if token["operand"]:
+            if token["operand"] not in operands:
+                return f"{{{token['operand']}}} is no operand; operands: {', '.join(operands)}"
+            used.add(token["operand"])
+    if printer in ("llvm", "c") and (unused := [o for o in operands if o not in used]):
+        return f"the operand {{{unused[0]}}} is not used"
+    return _fault_of_llvm(text) if printer == "llvm" else None
+
+
+def llvm_bits(text: str) -> int | None:
+    """Bits of an LLVM scalar or vector type; None where it is neither.
+
+    >>> llvm_bits("<16 x i32>"), llvm_bits("bfloat"), llvm_bits("__m512i")
+    (512, 16, None)
+    """
+    vector = re.fullmatch(r"<\s*([1-9]\d{0,5}) x (\w+)\s*>", text.strip())
+    count, scalar = (int(vector[1]), vector[2]) if vector else (1, text.strip())
+    if integer := re.fullmatch(r"i([1-9]\d{0,5})", scalar):
+        return count * int(integer[1])
+    return count * _LLVM_BITS[scalar] if scalar in _LLVM_BITS else None
+
+
+def c_bits(text: str) -> int | None:
+    """Bits of a C register type where its name says them (`__m256`, `int32_t`, `vector_size(16)`); else None."""
+    known = {"float": 32, "double": 64, "_Float16": 16}
+    if text in known:
+        return known[text]
+    found = re.fullmatch(r"__m(\d+)\w*|u?int(\d+)_t", text.strip())
+    if found:
+        return int(found[1] or found[2])
+    sized = re.search(r"vector_size\(\s*(\d{1,6})\s*(?:\*\s*(\d{1,3})\s*)?\)", text)
+    return 8 * int(sized[1]) * int(sized[2] or 1) if sized else None
+
+
+class _Any(dict[str, str]):
+    """Temporaries where only their types matter."""
+
+    def __missing__(self, key: str) -> str:
+        return "%x"
+
+
+def _template(intrinsic: Intrinsic, printer: str) -> str:
+    if printer not in intrinsic.emit:
+        raise SpecError(
+            f"{intrinsic.name} has no emit.{printer}", hint="such an intrinsic can be matched and simulated only"
+        )
+    return intrinsic.emit[printer]
+
+
+def _fill(text: str, values: Mapping[str, str], temporaries: Mapping[str, str]) -> str:
+    def one(token: re.Match[str]) -> str:
+        if token["temp"]:
+            return temporaries[token["temp"]]
+        return values[token["operand"]] if token["operand"] else token.group(0)[0]
+
+    return _TOKEN.sub(one, text)
+
+
+def _llvm_lines(text: str) -> list[tuple[str | None, str]]:
+    """(temporary, expression) of each line; None for the last, whose value is the result."""
+    rows = [line.split(";")[0].strip() for line in text.splitlines()]
+    out: list[tuple[str | None, str]] = []
+    for row in filter(None, rows):
+        assigned = re.fullmatch(r"%\{(\w+)\}\s*=\s*(.+)", row)
+        out.append((assigned[1], assigned[2]) if assigned else (None, row))
+    return out
+
+
+def _fault_of_llvm(text: str) -> str | None:
+    lines = _llvm_lines(text)
+    if not lines:
+        return "it is empty"
+    known: set[str] = set()
+    for number, (name, expression) in enumerate(lines):
+        for token in _TOKEN.finditer(expression):
+            if token["temp"] and token["temp"] not in known:
+                return f"%{{{token['temp']}}} is used before it is assigned"
+        last = number == len(lines) - 1
+        if last and name is not None:
+            return "the last line is the result: an expression without `%{…} =`"
+        if not last and name is None:
+            return f"the line {expression!r} assigns nothing: write %{{name}} = …; only the last line is the result"
+        if name is not None:
+            if name in known:
+                return f"%{{{name}}} is assigned twice"
+            known.add(name)
+        if found := _FAST_MATH.search(expression):
+            return f"the fast-math flag {found[0]!r} changes what is computed"
+        if re.search(r"(?<!\w)[%@]\w[\w.]*\s*=|^\s*(store|br|ret|switch|fence|unreachable)\b", expression):
+            return f"{expression!r} is no expression"
+    return None
+
+
+def _leading_type(text: str) -> tuple[str, str]:
+    """The type at the start of `text` and what follows it."""
+    text = text.lstrip()
+    depth = 0
+    for at, character in enumerate(text):
+        if character in "<[{(":
+            depth += 1
+        elif character in ">]})":
+            depth -= 1
+        if depth == 0 and (at + 1 == len(text) or text[at + 1] in " ,)") and not text[: at + 1].isspace():
+            return text[: at + 1], text[at + 1 :]
+    return text, ""
+
+
+def _arguments(text: str) -> Iterator[str]:
+    """The comma-separated arguments, commas inside brackets aside."""
+    depth = start = 0
+    for at, character in enumerate(text):
+        if character in "<[{(":
+            depth += 1
+        elif character in ">]})":
+            depth -= 1
+        elif character == "," and depth == 0:
+            yield text[start:at]
+            start = at + 1
+    if text[start:].strip():
+        yield text[start:]

@@ -1,0 +1,161 @@
+"""Intrinsic files to `Intrinsic` values: YAML → keys → families → programs, operands and templates, all checked.
+
+Every inconsistency is a SpecError at `file:line`. Read `spec_models` for the keys and docs/intrinsics.md for examples.
+
+>>> for intrinsic in load_text(text, "my_npu.yaml"):
+...     print(intrinsic.name, intrinsic.requires)
+npu/dot8 frozenset({'v2'})
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from autosched.errors import Location, SpecError
+from autosched.ir.program import Program
+from autosched.tensorize.emit import fault_of_template, llvm_declarations
+from autosched.tensorize.intrinsic import Intrinsic, Numerics
+from autosched.tensorize.spec_family import Fields, members
+from autosched.tensorize.spec_models import FileKeys, IntrinsicKeys, NumericsKeys
+from autosched.tensorize.spec_operands import Source, make_operands, printer_of
+from autosched.tensorize.spec_semantics import parse_semantics
+from autosched.yaml_lines import Document, parse_yaml, validate
+
+MAX_BYTES = 1 << 20
+
+
+def load_file(path: Path) -> tuple[Intrinsic, ...]:
+    """The intrinsics of a YAML file; SpecError for an unreadable or inconsistent one."""
+    return load_text(_read(path), str(path))
+
+
+def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
+    """The intrinsics that a YAML text describes; `file` names it in errors."""
+    if len(text) > MAX_BYTES:
+        raise SpecError(f"{file} is larger than {MAX_BYTES:,} bytes", hint="split it into several files")
+    document = parse_yaml(text, file)
+    if not isinstance(document.data, dict):
+        raise document.error("an intrinsic file has the keys isa and intrinsics")
+    entries = document.data.get("intrinsics")
+    # Entries are validated one by one, after their family's fields are filled in.
+    shell = {**document.data, "intrinsics": [_PLACEHOLDER] if isinstance(entries, list) and entries else entries}
+    head = validate(FileKeys, replace(document, data=shell))
+    assert isinstance(entries, list)
+    found: dict[str, Intrinsic] = {}
+    for number, raw in enumerate(entries):
+        path = ("intrinsics", number)
+        if not isinstance(raw, dict):
+            raise document.error("an intrinsic is a mapping with at least name and semantics", *path)
+        for fields, filled in members(document, raw, path):
+            made = _intrinsic(head, _member_keys(document, number, fields, filled), filled, document, number)
+            if made.name in found:
+                hint = "a family needs every field that tells its members apart in its name" if fields else None
+                raise document.error(f"{made.name} is described twice", *path, "name", hint=hint)
+            found[made.name] = made
+    return tuple(found.values())
+
+
+_PLACEHOLDER = {"name": "x", "semantics": ""}
+
+
+def _member_keys(document: Document, number: int, fields: Fields, filled: dict[str, Any]) -> IntrinsicKeys:
+    data = {"intrinsics": [None] * number + [filled]}
+    try:
+        return validate(IntrinsicKeys, replace(document, data=data), ("intrinsics", number))
+    except SpecError as error:
+        raise _with_fields(error, fields) from None
+
+
+def _with_fields(error: SpecError, fields: Fields) -> SpecError:
+    if not fields:
+        return error
+    shown = ", ".join(f"{k}={v}" for k, v in fields.items())
+    return SpecError(f"{error.message} (with {shown})", hint=error.hint, location=error.location)
+
+
+def _intrinsic(
+    head: FileKeys, keys: IntrinsicKeys, filled: dict[str, Any], document: Document, number: int
+) -> Intrinsic:
+    name = f"{head.isa}/{keys.name}"
+    source = Source(document, ("intrinsics", number), name)
+    program = parse_semantics(keys.semantics, keys.kind, source)
+    operands = make_operands(keys, head.isa, program, source)
+    emit = keys.emit if isinstance(keys.emit, dict) else {printer_of(head.isa): keys.emit}
+    written = program.stages[0].assign.tensor
+    for printer, text in emit.items():
+        place = ("emit", printer) if isinstance(keys.emit, dict) else ("emit",)
+        if fault := fault_of_template(printer, text, operands, written):
+            raise source.error(f"emit.{printer}: {fault}", *place)
+    header = keys.header or head.header
+    said = {"isa": head.isa, "requires": sorted(head.requires), "header": header, **filled}
+    made = Intrinsic(
+        name=name,
+        isa=head.isa,
+        program=program,
+        operands=operands,
+        numerics=_numerics(keys.numerics, program, source),
+        requires=frozenset([*head.requires, *keys.requires]),
+        summary=keys.summary,
+        source=keys.source,
+        scope=keys.scope,
+        kind=keys.kind,
+        asynchronous=keys.async_,
+        overwrite=keys.overwrite,
+        state=dict(keys.state),
+        rules=tuple(keys.rules),
+        header=header,
+        emit={p: t.rstrip() for p, t in emit.items()},
+        timing={k: v for k, v in keys.timing.model_dump().items() if v is not None},
+        path=document.file,
+        version=hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16],
+    )
+    if "llvm" in emit:
+        try:
+            llvm_declarations(made)
+        except SpecError as error:
+            raise source.error(f"emit.llvm: {error.message}", "emit", "llvm", hint=error.hint) from None
+    return made
+
+
+def _numerics(keys: NumericsKeys, program: Program, source: Source) -> Numerics:
+    """The contract, with the default of the accumulator's type; SpecError where it makes no sense for it."""
+    stage = program.stages[0]
+    accumulator = program.tensors[stage.assign.tensor].dtype
+    accumulate = keys.accumulate or ("sequential" if accumulator.is_float else "exact")
+    place = ("numerics",)
+    if accumulator.is_float and accumulate == "exact":
+        hint = "sequential or unordered: a float accumulation rounds"
+        raise source.error(f"numerics: exact with an accumulator of {accumulator}", *place, "accumulate", hint=hint)
+    if not accumulator.is_float and (said := keys.model_fields_set - {"accumulate"}):
+        raise source.error(
+            f"numerics: {min(said)} is for floats, the accumulator is {accumulator}", *place, min(said), key=True
+        )
+    if not accumulator.is_float and accumulate != "exact":
+        raise source.error(f"numerics: an accumulator of {accumulator} is exact", *place, "accumulate")
+    return Numerics(
+        accumulate=accumulate,
+        fraction_bits=keys.fraction_bits,
+        terms=keys.terms,
+        rounding=keys.rounding,
+        subnormals=keys.subnormals,
+        fused=keys.fused,
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror or error}") from None
+    if len(raw) > MAX_BYTES:
+        raise SpecError(f"{path} is larger than {MAX_BYTES:,} bytes", hint="split it into several files")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise SpecError("not a text file in UTF-8", location=Location(str(path), line)) from None

@@ -1,0 +1,90 @@
+"""The YAML keys of an intrinsic file as pydantic models: names, types, ranges. What they mean together is in `spec`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Feature = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]+$")]
+_Member = dict[Name, str | int | float | list[str | int | float]]
+
+
+class _Keys(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class NumericsKeys(_Keys):
+    """How a float accumulation is done."""
+
+    accumulate: Literal["exact", "sequential", "unordered"] | None = Field(
+        None, description="exact (default, integers) · sequential: in loop order (default, floats) · unordered"
+    )
+    fraction_bits: Annotated[int, Field(ge=1, le=112)] | None = Field(
+        None, description="fraction bits that an aligned sum keeps"
+    )
+    terms: PositiveInt | None = Field(None, description="products summed in one step")
+    rounding: Literal["rne", "rz"] = Field("rne", description="to nearest even, or toward zero")
+    subnormals: Literal["kept", "flushed"] = Field("kept", description="flushed: subnormal inputs and results become 0")
+    fused: bool = Field(False, description="a product and its addition round once")
+
+
+class BroadcastKeys(_Keys):
+    over: str | list[str] = Field(description="axes over which one group of elements may fill the register")
+
+
+class OperandKeys(_Keys):
+    """One operand's registers, the order of its elements in them, and how it is loaded."""
+
+    register_: dict[Name, str] = Field(default_factory=dict, alias="register", description="printer to register type")
+    registers: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,3} x [A-Za-z_]\w*$")] | None = Field(
+        None, description="registers of one lane, as `4 x b32`"
+    )
+    packed: list[str | int] | None = Field(
+        None, description="element order: axes, or operand.dimension, outermost first"
+    )
+    order: list[str] | None = Field(None, description="element order: one expression in `e` a dimension")
+    fragment: list[str] | None = Field(None, description="one expression in `t` (lane) and `v` (element) a dimension")
+    broadcast: BroadcastKeys | None = None
+    load: list[str] = Field(default_factory=list, description="names of the loads that fill the operand")
+
+
+class TimingKeys(_Keys):
+    """Cycles; a target may override."""
+
+    latency: PositiveFloat | None = Field(None, description="cycles from operands to result", le=1e6)
+    interval: PositiveFloat | None = Field(None, description="cycles between two issues", le=1e6)
+
+
+class IntrinsicKeys(_Keys):
+    """One intrinsic, or with `for` a family of them."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$")] = Field(description="without the isa")
+    semantics: str = Field(description="a function in the loop-nest language: one statement")
+    family: Annotated[list[_Member], Field(min_length=1)] | _Member | None = Field(
+        None, alias="for", description="members of a family: fields and their values; of lists all combinations count"
+    )
+    summary: str = ""
+    source: str = Field("", description="where the facts come from")
+    requires: list[Feature] = Field(default_factory=list, description="features in addition to the file's")
+    header: str | None = Field(None, description="header of the exported C, in place of the file's")
+    scope: Literal["thread", "warp", "warpgroup", "core"] = Field("thread", description="who issues it together")
+    kind: Literal["compute", "copy", "fill", "config"] = "compute"
+    async_: bool = Field(False, alias="async", description="completes later; needs a wait")
+    overwrite: str | None = Field(None, description="the form or flag that starts from zero")
+    state: dict[str, Any] = Field(default_factory=dict, description="what must be configured first")
+    rules: list[str] = Field(default_factory=list, description="legal shapes, alignment, majorness, in words")
+    numerics: NumericsKeys = Field(default_factory=NumericsKeys)
+    operands: dict[Name, OperandKeys] = Field(default_factory=dict)
+    emit: dict[Name, str] | str = Field(default_factory=dict, description="printer (llvm, c, cuda, …) to its text")
+    timing: TimingKeys = Field(default_factory=TimingKeys)
+
+
+class FileKeys(_Keys):
+    """An intrinsic file."""
+
+    isa: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = Field(description="x86, cuda, arm, hip, portable, …")
+    requires: list[Feature] = Field(default_factory=list, description="features that a target must list")
+    header: str | None = Field(None, description="header that the exported C includes")
+    intrinsics: list[IntrinsicKeys] = Field(min_length=1)
