@@ -262,6 +262,8 @@ def binary(op: str, left: IntLike, right: IntLike) -> Int:
             return Const(0)
     elif a == b:  # min, max
         return a
+    elif bv is not None and isinstance(a, Binary) and a.op == op and isinstance(a.right, Const):
+        return Binary(op, a.left, Const(_FOLD[op](a.right.value, bv)))
     return Binary(op, a, b)
 
 

@@ -1,0 +1,49 @@
+"""Lowering: a plan and a row become a `Kernel`. Read `tensor_nest` (loops), then `microkernel` (one register tile)."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from autosched.codegen.kernel import Function, Kernel, Stmt
+from autosched.codegen.lower.context import Context, used_buffers
+from autosched.codegen.lower.literal import lower_literal
+from autosched.codegen.lower.scalar import lower_scalar
+from autosched.codegen.lower.tensor_nest import lower_tensor
+from autosched.tiling.plan import LiteralPart, Plan, ScalarPart, TensorPart
+from autosched.tiling.schedule import Schedule
+
+
+def lower(plan: Plan, schedule: Schedule) -> Kernel:
+    """The kernel of one row. Every legal row lowers."""
+    ctx = Context(plan.program, schedule.values)
+    for name in plan.program.parameters:
+        if name in plan.program.tensors:
+            ctx.tensor(name)
+    body: list[Stmt] = []
+    for part in plan.parts:
+        match part:
+            case TensorPart():
+                body += lower_tensor(part, ctx)
+            case ScalarPart():
+                body += lower_scalar(part, ctx)
+            case LiteralPart():
+                body += lower_literal(part, ctx)
+            case _:
+                assert_never(part)
+    used = set(used_buffers(tuple(body)))
+    scopes = ("global", "packed", "workspace")
+    order = sorted((b for b in ctx.buffers.values() if b.scope in scopes and b.name in used), key=_place(scopes))
+    prepared = {name for f in ctx.prepare for name in f.buffers}
+    needed = {n: b for n, b in ctx.buffers.items() if n in used | prepared}
+    main = Function("main", tuple(b.name for b in order), tuple(body))
+    threads = max([v for k, v in schedule.values.items() if k.split(".")[-1] == "threads"], default=1)
+    return Kernel(
+        plan.program.name, plan.program, needed, tuple(ctx.prepare), main, threads, dict(schedule.named), plan.target.isa
+    )
+
+
+def _place(scopes: tuple[str, ...]):  # type: ignore[no-untyped-def]
+    return lambda b: scopes.index(b.scope)
+
+
+__all__ = ["lower"]

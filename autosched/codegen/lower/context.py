@@ -1,0 +1,57 @@
+"""What lowering collects on its way: buffers, preparations, and fresh names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from autosched.codegen.kernel import Assign, Buffer, For, Function, If, IntrinsicCall, Prefetch, Stmt
+from autosched.ir.dtypes import DType
+from autosched.ir.program import Program
+from autosched.ir.value import reads
+
+
+@dataclass
+class Context:
+    """Mutable only while one kernel is lowered."""
+
+    program: Program
+    values: dict[str, int]
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    prepare: list[Function] = field(default_factory=list)
+
+    def tensor(self, name: str) -> Buffer:
+        """The buffer of a program tensor: a parameter, or scratch for an intermediate."""
+        if name not in self.buffers:
+            t = self.program.tensors[name]
+            scope = "workspace" if t.intermediate else "global"
+            self.buffers[name] = Buffer(name, t.dtype, t.extents, scope, name)
+        return self.buffers[name]
+
+    def declare(self, name: str, dtype: DType, shape: tuple[int, ...], scope: str, origin: str | None = None) -> Buffer:
+        """A new buffer; a taken name gets a number."""
+        unique, n = name, 2
+        while unique in self.buffers or unique in self.program.tensors:
+            unique, n = f"{name}_{n}", n + 1
+        self.buffers[unique] = Buffer(unique, dtype, shape, scope, origin)
+        return self.buffers[unique]
+
+
+def used_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:
+    """Names of all buffers that the statements touch, in order, with repeats."""
+    for stmt in body:
+        match stmt:
+            case For() | If():
+                yield from used_buffers(stmt.body)
+            case Assign():
+                yield stmt.buffer
+                yield from (r.tensor for r in reads(stmt.value))
+            case IntrinsicCall():
+                yield from (ref.buffer for ref in stmt.operands.values())
+            case Prefetch():
+                yield stmt.buffer
+
+
+def identifier(name: str) -> str:
+    """An axis name as an identifier: fused axes `y.x` become `y_x`, an empty axis `k'` becomes `k_`."""
+    return name.replace(".", "_").replace("'", "_")

@@ -1,0 +1,31 @@
+"""Fused stages behind a register tile: the accumulated value is used while it is still in registers."""
+
+from __future__ import annotations
+
+from autosched.codegen.kernel import Assign, Lane, Stmt
+from autosched.codegen.lower.context import Context
+from autosched.codegen.lower.rename import place, place_index
+from autosched.codegen.lower.update import updated
+from autosched.ir.program import Assign as Assignment
+from autosched.ir.value import Read, Value
+from autosched.logic import Bool, Int
+from autosched.tiling.plan import Fused
+
+
+def epilogue(
+    fused: Fused, produced: Assignment, register: Read, axes: dict[str, Int], lane: Lane | None, valid: Bool, ctx: Context
+) -> tuple[Stmt, ...]:
+    """The consumer's assignment for one accumulator register; `axes` places the producer's axes."""
+    here = {consumer: axes[producer] for consumer, producer in fused.axes.items()}
+    stage = fused.stage
+    for read in stage.reads:
+        if read.tensor != produced.tensor:
+            ctx.tensor(read.tensor)
+    ctx.tensor(stage.assign.tensor)
+
+    def on_read(read: Read) -> Value:
+        return register if read.tensor == produced.tensor else read
+
+    index = place_index(stage.assign.index, here)
+    value = place(updated(stage), here, on_read)
+    return (Assign(stage.assign.tensor, index, value, lane, valid),)

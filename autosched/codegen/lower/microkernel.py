@@ -1,0 +1,247 @@
+"""One register tile: accumulators start, the reduction runs with unrolled intrinsic calls, results leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autosched.codegen.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
+from autosched.codegen.lower.context import Context, identifier
+from autosched.codegen.lower.epilogue import epilogue
+from autosched.codegen.lower.operands import LANE, Position, Source, elements
+from autosched.codegen.lower.rename import place, place_index
+from autosched.codegen.lower.simplify import bind
+from autosched.ir.value import Read, Value
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of
+from autosched.tiling.nest import NestAxis
+from autosched.tiling.plan import TensorPart
+from autosched.tiling.steps import tiled_axes
+
+Places = dict[str, Position]
+
+
+@dataclass(frozen=True)
+class DepthRange:
+    """Depth units that this visit of the register tile covers; whether it is the first and the last visit."""
+
+    lower: Int
+    upper: Int
+    first: Bool | bool
+    last: Bool | bool
+
+
+class Micro:
+    """Emits register tiles of one part; its registers are declared once and shared by all variants."""
+
+    def __init__(self, part: TensorPart, sources: dict[str, Source], ctx: Context) -> None:
+        self.part, self.nest, self.names, self.sources, self.ctx = part, part.nest, part.names, sources, ctx
+        self.tiled = tiled_axes(self.nest)
+        self.intrinsic = self.nest.intrinsic
+        self.accumulator = self.intrinsic.accumulator
+        factors = [ctx.values[self.names.register(a)] for a in self.tiled]
+        acc = self.accumulator
+        self.acc = ctx.declare("acc", acc.dtype, (*factors, acc.elements), "register").name
+        self.registers: dict[str, str] = {}
+        for o in self.intrinsic.inputs:
+            shape = [f for a, f in zip(self.tiled, factors, strict=True) if a in self.held(o.name)]
+            self.registers[o.name] = ctx.declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register").name
+        self.unroll = ctx.values.get(self.names("unroll"), 1)
+
+    def own(self, operand: str) -> tuple[NestAxis, ...]:
+        return tuple(a for a in self.tiled if a in self.nest.operand_axes(operand))
+
+    def held(self, operand: str) -> tuple[NestAxis, ...]:
+        """Axes over which the operand's registers are all kept: those it has, unless they are the outermost unrolled."""
+        own = self.own(operand)
+        return () if own == self.tiled[: len(own)] else own
+
+    def emit(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
+        """The whole life of one register tile; `counts` gives its size in units along each tiled axis."""
+        first, last = (depth.first, depth.last) if depth else (True, True)
+        at = at | {a.name: Position(None, Const(0)) for a in self.nest.reduction}
+        return (
+            *self.prefetch_out(at, counts),
+            *self.start(at, counts, _formula(first)),
+            *self.reduce(at, counts, depth),
+            *self.finish(at, counts, _formula(last)),
+        )
+
+    # -- where things are ------------------------------------------------------------------------------------------
+
+    def register_index(self, axes: tuple[NestAxis, ...]) -> tuple[Int, ...]:
+        return tuple(Var(f"{identifier(a.name)}r") for a in axes)
+
+    def over(self, axes: tuple[NestAxis, ...], counts: dict[str, int], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Unrolled loops over units of the register tile."""
+        for axis in reversed(axes):
+            var, n = f"{identifier(axis.name)}r", counts[axis.name]
+            body = bind(body, {var: Const(0)}) if n == 1 else (For(var, Const(0), Const(n), body, "unrolled"),)
+        return body
+
+    def output(self, at: Places) -> tuple[dict[str, Int], Bool]:
+        """Program axes of an accumulator's lane, and which lanes exist."""
+        lanes = self.nest.lane_coordinates(self.accumulator.name, self.element(self.accumulator.elements))
+        positions = elements(self.nest, at, lanes)
+        valid = all_of(*(positions[a.name] < a.extent for a in self.nest.spatial if at[a.name].partial))
+        return self.nest.at(positions), valid
+
+    @staticmethod
+    def element(count: int) -> Int:
+        return Var(LANE) if count > 1 else Const(0)
+
+    @staticmethod
+    def lane(count: int) -> Lane | None:
+        return Lane(LANE, count) if count > 1 else None
+
+    def acc_read(self) -> Read:
+        index = (*self.register_index(self.tiled), self.element(self.accumulator.elements))
+        return Read(self.acc, index, self.accumulator.dtype)
+
+    # -- start ------------------------------------------------------------------------------------------------------
+
+    def prefetch_out(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
+        if not self.ctx.values[self.names("prefetch_out")] or not self.part.keep:
+            return ()
+        axes, _ = self.output(at)
+        target = self.nest.stage.assign
+        first = tuple(_first_lane(i) for i in place_index(target.index, axes))
+        return self.over(self.tiled, counts, (Prefetch(target.tensor, first, write=True),))
+
+    def start(self, at: Places, counts: dict[str, int], first: Bool) -> tuple[Stmt, ...]:
+        """Accumulators take the initial value on the first visit, the stored partial sums on later ones."""
+        stage, n = self.nest.stage, self.accumulator.elements
+        axes, valid = self.output(at)
+        self.ctx.tensor(stage.assign.tensor)
+        index = (*self.register_index(self.tiled), self.element(n))
+        stored = Read(stage.assign.tensor, place_index(stage.assign.index, axes), self.accumulator.dtype)
+
+        def assign(value: Value, valid: Bool) -> tuple[Stmt, ...]:
+            return self.over(self.tiled, counts, (Assign(self.acc, index, value, self.lane(n), valid),))
+
+        if stage.init is None:
+            return assign(stored, valid)
+        initial = assign(place(stage.init, axes), TRUE if _is_literal(stage.init) else valid)
+        if first == TRUE:
+            return initial
+        return (If(first, initial), If(~first, assign(stored, valid)))
+
+    # -- reduce -----------------------------------------------------------------------------------------------------
+
+    def reduce(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
+        others = [a for a in self.nest.reduction if a is not self.nest.depth]
+
+        def loop(k: int, at: Places) -> tuple[Stmt, ...]:
+            if k == len(others):
+                return self.depth_loop(at, counts, depth)
+            axis, var = others[k], f"{identifier(others[k].name)}u"
+            here = Position(None, Var(var), axis.extent % axis.unit != 0)
+            body = loop(k + 1, at | {axis.name: here})
+            if axis.units == 1:
+                return bind(body, {var: Const(0)})
+            return (For(var, Const(0), Const(axis.units), body),)
+
+        return loop(0, at)
+
+    def depth_loop(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
+        axis = self.nest.depth
+        if axis is None or depth is None:
+            return self.step(at, counts, None)
+        var = f"{identifier(axis.name)}u"
+        full, rest = axis.full_units, axis.extent % axis.unit
+        stmts: list[Stmt] = []
+        if full:
+            upper = depth.upper if not rest else _least(depth.upper, full)
+            body = self.unrolled_steps(at, counts, axis, var)
+            if isinstance(depth.lower, Const) and isinstance(upper, Const) and upper.value - depth.lower.value == self.unroll:
+                stmts += bind(body, {var: depth.lower})
+            else:
+                stmts.append(For(var, depth.lower, upper, body, "serial", self.unroll))
+        if rest:
+            here = Position(None, Const(full), partial=True)
+            tail = self.step(at | {axis.name: here}, counts, None)
+            reached = depth.upper > full
+            stmts += tail if reached == TRUE else (If(reached, tail),)
+        return tuple(stmts)
+
+    def unrolled_steps(self, at: Places, counts: dict[str, int], axis: NestAxis, var: str) -> tuple[Stmt, ...]:
+        inner = f"{identifier(axis.name)}v"
+        unit = Var(var) + Var(inner) if self.unroll > 1 else Var(var)
+        body = self.step(at | {axis.name: Position(None, unit)}, counts, axis)
+        return body if self.unroll == 1 else (For(inner, Const(0), Const(self.unroll), body, "unrolled"),)
+
+    def step(self, at: Places, counts: dict[str, int], ahead: NestAxis | None) -> tuple[Stmt, ...]:
+        """All intrinsic calls of one depth unit, each operand loaded as far out as it can be."""
+        loads: dict[int, list[Stmt]] = {}
+        for o in self.intrinsic.inputs:
+            own, held = self.own(o.name), self.held(o.name)
+            load = self.load(o.name, at)
+            if held:
+                loads.setdefault(0, []).extend(self.over(held, counts, (*load, *self.ask_ahead(o.name, at, ahead))))
+            else:
+                loads.setdefault(len(own), []).extend(load)
+        refs = {o: RegisterRef(b, self.register_index(self.held(o))) for o, b in self.registers.items()}
+        refs[self.accumulator.name] = RegisterRef(self.acc, self.register_index(self.tiled))
+        body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), IntrinsicCall(self.intrinsic, refs))
+        for level in reversed(range(len(self.tiled))):
+            body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body))
+        if not self.tiled:
+            return body
+        return body
+
+    def load(self, operand: str, at: Places) -> tuple[Stmt, ...]:
+        n = self.intrinsic.operands[operand].elements
+        value, valid = self.sources[operand].load(at, self.element(n))
+        index = (*self.register_index(self.held(operand)), self.element(n))
+        return (Assign(self.registers[operand], index, value, self.lane(n), valid),)
+
+    def ask_ahead(self, operand: str, at: Places, axis: NestAxis | None) -> tuple[Stmt, ...]:
+        distance = self.ctx.values.get(self.names("prefetch"), 0)
+        if axis is None or not distance or axis not in self.nest.operand_axes(operand):
+            return ()
+        ahead = Position(None, at[axis.name].unit + distance)
+        value, _ = self.sources[operand].load(at | {axis.name: ahead}, self.element(self.intrinsic.operands[operand].elements))
+        assert isinstance(value, Read)
+        index = tuple(_first_lane(i) for i in value.index if isinstance(i, Int))
+        return (Prefetch(value.tensor, index),)
+
+    # -- finish -----------------------------------------------------------------------------------------------------
+
+    def finish(self, at: Places, counts: dict[str, int], last: Bool) -> tuple[Stmt, ...]:
+        """Partial or final sums go to memory where they are needed; fused stages follow on the last visit."""
+        axes, valid = self.output(at)
+        target, n = self.nest.stage.assign, self.accumulator.elements
+        stmts: list[Stmt] = []
+        store = Assign(target.tensor, place_index(target.index, axes), self.acc_read(), self.lane(n), valid)
+        if self.part.keep or last != TRUE:
+            stored = self.over(self.tiled, counts, (store,))
+            stmts += stored if self.part.keep else (If(~last, stored),)
+        fused: list[Stmt] = []
+        for stage in self.part.epilogue:
+            behind = epilogue(stage, target, self.acc_read(), axes, self.lane(n), valid, self.ctx)
+            fused += self.over(self.tiled, counts, behind)
+        if fused:
+            stmts += fused if last == TRUE else [If(last, tuple(fused))]
+        return tuple(stmts)
+
+
+def _formula(value: Bool | bool) -> Bool:
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
+    return value
+
+
+def _least(a: Int, b: int) -> Int:
+    from autosched.logic import minimum
+
+    return minimum(a, b)
+
+
+def _first_lane(index: Int) -> Int:
+    from autosched.logic.expr import substitute_int
+
+    return substitute_int(index, {LANE: Const(0)})
+
+
+def _is_literal(value: Value) -> bool:
+    from autosched.ir.value import Literal
+
+    return isinstance(value, Literal)

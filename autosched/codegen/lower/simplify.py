@@ -1,0 +1,43 @@
+"""Substitution of loop variables in statements, for loops that run once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from autosched.codegen.kernel import Assign, Comment, For, If, IntrinsicCall, Prefetch, RegisterRef, Stmt
+from autosched.codegen.lower.rename import place
+from autosched.logic import FALSE, TRUE, Int
+from autosched.logic.expr import substitute_bool, substitute_int
+
+
+def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
+    """`body` with variables replaced; branches decided by that are resolved."""
+    result: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case For():
+                lower, upper = substitute_int(stmt.lower, values), substitute_int(stmt.upper, values)
+                result.append(replace(stmt, lower=lower, upper=upper, body=bind(stmt.body, values)))
+            case If():
+                condition = substitute_bool(stmt.condition, values)
+                inner = bind(stmt.body, values)
+                if condition == TRUE:
+                    result += inner
+                elif condition != FALSE:
+                    result.append(If(condition, inner))
+            case Assign():
+                index = tuple(substitute_int(i, values) for i in stmt.index)
+                valid = substitute_bool(stmt.valid, values)
+                result.append(replace(stmt, index=index, value=place(stmt.value, values), valid=valid))
+            case IntrinsicCall():
+                operands = {
+                    k: RegisterRef(r.buffer, tuple(substitute_int(i, values) for i in r.index))
+                    for k, r in stmt.operands.items()
+                }
+                result.append(IntrinsicCall(stmt.intrinsic, operands))
+            case Prefetch():
+                result.append(replace(stmt, index=tuple(substitute_int(i, values) for i in stmt.index)))
+            case Comment():
+                result.append(stmt)
+    return tuple(result)

@@ -1,0 +1,181 @@
+"""Lowering of a tensor part: loops around a register tile, in the order that the schedule asks for.
+
+From outside in: the thread loop; rows that are not tiled; tiles of the outer tiled row; block loops in the decided order;
+the two tile loops; then one register tile (`microkernel`). The last tile of an axis that does not divide is a variant of
+its own, so that whole tiles carry no checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from autosched.codegen.kernel import For, If, Stmt
+from autosched.codegen.lower.context import Context, identifier
+from autosched.codegen.lower.microkernel import DepthRange, Micro
+from autosched.codegen.lower.operands import Position, source
+from autosched.codegen.lower.simplify import bind
+from autosched.logic import Const, Int, IntLike, Var, minimum, to_int
+from autosched.logic import all_of as both
+from autosched.tiling.nest import NestAxis
+from autosched.tiling.plan import TensorPart
+from autosched.tiling.steps import ORDERS, blocked_axes, tiled_axes
+from autosched.tiling.steps.parallel import split_axes
+
+Places = dict[str, Position]
+Body = Callable[[Places, dict[str, int]], tuple[Stmt, ...]]
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a loop over an axis covers: tiles (or units, where the axis is not tiled) from `lower` to `upper`."""
+
+    lower: Int
+    upper: Int
+
+
+def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
+    """The statements of the timed call for one tensor part, filling of its panels included."""
+    threads = ctx.values[part.names("threads")]
+    sources, fills = {}, []
+    for operand in part.nest.intrinsic.inputs:
+        sources[operand.name], fill = source(part, operand.name, ctx)
+        fills += _shared(fill, threads)
+    nest = NestLowering(part, ctx, Micro(part, sources, ctx))
+    return (*fills, *nest.threads(threads))
+
+
+def _shared(fill: tuple[Stmt, ...], threads: int) -> tuple[Stmt, ...]:
+    """A fill's outermost loop is shared out among the threads: its iterations write different elements."""
+    if threads == 1:
+        return fill
+    return tuple(replace(s, kind="parallel") if isinstance(s, For) else s for s in fill)
+
+
+class NestLowering:
+    """The loops of one nest. Each method adds one kind of loop and calls the next with what it has fixed."""
+
+    def __init__(self, part: TensorPart, ctx: Context, micro: Micro) -> None:
+        self.nest, self.names, self.values, self.micro = part.nest, part.names, ctx.values, micro
+        self.tiled = tiled_axes(self.nest)
+        self.lanes, self.rows, self.depth = blocked_axes(self.nest)
+        self.register = {a.name: ctx.values[self.names.register(a)] for a in self.tiled}
+        self.ranges: dict[str, Range] = {}
+        for axis in self.nest.spatial:
+            self.ranges[axis.name] = Range(Const(0), Const(self.count(axis)))
+
+    def count(self, axis: NestAxis) -> int:
+        """Register tiles along a tiled axis, units along any other."""
+        return -(-axis.units // self.register.get(axis.name, 1))
+
+    def threads(self, threads: int) -> tuple[Stmt, ...]:
+        if threads == 1:
+            return self.outside()
+        axis = split_axes(self.nest)[self.values[self.names("split")]]
+        n, t = self.count(axis), Var("thread")
+        self.ranges[axis.name] = Range(t * n // threads, (t + 1) * n // threads)
+        return (For("thread", Const(0), Const(threads), self.outside(), "parallel", note=f"threads share {axis.name}"),)
+
+    def outside(self) -> tuple[Stmt, ...]:
+        """Rows that are not tiled, in program order, then tiles of tiled axes without blocks."""
+        blocked = {a.name for a in (self.lanes, self.rows) if a}
+        plain = [a for a in self.nest.rows if a not in self.tiled]
+        whole = [a for a in self.tiled if a.name not in blocked]
+
+        def rows(k: int, at: Places) -> tuple[Stmt, ...]:
+            if k == len(plain):
+                return tiles(0, at, {})
+            axis = plain[k]
+            var = identifier(axis.name)
+            r = self.ranges[axis.name]
+            return _loop(var, r.lower, r.upper, rows(k + 1, at | {axis.name: Position(None, Var(var))}))
+
+        def tiles(k: int, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
+            if k == len(whole):
+                return self.blocks(at, counts)
+            return self.tile_loop(whole[k], self.ranges[whole[k].name], at, counts, lambda a, c: tiles(k + 1, a, c))
+
+        return rows(0, {})
+
+    def blocks(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
+        """Block loops in the decided order; a single block has no loop."""
+        axes = (self.lanes, self.rows, self.depth)
+        order = ORDERS[self.values[self.names("order")]]
+        present = [axes[k] for k in order if axes[k] is not None]
+        ranges = {a.name: self.ranges[a.name] for a in (self.lanes, self.rows) if a}
+
+        def loop(k: int, ranges: dict[str, Range], depth: DepthRange | None) -> tuple[Stmt, ...]:
+            if k == len(present):
+                return self.tiles(ranges, depth, at, counts)
+            axis = present[k]
+            assert axis is not None
+            block = self.values[self.names.block(axis)]
+            total = axis.units if axis is self.depth else self.count(axis)
+            var = f"{identifier(axis.name)}b"
+            if axis is self.depth:
+                if block == 0 or block >= total:
+                    return loop(k + 1, ranges, DepthRange(Const(0), Const(total), True, True))
+                start = Var(var)
+                stop = minimum(start + block, total)
+                inner = loop(k + 1, ranges, DepthRange(start, stop, start.eq(0), (start + block) >= total))
+                return _loop(var, 0, total, inner, block, f"cache block of {axis.name}")
+            if block == 0 or block >= total:
+                return loop(k + 1, ranges, depth)
+            r = ranges[axis.name]
+            here = Range(Var(var), minimum(Var(var) + block, r.upper))
+            inner = loop(k + 1, ranges | {axis.name: here}, depth)
+            return _loop(var, r.lower, r.upper, inner, block, f"cache block of {axis.name}")
+
+        return loop(0, ranges, None)
+
+    def tiles(
+        self, ranges: dict[str, Range], depth: DepthRange | None, at: Places, counts: dict[str, int]
+    ) -> tuple[Stmt, ...]:
+        """The tile loops of the two blocked axes, then the register tile."""
+        pair = [self.lanes, self.rows] if self.values[self.names("inner")] == 0 else [self.rows, self.lanes]
+        axes = [a for a in pair if a is not None]
+
+        def loop(k: int, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
+            if k == len(axes):
+                return self.micro.emit(at, counts, depth)
+            return self.tile_loop(axes[k], ranges[axes[k].name], at, counts, lambda a, c: loop(k + 1, a, c))
+
+        return loop(0, at, counts)
+
+    def tile_loop(
+        self, axis: NestAxis, r: Range, at: Places, counts: dict[str, int], body: Body
+    ) -> tuple[Stmt, ...]:
+        """Whole tiles in a loop, then the variant for what is left of the axis."""
+        size = self.register[axis.name]
+        full = axis.full_units // size
+        rest = axis.units - full * size
+        var = Var(f"{identifier(axis.name)}t")
+        unit = Var(f"{identifier(axis.name)}r")
+
+        def place(tile: Int, n: int, partial: bool) -> tuple[Stmt, ...]:
+            return body(at | {axis.name: Position(tile, tile * size + unit, partial)}, counts | {axis.name: n})
+
+        stmts: list[Stmt] = []
+        if full:
+            stmts += _loop(var.name, r.lower, minimum(r.upper, full) if rest else r.upper, place(var, size, False))
+        if rest:
+            last = bind(place(var, rest, axis.extent % axis.unit != 0), {var.name: Const(full)})
+            here = both(r.lower <= full, r.upper > full)
+            stmts += last if str(here) == "True" else (If(here, last),)
+        return tuple(stmts)
+
+
+def _loop(
+    var: str, lower: IntLike, upper: IntLike, body: tuple[Stmt, ...], step: int = 1, note: str = ""
+) -> tuple[Stmt, ...]:
+    """A serial loop; one that provably runs once is its body."""
+    low, high = to_int(lower), to_int(upper)
+    if isinstance(low, Const) and isinstance(high, Const):
+        if high.value <= low.value:
+            return ()
+        if high.value - low.value <= step:
+            return bind(body, {var: low})
+    return (For(var, low, high, body, "serial", step, note),)
+
+
+__all__ = ["lower_tensor"]

@@ -1,0 +1,28 @@
+"""What an assignment stores, as one value: `C[i] += e` stores `C[i] + e`, a guarded one what was there before."""
+
+from __future__ import annotations
+
+from autosched.ir.program import Stage
+from autosched.ir.value import Arith, Condition, Read, Select, Value
+from autosched.logic import Bool
+
+COMBINE = {"+=": "+", "-=": "-", "*=": "*", "min=": "min", "max=": "max"}
+
+
+def combine(op: str, old: Value, new: Value) -> Value:
+    """The value that `old op new` leaves behind."""
+    return new if op == "=" else Arith(COMBINE[op], old, new, new.dtype)
+
+
+def updated(stage: Stage) -> Value:
+    """The stage's stored value in program axes, data-dependent guards included (formulas over axes are not)."""
+    old = Read(stage.assign.tensor, stage.assign.index, stage.assign.value.dtype)
+    value = combine(stage.assign.op, old, stage.assign.value)
+    return guarded(stage.guards, value, old)
+
+
+def guarded(guards: tuple[Condition, ...], value: Value, old: Value) -> Value:
+    for guard in guards:
+        if not isinstance(guard, Bool):
+            value = Select(guard, value, old, value.dtype)
+    return value

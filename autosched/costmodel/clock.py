@@ -1,0 +1,216 @@
+"""The analytic clock: seconds of each row, term by term, vectorised; no measurement.
+
+A tensorized nest takes as long as the slowest of: issuing its instructions (or waiting for their latency, where the
+register tile is too small), its loads, and the bytes it moves through each level of memory; a share of the other terms
+is not hidden. Filling panels inside the call, starting and finishing register tiles and waking threads come on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.costmodel.traffic import traffic
+from autosched.ir.value import walk
+from autosched.machine.target import Target
+from autosched.tiling.nest import Nest
+from autosched.tiling.plan import LiteralPart, Plan, ScalarPart, TensorPart
+from autosched.tiling.steps import DIRECT, PADDED, PANEL, StepNames, tiled_axes, vectorises
+from autosched.tiling.steps.pack import panel_elements, tensor_elements
+
+VERSION = "1"
+TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
+"""Seconds by name; `total` combines them."""
+
+# Constants of the code generator, not of a machine: what its code costs beyond the instructions it is made for.
+UNHIDDEN = 0.15  # share of the shorter terms that does not overlap with the longest
+TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address set-up, the pipeline filling
+GUARD_CYCLES = 2.0  # a load behind a branch
+ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by element
+PACK_CYCLES = 1.2  # one element copied into a panel
+PAD_CYCLES = 0.15  # one element of a padded copy (vector moves)
+SCALAR_CYCLES = 1.0  # one scalar operation of a stage without an intrinsic
+CALL_CYCLES = 60.0  # a call into the math library
+FORK_SECONDS = 3e-6  # waking the pool and joining it
+CACHE_SHARE = 0.75  # part of a cache that one nest can count on
+LOADS_PER_CYCLE = 2.0
+
+Columns = Mapping[str, npt.NDArray[np.int64]]
+Terms = dict[str, npt.NDArray[np.float64]]
+
+
+def clock(plan: Plan, values: Columns) -> Terms:
+    """Seconds per row: the terms of TERMS and `total`, each a float64 column. `values` are the columns of `plan.space`."""
+    total: Terms = {}
+    for part in plan.parts:
+        match part:
+            case TensorPart():
+                terms = _tensor(part.nest, part.names, values, plan.target)
+            case ScalarPart():
+                terms = _scalar(part, values, plan)
+            case LiteralPart():
+                terms = _literal(part, values, plan)
+        total = {k: total.get(k, 0.0) + terms[k] for k in (*TERMS, "total")}
+    return total
+
+
+def _tensor(nest: Nest, names: StepNames, values: Columns, target: Target) -> Terms:
+    v = {name: values[name] for name in _needed(nest, names)}
+    n = len(next(iter(v.values())))
+    threads = v[names("threads")].astype(np.float64)
+    share = _share(nest, names, values, threads)
+    cycle = 1.0 / target.clock_hz
+    compute, load, tile = _core(nest, names, v, target)
+    caches = [m for m in target.memories if m.shared_by in ("core", "device") and m.name.startswith("L")]
+    moved = traffic(nest, names, v, tuple(m.bytes * CACHE_SHARE for m in caches))
+    levels = _bandwidths(target)
+    terms: Terms = {"compute": compute * cycle * share, "load": load * cycle * share, "tile": tile * cycle * share}
+    for name, bytes_in, (bandwidth, shared) in zip(("l2", "l3", "memory"), moved, levels, strict=False):
+        terms[name] = bytes_in / bandwidth * (1.0 if shared else share)
+    for name in ("l2", "l3", "memory"):
+        terms.setdefault(name, np.zeros(n))
+    terms["pack"] = _pack(nest, names, v) * cycle / threads
+    terms["overhead"] = np.where(threads > 1, FORK_SECONDS, 0.0) + np.zeros(n)
+    stack = np.stack([terms[k] for k in ("compute", "load", "l2", "l3", "memory")])
+    longest = stack.max(axis=0)
+    hidden = longest + UNHIDDEN * (stack.sum(axis=0) - longest)
+    terms["total"] = hidden + terms["tile"] + terms["pack"] + terms["overhead"]
+    return terms
+
+
+def _needed(nest: Nest, names: StepNames) -> list[str]:
+    tiled = tiled_axes(nest)
+    found = [names("threads"), names("order"), names("inner"), names("prefetch_out"), names("accumulators")]
+    found += [names.register(a) for a in tiled] + [names.tiles(a) for a in tiled]
+    found += [names.pack(o.name) for o in nest.intrinsic.inputs]
+    from autosched.tiling.steps import blocked_axes
+
+    lanes, rows, depth = blocked_axes(nest)
+    found += [names.block(a) for a in (lanes, rows, depth) if a]
+    if depth is not None:
+        found += [names("unroll"), names(f"blocks_{depth.name}")]
+    return found
+
+
+def _share(nest: Nest, names: StepNames, values: Columns, threads: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The part of the work that the busiest thread does."""
+    if int(threads.max(initial=1)) == 1:
+        return np.ones_like(threads)
+    shares = values[names("shares")].astype(np.float64)
+    return np.where(threads > 1, np.ceil(shares / threads) / shares, 1.0)
+
+
+def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt.NDArray[np.float64], ...]:
+    """Cycles for issuing (or latency), for loading, and for starting and finishing tiles, over all tile variants."""
+    tiled = tiled_axes(nest)
+    n = len(v[names("threads")])
+    intrinsic = nest.intrinsic
+    rate = target.rates.get(intrinsic.name) or 1.0 / intrinsic.timing.get("interval", 1.0)
+    latency = float(intrinsic.timing.get("latency", 4.0))
+    outside = float(prod(a.units for a in nest.rows if a not in tiled))
+    steps = float(prod(a.units for a in nest.reduction))
+    visits = np.ones(n)
+    unroll = np.ones(n)
+    if nest.depth is not None:
+        visits = v[names(f"blocks_{nest.depth.name}")].astype(np.float64)
+        unroll = v[names("unroll")].astype(np.float64)
+    sizes = []  # per tiled axis: (how many tiles, units in each) of whole tiles and of the last
+    for a in tiled:
+        r = v[names.register(a)].astype(np.float64)
+        full = np.floor(a.full_units / r)
+        sizes.append(((full, r), (np.where(a.units > full * r, 1.0, 0.0), a.units - full * r)))
+    per_load = {o.name: _load_cost(nest, names, o.name, v) for o in intrinsic.inputs}
+    scatter = 1.0 if vectorises(nest, intrinsic.accumulator.name) else ELEMENT_CYCLES * intrinsic.accumulator.elements
+    width = float(target.limits.get("issue_width", 6))
+    compute, load, tile = np.zeros(n), np.zeros(n), np.zeros(n)
+    for variant in product(*sizes):
+        count: npt.NDArray[np.float64] = np.ones(n) * outside
+        acc: npt.NDArray[np.float64] = np.ones(n)
+        units = {}
+        for axis, (how_many, size) in zip(tiled, variant, strict=True):
+            count, acc = count * how_many, acc * size
+            units[axis.name] = size
+        loads: npt.NDArray[np.float64] = np.zeros(n)
+        for o in intrinsic.inputs:
+            own: npt.NDArray[np.float64] = np.ones(n)
+            for axis in tiled:
+                if axis in nest.operand_axes(o.name):
+                    own = own * units[axis.name]
+            loads = loads + own * per_load[o.name]
+        issue = np.maximum(acc / rate, (acc + loads + 3.0 / unroll) / width)
+        compute += count * steps * np.maximum(issue, np.where(acc > 0, latency, 0.0))
+        load += count * steps * loads / LOADS_PER_CYCLE
+        stores = acc * scatter * (1.0 + 2.0 * (visits - 1.0))
+        tile += count * visits * TILE_CYCLES + count * stores
+    return compute, load, tile
+
+
+def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.NDArray[np.float64]:
+    """Load slots that one register of the operand takes."""
+    kind = v[names.pack(operand)]
+    elements = nest.intrinsic.operands[operand].elements
+    direct = 1.0 if vectorises(nest, operand) else ELEMENT_CYCLES * LOADS_PER_CYCLE * elements
+    if str(nest.guarded[operand]) != "True":
+        direct += GUARD_CYCLES * LOADS_PER_CYCLE
+    return np.where(kind == DIRECT, direct, 1.0)
+
+
+def _pack(nest: Nest, names: StepNames, v: Columns) -> npt.NDArray[np.float64]:
+    """Cycles to fill panels and padded copies inside the timed call; `const` operands are filled before it."""
+    cycles = np.zeros(len(v[names("threads")]))
+    for o in nest.intrinsic.inputs:
+        if nest.mapping.program.tensors[nest.mapping.operands[o.name].tensor].const:
+            continue
+        kind = v[names.pack(o.name)]
+        cycles += np.where(kind == PANEL, PACK_CYCLES * panel_elements(nest, o.name), 0.0)
+        cycles += np.where(kind == PADDED, PAD_CYCLES * tensor_elements(nest, o.name), 0.0)
+    return cycles
+
+
+def _bandwidths(target: Target) -> list[tuple[float, bool]]:
+    """Bytes per second out of L2, L3 and main memory, and whether the figure is for all cores together."""
+    outer = [m for m in target.memories if m.name != "L1" and m.name != "registers"]
+    default = {"L2": 64.0, "L3": 16.0}
+    return [
+        (m.bandwidth_bytes_per_s or default.get(m.name, 4.0) * target.clock_hz, m.shared_by == "device") for m in outer
+    ]
+
+
+def _work(part: ScalarPart, plan: Plan) -> float:
+    """Cycles of a scalar stage: its operations over all points, library calls counted apart."""
+    points = float(prod(_extent(a, plan) for a in part.stage.axes))
+    nodes = list(walk(part.stage.assign.value))
+    calls = sum(getattr(v, "function", "") in ("exp", "log", "tanh", "erf", "sigmoid") for v in nodes)
+    return points * (SCALAR_CYCLES * len(nodes) + CALL_CYCLES * calls)
+
+
+def _extent(axis: object, plan: Plan) -> int:
+    try:
+        return axis.extent  # type: ignore[attr-defined,no-any-return]
+    except ValueError:
+        return 64  # a bound that depends on other axes: any guess ranks alike, since all rows share it
+
+
+def _scalar(part: ScalarPart, values: Columns, plan: Plan) -> Terms:
+    names = part.names
+    n = len(values[next(iter(values))]) if isinstance(values, dict) else len(values[names("vector")])
+    vector = values[names("vector")].astype(np.float64) if part.vector else np.ones(n)
+    threads = values[names("threads")].astype(np.float64)
+    seconds = _work(part, plan) / plan.target.clock_hz / threads / np.sqrt(np.maximum(1.0, vector))
+    return _only_compute(seconds, np.where(threads > 1, FORK_SECONDS, 0.0))
+
+
+def _literal(part: LiteralPart, values: Columns, plan: Plan) -> Terms:
+    stages = [s for s in plan.program.stages if s.name in part.stages]
+    work = sum(_work(ScalarPart(s, StepNames(), (), None, False), plan) for s in stages)
+    n = len(values[plan.space.decisions[0].name])
+    return _only_compute(np.full(n, work / plan.target.clock_hz), np.zeros(n))
+
+
+def _only_compute(seconds: npt.NDArray[np.float64], overhead: npt.NDArray[np.float64]) -> Terms:
+    terms = {k: np.zeros_like(seconds) for k in TERMS}
+    return terms | {"compute": seconds, "overhead": overhead, "total": seconds + overhead}

@@ -1,0 +1,166 @@
+"""How many bytes a nest moves into each cache: footprints of its loops, vectorised over rows.
+
+At each level, the outermost loops whose footprint still fits are free to reuse what they hold; every operand is fetched
+once for each iteration of the loops outside, except those right outside on which its address does not depend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.logic import Int, affine
+from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.steps import ORDERS, PANEL, StepNames, blocked_axes, tiled_axes
+
+Column = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LoopColumn:
+    """One loop of all rows: the axis it walks, its trip count, and how many elements of the axis one trip covers."""
+
+    axis: NestAxis
+    trips: Column
+    span: Column
+
+
+def loops_of(nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]], order: int, inner: int) -> list[LoopColumn]:
+    """The loops of rows that share `order` and `inner`, outermost first, down to the register tile's own loops."""
+    n = len(next(iter(v.values())))
+    one = np.ones(n)
+    tiled = tiled_axes(nest)
+    lanes, rows, depth = blocked_axes(nest)
+    blocked = {a.name for a in (lanes, rows) if a}
+    loops: list[LoopColumn] = []
+    tile = {a.name: v[names.register(a)] * float(a.unit) for a in tiled}
+    count = {a.name: v[names.tiles(a)].astype(np.float64) for a in tiled}
+    for axis in nest.rows:
+        if axis not in tiled:
+            loops.append(LoopColumn(axis, one * axis.units, one))
+    for axis in tiled:
+        if axis.name not in blocked:
+            loops.append(LoopColumn(axis, count[axis.name], tile[axis.name]))
+    block: dict[str, Column] = {}
+    for axis in (lanes, rows):
+        if axis is not None:
+            chosen = v[names.block(axis)].astype(np.float64)
+            block[axis.name] = np.where(chosen == 0, count[axis.name], np.minimum(chosen, count[axis.name]))
+    for k in ORDERS[order]:
+        found = (lanes, rows, depth)[k]
+        if found is None:
+            continue
+        if found is depth:
+            chosen = v[names.block(found)].astype(np.float64)
+            span = np.where(chosen == 0, float(found.units), chosen)
+            loops.append(LoopColumn(found, np.ceil(found.units / span), span * found.unit))
+        else:
+            span = block[found.name] * tile[found.name]
+            loops.append(LoopColumn(found, np.ceil(count[found.name] / block[found.name]), span))
+    for axis in (lanes, rows) if inner == 0 else (rows, lanes):
+        if axis is not None:
+            loops.append(LoopColumn(axis, block[axis.name], tile[axis.name]))
+    return loops
+
+
+def footprint(nest: Nest, operand: str, panel: bool | npt.NDArray[np.bool_], span: Mapping[str, Column]) -> Column:
+    """Bytes of the operand that loops with these spans (elements per nest axis) touch."""
+    read = nest.mapping.operands[operand]
+    mine = nest.operand_axes(operand)
+    tensor = nest.mapping.program.tensors[read.tensor]
+    size = float(tensor.dtype.bytes)
+    ordered: Column = prod((span[a.name] for a in mine), start=np.ones(1) * size)
+    if isinstance(panel, bool) and panel:
+        return ordered
+    axes: dict[str, Column] = {}
+    for a in mine:
+        left = span[a.name]
+        for name, _, extent in reversed(a.members):
+            axes[name] = np.minimum(left, extent)
+            left = np.maximum(1.0, np.ceil(left / extent))
+    total: Column = np.ones(1) * size
+    for part, extent in zip(read.index, tensor.extents, strict=True):
+        form = affine(part) if isinstance(part, Int) else None
+        if form is None:
+            total = total * extent
+            continue
+        reach: Column = np.ones(1)
+        for name, c in form.coefficients.items():
+            reach = reach + abs(c) * (axes.get(name, np.ones(1)) - 1)
+        total = total * np.minimum(reach, extent)
+    return np.where(panel, ordered, total)
+
+
+def traffic(
+    nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]], capacities: tuple[float, ...]
+) -> list[Column]:
+    """Bytes fetched (and written back) into each level of the given capacities in bytes, for every row."""
+    orders, inners = v[names("order")], v[names("inner")]
+    n = len(orders)
+    result = [np.zeros(n) for _ in capacities]
+    groups = orders * 2 + inners
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)
+        part = {k: c[rows] for k, c in v.items()}
+        for total, some in zip(result, _group(nest, names, part, capacities, int(group) // 2, int(group) % 2), strict=True):
+            total[rows] = some
+    return result
+
+
+def _group(
+    nest: Nest,
+    names: StepNames,
+    v: Mapping[str, npt.NDArray[np.int64]],
+    capacities: tuple[float, ...],
+    order: int,
+    inner: int,
+) -> list[Column]:
+    loops = loops_of(nest, names, v, order, inner)
+    n = len(v[names("order")])
+    operands = [o.name for o in nest.intrinsic.operands.values()]
+    panel: dict[str, bool | npt.NDArray[np.bool_]] = {o: False for o in operands}
+    for o in nest.intrinsic.inputs:
+        panel[o.name] = v[names.pack(o.name)] == PANEL
+    tiled = {a.name for a in tiled_axes(nest)}
+    span: dict[str, Column] = {a.name: np.ones(n) for a in nest.axes}
+    for a in nest.reduction:
+        if a is not nest.depth:
+            span[a.name] = np.ones(n) * a.units * a.unit
+    for loop in loops:  # innermost span of each axis
+        span[loop.axis.name] = loop.span
+    assert tiled <= set(span)
+    # Footprints with the loops outside position d fixed, from the innermost position outwards.
+    prints: list[dict[str, Column]] = [{o: footprint(nest, o, panel[o], span) for o in operands}]
+    for loop in reversed(loops):
+        extent = float(loop.axis.units * loop.axis.unit)
+        span = span | {loop.axis.name: np.minimum(loop.span * loop.trips, extent)}
+        prints.append({o: footprint(nest, o, panel[o], span) for o in operands})
+    prints.reverse()  # prints[d]: loops d.. run inside
+    totals = [sum(p.values()) for p in prints]
+    written = nest.intrinsic.accumulator.name
+    visits = np.ones(n)
+    if nest.depth is not None:
+        visits = v[names(f"blocks_{nest.depth.name}")].astype(np.float64)
+    result = []
+    for capacity in capacities:
+        bytes_in = np.zeros(n)
+        for o in operands:
+            mine = {a.name for a in nest.operand_axes(o)}
+            moved = np.broadcast_to(prints[0][o], (n,)).copy()  # everything fits: fetched once
+            for d in range(1, len(prints)):
+                here = (totals[d] <= capacity) & (totals[d - 1] > capacity) if d < len(loops) else totals[d - 1] > capacity
+                factor = np.ones(n)
+                reused = True
+                for loop in reversed(loops[:d]):
+                    if loop.axis.name in mine:
+                        reused = False
+                    if not reused:
+                        factor = factor * loop.trips
+                moved = np.where(here, prints[d][o] * factor, moved)
+            bytes_in += moved * np.where(visits > 1, 2.0, 1.0) if o == written else moved
+        result.append(bytes_in)
+    return result

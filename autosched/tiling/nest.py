@@ -1,0 +1,205 @@
+"""`Nest`: the geometry of one tensorized stage: its axes in units of the intrinsic, and where every element sits.
+
+A nest axis is what is tiled: either one program axis outside the intrinsic (unit 1), or the program axes fused on one
+intrinsic axis (unit: that axis's extent). Positions along it count elements; a program axis is recovered from the fused
+position by division and remainder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from autosched.ir.program import Axis, Stage
+from autosched.ir.value import Condition, Read, is_value
+from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, ceil_div, free_vars, interval
+from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import Mapping
+
+
+@dataclass(frozen=True)
+class NestAxis:
+    """`extent` in elements (of the box that holds the axis's domain); `members` are (program axis, lower bound, box
+    extent), outermost first; `intrinsic_axis` is None for an axis outside the intrinsic."""
+
+    name: str
+    extent: int
+    unit: int
+    reduction: bool
+    members: tuple[tuple[str, int, int], ...]
+    intrinsic_axis: str | None = None
+
+    @property
+    def units(self) -> int:
+        """Intrinsic tiles along the axis, the last one perhaps partial."""
+        return -(-self.extent // self.unit)
+
+    @property
+    def full_units(self) -> int:
+        return self.extent // self.unit
+
+    def program_values(self, position: Int) -> dict[str, Int]:
+        """Each fused program axis as an expression of the position along this one."""
+        values: dict[str, Int] = {}
+        inner = self.extent
+        for name, lower, extent in self.members:
+            inner //= extent
+            value = position if inner == 1 else position // inner
+            if len(self.members) > 1 and name != self.members[0][0]:
+                value = value % extent
+            values[name] = value + lower
+        return values
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A stage on an intrinsic. `guard` is the stage's guards together with what keeps a non-rectangular loop inside its
+    bounds; `operands` are the intrinsic's, each with the program element it holds."""
+
+    stage: Stage
+    intrinsic: Intrinsic
+    mapping: Mapping
+    axes: tuple[NestAxis, ...]
+    guard: Bool
+
+    @cached_property
+    def by_name(self) -> dict[str, NestAxis]:
+        return {a.name: a for a in self.axes}
+
+    @cached_property
+    def spatial(self) -> tuple[NestAxis, ...]:
+        return tuple(a for a in self.axes if not a.reduction)
+
+    @cached_property
+    def reduction(self) -> tuple[NestAxis, ...]:
+        return tuple(a for a in self.axes if a.reduction)
+
+    @cached_property
+    def lanes(self) -> tuple[NestAxis, ...]:
+        """Spatial axes on the intrinsic."""
+        return tuple(a for a in self.spatial if a.intrinsic_axis)
+
+    @cached_property
+    def rows(self) -> tuple[NestAxis, ...]:
+        """Spatial axes outside the intrinsic, in program order."""
+        return tuple(a for a in self.spatial if not a.intrinsic_axis)
+
+    @cached_property
+    def depth(self) -> NestAxis | None:
+        """The reduction axis that is cut into cache blocks and unrolled: the intrinsic's last, else the innermost."""
+        on = [a for a in self.reduction if a.intrinsic_axis]
+        return on[-1] if on else self.reduction[-1] if self.reduction else None
+
+    @cached_property
+    def members(self) -> dict[str, NestAxis]:
+        """Program axis to the nest axis that carries it."""
+        return {m: a for a in self.axes for m, _, _ in a.members}
+
+    def axes_of(self, read: Read) -> tuple[NestAxis, ...]:
+        """The nest axes that an element's address depends on, in nest order."""
+        used = {self.members[v].name for i in read.index if isinstance(i, Int) for v in free_vars(i) if v in self.members}
+        return tuple(a for a in self.axes if a.name in used)
+
+    def operand_axes(self, operand: str) -> tuple[NestAxis, ...]:
+        return self.axes_of(self.mapping.operands[operand])
+
+    @cached_property
+    def guarded(self) -> dict[str, Bool]:
+        """Operand to the part of the guard under which its element is real; elsewhere zero is staged in its place.
+
+        Each conjunct goes to one input operand whose address depends on all the axes the conjunct mentions. Raises
+        LookupError when there is no such operand: then this intrinsic cannot stage the guard.
+        """
+        staged = {o.name: TRUE for o in self.intrinsic.inputs}
+        parts = self.guard.parts if hasattr(self.guard, "parts") else (self.guard,)
+        for part in parts:
+            if part == TRUE:
+                continue
+            needs = {self.members[v].name for v in free_vars(part)}
+            for name in staged:
+                if needs <= {a.name for a in self.operand_axes(name)}:
+                    staged[name] = all_of(staged[name], part)
+                    break
+            else:
+                raise LookupError(f"no operand depends on all axes of {part}")
+        return staged
+
+    def at(self, positions: dict[str, Int]) -> dict[str, Int]:
+        """Program axes as expressions, from a position along each nest axis."""
+        values: dict[str, Int] = {}
+        for axis in self.axes:
+            values |= axis.program_values(positions[axis.name])
+        return values
+
+    def lane_coordinates(self, operand: str, element: Int) -> dict[str, Int]:
+        """For each intrinsic axis the operand has, its coordinate as an expression of the register's element number."""
+        spec = self.intrinsic.operands[operand]
+        (variable, _), *_ = spec.order.domain or ((("e", 1)),)
+        coordinates = [substitute_int(c, {variable: element}) for c in spec.order.coordinates]
+        names = self.intrinsic.operand_axes[operand]
+        return {n: c for n, c in zip(names, coordinates, strict=True) if n is not None}
+
+    @cached_property
+    def points(self) -> int:
+        """Multiply-adds of the padded box: what the intrinsic issues in all, times its own points."""
+        return prod(a.units * a.unit for a in self.axes)
+
+
+def make_nest(mapping: Mapping) -> Nest:
+    """The nest of a mapping. Raises ValueError for what a nest cannot hold: data-dependent guards or subscripts."""
+    stage, intrinsic = mapping.stage, mapping.intrinsic
+    box, exact = _box(stage.axes)
+    guards = [*_formulas(stage.guards), *exact]
+    for read in mapping.operands.values():
+        if any(is_value(i) for i in read.index):
+            raise ValueError(f"{read.tensor} is indexed by data")
+    spatial = {a.name for a in stage.spatial}
+    on = {name: axis for axis, names in mapping.axes.items() for name in names}
+    axes: list[NestAxis] = []
+    for axis in stage.axes:
+        if axis.name not in on:
+            member = (axis.name, *box[axis.name])
+            axes.append(NestAxis(axis.name, member[2], 1, axis.name not in spatial, (member,)))
+    intrinsic_spatial = {a.name for a in intrinsic.spatial}
+    for ia in intrinsic.axes:
+        names = mapping.axes.get(ia.name, ())
+        members = tuple((n, *box[n]) for n in names)
+        label = ".".join(names) or f"{ia.name}'"
+        extent = prod(m[2] for m in members)
+        axes.append(NestAxis(label, extent, ia.extent, ia.name not in intrinsic_spatial, members, ia.name))
+    return Nest(stage, intrinsic, mapping, tuple(axes), all_of(*guards))
+
+
+def _formulas(guards: tuple[Condition, ...]) -> list[Bool]:
+    formulas = []
+    for guard in guards:
+        if not isinstance(guard, Bool):
+            raise ValueError("a guard depends on data")
+        formulas.append(guard)
+    return formulas
+
+
+def _box(axes: tuple[Axis, ...]) -> tuple[dict[str, tuple[int, int]], list[Bool]]:
+    """(lower, extent) of a box around each axis's range, and the bounds that the box does not imply."""
+    ranges: dict[str, tuple[int, int]] = {}
+    box: dict[str, tuple[int, int]] = {}
+    exact: list[Bool] = []
+    for axis in axes:
+        low, high = interval(axis.lower, ranges)[0], interval(axis.upper, ranges)[1] - 1
+        ranges[axis.name] = low, max(low, high)
+        box[axis.name] = low, max(1, high - low + 1)
+        if not isinstance(axis.lower, Const):
+            exact.append(axis.lower <= Var(axis.name))
+        if not isinstance(axis.upper, Const):
+            exact.append(Var(axis.name) < axis.upper)
+    return box, exact
+
+
+def tiles(axis: NestAxis, register: Int) -> Int:
+    """Register tiles along an axis, `register` units each."""
+    return ceil_div(axis.units, register)
+
+
+__all__ = ["Nest", "NestAxis", "make_nest", "substitute_bool", "tiles"]

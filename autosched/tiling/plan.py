@@ -1,0 +1,99 @@
+"""`Plan`: for each stage of a program how it is computed, and the space of schedules that this leaves open.
+
+A plan's parts run in order. A *tensor part* puts a stage on an intrinsic, with the elementwise stages that follow it
+fused behind its register tile; a *scalar part* computes one stage element by element or vector by vector; a *literal
+part* keeps loops that dependences hold together exactly as written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from autosched.ir.program import Program, Stage, Statement
+from autosched.machine.target import Target
+from autosched.tensorize.match_types import Mapping
+from autosched.tiling.nest import Nest
+from autosched.tiling.space import Space
+from autosched.tiling.steps.names import StepNames
+
+
+@dataclass(frozen=True)
+class Fused:
+    """An elementwise stage behind a register tile; `axes` maps its axes to the producer's program axes."""
+
+    stage: Stage
+    axes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class TensorPart:
+    """`keep`: whether the accumulated tensor itself must reach memory (an output, or read elsewhere)."""
+
+    nest: Nest
+    names: StepNames
+    epilogue: tuple[Fused, ...] = ()
+    keep: bool = True
+
+    @property
+    def title(self) -> str:
+        on = ", ".join(f"{a.intrinsic_axis}←{a.name}" for a in self.nest.axes if a.intrinsic_axis and a.members)
+        fused = "".join(f" +{f.stage.name}" for f in self.epilogue)
+        return f"{self.nest.stage.name}: {self.nest.intrinsic.name}({on}){fused}"
+
+
+@dataclass(frozen=True)
+class ScalarPart:
+    """`order`: the stage's axes, outermost first, as they will be nested; `vector`: the axis that may be vectorised
+    (always innermost among the spatial ones) or None; `parallel`: whether the outermost axis is proved independent."""
+
+    stage: Stage
+    names: StepNames
+    order: tuple[str, ...]
+    vector: str | None
+    parallel: bool
+
+    @property
+    def title(self) -> str:
+        return f"{self.stage.name}: scalar"
+
+
+@dataclass(frozen=True)
+class LiteralPart:
+    """Statements that must stay together, run as written."""
+
+    body: tuple[Statement, ...]
+    stages: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{'+'.join(self.stages)}: as written"
+
+
+Part: TypeAlias = TensorPart | ScalarPart | LiteralPart
+
+
+@dataclass(frozen=True)
+class Plan:
+    """See the module's docstring. `name` is stable: it names the plan in a store."""
+
+    name: str
+    program: Program
+    target: Target
+    parts: tuple[Part, ...]
+    space: Space
+
+    @property
+    def tensor_parts(self) -> tuple[TensorPart, ...]:
+        return tuple(p for p in self.parts if isinstance(p, TensorPart))
+
+    @property
+    def mappings(self) -> tuple[Mapping, ...]:
+        return tuple(p.nest.mapping for p in self.tensor_parts)
+
+    @property
+    def intrinsics(self) -> tuple[str, ...]:
+        return tuple(p.nest.intrinsic.name for p in self.tensor_parts)
+
+    def __repr__(self) -> str:
+        return f"Plan({self.name})"

@@ -1,0 +1,221 @@
+"""Plans of a program: which mapping computes each stage, what is fused behind it, and the space that leaves.
+
+Stages that dependences hold together stay as written. A stage with a mapping becomes a tensor part; elementwise stages
+right behind it that read nothing but its own element are fused; what is left runs as scalar code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+
+from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement
+from autosched.logic import Const, free_vars
+from autosched.machine.target import Target
+from autosched.tensorize import match_types
+from autosched.tiling.dependence import Dependences, analyse
+from autosched.tiling.epilogue import fusable_epilogue
+from autosched.tiling.nest import Nest, make_nest
+from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, ScalarPart, TensorPart
+from autosched.tiling.space import Space
+from autosched.tiling.step import Decision, Step
+from autosched.tiling.steps import StepNames, cache_block, loop_order, pack, parallel, prefetch, register_tile, unroll
+
+VECTORS = (1, 4, 8, 16)
+MOST_PLANS = 12
+WITHIN = 4.0
+"""A mapping whose instructions alone take this many times the best mapping's is not laid out."""
+
+
+def make_plans(
+    program: Program, target: Target, mappings: Mapping[str, Sequence[match_types.Mapping]], threads: int = 1
+) -> list[Plan]:
+    """Plans in the order of how few cycles their instructions take; `mappings` holds the candidates of each stage.
+
+    There is always at least one: a stage without a usable mapping runs as scalar code.
+    """
+    dependences = analyse(program)
+    literal = _held_together(program, dependences)
+    choices: list[list[Nest | None]] = []
+    stages = [s for s in program.stages if s.name not in literal]
+    for stage in stages:
+        nests = _usable(stage, mappings.get(stage.name, ()), dependences, target)
+        choices.append([*nests] or [None])
+    plans = []
+    for chosen in product(*choices):
+        nests = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
+        plans.append(_plan(program, target, nests, literal, dependences, threads))
+    return _unique(plans)[:MOST_PLANS]
+
+
+def issue_cycles(nest: Nest, target: Target) -> float:
+    """Cycles to issue all the nest's instructions on one core, waste included."""
+    rate = target.rates.get(nest.intrinsic.name) or 1.0 / nest.intrinsic.timing.get("interval", 1.0)
+    return prod(a.units for a in nest.axes) / rate
+
+
+def _usable(
+    stage: Stage, mappings: Sequence[match_types.Mapping], dependences: Dependences, target: Target
+) -> list[Nest]:
+    found = dependences.stage(stage.name)
+    if found.of_kind("serial"):
+        return []
+    nests = []
+    for mapping in mappings:
+        try:
+            nest = make_nest(mapping)
+            nest.guarded  # noqa: B018  raises where the guard cannot be staged
+        except (ValueError, LookupError):
+            continue
+        nests.append(nest)
+    nests.sort(key=lambda n: issue_cycles(n, target))
+    return [n for n in nests if issue_cycles(n, target) <= WITHIN * issue_cycles(nests[0], target)]
+
+
+def _plan(
+    program: Program,
+    target: Target,
+    nests: dict[str, Nest],
+    literal: dict[str, LiteralPart],
+    dependences: Dependences,
+    threads: int,
+) -> Plan:
+    parts: list[Part] = []
+    steps: list[Step] = []
+    fused = _fused(program, nests, literal)
+    behind = {f.stage.name for group in fused.values() for f in group}
+    many = len([s for s in program.stages if s.name not in behind and s.name not in literal]) > 1
+    for stage in program.stages:
+        if stage.name in behind:
+            continue
+        names = StepNames(f"{stage.name}." if many else "")
+        if stage.name in literal:
+            if literal[stage.name] not in parts:
+                parts.append(literal[stage.name])
+        elif stage.name in nests:
+            tensor = TensorPart(nests[stage.name], names, fused[stage.name], _kept(program, stage, fused[stage.name]))
+            parts.append(tensor)
+            steps += nest_steps(tensor.nest, target, threads, names)
+        else:
+            scalar = _scalar(stage, names, dependences)
+            parts.append(scalar)
+            steps.append(_scalar_step(scalar, threads))
+    if not steps:
+        steps.append(Step("as written", (Decision("threads", (1,)),)))
+    title = "; ".join(p.title for p in parts if isinstance(p, TensorPart)) or "scalar"
+    return Plan(title, program, target, tuple(parts), Space(title, steps))
+
+
+def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> list[Step]:
+    """The steps of a tensorized nest, in order: the whole CPU space of one mapping."""
+    return [
+        register_tile(nest, target, names),
+        cache_block(nest, names),
+        loop_order(nest, names),
+        pack(nest, names),
+        unroll(nest, names),
+        parallel(nest, threads, names),
+        prefetch(nest, names),
+    ]
+
+
+def _fused(
+    program: Program, nests: dict[str, Nest], literal: dict[str, LiteralPart]
+) -> dict[str, tuple[Fused, ...]]:
+    """For each tensorized stage, the run of stages right behind it that may use its result in registers."""
+    fused: dict[str, tuple[Fused, ...]] = {}
+    for k, stage in enumerate(program.stages):
+        if stage.name not in nests:
+            continue
+        group: list[Fused] = []
+        for consumer in program.stages[k + 1 :]:
+            if consumer.name in nests or consumer.name in literal:
+                break
+            found = fusable_epilogue(stage, consumer)
+            if found is None or any(f.stage.assign.tensor in {r.tensor for r in consumer.reads} for f in group):
+                break
+            group.append(Fused(consumer, {c: p for p, c in found.axes}))
+        fused[stage.name] = tuple(group)
+    return fused
+
+
+def _kept(program: Program, stage: Stage, fused: tuple[Fused, ...]) -> bool:
+    """Whether the accumulated tensor must reach memory: an output, or read by a stage that is not fused."""
+    tensor = stage.assign.tensor
+    if not program.tensors[tensor].intermediate:
+        return True
+    behind = {f.stage.name for f in fused}
+    return any(tensor in {r.tensor for r in s.reads} for s in program.stages if s.name not in behind | {stage.name})
+
+
+def _scalar(stage: Stage, names: StepNames, dependences: Dependences) -> ScalarPart:
+    found = dependences.stage(stage.name)
+    independent = set(found.of_kind("independent"))
+    spatial = [a.name for a in stage.spatial]
+    written = [a.name for a in stage.axes]
+    order = written
+    if not found.of_kind("serial") and set(spatial) <= independent and not _needs_order(stage, spatial):
+        order = spatial + [n for n in written if n not in spatial]
+    inner = next((n for n in reversed(order) if n in spatial), None)
+    by_name = {a.name: a for a in stage.axes}
+    after = order[order.index(inner) + 1 :] if inner else []
+    vector = inner if inner in independent and _constant(by_name[inner]) and not _bounded_by(stage, inner) else None
+    if vector and not set(after) <= {a.name for a in stage.reduction}:
+        vector = None
+    return ScalarPart(stage, names, tuple(order), vector, bool(order) and order[0] in independent)
+
+
+def _constant(axis: Axis) -> bool:
+    return isinstance(axis.lower, Const) and isinstance(axis.upper, Const)
+
+
+def _bounded_by(stage: Stage, axis: str) -> bool:
+    return any(axis in free_vars(a.lower) | free_vars(a.upper) for a in stage.axes)
+
+
+def _needs_order(stage: Stage, spatial: list[str]) -> bool:
+    """Whether a spatial axis's bounds depend on a reduction axis, so that it cannot go outside it."""
+    outer = {a.name for a in stage.axes} - set(spatial)
+    return any(outer & (free_vars(a.lower) | free_vars(a.upper)) for a in stage.spatial)
+
+
+def _scalar_step(part: ScalarPart, threads: int) -> Step:
+    names = part.names
+    decisions = [Decision(names("threads"), tuple(range(1, threads + 1)) if part.parallel else (1,))]
+    if part.vector:
+        decisions.insert(0, Decision(names("vector"), VECTORS))
+    return Step("scalar", tuple(decisions))
+
+
+def _held_together(program: Program, dependences: Dependences) -> dict[str, LiteralPart]:
+    """Stages of loops that cannot be taken apart, with the literal part that holds them: whole top-level statements."""
+    parts: dict[str, LiteralPart] = {}
+    tops = [(stmt, tuple(_stages_in(stmt, program))) for stmt in program.body]
+    for group in dependences.groups:
+        if len(group) == 1:
+            continue
+        chosen = [(stmt, names) for stmt, names in tops if set(names) & set(group)]
+        part = LiteralPart(tuple(s for s, _ in chosen), tuple(n for _, names in chosen for n in names))
+        parts |= {name: part for name in part.stages}
+    return parts
+
+
+def _stages_in(stmt: Statement, program: Program) -> Iterator[str]:
+    match stmt:
+        case Loop() | Guard():
+            for inner in stmt.body:
+                yield from _stages_in(inner, program)
+        case Assign():
+            yield from (s.name for s in program.stages if s.assign is stmt)
+
+
+def _unique(plans: list[Plan]) -> list[Plan]:
+    """Plans with distinct names: a second mapping of the same axes (other operand roles) gets a number."""
+    seen: dict[str, int] = {}
+    result = []
+    for plan in plans:
+        seen[plan.name] = seen.get(plan.name, 0) + 1
+        n = seen[plan.name]
+        result.append(plan if n == 1 else Plan(f"{plan.name} ({n})", plan.program, plan.target, plan.parts, plan.space))
+    return result

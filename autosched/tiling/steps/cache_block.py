@@ -1,0 +1,35 @@
+"""Cache blocks: how many register tiles (or depth units) are worked through before the next block is touched."""
+
+from __future__ import annotations
+
+from autosched.logic import Bool, Int, Var, ceil_div, where
+from autosched.tiling.nest import Nest
+from autosched.tiling.step import Decision, Step
+from autosched.tiling.steps.names import StepNames, blocked_axes
+
+LANE_TILES = (0, 1, 2, 4, 8)
+ROW_TILES = (0, 2, 4, 8, 16)
+DEPTH_ELEMENTS = (128, 256, 512)
+
+
+def cache_block(nest: Nest, names: StepNames) -> Step:
+    """`block_x` counts register tiles of x, `block_k` depth units; 0 is the whole axis. Derived: `blocks_x`, how many
+    blocks there are. A block as large as its axis is the same as none."""
+    lanes, rows, depth = blocked_axes(nest)
+    decisions: list[Decision] = []
+    derived: dict[str, Int] = {}
+    inert: dict[str, Bool] = {}
+    for axis, domain in ((lanes, LANE_TILES), (rows, ROW_TILES)):
+        if axis is None:
+            continue
+        block, count = Var(names.block(axis)), Var(names.tiles(axis))
+        most = axis.units
+        decisions.append(Decision(block.name, tuple(v for v in domain if v < most)))
+        derived[names(f"blocks_{axis.name}")] = where(block.eq(0), 1, ceil_div(count, block))
+        inert[block.name] = block >= count
+    if depth is not None:
+        sizes = sorted({-(-n // depth.unit) for n in DEPTH_ELEMENTS})
+        block = Var(names.block(depth))
+        decisions.append(Decision(block.name, (0, *(n for n in sizes if n < depth.units))))
+        derived[names(f"blocks_{depth.name}")] = where(block.eq(0), 1, ceil_div(depth.units, block))
+    return Step("cache block", tuple(decisions), (), derived, inert)

@@ -1,0 +1,71 @@
+"""The register tile: how many intrinsic tiles of the output stay in registers while the reduction runs."""
+
+from __future__ import annotations
+
+from math import prod
+
+from autosched.logic import Const, Int, Var, ceil_div
+from autosched.machine.target import Target
+from autosched.tensorize.intrinsic import Operand
+from autosched.tiling.nest import Nest
+from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.names import StepNames, tiled_axes
+
+ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)
+OUTER_ROWS = (1, 2, 4)
+LANES = (1, 2, 3, 4, 5, 6, 8)
+
+
+def register_tile(nest: Nest, target: Target, names: StepNames) -> Step:
+    """One decision per tiled axis (in intrinsic tiles), and the rule that accumulators and operands fit the registers.
+
+    Axes are unrolled in order, rows outside lanes: an operand that varies only with an inner axis is held in registers
+    for all of it, any other needs one at a time.
+    """
+    tiled = tiled_axes(nest)
+    rows = [a for a in tiled if not a.intrinsic_axis]
+    decisions: list[Decision] = []
+    derived: dict[str, Int] = {}
+    for axis in tiled:
+        values = LANES if axis.intrinsic_axis else ROWS if axis is rows[-1] else OUTER_ROWS
+        decisions.append(Decision(names.register(axis), tuple(v for v in values if v <= axis.units)))
+        derived[names.tiles(axis)] = ceil_div(axis.units, Var(names.register(axis)))
+
+    def count(operand: str) -> Int:
+        held = [a for a in tiled if a in nest.operand_axes(operand)]
+        if held == list(tiled[: len(held)]):
+            return Const(1)
+        total: Int = Const(1)
+        for axis in held:
+            total = total * Var(names.register(axis))
+        return total
+
+    accumulators: Int = Const(1)
+    for axis in tiled:
+        accumulators = accumulators * Var(names.register(axis))
+    wide = {o.name: registers_of(o, target) for o in nest.intrinsic.operands.values()}
+    accumulator = nest.intrinsic.accumulator.name
+    registers = accumulators * wide[accumulator]
+    for operand in nest.intrinsic.inputs:
+        registers = registers + count(operand.name) * wide[operand.name]
+    derived[names("accumulators")] = accumulators
+    derived[names("registers")] = registers
+    limit = target.limits.get("vector_registers", 16)
+    sentence = "{" + names("registers") + "} vector registers > " + str(limit)
+    return Step(
+        "register tile",
+        tuple(decisions),
+        (Rule(names("registers"), Var(names("registers")) <= limit, sentence),),
+        derived,
+    )
+
+
+def registers_of(operand: Operand, target: Target) -> int:
+    """Machine registers that one value of the operand fills."""
+    width = target.limits.get("vector_bytes", 16)
+    return max(1, -(-operand.elements * operand.dtype.bits // 8 // width))
+
+
+def tile_points(nest: Nest) -> int:
+    """Points of one intrinsic tile of the output."""
+    return prod(a.unit for a in nest.lanes)

@@ -1,0 +1,35 @@
+"""Unrolling of the depth loop inside the register tile."""
+
+from __future__ import annotations
+
+from autosched.logic import Const, Var, all_of
+from autosched.tiling.nest import Nest
+from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.names import StepNames
+
+FACTORS = (1, 2, 4)
+BODY_LIMIT = 160
+"""Instructions of one unrolled body: beyond this a kernel takes longer to build and outgrows the micro-op cache."""
+
+
+def unroll(nest: Nest, names: StepNames) -> Step:
+    """`unroll` depth units a trip. It must divide the block and the full units of the axis, so no remainder loop."""
+    depth = nest.depth
+    if depth is None:
+        return Step("unroll")
+    factor, block = Var(names("unroll")), Var(names.block(depth))
+    divides = all_of((block % factor).eq(0), (Const(depth.full_units) % factor).eq(0))
+    body = names.var("accumulators") * factor
+    return Step(
+        "unroll",
+        (Decision(factor.name, tuple(f for f in FACTORS if f <= max(1, depth.full_units))),),
+        (
+            Rule(names("unroll"), divides, "unroll {" + factor.name + f"}} does not divide the {depth.name} loop"),
+            Rule(
+                names("body"),
+                Var(names("body_issues")) <= BODY_LIMIT,
+                "{" + names("body_issues") + f"}} instructions in one loop body > {BODY_LIMIT}",
+            ),
+        ),
+        {names("body_issues"): body},
+    )
