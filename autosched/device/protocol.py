@@ -12,7 +12,7 @@ from autosched.tiling.schedule import Candidate
 
 @dataclass(frozen=True)
 class Build:
-    """The outcome of a build. `payload` is the device's own (an object file, a kernel); `error` says why there is none."""
+    """The outcome of a build. `payload` is the device's own (an object file, a kernel); `error` says why it is None."""
 
     candidate: Candidate
     payload: Any = None

@@ -1,0 +1,89 @@
+"""Memory for kernels: guarded buffers that end at an unmapped page, and plain ones for timing.
+
+A read or write past the end of a guarded buffer is a segmentation fault in the worker, which the parent records as a
+crash. Bytes before the start are a canary, so that writes there are found afterwards.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+CANARY = 0xA5
+POISONS = (0xCD, 0x7F)
+"""Outputs are filled with the first before the check (a large negative float or integer) and with the second before
+timing (a large positive one), so that a maximum or minimum that forgot its first value cannot hide."""
+SCRATCH_POISON = 0xFF
+"""Kernel-owned memory: not a number in every float type, so that even zero times it is seen."""
+ALIGN = 64
+_PROT_NONE, _PROT_READ, _PROT_WRITE = 0, 1, 2
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass
+class Guarded:
+    """`size` writable bytes (`view`, at `address`) that end at a protected page.
+
+    The start is aligned to `align`; bytes that this leaves between the end and the page are canary too.
+    """
+
+    size: int
+    align: int = 1
+
+    def __post_init__(self) -> None:
+        page = mmap.PAGESIZE
+        span = -(-max(self.size, 1) // page) * page
+        self._map = mmap.mmap(-1, span + 2 * page)
+        self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self._inside, self._span = self._base + page, span
+        start = (self._inside + span - self.size) // self.align * self.align
+        self.address = start
+        whole = _view(self._inside, self._span)
+        whole[:] = CANARY
+        offset = start - self._inside
+        self.view = whole[offset : offset + self.size]
+        self._before, self._after = whole[:offset], whole[offset + self.size :]
+        _protect(self._base, page, _PROT_NONE)
+        _protect(self._inside + self._span, page, _PROT_NONE)
+
+    def freeze(self) -> None:
+        """Make the whole buffer read-only: a write to an input is a crash."""
+        _protect(self._inside, self._span, _PROT_READ)
+
+    def thaw(self) -> None:
+        _protect(self._inside, self._span, _PROT_READ | _PROT_WRITE)
+
+    def intact(self) -> bool:
+        """Whether no byte around the buffer was written; what was is made good, for the next kernel."""
+        whole = bool((self._before == CANARY).all() and (self._after == CANARY).all())
+        if not whole:
+            self._before[:] = self._after[:] = CANARY
+        return whole
+
+
+def plain(size: int, stagger: int = 0) -> Bytes:
+    """`size` bytes aligned to a cache line, at `stagger` lines past a page.
+
+    Buffers that all start on a page boundary would compete for the same sets of the first cache.
+    """
+    page = mmap.PAGESIZE
+    raw = np.zeros(size + 2 * page, np.uint8)
+    start = -raw.ctypes.data % page + (stagger * ALIGN) % page
+    return raw[start : start + size]
+
+
+def _view(address: int, size: int) -> Bytes:
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+
+def _protect(address: int, size: int, flags: int) -> None:
+    if _libc().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), flags) != 0:
+        raise OSError(ctypes.get_errno(), "mprotect failed")

@@ -1,0 +1,243 @@
+"""One candidate in the worker: prepare, check, time. Runs in the worker process; numpy and llvmlite only."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.device.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Guarded, plain
+from autosched.device.compare import Difference, compare
+from autosched.device.job import Effort, Entry, Job, Outcome, Tensor
+from autosched.device.native import Calls, Loaded
+from autosched.device.timing import batch, sample
+
+COLD_LIMIT_BYTES = 1 << 30
+Report = Callable[[str], None]
+"""Tells the parent what comes next, so that a death can be placed."""
+
+
+class Wrong(Exception):
+    """The outputs differ; carries the outcome's fields."""
+
+    def __init__(self, message: str, difference: Difference | None = None) -> None:
+        super().__init__(message)
+        self.difference = difference
+
+
+class Data:
+    """The program's tensors in this process: guarded for the check, plain for timing; and what the oracle wants."""
+
+    def __init__(self, folder: Path, tensors: tuple[Tensor, ...]) -> None:
+        self.tensors = {t.name: t for t in tensors}
+        self.guarded: dict[str, Guarded] = {}
+        self.plain: dict[str, Bytes] = {}
+        self.initial: dict[str, Bytes] = {}
+        self._want: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any] | None]] = {}
+        for number, t in enumerate(tensors):
+            guarded = Guarded(t.bytes)
+            self.plain[t.name] = plain(t.bytes, stagger=5 * number)
+            if t.input:
+                values = np.fromfile(folder / f"{t.name}.in", np.uint8)
+                assert values.size == t.bytes
+                self.initial[t.name] = values
+                guarded.view[:] = self.plain[t.name][:] = values
+                if not t.output:
+                    guarded.freeze()
+            if t.output:
+                tolerance = folder / f"{t.name}.tol"
+                exact = not tolerance.exists()
+                want = np.fromfile(folder / f"{t.name}.want", numpy_dtype(t.dtype) if exact else np.float64)
+                self._want[t.name] = (want, None if exact else np.fromfile(tolerance, np.float64))
+            self.guarded[t.name] = guarded
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(self._want)
+
+    @property
+    def inouts(self) -> tuple[str, ...]:
+        return tuple(n for n in self._want if n in self.initial)
+
+    def reset(self, views: dict[str, Bytes], poison: int) -> None:
+        """Outputs to poison, inouts to their values at entry."""
+        for name in self.outputs:
+            views[name][:] = self.initial.get(name, poison)
+
+    def verify(self, views: dict[str, Bytes]) -> Difference | None:
+        """The difference nearest to its tolerance; Wrong at the first output that is past it."""
+        found: list[Difference] = []
+        for name, (want, tolerance) in self._want.items():
+            difference = compare(views[name].view(numpy_dtype(self.tensors[name].dtype)), want, tolerance)
+            if not difference.ok:
+                d = difference
+                allowed = f", tolerance {d.tolerance:.3g}" if d.tolerance else ""
+                raise Wrong(
+                    f"{name}[flat {d.index}] is {d.got:.9g}, not {d.want:.9g} (error {d.error:.3g}{allowed}); "
+                    f"{d.wrong:,} of {want.size:,} elements are wrong",
+                    difference,
+                )
+            found.append(difference)
+        return max(found, key=lambda d: d.error / d.tolerance if d.tolerance else 0.0, default=None)
+
+
+@dataclass
+class Ready:
+    """A candidate that passed its check, with its own timing memory."""
+
+    job: Job
+    calls: Calls
+    keep: list[Any]
+
+
+class Bench:
+    """Holds one data set; `cold_bytes` is what a cold sample must walk through (twice the last cache)."""
+
+    def __init__(self, data: Data, cold_bytes: int = 0) -> None:
+        self.data = data
+        self.cold_bytes = cold_bytes
+
+    def measure(self, job: Job, effort: Effort, report: Report) -> Outcome:
+        """Check and time one candidate."""
+        costs: dict[str, float] = {}
+        clock = time.perf_counter()
+        difference: Difference | None = None
+        try:
+            ready, difference = self.ready(job, effort.cold, report)
+            costs["check"] = time.perf_counter() - clock
+            report("time")
+            clock = time.perf_counter()
+            samples, why = sample(self.sampler(ready), effort)
+            costs["time"] = time.perf_counter() - clock
+            clock = time.perf_counter()
+            self._again(ready)
+            costs["check"] += time.perf_counter() - clock
+        except Wrong as wrong:
+            costs.setdefault("check", time.perf_counter() - clock)
+            d = wrong.difference
+            detail = {"index": d.index, "wrong_elements": d.wrong} if d else {}
+            error, tolerance = (d.error, d.tolerance) if d else (None, None)
+            return Outcome("wrong", (), error, tolerance, str(wrong), costs, detail)
+        error, tolerance = (difference.error, difference.tolerance) if difference else (0.0, 0.0)
+        return Outcome("ok", tuple(samples), error, tolerance, "", costs, {"stopped": why})
+
+    def interleaved(self, jobs: tuple[Job, ...], rounds: int, effort: Effort, report: Report) -> list[Outcome]:
+        """All jobs in turn, `rounds` times (A B C A B C …), after a check each; a wrong one is left out."""
+        outcomes: list[Outcome | None] = [None] * len(jobs)
+        ready: dict[int, tuple[Ready, Difference | None]] = {}
+        for i, job in enumerate(jobs):
+            report(f"check {i}")
+            try:
+                ready[i] = self.ready(job, effort.cold, lambda stage: None)
+            except Wrong as wrong:
+                outcomes[i] = Outcome("wrong", message=str(wrong))
+        samples: dict[int, list[float]] = {i: [] for i in ready}
+        calls = {}
+        for i, (one, _) in ready.items():
+            report(f"time {i}")
+            run = self.sampler(one)
+            run(1)
+            calls[i] = batch(run(1), effort)
+        for _ in range(rounds):
+            for i, (one, _) in ready.items():
+                report(f"time {i}")
+                run = self.sampler(one)
+                run(1)  # its own data comes back into the caches: the one before pushed it out
+                samples[i].append(run(calls[i]) / calls[i])
+        for i, (one, difference) in ready.items():
+            error, tolerance = (difference.error, difference.tolerance) if difference else (0.0, 0.0)
+            try:
+                self._again(one)
+                outcomes[i] = Outcome("ok", tuple(samples[i]), error, tolerance, "", {}, {"stopped": "rounds"})
+            except Wrong as wrong:
+                outcomes[i] = Outcome("wrong", message=str(wrong))
+        return [o for o in outcomes if o is not None]
+
+    def ready(self, job: Job, cold: bool, report: Report) -> tuple[Ready, Difference | None]:
+        """Load, prepare and check in guarded memory, then lay out timing memory and check there too."""
+        report("load")
+        loaded = Loaded(job.object_code)
+        guarded = {n: Guarded(s.bytes, ALIGN) for n, s in job.scratch.items()}
+        for g in guarded.values():
+            g.view[:] = SCRATCH_POISON
+        everything = self.data.guarded | guarded
+        views = {n: g.view for n, g in everything.items()}
+        self.data.reset(views, POISONS[0])
+        report("prepare")
+        for entry in job.prepare:
+            _call(loaded, entry, {n: g.address for n, g in everything.items()})
+        for name, scratch in job.scratch.items():
+            if scratch.packed:
+                guarded[name].freeze()
+        report("check")
+        _call(loaded, job.main, {n: g.address for n, g in everything.items()})
+        if touched := [n for n, g in everything.items() if not g.intact()]:
+            raise Wrong(f"bytes outside {', '.join(touched)} were written")
+        difference = self.data.verify(views)
+        sets, keep = self._timing_memory(job, guarded, cold)
+        calls = Calls(loaded.address(job.main.symbol), [[_address(one[b]) for b in job.main.buffers] for one in sets])
+        ready = Ready(job, calls, [loaded, sets, keep])
+        self.data.reset(self.data.plain, POISONS[1])
+        calls(1)
+        self.data.verify(sets[0])
+        return ready, difference
+
+    def sampler(self, ready: Ready) -> Callable[[int], float]:
+        """Time a number of calls, inouts put back to their first values before (or they would run to infinity)."""
+
+        def run(times: int) -> float:
+            for name in self.data.inouts:
+                self.data.plain[name][:] = self.data.initial[name]
+            return ready.calls(times)
+
+        return run
+
+    def _again(self, ready: Ready) -> None:
+        """The outputs after timing; threads that race may be right once. Inouts hold sums of many calls by now."""
+        if not self.data.inouts:
+            self.data.verify(ready.keep[1][0])
+
+    def _timing_memory(
+        self, job: Job, guarded: dict[str, Guarded], cold: bool
+    ) -> tuple[list[dict[str, Bytes]], list[Bytes]]:
+        """Argument sets for timing: one when warm; when cold as many as walk through `cold_bytes`."""
+        scratch = {n: plain(s.bytes, 3 * i + 1) for i, (n, s) in enumerate(job.scratch.items())}
+        for name, view in scratch.items():
+            view[:] = guarded[name].view if job.scratch[name].packed else SCRATCH_POISON
+        first = self.data.plain | scratch
+        sets = [first]
+        used = {n: first[n] for n in job.main.buffers}
+        size = sum(v.size for v in used.values())
+        if cold and size:
+            copies = min(-(-self.cold_bytes // size) + 1, max(2, COLD_LIMIT_BYTES // size))
+            sets += [{n: _copy(v, i) for i, (n, v) in enumerate(used.items())} for _ in range(copies - 1)]
+        return sets, []
+
+
+def numpy_dtype(name: str) -> Any:
+    """A numpy type by name; those of ml_dtypes only where one is asked for, to keep the start short."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
+
+
+def _copy(values: Bytes, stagger: int) -> Bytes:
+    copied = plain(values.size, 5 * stagger)
+    copied[:] = values
+    return copied
+
+
+def _address(view: Bytes) -> int:
+    return int(view.ctypes.data)
+
+
+def _call(loaded: Loaded, entry: Entry, addresses: dict[str, int]) -> None:
+    Calls(loaded.address(entry.symbol), [[addresses[b] for b in entry.buffers]])(1)

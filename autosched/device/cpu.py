@@ -1,0 +1,232 @@
+"""The `cpu` device: LLVM builds in this process, checks and times in an isolated worker, one candidate at a time.
+
+Builds are not overlapped with timing: they would take memory bandwidth and the shared cache from the kernel timed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from autosched.device import oracle as oracles
+from autosched.device.job import Effort, Job, Outcome, Tensor
+from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
+from autosched.device.protocol import Build
+from autosched.device.timing import spread
+from autosched.errors import AutoschedError, UsageError
+from autosched.ir.program import Program
+from autosched.machine.detect import cpu_model, detect, usable_cpus
+from autosched.machine.target import Target
+from autosched.store.records import Measurement
+from autosched.tiling.schedule import Candidate
+
+CACHES = ("warm", "cold")
+EFFORTS = {
+    "search": Effort(),
+    "final": Effort(fewest=15, most=100, sample_s=1e-3, budget_s=0.5, tolerance=0.002),
+}
+SLOWER = 3.0
+"""A candidate this many times slower than the best is not sampled further."""
+DATA_LIMIT_S = 120.0
+
+
+class CpuDevice:
+    """Times candidates of one program on this machine's CPU.
+
+    `threads` are pinned to as many CPUs; `deadline_s` bounds loading, checking and timing of one candidate; `cache` is
+    `warm`, or `cold`: every timed call then finds its data in DRAM. `oracle` overrides inputs and expected outputs,
+    which otherwise come from the interpreter on random inputs of `seed`. UsageError on options that cannot be right.
+    """
+
+    name = "cpu"
+
+    def __init__(
+        self,
+        program: Program | None = None,
+        target: Target | None = None,
+        *,
+        threads: int = 1,
+        deadline_s: float = 10.0,
+        cache: str = "warm",
+        seed: int = 0,
+        oracle: oracles.Oracle | None = None,
+    ) -> None:
+        cpus = usable_cpus()
+        if not 1 <= threads <= len(cpus):
+            raise UsageError(f"{threads} threads on {len(cpus)} CPUs", hint=f"use 1 to {len(cpus)}")
+        if cache not in CACHES:
+            raise UsageError(f"the cache is {' or '.join(CACHES)}, not {cache!r}")
+        if not deadline_s > 0:
+            raise UsageError(f"a deadline of {deadline_s} s leaves no time")
+        self.program, self.threads, self.deadline_s, self.cache, self.seed = program, threads, deadline_s, cache, seed
+        self.target = target or detect()
+        # The last CPUs: the first ones serve most interrupts.
+        self.worker = WorkerProcess(cpus[-threads:])
+        self._oracle = oracle
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._tensors: tuple[Tensor, ...] = ()
+        self._written: Program | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """What results depend on: the CPU, the compiler, threads and cache state."""
+        return {
+            "name": self.name,
+            "kind": "cpu",
+            "cpu": cpu_model(),
+            "machine": platform.machine(),
+            "toolchain": f"llvmlite {llvmlite.__version__} (LLVM {'.'.join(map(str, llvm.llvm_version_info))})",
+            "threads": self.threads,
+            "cache": self.cache,
+        }
+
+    def build(self, candidate: Candidate) -> Build:
+        """Lower and compile; `payload` is a `Job`."""
+        from autosched.device.build import build
+
+        return build(candidate, self.target, self.threads)
+
+    def measure(self, build: Build, repeats: str = "search", *, best_s: float | None = None) -> Measurement:
+        """Check, then time; with `best_s`, a candidate that is clearly slower gets few samples."""
+        if repeats not in EFFORTS:
+            raise UsageError(f"repeats is one of {', '.join(EFFORTS)}, not {repeats!r}")
+        if build.error is not None or build.payload is None:
+            return Measurement("build", message=build.error or "nothing was built", costs_s={"build": build.seconds})
+        limit_s = None if best_s is None else SLOWER * best_s
+        effort = replace(EFFORTS[repeats], slower_than_s=limit_s, cold=self.cache == "cold")
+        clock = time.perf_counter()
+        outcome = self._ask(build, "measure", build.payload, effort)
+        return _measurement(build, outcome, time.perf_counter() - clock)
+
+    def measure_interleaved(self, builds: Sequence[Build], rounds: int = 15) -> list[Measurement]:
+        """All builds in turn, `rounds` times (A B C A B C …), so that a drift of the machine meets all alike.
+
+        One measurement a build, in order. A build that ends the worker is left out of the next attempt.
+        """
+        effort = replace(EFFORTS["final"], cold=self.cache == "cold")
+        results: dict[int, Measurement] = {}
+        for i, b in enumerate(builds):
+            if b.error is not None or b.payload is None:
+                results[i] = self.measure(b)
+        while left := [i for i in range(len(builds)) if i not in results]:
+            jobs = tuple(builds[i].payload for i in left)
+            clock = time.perf_counter()
+            limit_s = self.deadline_s * len(left)
+            answer = self._ask(builds[left[0]], "interleaved", jobs, rounds, effort, deadline_s=limit_s)
+            took_s = (time.perf_counter() - clock) / len(left)
+            if isinstance(answer, list):
+                results |= {i: _measurement(builds[i], o, took_s) for i, o in zip(left, answer, strict=True)}
+                continue
+            culprit = left[_number(answer.extra.get("stage", ""))]
+            results[culprit] = _measurement(builds[culprit], answer, took_s)
+        return [results[i] for i in range(len(builds))]
+
+    def close(self) -> None:
+        """End the worker and remove its data."""
+        self.worker.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder, self._written = None, None
+
+    def __enter__(self) -> CpuDevice:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+    def _ask(self, build: Build, what: str, *message: Any, deadline_s: float | None = None) -> Any:
+        """The worker's answer, or the outcome of its death. Somebody else's signal is not the candidate's fault: the
+        first time, the candidate is tried again."""
+        for attempt in (1, 2):
+            self._provide(build)
+            try:
+                return self.worker.ask(what, *message, deadline_s=deadline_s or self.deadline_s)
+            except WorkerTimeoutError as late:
+                message_text = f"no end after {deadline_s or self.deadline_s:g} s (stage {late.stage})"
+                return Outcome("timeout", message=message_text, extra={"stage": late.stage})
+            except WorkerDiedError as death:
+                if death.outside and attempt == 1:
+                    continue
+                return Outcome("crash", message=_obituary(death), extra={"signal": death.reason, "stage": death.stage})
+            except RuntimeError as error:
+                return Outcome("refused", message=str(error))
+        raise AssertionError("unreachable")
+
+    def _provide(self, build: Build) -> None:
+        """A live worker that holds the data of the build's program."""
+        program = self.program or build.candidate.plan.program
+        changed = self._written is None or program is not self._written
+        if changed:
+            self._write(program)
+        if self.worker.ensure() or changed:
+            assert self._folder is not None
+            cold_bytes = 2 * max(m.bytes for m in self.target.memories if m.name not in ("dram", "registers"))
+            try:
+                message = ("data", self._folder.name, self._tensors, cold_bytes)
+                self.worker.ask(*message, deadline_s=DATA_LIMIT_S)
+            except (WorkerDiedError, WorkerTimeoutError, RuntimeError) as error:
+                self._written = None
+                raise AutoschedError(f"the timing worker cannot load the data: {error}") from None
+
+    def _write(self, program: Program) -> None:
+        oracle = self._oracle or oracles.compute(program, self.seed)
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="autosched-")
+        folder = Path(self._folder.name)
+        for old in folder.iterdir():
+            old.unlink()
+        self._tensors = oracles.write(program, oracle, folder)
+        self._written = program
+
+
+def _measurement(build: Build, outcome: Outcome, took_s: float) -> Measurement:
+    costs = {"build": build.seconds} | (outcome.costs_s or {"check": took_s})
+    time_s = None
+    if outcome.status == "ok":
+        ordered = sorted(outcome.samples_s)
+        middle = len(ordered) // 2
+        time_s = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return Measurement(
+        status=outcome.status,
+        time_s=time_s,
+        samples_s=outcome.samples_s,
+        spread=spread(outcome.samples_s),
+        max_abs_error=outcome.max_abs_error,
+        tolerance=outcome.tolerance,
+        message=outcome.message,
+        kernel_sha=build.kernel_sha,
+        costs_s=costs,
+        extra=build.extra | outcome.extra,
+    )
+
+
+def _obituary(death: WorkerDiedError) -> str:
+    why = {
+        "SIGSEGV": "an access outside its buffers",
+        "SIGBUS": "an access outside its buffers",
+        "SIGILL": "an instruction that this CPU does not have",
+        "SIGFPE": "an integer division by zero or overflow",
+    }.get(death.reason, "the worker ended")
+    said = f": {death.stderr.splitlines()[-1]}" if death.stderr else ""
+    return f"{death.reason} in stage {death.stage}: {why}{said}"
+
+
+def _number(stage: str) -> int:
+    """The job's number in a stage such as `check 3`."""
+    last = stage.split(" ")[-1]
+    return int(last) if last.isdigit() else 0
+
+
+__all__ = ["CpuDevice", "Job"]

@@ -1,0 +1,139 @@
+"""What this machine can do, and what to do about what it cannot."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from autosched.device import native
+from autosched.device.process import WorkerProcess
+from autosched.errors import AutoschedError
+from autosched.machine.detect import ISAS, caches, cpu_model, host_features, usable_cpus
+
+COMPILERS = ("cc", "gcc", "clang")
+VECTOR_FEATURES = ("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_int8")
+_ANSWER = 42
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at. `needed` ones must be `ok` for `tune` to work; `fix` says what to do where it is not."""
+
+    name: str
+    ok: bool
+    detail: str
+    fix: str = ""
+    needed: bool = False
+
+
+def diagnose() -> list[Finding]:
+    """Look at everything; never raises."""
+    findings = []
+    for name, needed, look in _CHECKS:
+        try:
+            findings += [Finding(name, ok, detail, "" if ok else fix, needed) for ok, detail, fix in look()]
+        except Exception as error:  # a broken installation is what this command is for
+            findings.append(Finding(name, False, f"{type(error).__name__}: {error}", "reinstall autosched", needed))
+    return findings
+
+
+Looks = Iterator[tuple[bool, str, str]]
+
+
+def _python() -> Looks:
+    yield sys.version_info >= (3, 11), f"{platform.python_version()} ({sys.executable})", "use Python 3.11 or newer"
+
+
+def _jit() -> Looks:
+    native.start()
+    version = ".".join(map(str, llvm.llvm_version_info))
+    code = native.compile_ir(f"define i32 @answer() {{\n  ret i32 {_ANSWER}\n}}")
+    loaded = native.Loaded(code)
+    got = ctypes.CFUNCTYPE(ctypes.c_int32)(loaded.address("answer"))()
+    detail = f"llvmlite {llvmlite.__version__}, LLVM {version}"
+    yield got == _ANSWER, detail, "pip install --force-reinstall 'llvmlite>=0.50,<0.51'"
+
+
+def _worker() -> Looks:
+    process = WorkerProcess(usable_cpus()[-1:])
+    try:
+        process.ensure()
+        yield True, "starts, and answers", ""
+    except AutoschedError as error:
+        yield False, error.message, error.hint or ""
+    finally:
+        process.close()
+
+
+def _cpu() -> Looks:
+    known = platform.machine().lower() in ISAS
+    cores = f"{len(usable_cpus())} usable CPUs of {os.cpu_count()}"
+    levels = ", ".join(f"L{c.level} {c.bytes // 1024:,} KiB" for c in caches())
+    detail = f"{cpu_model()}, {cores}" + (f", {levels}" if levels else "")
+    yield known, detail, "kernels run on x86-64 and AArch64; elsewhere use -d simulator"
+
+
+def _features() -> Looks:
+    found = [f for f in VECTOR_FEATURES if f in host_features()]
+    yield bool(found) or platform.machine().lower() in ("aarch64", "arm64"), ", ".join(found) or "baseline only", (
+        "no vector instruction of the catalogue is here: only scalar kernels; use -t x86-avx512 -d simulator to explore"
+    )
+
+
+def _compiler() -> Looks:
+    found = next((path for c in COMPILERS if (path := shutil.which(c))), None)
+    fix = "not needed to tune; install gcc or clang to build exported C"
+    yield found is not None, found or "none found", fix
+
+
+def _cuda() -> Looks:
+    driver = _loads("libcuda.so.1")
+    yield driver, "driver found" if driver else "no NVIDIA driver", (
+        "install the NVIDIA driver on a machine with an NVIDIA GPU; here use -t nvidia-h200 -d simulator"
+    )
+    nvrtc = _loads("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so") or _module("nvidia.cuda_nvrtc")
+    yield nvrtc, "NVRTC found" if nvrtc else "no NVRTC", "pip install nvidia-cuda-nvrtc-cu12"
+
+
+def _torch() -> Looks:
+    found = _module("torch")
+    fix = "only benchmarks compare with it: pip install 'autosched[bench]'"
+    yield found, "PyTorch found" if found else "no PyTorch", fix
+
+
+def _loads(*libraries: str) -> bool:
+    for library in libraries:
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            continue
+        return True
+    return False
+
+
+def _module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+_CHECKS: tuple[tuple[str, bool, Callable[[], Looks]], ...] = (
+    ("python", True, _python),
+    ("llvm jit", True, _jit),
+    ("timing worker", True, _worker),
+    ("cpu", True, _cpu),
+    ("vector instructions", False, _features),
+    ("c compiler", False, _compiler),
+    ("cuda", False, _cuda),
+    ("pytorch", False, _torch),
+)

@@ -1,0 +1,78 @@
+"""What a worker is sent: object code with its entry points, and how to time it. Plain values, standard library only,
+because the worker's start must stay short."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A function of the object: `void symbol(ptr, ptr, …)`, one pointer a buffer, in order."""
+
+    symbol: str
+    buffers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A buffer of the kernel's own. `packed` ones are filled by a `prepare` entry, workspaces by nobody."""
+
+    bytes: int
+    packed: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """One candidate, built. Buffers that `scratch` does not name are the program's tensors."""
+
+    object_code: bytes = field(repr=False)
+    main: Entry
+    prepare: tuple[Entry, ...] = ()
+    scratch: dict[str, Scratch] = field(default_factory=dict)
+    threads: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One of the program's tensors in the data folder: `<name>.in` (its values at entry) where `input`, `<name>.want`
+    (float64, or the dtype itself for integers) and `<name>.tol` (float64, absolute, an element) where `output`.
+    `dtype` is numpy's name; `bytes` the size of the array."""
+
+    name: str
+    dtype: str
+    elements: int
+    bytes: int
+    input: bool
+    output: bool
+
+
+@dataclass(frozen=True)
+class Effort:
+    """When to stop timing. A sample is a batch of calls that lasts `sample_s` or one call, whichever is longer.
+
+    Sampling ends when the median is known to `tolerance` (relative), after `budget_s`, or after `most` samples; never
+    before `fewest`. `slower_than_s`: a candidate whose calls all take longer is not sampled further.
+    """
+
+    fewest: int = 5
+    most: int = 40
+    sample_s: float = 3e-4
+    budget_s: float = 0.15
+    tolerance: float = 0.004
+    slower_than_s: float | None = None
+    cold: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the worker says: `ok` or `wrong` (the parent adds `crash` and `timeout`)."""
+
+    status: str
+    samples_s: tuple[float, ...] = ()
+    max_abs_error: float | None = None
+    tolerance: float | None = None
+    message: str = ""
+    costs_s: dict[str, float] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)

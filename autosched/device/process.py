@@ -1,0 +1,157 @@
+"""The parent's side of the timing worker: start it, ask it, and outlive it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from multiprocessing.connection import Connection, Pipe
+from typing import IO, Any
+
+import autosched
+from autosched.errors import MissingError
+
+START_LIMIT_S = 60.0
+# The worker needs few modules of ours; a package object with nothing but a path keeps `autosched/__init__` (solver,
+# learner, command line) out of it.
+_BOOT = (
+    "import sys, types; p = types.ModuleType('autosched'); p.__path__ = [{path!r}]; sys.modules['autosched'] = p; "
+    "from autosched.device.worker import main; main({connection}, {life}, {cpus})"
+)
+_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
+"""Signals that a kernel does not raise by itself: somebody else ended the worker."""
+
+
+class WorkerDiedError(Exception):
+    """The worker ended while it served a request. `stage` is what it was doing; `outside` says that it was killed."""
+
+    def __init__(self, code: int | None, stage: str, stderr: str) -> None:
+        self.code, self.stage, self.stderr = code, stage, stderr
+        self.outside = code is not None and -code in _OUTSIDE
+        super().__init__(self.reason)
+
+    @property
+    def reason(self) -> str:
+        if self.code is not None and self.code < 0:
+            with contextlib.suppress(ValueError):
+                return signal.Signals(-self.code).name
+        return f"exit status {self.code}"
+
+
+class WorkerTimeoutError(Exception):
+    """The deadline passed; the worker was killed."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        super().__init__(stage)
+
+
+class WorkerProcess:
+    """A worker that is started when first asked, and again whenever it is not there."""
+
+    def __init__(self, cpus: tuple[int, ...] = ()) -> None:
+        self.cpus = cpus
+        self.starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection[Any, Any] | None = None
+        self._life: int | None = None
+        self._stderr: IO[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def ensure(self) -> bool:
+        """Have a live worker; whether it is a fresh one (which holds no data yet)."""
+        if self._process is not None and self._process.poll() is None:
+            return False
+        self.close()
+        self._start()
+        return True
+
+    def ask(self, *message: Any, deadline_s: float) -> Any:
+        """Send a request and wait for its answer. WorkerDiedError, WorkerTimeoutError; RuntimeError where it failed."""
+        assert self._connection is not None
+        stage, clock = "start", time.monotonic()
+        finished = False
+        try:
+            self._connection.send(message)
+            while True:
+                left_s = deadline_s - (time.monotonic() - clock)
+                if left_s <= 0 or not self._connection.poll(left_s):
+                    raise WorkerTimeoutError(stage)
+                what, answer = self._connection.recv()
+                if what == "at":
+                    stage = answer
+                    continue
+                finished = True
+                if what == "failed":
+                    raise RuntimeError(f"timing worker: {answer}")
+                return answer
+        except (EOFError, ConnectionError, BrokenPipeError):
+            assert self._process is not None
+            code = self._process.wait()
+            error = WorkerDiedError(code, stage, self._stderr_tail())
+            finished = True
+            self.close()
+            raise error from None
+        finally:
+            if not finished:  # deadline, Ctrl-C: whatever it is doing, it must not answer the next request
+                self.close()
+
+    def close(self) -> None:
+        """End the worker, at once and without asking."""
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            process.wait()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if self._life is not None:
+            os.close(self._life)
+            self._life = None
+        if self._stderr is not None:
+            self._stderr.close()
+            self._stderr = None
+
+    def _start(self) -> None:
+        if os.name != "posix":
+            raise MissingError("the cpu device needs a POSIX system", hint="use -d simulator")
+        ours, theirs = Pipe()
+        life_read, life_write = os.pipe()
+        path = os.path.dirname(os.path.abspath(autosched.__file__))
+        boot = _BOOT.format(path=path, connection=theirs.fileno(), life=life_read, cpus=self.cpus)
+        threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", boot],
+            pass_fds=(theirs.fileno(), life_read),
+            stdin=subprocess.DEVNULL,
+            stdout=self._stderr,
+            stderr=self._stderr,
+            env=os.environ | threads,
+        )
+        theirs.close()
+        os.close(life_read)
+        self._connection, self._life = ours, life_write
+        self.starts += 1
+        try:
+            ready = ours.poll(START_LIMIT_S) and ours.recv()[0] == "done"
+        except EOFError:
+            ready = False
+        if not ready:
+            said = self._stderr_tail()
+            self.close()
+            raise MissingError("the timing worker did not start", hint=said or "run: autosched doctor")
+
+    def _stderr_tail(self) -> str:
+        if self._stderr is None:
+            return ""
+        self._stderr.seek(0)
+        return self._stderr.read()[-2000:].decode(errors="replace").strip()

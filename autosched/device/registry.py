@@ -1,0 +1,63 @@
+"""Devices by name: the built-in ones, and those that packages register as entry points of `autosched.devices`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module, metadata
+from typing import Any
+
+from autosched.device.protocol import Device
+from autosched.errors import MissingError, UnknownNameError, UsageError
+from autosched.ir.program import Program
+from autosched.machine.target import Target
+
+GROUP = "autosched.devices"
+BUILTIN = {
+    "cpu": ("autosched.device.cpu", "CpuDevice"),
+    "simulator": ("autosched.device.simulator", "SimulatorDevice"),
+    "cuda": ("autosched.device.cuda", "CudaDevice"),
+}
+"""Name to module and factory, imported when asked for. A factory takes `(program, target, **options)`."""
+CPU_ISAS = ("x86", "arm", "portable")
+
+
+def device_names() -> tuple[str, ...]:
+    """All names that `device` knows, plug-ins included."""
+    return tuple(sorted({*BUILTIN, *(e.name for e in metadata.entry_points(group=GROUP))}))
+
+
+def device(name: str = "auto", program: Program | None = None, target: Target | None = None, **options: Any) -> Device:
+    """The device called `name` for a program and a target (None: this machine).
+
+    `auto` is the `cpu` for a target of this machine's kind and the `simulator` for others. UnknownNameError for a name
+    that nothing provides, MissingError where this machine lacks what it needs, UsageError for options it does not take.
+    """
+    if name == "auto":
+        name = "cpu" if target is None or target.isa in CPU_ISAS else "simulator"
+    factory = _factory(name)
+    try:
+        return factory(program, target, **options)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        unknown = str(error).split("'")[1]
+        raise UsageError(f"the device {name} takes no option {unknown!r}") from None
+
+
+def _factory(name: str) -> Callable[..., Device]:
+    for entry in metadata.entry_points(group=GROUP):
+        if entry.name == name:
+            try:
+                loaded: Callable[..., Device] = entry.load()
+            except Exception as error:
+                raise MissingError(f"the device {name!r} of {entry.value} does not load: {error}") from error
+            return loaded
+    if name not in BUILTIN:
+        raise UnknownNameError("device", name, [*device_names(), "auto"])
+    module, attribute = BUILTIN[name]
+    try:
+        found: Callable[..., Device] = getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        hint = "use -d cpu, or -d simulator where there is no such hardware"
+        raise MissingError(f"the device {name!r} is not available here: {error}", hint=hint) from None
+    return found
