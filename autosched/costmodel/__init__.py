@@ -1,1 +1,34 @@
-"""See docs/concepts.md."""
+"""How long will a schedule take? The analytic clock, named features, and models that learn what the clock misses.
+
+Nothing here measures or chooses. Read `features`, then `protocol`, then `learned`.
+"""
+
+from autosched.costmodel.features import (
+    FEATURE_VERSION,
+    FeatureMismatchError,
+    Features,
+    FeatureSchema,
+    feature_table,
+)
+from autosched.costmodel.learned import AnalyticModel, ResidualModel
+from autosched.costmodel.metrics import Quality, quality, quality_of_trials
+from autosched.costmodel.protocol import CostModel, Prediction, Samples
+from autosched.costmodel.registry import cost_model, cost_models
+
+__all__ = [
+    "FEATURE_VERSION",
+    "AnalyticModel",
+    "CostModel",
+    "FeatureMismatchError",
+    "FeatureSchema",
+    "Features",
+    "Prediction",
+    "Quality",
+    "ResidualModel",
+    "Samples",
+    "cost_model",
+    "cost_models",
+    "feature_table",
+    "quality",
+    "quality_of_trials",
+]

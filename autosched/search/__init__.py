@@ -1,1 +1,29 @@
-"""See docs/concepts.md."""
+"""Which schedule next? Strategies over the scored union of spaces, the study that keeps trials, the tuning loop.
+
+Nothing here prints or times; it emits `events`. Read `space`, then `strategy`, then `study` and `loop`.
+"""
+
+from autosched.search.events import Event, Listener
+from autosched.search.final import Verdict
+from autosched.search.loop import Result, run
+from autosched.search.space import Rows, SearchSpace
+from autosched.search.stopwatch import Stopwatch
+from autosched.search.strategy import Strategy, strategies, strategy
+from autosched.search.study import Best, Study, open_study
+
+__all__ = [
+    "Best",
+    "Event",
+    "Listener",
+    "Result",
+    "Rows",
+    "SearchSpace",
+    "Stopwatch",
+    "Strategy",
+    "Study",
+    "Verdict",
+    "open_study",
+    "run",
+    "strategies",
+    "strategy",
+]

@@ -12,8 +12,8 @@ from autosched.store.records import STATUSES, Measurement, StudyRecord, Trial
 
 
 def dumps(value: object) -> str:
-    """Compact JSON that any parser reads: numpy scalars become numbers, a float that is not finite becomes null."""
-    return json.dumps(_plain(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """Compact ASCII JSON that any parser reads: numpy scalars become numbers, a float that is not finite becomes null."""
+    return json.dumps(_plain(value), separators=(",", ":"), allow_nan=False)
 
 
 def _plain(value: Any) -> Any:

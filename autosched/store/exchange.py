@@ -33,8 +33,8 @@ def write_trials(path: str | Path, record: StudyRecord, trials: Iterable[Trial])
 
 def read_trials(path: str | Path) -> tuple[StudyRecord, list[Trial]]:
     """Read what `write_trials` wrote. Raises StoreError with file and line for anything else."""
-    lines = _text_of(path).splitlines()
-    if not lines:
+    lines = _text_of(path).removesuffix("\n").split("\n")  # not splitlines: a text may hold U+0085
+    if lines == [""]:
         raise StoreError(f"{path} is empty", hint="`autosched export STUDY -o trials.jsonl` writes such a file")
     record, trials = None, []
     for number, line in enumerate(lines, start=1):

@@ -1,0 +1,87 @@
+"""How good a model is on recorded trials: rank correlation, pairwise accuracy, and what its first picks lose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.store.records import Trial
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """`regret[k]` is 1 - best time of all / best time among the k rows predicted fastest: 0 means nothing was lost.
+
+    `spearman` and `pairwise` are NaN where fewer than two rows differ."""
+
+    rows: int
+    spearman: float
+    pairwise: float
+    regret: dict[int, float]
+
+
+def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    """Rank correlation, ties at their mean rank; NaN where a side is constant.
+
+    >>> spearman([1, 2, 3, 4], [10, 20, 40, 30])
+    0.8
+    """
+    x, y = _ranks(np.asarray(a, np.float64)), _ranks(np.asarray(b, np.float64))
+    x, y = x - x.mean(), y - y.mean()
+    scale = np.sqrt((x @ x) * (y @ y))
+    return round(float(x @ y / scale), 12) if scale > 0 else float("nan")
+
+
+def _ranks(values: Floats) -> Floats:
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[inverse]
+
+
+def pairwise_accuracy(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> float:
+    """Share of pairs with different measured times that are predicted in the right order; a predicted tie counts half.
+
+    >>> pairwise_accuracy([1, 2, 3], [1, 3, 2])
+    0.6666666666666666
+    """
+    p, m = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
+    first, second = np.triu_indices(len(m), k=1)
+    order = np.sign(m[first] - m[second])
+    agree = order * np.sign(p[first] - p[second])
+    pairs = order != 0
+    return float(np.mean((agree[pairs] + 1) / 2)) if pairs.any() else float("nan")
+
+
+def best_k_regret(predicted: npt.ArrayLike, measured: npt.ArrayLike, k: int) -> float:
+    """1 - fastest of all / fastest among the k predicted fastest (the first k of equals in order).
+
+    >>> best_k_regret([1, 2, 3], [4.0, 2.0, 1.0], k=2)
+    0.5
+    """
+    p, m = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
+    picks = np.argsort(p, kind="stable")[:k]
+    return float(1 - m.min() / m[picks].min())
+
+
+def quality(predicted: npt.ArrayLike, measured: npt.ArrayLike, ks: Iterable[int] = (1, 5, 16)) -> Quality:
+    """All of the above for predicted and measured seconds of the same rows (at least one)."""
+    rows = len(np.asarray(measured))
+    regret = {k: best_k_regret(predicted, measured, k) for k in ks if k <= rows}
+    return Quality(rows, spearman(predicted, measured), pairwise_accuracy(predicted, measured), regret)
+
+
+def quality_of_trials(trials: Iterable[Trial]) -> dict[str, Quality]:
+    """How the clock (`analytic`) and the model at the time of proposing (`predicted`) did on finished search trials."""
+    done = [t for t in trials if t.round == "search" and t.measurement.ok and t.measurement.time_s]
+    found = {}
+    for name, field in (("analytic", "analytic_s"), ("predicted", "predicted_s")):
+        pairs = [(getattr(t, field), t.measurement.time_s) for t in done if getattr(t, field)]
+        if pairs:
+            predicted, measured = zip(*pairs, strict=True)
+            found[name] = quality(predicted, measured)
+    return found

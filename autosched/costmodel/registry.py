@@ -1,0 +1,36 @@
+"""Cost models by name: the built-in ones, and those that installed packages offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
+from autosched.costmodel.learned import AnalyticModel, ResidualModel
+from autosched.costmodel.protocol import CostModel
+from autosched.errors import UnknownNameError
+
+GROUP = "autosched.cost_models"
+Factory = Callable[[int, int], CostModel]
+
+_BUILT_IN: dict[str, Factory] = {
+    "analytic": lambda seed, threads: AnalyticModel(),
+    "xgb": lambda seed, threads: ResidualModel(seed, threads),
+}
+
+
+def cost_models() -> list[str]:
+    """The names that `cost_model` knows."""
+    return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
+
+
+def cost_model(name: str, seed: int = 0, threads: int = 2) -> CostModel:
+    """A new model. A plug-in is an entry point in `autosched.cost_models`, called with (seed, threads).
+
+    Raises UnknownNameError."""
+    if name in _BUILT_IN:
+        return _BUILT_IN[name](seed, threads)
+    for point in entry_points(group=GROUP):
+        if point.name == name:
+            model: CostModel = point.load()(seed, threads)
+            return model
+    raise UnknownNameError("cost model", name, cost_models())

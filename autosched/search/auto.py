@@ -1,0 +1,138 @@
+"""`auto`: the whole legal space by the clock, the best of it by the learned model, batches with diversity.
+
+A draft and a verdict: the clock ranks every row of every plausible plan; the best rows, and a stratified sample that
+keeps the model honest elsewhere, form a pool whose features are computed once. After each batch the model is fitted
+again and the pool, joined by mutants of its leaders, is ranked by a lower quantile of the predicted time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.costmodel.features import Features
+from autosched.costmodel.learned import AnalyticModel
+from autosched.costmodel.protocol import CostModel
+from autosched.search.memory import Memory, topped_up
+from autosched.search.space import Rows, SearchSpace
+from autosched.store.records import Trial
+from autosched.tiling.schedule import Candidate
+
+_POOL = 50_000
+_STRATIFIED = 3_000
+_QUANTILE_Z = 0.8  # deviations below the mean: some optimism, since only the best of a batch counts
+_AT_RANDOM = 0.08
+_LEADERS = 64
+_MUTANTS = 512
+_APART = 2  # decisions in which two candidates of a batch differ at least, as long as enough of them do
+_SHORTLIST = 64  # rows looked at for each place in a batch when keeping candidates apart
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Rows with their features and the clock's seconds."""
+
+    rows: Rows
+    features: Features
+    analytic_s: npt.NDArray[np.float32]
+
+
+class Auto:
+    """Without a model the clock is taken as it is."""
+
+    def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
+        self._space = space
+        self._seed = seed
+        self._model: CostModel = model or AnalyticModel()
+        self._memory = Memory(space)
+        self._fitted_to = 0
+        self._made: Pool | None = None
+
+    def propose(self, n: int) -> list[Candidate]:
+        if not self._space.rows or n <= 0:
+            return []
+        rng = np.random.default_rng([self._seed, len(self._memory)])
+        if self._fitted_to != self._memory.measured:
+            self._model.fit(self._memory.samples())
+            self._fitted_to = self._memory.measured
+        ranked = self._ranked(rng)
+        wanted = n - int(rng.binomial(n, _AT_RANDOM)) if self._memory.measured else n
+        rows = topped_up(self._space, self._memory, self._batch(ranked, wanted), n, rng)
+        if not len(rows):
+            return []
+        predicted = self._model.predict(self._space.features(rows), self._space.analytic(rows))
+        return self._space.candidates(rows, predicted.seconds)
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        self._memory.observe(trials)
+
+    @property
+    def _pool(self) -> Pool:
+        if self._made is None:
+            rows = Rows.join([*self._leading(), self._stratified(np.random.default_rng(self._seed))]).distinct()
+            self._made = Pool(rows, self._space.features(rows), self._space.analytic(rows))
+        return self._made
+
+    def _leading(self) -> list[Rows]:
+        """The best rows by the clock, and a share for each plausible plan however the others do."""
+        plans = self._space.plausible
+        share = _POOL // (2 * max(1, len(plans)))
+        return [self._space.best(_POOL // 2)[0], *(self._space.best(share, plan)[0] for plan in plans)]
+
+    def _stratified(self, rng: np.random.Generator) -> Rows:
+        """Rows of each plausible plan from all parts of the clock's range, one from each stratum of equal size."""
+        parts = []
+        for plan in self._space.plausible:
+            seconds = self._space.analytic_of_plan(plan)
+            count = min(len(seconds), max(8, _STRATIFIED // len(self._space.plausible)))
+            edges = np.linspace(0, len(seconds), count + 1).astype(np.int64)
+            chosen = np.argsort(seconds, kind="stable")[rng.integers(edges[:-1], edges[1:])]
+            parts.append(Rows.of(plan, self._space.plans[plan].ids[chosen]))
+        return Rows.join(parts)
+
+    def _ranked(self, rng: np.random.Generator) -> Rows:
+        """Free rows of the pool and free mutants of its leaders, best first; a mutant may also be in the pool."""
+        pool = self._pool
+        rank = self._model.predict(pool.features, pool.analytic_s).lower(_QUANTILE_Z)
+        order = np.argsort(rank, kind="stable")
+        rows, score = pool.rows.take(order), rank[order]
+        if self._memory.measured:
+            parents = Rows.join([rows.take(np.arange(min(_LEADERS, len(rows)))), self._memory.fastest(_LEADERS // 4)])
+            chosen = rng.integers(0, len(parents), _MUTANTS)
+            mutants = self._space.mutate(parents.take(chosen), rng).distinct()
+            guess = self._model.predict(self._space.features(mutants), self._space.analytic(mutants))
+            rows, score = Rows.join([rows, mutants]), np.concatenate([score, guess.lower(_QUANTILE_Z)])
+            order = np.argsort(score, kind="stable")
+            rows = rows.take(order)
+        return rows.take(self._memory.free(rows))
+
+    def _batch(self, ranked: Rows, n: int) -> Rows:
+        """The best rows that are apart from each other; plans never tried get up to half of the places."""
+        shortlist = ranked.take(np.arange(min(len(ranked), _SHORTLIST * max(n, 1))))
+        firsts = [int(np.argmax(ranked.plan == plan)) for plan in self._untried(ranked)[: (n + 1) // 2]]
+        rows = Rows.join([ranked.take(firsts), shortlist]).distinct()
+        decisions = self._space.decisions(rows)
+        chosen: list[int] = list(range(len(firsts)))
+        for apart in range(_APART, -1, -1):
+            for i in range(len(rows)):
+                if len(chosen) >= n:
+                    break
+                if i not in chosen and self._is_apart(rows, decisions, i, chosen, apart):
+                    chosen.append(i)
+        return rows.take(chosen[:n])
+
+    @staticmethod
+    def _is_apart(rows: Rows, decisions: npt.NDArray[np.int64], i: int, chosen: list[int], apart: int) -> bool:
+        if not chosen:
+            return True
+        same = rows.plan[chosen] == rows.plan[i]
+        distance = np.count_nonzero(decisions[chosen] != decisions[i], axis=1)
+        return bool(np.all(~same | (distance >= apart)))
+
+    def _untried(self, ranked: Rows) -> list[int]:
+        """Plausible plans without a proposal so far that are among these rows, fastest by the clock first."""
+        present = set(np.unique(ranked.plan).tolist())
+        return [plan for plan in self._space.plausible if plan in present and not self._memory.tried(plan)]

@@ -1,0 +1,98 @@
+"""The final round: the best few measured again, interleaved, so that the winner is not the luckiest of many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from autosched.device.protocol import Build
+from autosched.store.records import Measurement, Trial
+
+FINALISTS = 5
+ROUNDS = 5
+_WITHIN = 1.3  # a candidate this much slower in the search does not win by noise
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Trials of the final round, fastest first; `distinguishable`: whether the first really is faster than the second
+    (None where there is no second)."""
+
+    ranking: tuple[Trial, ...]
+    distinguishable: bool | None
+
+
+def finalists(ranking: Sequence[Trial], count: int = FINALISTS) -> list[Trial]:
+    """The trials worth measuring again: at most `count`, none much slower than the first."""
+    if not ranking:
+        return []
+    bound = _WITHIN * (ranking[0].measurement.time_s or 0.0)
+    return [t for t in ranking[:count] if (t.measurement.time_s or 0.0) <= bound]
+
+
+def race(
+    builds: Sequence[Build],
+    measure: Callable[[Build], Measurement],
+    rounds: int = ROUNDS,
+    late: Callable[[], bool] = lambda: False,
+) -> list[list[Measurement]]:
+    """Measure every build once a round, so that drift meets all alike; the order turns around each round. A build that
+    fails is not measured again; no round starts when it is `late`. Returns the measurements of each build, at least
+    one."""
+    found: list[list[Measurement]] = [[] for _ in builds]
+    for number in range(rounds):
+        if number and late():
+            break
+        order = range(len(builds)) if number % 2 == 0 else range(len(builds) - 1, -1, -1)
+        for i in order:
+            if not found[i] or found[i][-1].ok:
+                found[i].append(measure(builds[i]))
+    return found
+
+
+def pooled(measurements: Sequence[Measurement]) -> Measurement:
+    """One measurement over all rounds: the median of the rounds' medians, all samples, the error that came nearest to
+    its tolerance. A failure in any round is the result."""
+    failed = next((m for m in measurements if not m.ok), None)
+    if failed is not None:
+        return failed
+    medians = np.array([m.time_s for m in measurements], np.float64)
+    middle = float(np.median(medians))
+    q25, q75 = np.percentile(medians, [25, 75])
+    worst = max(measurements, key=_excess)
+    costs: dict[str, float] = {}
+    for m in measurements:
+        for name, seconds in m.costs_s.items():
+            costs[name] = costs.get(name, 0.0) + seconds
+    return replace(
+        measurements[0],
+        time_s=middle,
+        samples_s=tuple(s for m in measurements for s in (m.samples_s or ((m.time_s or 0.0),))),
+        spread=float((q75 - q25) / middle) if middle > 0 else None,
+        max_abs_error=worst.max_abs_error,
+        tolerance=worst.tolerance,
+        costs_s=costs,
+        extra={**measurements[0].extra, "rounds_s": [float(s) for s in medians]},
+    )
+
+
+def _excess(m: Measurement) -> float:
+    error, tolerance = m.max_abs_error or 0.0, m.tolerance or 0.0
+    return error / tolerance if tolerance > 0 else error
+
+
+def distinguishable(first: Measurement, second: Measurement) -> bool:
+    """Whether `first` is faster than `second`: in every one of at least five interleaved rounds (a one-sided sign test;
+    five heads in a row have p = 1/32)."""
+    a, b = first.extra.get("rounds_s", []), second.extra.get("rounds_s", [])
+    rounds = min(len(a), len(b))
+    return rounds >= 5 and all(x < y for x, y in zip(a, b, strict=False))
+
+
+def verdict(trials: Sequence[Trial]) -> Verdict:
+    """The order of a final round's trials; failed ones drop out."""
+    fine = sorted((t for t in trials if t.measurement.ok), key=lambda t: (t.measurement.time_s, t.number))
+    apart = distinguishable(fine[0].measurement, fine[1].measurement) if len(fine) > 1 else None
+    return Verdict(tuple(fine), apart)

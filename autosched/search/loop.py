@@ -1,0 +1,225 @@
+"""The tuning loop: propose, build, measure, keep, learn; then the final round.
+
+Nothing that a candidate does ends a run; what does end it is the budget, an empty space, Ctrl-C, or a store that cannot
+keep trials. It emits events and never prints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autosched.device.protocol import Build, Device
+from autosched.errors import AutoschedError, MissingError, StoreError, UsageError
+from autosched.search.events import Event, FinalRound, Listener, NewBest, Stopped, StudyOpened, TrialDone, WorkerDied
+from autosched.search.final import FINALISTS, ROUNDS, Verdict, finalists, pooled, race, verdict
+from autosched.search.study import Best, Study
+from autosched.store.records import Measurement, Trial
+from autosched.tiling.schedule import Candidate
+
+BATCH = 8
+"""Candidates between two fits of the model."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended. `reason` is trials, timeout, exhausted or interrupted; `best` is None only when interrupted.
+
+    `distinguishable` says whether the best really is faster than `runner_up` (None without one, or without a final
+    round); `wrong` that a candidate of the study computed wrong numbers (exit status 4); `exit_code` is 0, 4 or 130.
+    """
+
+    best: Best | None
+    runner_up: Trial | None
+    distinguishable: bool | None
+    done: int
+    failed: dict[str, int]
+    wrong: bool
+    reason: str
+    seconds: dict[str, float]
+
+    @property
+    def exit_code(self) -> int:
+        if self.reason == "interrupted":
+            return 130
+        return 4 if self.wrong else 0
+
+
+def run(
+    study: Study,
+    device: Device,
+    trials: int,
+    timeout_s: float | None = None,
+    *,
+    batch: int = BATCH,
+    listener: Listener | None = None,
+    operations: float = 0.0,
+    final_rounds: int = ROUNDS,
+) -> Result:
+    """Tune until the study has `trials` trials in all, or `timeout_s` seconds of the study's stopwatch are over.
+
+    `operations` is what one call computes, for the speed in `NewBest`. Raises NoScheduleError when no candidate
+    survived (naming the most frequent reason), StoreError when a trial cannot be kept, MissingError from the device,
+    UsageError for a budget of nothing.
+    """
+    if trials < 1:
+        raise UsageError(f"trials is {trials}, and must be at least 1", hint="--trials is the total of the study")
+    if timeout_s is not None and timeout_s <= 0:
+        raise UsageError(f"timeout is {timeout_s} s, and must be above 0")
+    return _Run(study, device, trials, timeout_s, batch, listener, operations, final_rounds).run()
+
+
+class _Run:
+    def __init__(
+        self,
+        study: Study,
+        device: Device,
+        trials: int,
+        timeout_s: float | None,
+        batch: int,
+        listener: Listener | None,
+        operations: float,
+        final_rounds: int,
+    ) -> None:
+        self.study = study
+        self.device = device
+        self.trials = trials
+        self.timeout_s = timeout_s
+        self.batch = batch
+        self.listener = listener
+        self.operations = operations
+        self.final_rounds = final_rounds
+        self.watch = study.watch
+        self.done = len(study.searched)
+        self.best_s = study.best_s
+        self.spent_s = 0.0  # on candidates that came out right, and how many they were
+        self.fine = 0
+
+    def run(self) -> Result:
+        study = self.study
+        self._emit(StudyOpened(study.name, self.done, self.trials, self.best_s, not study.resumed, study.seed))
+        decided: Verdict | None = None
+        try:
+            reason = self._search()
+            decided = self._final()
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        except StoreError as error:
+            raise self._unsaved(error) from error
+        seconds = self.watch.seconds()
+        self._emit(Stopped(reason, seconds))
+        ranking = study.ranking
+        if not ranking and reason != "interrupted":
+            _ = study.best  # raises, with the reason
+        return Result(
+            best=study.best if ranking else None,
+            runner_up=ranking[1] if len(ranking) > 1 else None,
+            distinguishable=decided.distinguishable if decided else None,
+            done=self.done,
+            failed=dict(study.failed),
+            wrong=study.wrong,
+            reason=reason,
+            seconds=seconds,
+        )
+
+    def _search(self) -> str:
+        while self.done < self.trials:
+            if self._late():
+                return "timeout"
+            candidates = self.study.ask(min(self.batch, self.trials - self.done))
+            if not candidates:
+                return "exhausted"
+            for candidate in candidates:
+                if self._late():
+                    return "timeout"
+                began = self.watch.elapsed_s
+                measurement = self._measured(self._built(candidate), "search")
+                if measurement.ok:
+                    self.spent_s += self.watch.elapsed_s - began
+                    self.fine += 1
+                self._keep(candidate, measurement)
+        return "trials"
+
+    def _late(self) -> bool:
+        """Whether one more candidate and the final round, which may have a quarter of the time, no longer fit. The
+        first candidate is always measured: a run that answers nothing is of no use."""
+        if self.timeout_s is None or self.done == 0:
+            return False
+        reserve_s = min(self.timeout_s / 4, FINALISTS * self.final_rounds * self._typical_s)
+        return self.watch.elapsed_s + self._typical_s + reserve_s > self.timeout_s
+
+    @property
+    def _typical_s(self) -> float:
+        return self.spent_s / self.fine if self.fine else 0.0
+
+    def _keep(self, candidate: Candidate, measurement: Measurement) -> None:
+        trial = self.study.tell(candidate, measurement)
+        self.done += 1
+        if measurement.status in ("crash", "timeout"):
+            self._emit(WorkerDied(measurement.status, measurement.message))
+        better = measurement.time_s is not None and measurement.ok
+        better = better and (self.best_s is None or (measurement.time_s or 0.0) < self.best_s)
+        if better:
+            self.best_s = measurement.time_s
+        self._emit(
+            TrialDone(trial, self.best_s, self.done, self.trials, dict(self.study.failed), self.watch.elapsed_s)
+        )
+        if better and self.best_s:
+            self._emit(NewBest(trial, self.operations / self.best_s / 1e9))
+
+    def _final(self) -> Verdict | None:
+        """Race the best few again, unless an earlier run did and nothing was measured since."""
+        if self.study.finals:
+            return verdict(self.study.finals)
+        chosen = finalists(self.study.ranking)
+        if not chosen or self.final_rounds < 1:
+            return None
+        self._emit(FinalRound(len(chosen)))
+        candidates = [self.study.candidate(trial) for trial in chosen]
+        builds = [self._built(candidate) for candidate in candidates]
+        timeout_s = self.timeout_s
+        raced = race(
+            builds,
+            lambda build: self._measured(build, "final"),
+            self.final_rounds,
+            late=lambda: timeout_s is not None and self.watch.elapsed_s > timeout_s,
+        )
+        for trial, candidate, measurements in zip(chosen, candidates, raced, strict=True):
+            self.study.tell(candidate, pooled(measurements), number=trial.number)
+        return verdict(self.study.finals)
+
+    def _built(self, candidate: Candidate) -> Build:
+        with self.watch.phase("build"):
+            try:
+                return self.device.build(candidate)
+            except (MissingError, StoreError):
+                raise
+            except Exception as error:
+                return Build(candidate, error=_said(error))
+
+    def _measured(self, build: Build, repeats: str) -> Measurement:
+        if build.error is not None:
+            costs = {"build": build.seconds}
+            return Measurement("build", message=build.error, kernel_sha=build.kernel_sha, costs_s=costs)
+        with self.watch.phase("measure"):
+            try:
+                measurement = self.device.measure(build, repeats)
+            except (MissingError, StoreError):
+                raise
+            except Exception as error:
+                measurement = Measurement("crash", message=_said(error), kernel_sha=build.kernel_sha)
+        self.watch.move("measure", "check", measurement.costs_s.get("check", 0.0))
+        return measurement
+
+    def _unsaved(self, error: StoreError) -> StoreError:
+        unsaved = len(self.study.unsaved)
+        safe = len(self.study.trials) - unsaved
+        what = f"{safe} trials are safe in the store, {unsaved} could not be kept"
+        return StoreError(f"{error.message} ({what})", hint=error.hint, location=error.location)
+
+    def _emit(self, event: Event) -> None:
+        if self.listener is not None:
+            self.listener(event)
+
+
+def _said(error: Exception) -> str:
+    return error.message if isinstance(error, AutoschedError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,106 @@
+"""`Memory`: what a strategy has proposed and seen, so that no row is proposed twice and models learn from all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.costmodel.protocol import Samples
+from autosched.search.space import Rows, SearchSpace
+from autosched.store.records import Trial
+
+
+class Memory:
+    """Proposed rows and finished trials of one strategy."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        self._space = space
+        self._taken: dict[int, set[int]] = {n: set() for n in range(len(space.plans))}
+        self._plan: list[int] = []
+        self._row: list[int] = []
+        self._time: list[float] = []
+        self._status: list[str] = []
+
+    def __len__(self) -> int:
+        """Rows taken: proposed or measured."""
+        return sum(len(rows) for rows in self._taken.values())
+
+    @property
+    def measured(self) -> int:
+        return len(self._status)
+
+    def take(self, rows: Rows) -> None:
+        """Mark rows as proposed."""
+        for plan, row in zip(rows.plan.tolist(), rows.ids.tolist(), strict=True):
+            self._taken[plan].add(row)
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        """Note finished trials; those of plans that this study no longer has say nothing here."""
+        for trial in trials:
+            plan = self._space.number.get(trial.plan)
+            if plan is None:
+                continue
+            self._taken[plan].add(trial.row)
+            self._plan.append(plan)
+            self._row.append(trial.row)
+            time_s = trial.measurement.time_s
+            self._time.append(float("nan") if time_s is None else time_s)
+            self._status.append(trial.measurement.status)
+
+    def free(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which rows were not taken yet."""
+        free = np.ones(len(rows), np.bool_)
+        for number in np.unique(rows.plan):
+            taken = self._taken[int(number)]
+            if taken:
+                mine = rows.plan == number
+                free[mine] = ~np.isin(rows.ids[mine], np.fromiter(taken, np.int64, len(taken)))
+        return free
+
+    def tried(self, plan: int) -> bool:
+        """Whether any row of the plan was proposed or measured."""
+        return bool(self._taken[plan])
+
+    def rows(self) -> Rows:
+        """Measured rows, in order."""
+        return Rows(np.array(self._plan, np.int32), np.array(self._row, np.int64))
+
+    def fastest(self, k: int) -> Rows:
+        """The `k` rows with the best measured times, best first."""
+        times = np.array(self._time, np.float64)
+        fine = np.flatnonzero(np.array([s == "ok" for s in self._status], np.bool_) & np.isfinite(times))
+        return self.rows().take(fine[np.argsort(times[fine], kind="stable")[:k]])
+
+    def samples(self) -> Samples:
+        """All trials as samples for a cost model."""
+        rows = self.rows()
+        times = np.array(self._time, np.float64)
+        return Samples(self._space.features(rows), self._space.analytic(rows), times, tuple(self._status))
+
+
+def draw(space: SearchSpace, memory: Memory, n: int, rng: np.random.Generator) -> Rows:
+    """Up to `n` different rows not taken yet, uniformly over the legal rows of all plans; fewer when few are left."""
+    if n <= 0 or not space.rows:
+        return Rows.of(0, [])
+    if len(memory) < space.rows // 2:  # most draws are new
+        parts: list[Rows] = []
+        for _ in range(32):
+            rows = space.locate(rng.integers(0, space.rows, 2 * n))
+            parts.append(rows.take(memory.free(rows)))
+            found = Rows.join(parts).distinct()
+            if len(found) >= n:
+                return found.take(np.arange(n))
+    everything = space.locate(np.arange(space.rows))
+    left = np.flatnonzero(memory.free(everything))
+    return everything.take(rng.permutation(left)[:n])
+
+
+def topped_up(space: SearchSpace, memory: Memory, rows: Rows, n: int, rng: np.random.Generator) -> Rows:
+    """These rows (none taken), and random new ones up to `n` in all; the result is taken."""
+    rows = rows.take(np.arange(min(n, len(rows))))
+    memory.take(rows)
+    extra = draw(space, memory, n - len(rows), rng)
+    memory.take(extra)
+    return Rows.join([rows, extra])

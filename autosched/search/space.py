@@ -1,0 +1,289 @@
+"""`SearchSpace`: the union of the spaces of a study's plans, enumerated and scored by the clock once for everyone.
+
+A row of the union is (plan number, row id). Enumeration covers every plan; the clock runs over a plan's whole space
+only where a probe says that the plan can win, in blocks over threads (numpy releases the interpreter lock).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.costmodel.features import Features, FeatureSchema, feature_table
+from autosched.tiling.schedule import Candidate
+
+if TYPE_CHECKING:
+    from autosched.tiling.plan import Plan
+
+Ids: TypeAlias = npt.NDArray[np.int64]
+Seconds: TypeAlias = npt.NDArray[np.float32]
+Clock: TypeAlias = Callable[["Plan", Mapping[str, npt.NDArray[np.int64]]], Mapping[str, npt.NDArray[Any]]]
+
+HOPELESS = 5.0
+"""A plan whose best row is this many times slower by the clock than the best of all is not searched further."""
+LIMIT = 10_000_000
+"""Legal rows of one plan above which a uniform sample stands for the plan."""
+_SAMPLE = 500_000
+_PROBE = 2048
+_BLOCK = 1 << 15  # rows a block: a column of int64 is 256 KiB, so the few in use at a time stay in a core's own cache
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of the union: plan numbers and row ids, both of shape (rows,)."""
+
+    plan: npt.NDArray[np.int32]
+    ids: Ids
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, which: npt.ArrayLike) -> Rows:
+        chosen = np.asarray(which)
+        chosen = chosen if chosen.dtype == np.bool_ else chosen.astype(np.int64)
+        return Rows(self.plan[chosen], self.ids[chosen])
+
+    @staticmethod
+    def of(plan: int, ids: npt.ArrayLike) -> Rows:
+        numbers = np.asarray(ids, np.int64)
+        return Rows(np.full(len(numbers), plan, np.int32), numbers)
+
+    @staticmethod
+    def join(parts: Sequence[Rows]) -> Rows:
+        if not parts:
+            return Rows.of(0, [])
+        return Rows(np.concatenate([p.plan for p in parts]), np.concatenate([p.ids for p in parts]))
+
+    def distinct(self) -> Rows:
+        """Each row once, at its first place."""
+        pairs = np.stack([self.plan.astype(np.int64), self.ids], axis=1)
+        _, first = np.unique(pairs, axis=0, return_index=True)
+        return self.take(np.sort(first))
+
+
+@dataclass(frozen=True)
+class PlanRows:
+    """A plan's legal rows: `ids` sorted; `complete` is False where a uniform sample stands for them."""
+
+    plan: Plan
+    ids: Ids
+    rejected: dict[str, int]
+    total: int
+    complete: bool
+
+
+class SearchSpace:
+    """The plans of a study with their legal rows. `clock(plan, values)` gives seconds by term, `total` among them.
+
+    Legal rows above `limit` in one plan are represented by a sample drawn with `seed`.
+    """
+
+    def __init__(
+        self, plans: Sequence[Plan], clock: Clock, *, threads: int = 2, seed: int = 0, limit: int = LIMIT
+    ) -> None:
+        self._clock = clock
+        self._threads = threads
+        self.plans = tuple(_lay_out(plan, limit, np.random.default_rng([seed, n])) for n, plan in enumerate(plans))
+        self.number = {entry.plan.name: n for n, entry in enumerate(self.plans)}
+        if len(self.number) != len(self.plans):
+            raise ValueError("two plans have one name")
+        self.counts = np.array([len(entry.ids) for entry in self.plans], np.int64)
+        self._analytic: dict[int, Seconds] = {}
+
+    @property
+    def rows(self) -> int:
+        """Legal rows of all plans."""
+        return int(self.counts.sum())
+
+    @property
+    def rows_in_all(self) -> int:
+        """Rows before any rule."""
+        return sum(entry.total for entry in self.plans)
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """Rows rejected by each rule, over all plans."""
+        found: dict[str, int] = {}
+        for entry in self.plans:
+            for rule, count in entry.rejected.items():
+                found[rule] = found.get(rule, 0) + count
+        return found
+
+    def locate(self, index: npt.ArrayLike) -> Rows:
+        """Rows by their place in the concatenation of all plans' rows (0 … rows - 1)."""
+        places = np.asarray(index, np.int64)
+        tops = np.cumsum(self.counts)
+        plan = np.searchsorted(tops, places, side="right")
+        within = places - (tops - self.counts)[plan]
+        ids = np.empty(len(places), np.int64)
+        for number in np.unique(plan):
+            mine = plan == number
+            ids[mine] = self.plans[number].ids[within[mine]]
+        return Rows(plan.astype(np.int32), ids)
+
+    def analytic(self, rows: Rows) -> Seconds:
+        """The clock's seconds for any rows."""
+        return self._by_plan(rows, lambda number, ids: self._seconds(number, ids))
+
+    def analytic_of_plan(self, number: int) -> Seconds:
+        """The clock's seconds for all rows of a plan, computed at the first call."""
+        self._score([number])
+        return self._analytic[number]
+
+    @cached_property
+    def plausible(self) -> tuple[int, ...]:
+        """Numbers of the plans whose best row is within HOPELESS of the best of all, fastest first."""
+        some = [n for n in range(len(self.plans)) if self.counts[n]]
+        probed = {n: self._probe[n][1].min() for n in some}
+        hope = min(probed.values(), default=0.0) * 2 * HOPELESS  # a probe's best may be twice the plan's best
+        self._score([n for n in some if probed[n] <= hope])
+        best = {n: float(self._analytic[n].min()) for n in some if n in self._analytic}
+        bound = min(best.values(), default=0.0) * HOPELESS
+        return tuple(sorted((n for n in best if best[n] <= bound), key=lambda n: (best[n], n)))
+
+    @cached_property
+    def _probe(self) -> dict[int, tuple[Ids, Seconds]]:
+        """For each plan with rows: some rows at even distances, and the clock's seconds for them."""
+        found = {}
+        for n, entry in enumerate(self.plans):
+            if len(entry.ids):
+                ids = entry.ids[np.linspace(0, len(entry.ids) - 1, min(_PROBE, len(entry.ids))).astype(np.int64)]
+                found[n] = (ids, self._seconds(n, ids))
+        return found
+
+    def best(self, k: int, plan: int | None = None) -> tuple[Rows, Seconds]:
+        """The `k` rows fastest by the clock, of all plans or one, in order.
+
+        A hopeless plan takes part with the best row known of it, and in full only once the others have no `k` rows."""
+        if plan is not None:
+            numbers: list[int] = [plan]
+        else:
+            numbers = list(self.plausible)
+            if sum(int(self.counts[n]) for n in numbers) + len(self.plans) - len(numbers) < k:
+                numbers = [n for n in range(len(self.plans)) if self.counts[n]]
+        self._score(numbers)
+        parts, seconds = [], []
+        for n in numbers:
+            all_s = self._analytic[n]
+            first = np.argpartition(all_s, k - 1)[:k] if 0 < k < len(all_s) else np.arange(len(all_s))[:k]
+            parts.append(Rows.of(n, self.plans[n].ids[first]))
+            seconds.append(all_s[first])
+        if plan is None:
+            for n in sorted(set(self._probe) - set(numbers)):
+                ids, probed = self._probe[n]
+                at = int(np.argmin(probed))
+                parts.append(Rows.of(n, ids[at : at + 1]))
+                seconds.append(probed[at : at + 1])
+        rows = Rows.join(parts)
+        total = np.concatenate(seconds) if seconds else np.zeros(0, np.float32)
+        order = np.lexsort((rows.ids, rows.plan, total))[:k]
+        return rows.take(order), total[order]
+
+    def features(self, rows: Rows) -> Features:
+        """Features of any rows, in the columns of this study."""
+        tables, places = [], []
+        for number in np.unique(rows.plan):
+            mine = np.flatnonzero(rows.plan == number)
+            tables.append(self._table(int(number), rows.ids[mine]))
+            places.append(mine)
+        stacked = self.schema.stack(tables)
+        if len(tables) < 2:
+            return stacked
+        matrix = np.empty_like(stacked.matrix)
+        matrix[np.concatenate(places)] = stacked.matrix
+        return Features(stacked.names, stacked.units, stacked.version, matrix)
+
+    @cached_property
+    def schema(self) -> FeatureSchema:
+        """The union of all plans' feature columns."""
+        return FeatureSchema.union([self._table(n, e.ids[:1]) for n, e in enumerate(self.plans) if len(e.ids)])
+
+    def mutate(self, rows: Rows, rng: np.random.Generator) -> Rows:
+        """A legal neighbour of each row, within its plan."""
+        ids = rows.ids.copy()
+        for number in np.unique(rows.plan):
+            mine = rows.plan == number
+            ids[mine] = self.plans[number].plan.space.mutate(ids[mine], rng)
+        return Rows(rows.plan, ids)
+
+    def decisions(self, rows: Rows) -> npt.NDArray[np.int64]:
+        """Decision values, shape (rows, most decisions of a plan); compare rows of one plan only."""
+        widest = max((len(e.plan.space.decisions) for e in self.plans), default=0)
+        found = np.zeros((len(rows), widest), np.int64)
+        for number in np.unique(rows.plan):
+            mine = rows.plan == number
+            space = self.plans[number].plan.space
+            values = space.values(rows.ids[mine])
+            for column, decision in enumerate(space.decisions):
+                found[mine, column] = values[decision.name]
+        return found
+
+    def candidates(self, rows: Rows, predicted_s: npt.ArrayLike | None = None) -> list[Candidate]:
+        """Candidates with what the clock (and a model) said of them."""
+        analytic = self.analytic(rows)
+        predicted = [None] * len(rows) if predicted_s is None else [float(s) for s in np.asarray(predicted_s)]
+        return [
+            Candidate(self.plans[p].plan, int(i), float(a), s)
+            for p, i, a, s in zip(rows.plan, rows.ids, analytic, predicted, strict=True)
+        ]
+
+    def _table(self, number: int, ids: Ids) -> Features:
+        plan = self.plans[number].plan
+        values = plan.space.values(ids)
+        return feature_table(plan, ids, values, self._terms(plan, values, len(ids)))
+
+    def _terms(self, plan: Plan, values: Mapping[str, Any], rows: int) -> dict[str, npt.NDArray[Any]]:
+        return {name: np.broadcast_to(s, (rows,)) for name, s in self._clock(plan, values).items()}
+
+    def _seconds(self, number: int, ids: Ids) -> Seconds:
+        plan = self.plans[number].plan
+        found = np.empty(len(ids), np.float32)
+        for top in range(0, len(ids), _BLOCK):
+            block = ids[top : top + _BLOCK]
+            found[top : top + _BLOCK] = self._clock(plan, plan.space.values(block))["total"]
+        return found
+
+    def _score(self, numbers: Sequence[int]) -> None:
+        """Run the clock over all rows of these plans, blocks of all of them shared among the threads."""
+        missing = [n for n in numbers if n not in self._analytic]
+        tasks = []
+        for n in missing:
+            self._analytic[n] = np.empty(len(self.plans[n].ids), np.float32)
+            tasks += [(n, top) for top in range(0, len(self.plans[n].ids), _BLOCK)]
+
+        def run(task: tuple[int, int]) -> None:
+            n, top = task
+            self._analytic[n][top : top + _BLOCK] = self._seconds(n, self.plans[n].ids[top : top + _BLOCK])
+
+        try:
+            if self._threads > 1 and len(tasks) > 1:
+                with ThreadPoolExecutor(self._threads) as pool:
+                    list(pool.map(run, tasks))
+            else:
+                for task in tasks:
+                    run(task)
+        except BaseException:
+            for n in missing:  # a plan half scored is a plan not scored
+                del self._analytic[n]
+            raise
+
+    def _by_plan(self, rows: Rows, function: Callable[[int, Ids], Seconds]) -> Seconds:
+        found = np.empty(len(rows), np.float32)
+        for number in np.unique(rows.plan):
+            mine = rows.plan == number
+            found[mine] = function(int(number), rows.ids[mine])
+        return found
+
+
+def _lay_out(plan: Plan, limit: int, rng: np.random.Generator) -> PlanRows:
+    legal = plan.space.enumerate(limit=limit + 1)
+    if legal.complete or len(legal.ids) <= limit:
+        return PlanRows(plan, legal.ids, dict(legal.rejected), legal.total, True)
+    drawn = np.sort(plan.space.sample(min(_SAMPLE, limit), rng))
+    return PlanRows(plan, drawn, dict(legal.rejected), legal.total, False)

@@ -1,0 +1,224 @@
+"""`Study`: ask for candidates, tell what was measured; every trial is stored before anything else happens with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from autosched.costmodel.registry import cost_model
+from autosched.errors import NoScheduleError, StoreError
+from autosched.search.space import SearchSpace
+from autosched.search.stopwatch import Stopwatch, TimedModel
+from autosched.search.strategy import Strategy, strategy
+from autosched.store.protocol import Store
+from autosched.store.records import Measurement, StudyRecord, Trial
+from autosched.tiling.schedule import Candidate, Schedule
+
+Builder = Callable[[Candidate], Any]
+"""Turns a candidate into something callable; the device layer has one."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best trial of a study, and the candidate that it measured."""
+
+    trial: Trial
+    candidate: Candidate
+    _builder: Builder | None = field(default=None, repr=False)
+
+    @property
+    def time_s(self) -> float:
+        """Median seconds of one call."""
+        return self.trial.measurement.time_s or float("nan")
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.candidate.schedule
+
+    def build(self) -> Any:
+        """The kernel as a callable (numpy in, numpy out). Raises NoScheduleError where the study cannot build."""
+        if self._builder is None:
+            raise NoScheduleError("this study was opened without a device that can build its kernels")
+        return self._builder(self.candidate)
+
+
+class Study:
+    """All trials of one program on one device. Make one with `open_study`.
+
+    `record` is the study as stored; `trials` holds search and final rounds in order, `searched` those of the search,
+    whose number is what `--trials` limits, and `failed` counts the failed ones of these by kind. `unsaved` are trials
+    that a store refused, which are in `trials` all the same.
+    """
+
+    def __init__(
+        self,
+        record: StudyRecord,
+        space: SearchSpace,
+        strategy: Strategy,
+        store: Store | None = None,
+        *,
+        trials: list[Trial] | None = None,
+        builder: Builder | None = None,
+        watch: Stopwatch | None = None,
+    ) -> None:
+        self.record = record
+        self.space = space
+        self.trials: list[Trial] = []
+        self.searched: list[Trial] = []
+        self.failed: dict[str, int] = {}
+        self.unsaved: list[Trial] = []
+        self.watch = watch or Stopwatch(time.monotonic)
+        for trial in trials or ():
+            self._note(trial)
+        self.resumed = len(self.trials)
+        self._strategy = strategy
+        self._store = store
+        self._builder = builder
+        strategy.observe(self.searched)
+
+    @property
+    def name(self) -> str:
+        return self.record.name
+
+    @property
+    def seed(self) -> int:
+        return self.record.seed
+
+    @property
+    def finals(self) -> list[Trial]:
+        """The trials of the final round that ended the study; empty where trials of the search followed it."""
+        count = 0
+        while count < len(self.trials) and self.trials[-1 - count].round != "search":
+            count += 1
+        return self.trials[len(self.trials) - count :]
+
+    @property
+    def failures(self) -> dict[str, list[Trial]]:
+        """Failed trials by kind, final rounds too."""
+        found: dict[str, list[Trial]] = {}
+        for trial in self.trials:
+            if not trial.measurement.ok:
+                found.setdefault(trial.measurement.status, []).append(trial)
+        return found
+
+    @property
+    def wrong(self) -> bool:
+        """Whether any candidate computed wrong numbers: the run then ends with exit status 4."""
+        return "wrong" in self.failures
+
+    @property
+    def ranking(self) -> list[Trial]:
+        """Candidates that always came out right, fastest first; one measured in the final round stands with that time,
+        and where there was a final round its candidates come first."""
+        bad = {trial.key for trials in self.failures.values() for trial in trials}
+        latest: dict[str, Trial] = {}
+        for trial in self.trials:  # a later measurement is a final one, with more samples
+            if trial.key not in bad and trial.measurement.time_s is not None:
+                latest[trial.key] = trial
+        final = {trial.key for trial in self.finals}
+        return sorted(latest.values(), key=lambda t: (t.key not in final, t.measurement.time_s, t.number))
+
+    @property
+    def best(self) -> Best:
+        """The fastest verified candidate. Raises NoScheduleError, naming the most frequent reason, without any."""
+        ranking = self.ranking
+        if not ranking:
+            raise NoScheduleError(self._why_none())
+        return Best(ranking[0], self.candidate(ranking[0]), self._builder)
+
+    @property
+    def best_s(self) -> float | None:
+        """Seconds of the fastest verified candidate, or None."""
+        ranking = self.ranking
+        return ranking[0].measurement.time_s if ranking else None
+
+    def candidate(self, trial: Trial) -> Candidate:
+        """The candidate that a trial measured. Raises StoreError where its plan is no longer among the study's."""
+        number = self.space.number.get(trial.plan)
+        if number is None:
+            raise StoreError(
+                f"trial {trial.number} of {self.name!r} used the plan {trial.plan!r}, which this study does not have",
+                hint="start over with --fresh",
+            )
+        return Candidate(self.space.plans[number].plan, trial.row, trial.analytic_s, trial.predicted_s)
+
+    def ask(self, n: int = 1) -> list[Candidate]:
+        """Up to `n` candidates to measure next, never one twice; fewer when the space has no more."""
+        with self.watch.phase("search"):
+            return self._strategy.propose(n)
+
+    def tell(self, candidate: Candidate, measurement: Measurement, number: int | None = None) -> Trial:
+        """Store a measurement as a trial and let the strategy learn from it.
+
+        `number` marks a measurement of the final round with the number of the trial that it repeats. Raises StoreError
+        where the store refuses; the trial then is in `trials` and in `unsaved`, and the study goes on.
+        """
+        trial = Trial(
+            number=len(self.searched) + 1 if number is None else number,
+            plan=candidate.plan.name,
+            row=candidate.row,
+            schedule=candidate.schedule.named,
+            measurement=measurement,
+            analytic_s=candidate.analytic_s,
+            predicted_s=candidate.predicted_s,
+            round="search" if number is None else "final",
+        )
+        try:
+            if self._store is not None:
+                self._store.append(self.name, trial)
+        except StoreError:
+            self.unsaved.append(trial)
+            raise
+        finally:
+            self._note(trial)
+            if number is None:
+                with self.watch.phase("search"):
+                    self._strategy.observe([trial])
+        return trial
+
+    def _note(self, trial: Trial) -> None:
+        self.trials.append(trial)
+        if trial.round == "search":
+            self.searched.append(trial)
+            if not trial.measurement.ok:
+                kind = trial.measurement.status
+                self.failed[kind] = self.failed.get(kind, 0) + 1
+
+    def _why_none(self) -> str:
+        if not self.trials:
+            return f"study {self.name!r} has no trials yet"
+        if not self.failures:
+            return f"no trial of study {self.name!r} has a time"
+        kind, trials = max(self.failures.items(), key=lambda item: len(item[1]))
+        first = trials[0].measurement.message.strip().splitlines()
+        said = f": {first[0]}" if first else ""
+        text = f"none of {len(self.searched)} candidates survived; {len(trials)} failed with {kind!r}"
+        return f"{text}, the first as trial {trials[0].number}{said}"
+
+
+def open_study(
+    record: StudyRecord,
+    space: SearchSpace,
+    store: Store | None = None,
+    *,
+    strategy_name: str = "auto",
+    model_name: str = "xgb",
+    fresh: bool = False,
+    threads: int = 2,
+    builder: Builder | None = None,
+    watch: Stopwatch | None = None,
+) -> Study:
+    """Create a study or continue the stored one: its trials come back, and it keeps its first seed.
+
+    Raises UnknownNameError for a strategy or model, StoreError for a store that cannot be used or a study of that name
+    with another key.
+    """
+    watch = watch or Stopwatch(time.monotonic)
+    stored = store.open(record, fresh=fresh) if store else record
+    trials = store.trials(record.name) if store else []
+    model = TimedModel(cost_model(model_name, stored.seed, threads), watch)
+    with watch.phase("search"):
+        chosen = strategy(strategy_name, space, stored.seed, model)
+        return Study(stored, space, chosen, store, trials=trials, builder=builder, watch=watch)

@@ -1,0 +1,124 @@
+"""A search without hardware: real spaces, a clock, and a device whose hidden cost function the clock only resembles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from autosched.device.protocol import Build
+from autosched.logic import Var, ceil_div
+from autosched.store.records import Measurement, StudyRecord
+from autosched.tiling.schedule import Candidate
+from autosched.tiling.space import Space
+from autosched.tiling.step import Decision, Rule, Step
+
+
+@dataclass(frozen=True)
+class FakePlan:
+    """What the search needs of a plan: a name and a space. `speed` scales its hidden cost."""
+
+    name: str
+    space: Space
+    speed: float = 1.0
+
+
+def make_plan(name: str, speed: float = 1.0, tiles: int = 8, lanes: int = 16) -> FakePlan:
+    """Tiles, blocks, unroll and prefetch of a matrix multiplication as a space of a few thousand rows."""
+    m, n = Var("tile_m"), Var("tile_n")
+    step = Step(
+        "tile",
+        (
+            Decision("tile_m", tuple(range(1, tiles + 1))),
+            Decision("tile_n", (1, 2, 3, 4)),
+            Decision("block_k", (16, 32, 64, 128, 256, 512)),
+            Decision("unroll", (1, 2, 4)),
+            Decision("prefetch", (0, 1), labels=("no", "yes")),
+        ),
+        (Rule("registers", Var("registers") <= 32, "{registers} registers > 32"),),
+        {
+            "registers": m * n + m + n,
+            "bytes": Var("block_k") * (m + n * lanes) * 4,
+            "trips": ceil_div(512, Var("block_k")) * ceil_div(96, m) * ceil_div(12, n),
+        },
+    )
+    return FakePlan(name, Space(name, [step]), speed)
+
+
+def tiny_plan(name: str = "tiny") -> FakePlan:
+    """Seven legal rows of eight."""
+    step = Step(
+        "tile",
+        (Decision("tile", (1, 2, 4, 8)), Decision("unroll", (1, 2))),
+        (Rule("registers", Var("registers") <= 8, "{registers} registers > 8"),),
+        {"registers": Var("tile") * Var("unroll")},
+    )
+    return FakePlan(name, Space(name, [step]))
+
+
+def clock(plan: FakePlan, values: Any) -> dict[str, Any]:
+    """Roughly right: arithmetic that wants many accumulators, and loads."""
+    registers = np.asarray(values["registers"], np.float64)
+    compute = 1e-4 * plan.speed * (1 + 8 / registers)
+    load = 2e-4 * plan.speed / (1 + registers / 4)
+    return {"compute": compute, "load": load, "total": np.maximum(compute, load)}
+
+
+def hidden_s(plan: FakePlan, values: Any) -> Any:
+    """What the device really takes: the clock's trend, and a cache, trip counts and an unroll that it knows nothing of."""
+    if "trips" not in values:
+        return clock(plan, values)["total"]
+    cache = 1 + 1.5 * (np.asarray(values["bytes"]) > 24_000) + 0.4 * (np.asarray(values["bytes"]) > 8_000)
+    overhead = 1 + 2e-4 * np.asarray(values["trips"])
+    unroll = np.where(np.asarray(values["unroll"]) == 2, 0.85, 1.0) * np.where(np.asarray(values["tile_n"]) == 3, 0.9, 1)
+    return clock(plan, values)["total"] * cache * overhead * unroll
+
+
+@dataclass
+class SyntheticDevice:
+    """Answers from the hidden cost with noise. `fail` names a failure by candidate; every call advances `now` by
+    `takes_s`, so that tests own the time."""
+
+    noise: float = 0.01
+    fail: Any = None
+    takes_s: float = 0.01
+    now: float = 0.0
+    measured: list[str] = field(default_factory=list)
+    interrupt_after: int | None = None
+    seed: int = 0
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": "synthetic", "kind": "synthetic"}
+
+    def clock(self) -> float:
+        return self.now
+
+    def build(self, candidate: Candidate) -> Build:
+        self.now += self.takes_s
+        if self.fail and self.fail(candidate) == "build":
+            return Build(candidate, error="no such instruction\nin line 3")
+        return Build(candidate, payload=candidate, kernel_sha=candidate.key)
+
+    def measure(self, build: Build, repeats: str = "search") -> Measurement:
+        self.now += self.takes_s
+        self.measured.append(build.candidate.key)
+        if self.interrupt_after is not None and len(self.measured) > self.interrupt_after:
+            raise KeyboardInterrupt
+        kind = self.fail(build.candidate) if self.fail else None
+        if kind == "raise":
+            raise RuntimeError("the device broke")
+        if kind:
+            return Measurement(kind, message=f"it went {kind}")
+        plan = build.candidate.plan
+        exact = float(hidden_s(plan, plan.space.values([build.candidate.row]))[0])
+        rng = np.random.default_rng([self.seed, len(self.measured)])
+        time_s = exact * (1 + self.noise * rng.standard_normal())
+        return Measurement("ok", time_s, (time_s,), 0.0, 1e-6, 1e-3, kernel_sha=build.kernel_sha, costs_s={"check": 0.001})
+
+    def close(self) -> None:
+        pass
+
+
+def record(name: str = "gemm", seed: int = 0, **key: str) -> StudyRecord:
+    return StudyRecord(name, {"program": "gemm 512", "target": "t", "device": "d", **key}, "def gemm…", "gemm", "t", "d", seed)

@@ -1,0 +1,1 @@
+"""Being here makes `tests/` importable: `from conformance.store import StoreConformance`."""
