@@ -44,7 +44,7 @@ Terms = dict[str, npt.NDArray[np.float64]]
 
 
 def clock(plan: Plan, values: Columns) -> Terms:
-    """Seconds per row: the terms of TERMS and `total`, each a float64 column. `values` are the columns of `plan.space`."""
+    """Seconds per row: the terms of TERMS and `total`, each a float64 column; `values` are columns of `plan.space`."""
     total: Terms = {}
     for part in plan.parts:
         match part:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from autosched.logic import Int, affine
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps import ORDERS, PANEL, StepNames, blocked_axes, tiled_axes
 
-Column = npt.NDArray[np.float64]
+Column = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class LoopColumn:
     span: Column
 
 
-def loops_of(nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]], order: int, inner: int) -> list[LoopColumn]:
+def loops_of(
+    nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]], order: int, inner: int
+) -> list[LoopColumn]:
     """The loops of rows that share `order` and `inner`, outermost first, down to the register tile's own loops."""
     n = len(next(iter(v.values())))
     one = np.ones(n)
@@ -39,17 +42,14 @@ def loops_of(nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]
     loops: list[LoopColumn] = []
     tile = {a.name: v[names.register(a)] * float(a.unit) for a in tiled}
     count = {a.name: v[names.tiles(a)].astype(np.float64) for a in tiled}
-    for axis in nest.rows:
-        if axis not in tiled:
-            loops.append(LoopColumn(axis, one * axis.units, one))
-    for axis in tiled:
-        if axis.name not in blocked:
-            loops.append(LoopColumn(axis, count[axis.name], tile[axis.name]))
+    loops += [LoopColumn(a, one * a.units, one) for a in nest.rows if a not in tiled]
+    loops += [LoopColumn(a, count[a.name], tile[a.name]) for a in tiled if a.name not in blocked]
     block: dict[str, Column] = {}
-    for axis in (lanes, rows):
-        if axis is not None:
-            chosen = v[names.block(axis)].astype(np.float64)
-            block[axis.name] = np.where(chosen == 0, count[axis.name], np.minimum(chosen, count[axis.name]))
+    for blocked_axis in (lanes, rows):
+        if blocked_axis is not None:
+            name = blocked_axis.name
+            chosen = v[names.block(blocked_axis)].astype(np.float64)
+            block[name] = np.where(chosen == 0, count[name], np.minimum(chosen, count[name]))
     for k in ORDERS[order]:
         found = (lanes, rows, depth)[k]
         if found is None:
@@ -61,10 +61,8 @@ def loops_of(nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]
         else:
             span = block[found.name] * tile[found.name]
             loops.append(LoopColumn(found, np.ceil(count[found.name] / block[found.name]), span))
-    for axis in (lanes, rows) if inner == 0 else (rows, lanes):
-        if axis is not None:
-            loops.append(LoopColumn(axis, block[axis.name], tile[axis.name]))
-    return loops
+    pair = (lanes, rows) if inner == 0 else (rows, lanes)
+    return loops + [LoopColumn(a, block[a.name], tile[a.name]) for a in pair if a is not None]
 
 
 def footprint(nest: Nest, operand: str, panel: bool | npt.NDArray[np.bool_], span: Mapping[str, Column]) -> Column:
@@ -106,7 +104,9 @@ def traffic(
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
         part = {k: c[rows] for k, c in v.items()}
-        for total, some in zip(result, _group(nest, names, part, capacities, int(group) // 2, int(group) % 2), strict=True):
+        for total, some in zip(
+            result, _group(nest, names, part, capacities, int(group) // 2, int(group) % 2), strict=True
+        ):
             total[rows] = some
     return result
 
@@ -122,9 +122,9 @@ def _group(
     loops = loops_of(nest, names, v, order, inner)
     n = len(v[names("order")])
     operands = [o.name for o in nest.intrinsic.operands.values()]
-    panel: dict[str, bool | npt.NDArray[np.bool_]] = {o: False for o in operands}
-    for o in nest.intrinsic.inputs:
-        panel[o.name] = v[names.pack(o.name)] == PANEL
+    panel: dict[str, bool | npt.NDArray[np.bool_]] = dict.fromkeys(operands, False)
+    for operand in nest.intrinsic.inputs:
+        panel[operand.name] = v[names.pack(operand.name)] == PANEL
     tiled = {a.name for a in tiled_axes(nest)}
     span: dict[str, Column] = {a.name: np.ones(n) for a in nest.axes}
     for a in nest.reduction:
@@ -152,7 +152,9 @@ def _group(
             mine = {a.name for a in nest.operand_axes(o)}
             moved = np.broadcast_to(prints[0][o], (n,)).copy()  # everything fits: fetched once
             for d in range(1, len(prints)):
-                here = (totals[d] <= capacity) & (totals[d - 1] > capacity) if d < len(loops) else totals[d - 1] > capacity
+                here = (
+                    (totals[d] <= capacity) & (totals[d - 1] > capacity) if d < len(loops) else totals[d - 1] > capacity
+                )
                 factor = np.ones(n)
                 reused = True
                 for loop in reversed(loops[:d]):

@@ -13,7 +13,7 @@ from math import prod
 
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Condition, Read, is_value
-from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, ceil_div, free_vars, interval
+from autosched.logic import TRUE, And, Bool, Const, Int, Var, all_of, ceil_div, free_vars, interval
 from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Mapping
@@ -99,7 +99,9 @@ class Nest:
 
     def axes_of(self, read: Read) -> tuple[NestAxis, ...]:
         """The nest axes that an element's address depends on, in nest order."""
-        used = {self.members[v].name for i in read.index if isinstance(i, Int) for v in free_vars(i) if v in self.members}
+        used = {
+            self.members[v].name for i in read.index if isinstance(i, Int) for v in free_vars(i) if v in self.members
+        }
         return tuple(a for a in self.axes if a.name in used)
 
     def operand_axes(self, operand: str) -> tuple[NestAxis, ...]:
@@ -112,8 +114,8 @@ class Nest:
         Each conjunct goes to one input operand whose address depends on all the axes the conjunct mentions. Raises
         LookupError when there is no such operand: then this intrinsic cannot stage the guard.
         """
-        staged = {o.name: TRUE for o in self.intrinsic.inputs}
-        parts = self.guard.parts if hasattr(self.guard, "parts") else (self.guard,)
+        staged: dict[str, Bool] = {o.name: TRUE for o in self.intrinsic.inputs}
+        parts = self.guard.parts if isinstance(self.guard, And) else (self.guard,)
         for part in parts:
             if part == TRUE:
                 continue

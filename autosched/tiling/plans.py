@@ -44,8 +44,8 @@ def make_plans(
         choices.append([*nests] or [None])
     plans = []
     for chosen in product(*choices):
-        nests = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
-        plans.append(_plan(program, target, nests, literal, dependences, threads))
+        mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
+        plans.append(_plan(program, target, mapped, literal, dependences, threads))
     return _unique(plans)[:MOST_PLANS]
 
 
@@ -120,9 +120,7 @@ def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> li
     ]
 
 
-def _fused(
-    program: Program, nests: dict[str, Nest], literal: dict[str, LiteralPart]
-) -> dict[str, tuple[Fused, ...]]:
+def _fused(program: Program, nests: dict[str, Nest], literal: dict[str, LiteralPart]) -> dict[str, tuple[Fused, ...]]:
     """For each tensorized stage, the run of stages right behind it that may use its result in registers."""
     fused: dict[str, tuple[Fused, ...]] = {}
     for k, stage in enumerate(program.stages):
@@ -197,7 +195,7 @@ def _held_together(program: Program, dependences: Dependences) -> dict[str, Lite
             continue
         chosen = [(stmt, names) for stmt, names in tops if set(names) & set(group)]
         part = LiteralPart(tuple(s for s, _ in chosen), tuple(n for _, names in chosen for n in names))
-        parts |= {name: part for name in part.stages}
+        parts |= dict.fromkeys(part.stages, part)
     return parts
 
 

@@ -38,7 +38,14 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     main = Function("main", tuple(b.name for b in order), tuple(body))
     threads = max([v for k, v in schedule.values.items() if k.split(".")[-1] == "threads"], default=1)
     return Kernel(
-        plan.program.name, plan.program, needed, tuple(ctx.prepare), main, threads, dict(schedule.named), plan.target.isa
+        plan.program.name,
+        plan.program,
+        needed,
+        tuple(ctx.prepare),
+        main,
+        threads,
+        dict(schedule.named),
+        plan.target.isa,
     )
 
 

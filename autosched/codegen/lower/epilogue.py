@@ -13,7 +13,13 @@ from autosched.tiling.plan import Fused
 
 
 def epilogue(
-    fused: Fused, produced: Assignment, register: Read, axes: dict[str, Int], lane: Lane | None, valid: Bool, ctx: Context
+    fused: Fused,
+    produced: Assignment,
+    register: Read,
+    axes: dict[str, Int],
+    lane: Lane | None,
+    valid: Bool,
+    ctx: Context,
 ) -> tuple[Stmt, ...]:
     """The consumer's assignment for one accumulator register; `axes` places the producer's axes."""
     here = {consumer: axes[producer] for consumer, producer in fused.axes.items()}

@@ -18,9 +18,7 @@ def lower_literal(part: LiteralPart, ctx: Context) -> tuple[Stmt, ...]:
     return tuple(s for stmt in part.body for s in _statement(stmt, {}, (), ctx))
 
 
-def _statement(
-    stmt: Statement, at: dict[str, Int], guards: tuple[Condition, ...], ctx: Context
-) -> tuple[Stmt, ...]:
+def _statement(stmt: Statement, at: dict[str, Int], guards: tuple[Condition, ...], ctx: Context) -> tuple[Stmt, ...]:
     match stmt:
         case Loop(axis, body):
             var = Var(identifier(axis.name))

@@ -50,7 +50,7 @@ class Micro:
         return tuple(a for a in self.tiled if a in self.nest.operand_axes(operand))
 
     def held(self, operand: str) -> tuple[NestAxis, ...]:
-        """Axes over which the operand's registers are all kept: those it has, unless they are the outermost unrolled."""
+        """Axes over which all the operand's registers are kept: those it has, unless they are the outermost ones."""
         own = self.own(operand)
         return () if own == self.tiled[: len(own)] else own
 
@@ -151,7 +151,11 @@ class Micro:
         if full:
             upper = depth.upper if not rest else _least(depth.upper, full)
             body = self.unrolled_steps(at, counts, axis, var)
-            if isinstance(depth.lower, Const) and isinstance(upper, Const) and upper.value - depth.lower.value == self.unroll:
+            if (
+                isinstance(depth.lower, Const)
+                and isinstance(upper, Const)
+                and upper.value - depth.lower.value == self.unroll
+            ):
                 stmts += bind(body, {var: depth.lower})
             else:
                 stmts.append(For(var, depth.lower, upper, body, "serial", self.unroll))
@@ -198,7 +202,9 @@ class Micro:
         if axis is None or not distance or axis not in self.nest.operand_axes(operand):
             return ()
         ahead = Position(None, at[axis.name].unit + distance)
-        value, _ = self.sources[operand].load(at | {axis.name: ahead}, self.element(self.intrinsic.operands[operand].elements))
+        value, _ = self.sources[operand].load(
+            at | {axis.name: ahead}, self.element(self.intrinsic.operands[operand].elements)
+        )
         assert isinstance(value, Read)
         index = tuple(_first_lane(i) for i in value.index if isinstance(i, Int))
         return (Prefetch(value.tensor, index),)

@@ -143,10 +143,10 @@ def panel(
     flat: Int = Var(LANE) if lane else Const(0)
     lanes: dict[str, Int] = {}
     stride = total
-    for k, (n, w) in enumerate(zip(inside, width, strict=True)):
+    for k, (axis_name, w) in enumerate(zip(inside, width, strict=True)):
         stride //= w
         coordinate = flat // stride
-        lanes[n] = coordinate % w if k else coordinate
+        lanes[axis_name] = coordinate % w if k else coordinate
     positions = elements(nest, at, lanes)
     axes = nest.at(positions)
     ranges = {v: (0, n - 1) for v, n in loops} | {LANE: (0, total - 1)}
@@ -174,12 +174,14 @@ def padded(
     names = [f"q{d}" for d in range(len(shape))]
     loops = list(zip(names, (*shape[:-1], shape[-1] // width), strict=True))
     inside: Int = Var(LANE) if lane else Const(0)
-    index = tuple(Var(n) for n in names[:-1]) + (Var(names[-1]) * width + inside,)
+    index = (*tuple(Var(n) for n in names[:-1]), Var(names[-1]) * width + inside)
     box = {n: (0, c - 1) for n, c in loops} | {LANE: (0, width - 1)}
     original = tuple(i + low for i, low in zip(index, lows, strict=True))
     real = [c for i, n in zip(original, tensor.shape, strict=True) for c in (i >= 0, i < n) if not _always(c, box)]
     value = _or_zero(Read(tensor.name, original, tensor.dtype), all_of(*real))
-    return buffer, _loops(loops, (Assign(buffer.name, index, value, lane),), f"copy {tensor.name} with a border of zeros")
+    return buffer, _loops(
+        loops, (Assign(buffer.name, index, value, lane),), f"copy {tensor.name} with a border of zeros"
+    )
 
 
 def _ranges(nest: Nest) -> dict[str, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Lowering of scalar parts: one stage, element by element, or a vector of elements along one proved-independent axis."""
+"""Lowering of scalar parts: one stage, element by element, or in vectors along one proved-independent axis."""
 
 from __future__ import annotations
 

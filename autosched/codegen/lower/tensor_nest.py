@@ -1,8 +1,8 @@
 """Lowering of a tensor part: loops around a register tile, in the order that the schedule asks for.
 
-From outside in: the thread loop; rows that are not tiled; tiles of the outer tiled row; block loops in the decided order;
-the two tile loops; then one register tile (`microkernel`). The last tile of an axis that does not divide is a variant of
-its own, so that whole tiles carry no checks.
+From outside in: the thread loop; rows that are not tiled; tiles of the outer tiled row; block loops in the decided
+order; the two tile loops; then one register tile (`microkernel`). The last tile of an axis that does not divide is a
+variant of its own, so that whole tiles carry no checks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from autosched.codegen.kernel import For, If, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.microkernel import DepthRange, Micro
-from autosched.codegen.lower.operands import Position, source
+from autosched.codegen.lower.operands import Position, Source, source
 from autosched.codegen.lower.simplify import bind
 from autosched.logic import Const, Int, IntLike, Var, minimum, to_int
 from autosched.logic import all_of as both
@@ -37,7 +37,8 @@ class Range:
 def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
     """The statements of the timed call for one tensor part, filling of its panels included."""
     threads = ctx.values[part.names("threads")]
-    sources, fills = {}, []
+    sources: dict[str, Source] = {}
+    fills: list[Stmt] = []
     for operand in part.nest.intrinsic.inputs:
         sources[operand.name], fill = source(part, operand.name, ctx)
         fills += _shared(fill, threads)
@@ -101,14 +102,13 @@ class NestLowering:
         """Block loops in the decided order; a single block has no loop."""
         axes = (self.lanes, self.rows, self.depth)
         order = ORDERS[self.values[self.names("order")]]
-        present = [axes[k] for k in order if axes[k] is not None]
+        present = [axis for axis in (axes[k] for k in order) if axis is not None]
         ranges = {a.name: self.ranges[a.name] for a in (self.lanes, self.rows) if a}
 
         def loop(k: int, ranges: dict[str, Range], depth: DepthRange | None) -> tuple[Stmt, ...]:
             if k == len(present):
                 return self.tiles(ranges, depth, at, counts)
             axis = present[k]
-            assert axis is not None
             block = self.values[self.names.block(axis)]
             total = axis.units if axis is self.depth else self.count(axis)
             var = f"{identifier(axis.name)}b"
@@ -142,9 +142,7 @@ class NestLowering:
 
         return loop(0, at, counts)
 
-    def tile_loop(
-        self, axis: NestAxis, r: Range, at: Places, counts: dict[str, int], body: Body
-    ) -> tuple[Stmt, ...]:
+    def tile_loop(self, axis: NestAxis, r: Range, at: Places, counts: dict[str, int], body: Body) -> tuple[Stmt, ...]:
         """Whole tiles in a loop, then the variant for what is left of the axis."""
         size = self.register[axis.name]
         full = axis.full_units // size

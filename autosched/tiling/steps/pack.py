@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from autosched.logic import TRUE, Const, Int, Var, affine, evaluate, free_vars, interval
+from autosched.logic import TRUE, And, Compare, Const, Int, Var, affine, evaluate, free_vars, interval
 from autosched.logic.expr import substitute_int
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Step
@@ -54,7 +54,7 @@ def vectorises(nest: Nest, operand: str) -> bool:
     offset = flat_offset(nest, operand, Var("e"))
     if any(affine(substitute_int(offset, {"e": e})) is None for e in (0, n - 1)):
         return False  # a fused axis that breaks inside a tile
-    env: dict[str, object] = {v: 0 for v in free_vars(offset)}
+    env: dict[str, object] = dict.fromkeys(free_vars(offset), 0)
     steps = np.asarray(evaluate(offset, env | {"e": np.arange(n, dtype=np.int64)}))
     steps = np.broadcast_to(steps, (n,)) - int(np.min(steps))
     group = int(np.max(steps)) + 1
@@ -95,12 +95,17 @@ def pads(nest: Nest, operand: str) -> bool:
         if high >= extent:
             wanted.add(_normal(Const(extent - 1) - part, 0))
     guard = nest.guarded[operand]
-    parts = guard.parts if hasattr(guard, "parts") else (guard,)
+    parts = guard.parts if isinstance(guard, And) else (guard,)
     stated = set()
     for p in parts:
-        if not hasattr(p, "op"):
+        if not isinstance(p, Compare):
             return False
-        difference = {"<=": p.right - p.left, "<": p.right - p.left - 1, ">=": p.left - p.right, ">": p.left - p.right - 1}
+        difference = {
+            "<=": p.right - p.left,
+            "<": p.right - p.left - 1,
+            ">=": p.left - p.right,
+            ">": p.left - p.right - 1,
+        }
         if p.op not in difference:
             return False
         form = affine(difference[p.op])

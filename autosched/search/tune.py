@@ -1,0 +1,198 @@
+"""From a program to a tuned kernel: match, lay out plans, open the study, run it. What `autosched tune` calls."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from autosched import __version__
+from autosched.costmodel import clock as clocks
+from autosched.device.protocol import Device
+from autosched.device.registry import device as open_device
+from autosched.errors import UsageError
+from autosched.ir.program import Program
+from autosched.ir.work import operations
+from autosched.machine.target import Target
+from autosched.search.events import Listener, Matched, Scored
+from autosched.search.loop import Result, run
+from autosched.search.space import SearchSpace
+from autosched.search.stopwatch import Stopwatch
+from autosched.search.study import Study, open_study
+from autosched.store.protocol import Store
+from autosched.store.records import StudyRecord
+from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import Mapping as Match1
+from autosched.tensorize.match_types import Match
+from autosched.tensorize.matcher import match
+from autosched.tiling.plan import Plan
+from autosched.tiling.plans import make_plans
+
+EFFORTS = {"quick": 32, "standard": 64, "full": 256}
+"""Trials of each effort."""
+
+
+@dataclass(frozen=True)
+class TuneRequest:
+    """What to tune, where and for how long. `trials` is the study's total; `only` are globs of intrinsic names."""
+
+    program: Program
+    target: Target
+    device: str = "auto"
+    trials: int = 64
+    timeout_s: float | None = None
+    strategy: str = "auto"
+    cost_model: str = "xgb"
+    seed: int = 0
+    threads: int = 1
+    store: Store | None = None
+    catalogue: Catalogue = field(default_factory=Catalogue.builtin)
+    only: tuple[str, ...] = ()
+    numerics: str = "reassociated"
+    cache: str = "warm"
+    fresh: bool = False
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise UsageError(f"--trials {self.trials} leaves nothing to measure", hint="give 1 or more")
+        if self.threads < 1:
+            raise UsageError(f"--threads {self.threads}: at least 1")
+        if self.program.symbolic:
+            name, (low, high) = next(iter(self.program.symbolic.items()))
+            raise UsageError(f"the size {name} is symbolic ({low}..{high})", hint=f"give it a value: -D {name}={high}")
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A study ready to run: its parts, for those who run the loop by hand."""
+
+    request: TuneRequest
+    study: Study
+    device: Device
+    matches: tuple[Match, ...]
+    plans: tuple[Plan, ...]
+    watch: Stopwatch
+
+
+def usable(catalogue: Catalogue, target: Target, device: str, only: Sequence[str] = ()) -> tuple[Intrinsic, ...]:
+    """Intrinsics that the target has and the device can run. Raises UnknownNameError for a glob without a match."""
+    chosen = catalogue.select(only) if only else tuple(catalogue[n] for n in catalogue)
+    emits = device not in ("auto", "cpu") or target.isa not in ("x86", "arm", "portable")
+    return tuple(
+        i
+        for i in chosen
+        if i.isa in (target.isa, "portable")
+        and i.kind == "compute"
+        and target.has(i.requires)
+        and (emits or "llvm" in i.emit)
+    )
+
+
+def candidates_of(matches: Sequence[Match]) -> dict[str, list[Match1]]:
+    """The mappings that may be planned, by stage: unconditional ones. Portable instructions only stand in for a stage
+    that no instruction of the machine's own fits."""
+    by_stage: dict[str, list[Match1]] = {}
+    for found in matches:
+        for mapping in found.mappings:
+            if not mapping.conditions:
+                by_stage.setdefault(found.stage, []).append(mapping)
+    for stage, mappings in by_stage.items():
+        native = [m for m in mappings if m.intrinsic.isa != "portable"]
+        by_stage[stage] = native or mappings
+    return by_stage
+
+
+def prepare(
+    request: TuneRequest, listener: Listener | None = None, clock: Callable[[], float] = time.monotonic
+) -> Tuning:
+    """Everything up to the first measurement. Raises what its parts raise: usage, store and missing-device errors."""
+    watch = Stopwatch(clock)
+    emit = listener or (lambda event: None)
+    program, target = request.program, request.target
+    with watch.phase("match"):
+        intrinsics = usable(request.catalogue, target, request.device, request.only)
+        matches = match(program, intrinsics, numerics=request.numerics)
+        plans = make_plans(program, target, candidates_of(matches), request.threads)
+    emit(Matched({m.intrinsic.name: (m.verdict, m.mapping_count) for m in matches}, watch.seconds()["match"]))
+    with watch.phase("search"):
+        space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed)
+        plausible = space.plausible
+    emit(Scored(len(plausible), space.rows, space.rows_in_all, space.rejected, watch.seconds()["search"]))
+    options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
+    device = open_device(request.device, program, target, **options)
+    record = study_record(request, device, plans)
+    study = open_study(
+        record,
+        space,
+        request.store,
+        strategy_name=request.strategy,
+        model_name=request.cost_model,
+        fresh=request.fresh,
+        builder=getattr(device, "callable", None),
+        watch=watch,
+    )
+    return Tuning(request, study, device, tuple(matches), tuple(plans), watch)
+
+
+def tune(request: TuneRequest, listener: Listener | None = None) -> tuple[Tuning, Result]:
+    """Prepare and run. The device is closed whatever happens; the study stays usable (`study.best.build()`)."""
+    tuning = prepare(request, listener)
+    try:
+        work = operations(request.program)
+        result = run(tuning.study, tuning.device, request.trials, request.timeout_s, listener=listener, operations=work)
+    finally:
+        tuning.device.close()
+    return tuning, result
+
+
+def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) -> StudyRecord:
+    """The study's name and key: everything that its results depend on."""
+    program, target = request.program, request.target
+    described = device.describe()
+    key = {
+        "program": str(program),
+        "target": f"{target.name} {target.version}",
+        "device": " ".join(f"{k}={v}" for k, v in sorted(described.items())),
+        "intrinsics": _digest(f"{i.name} {i.version}" for p in plans for i in _intrinsics(p)),
+        "spaces": _digest(f"{p.name} {p.space.version}" for p in plans),
+        "clock": clocks.VERSION,
+        "autosched": __version__,
+    }
+    return StudyRecord(
+        name=study_name(program, target, str(described.get("name", request.device)), request),
+        key=key,
+        program=str(program),
+        program_name=program.name,
+        target=target.name,
+        device=str(described.get("name", request.device)),
+        seed=request.seed,
+        settings={"threads": request.threads, "cache": request.cache, "only": list(request.only)},
+    )
+
+
+def study_name(program: Program, target: Target, device: str, request: TuneRequest) -> str:
+    """A readable name: program, sizes and dtypes, target, device, threads. The same command gives the same name."""
+    sizes = [f"{k}{v}" for k, v in program.sizes.items()]
+    dtypes = list(dict.fromkeys(program.dtypes.values())) or list(
+        dict.fromkeys(program.tensors[p].dtype.name for p in program.parameters if p in program.tensors)
+    )
+    parts = [program.name, "-".join([*sizes, *dtypes])]
+    name = "-".join(p for p in parts if p) + f"@{target.name}-{device}"
+    if request.threads > 1:
+        name += f"-t{request.threads}"
+    if request.cache != "warm":
+        name += f"-{request.cache}"
+    if request.only:
+        name += "-" + _digest(request.only)[:6]
+    return name
+
+
+def _intrinsics(plan: Plan) -> list[Intrinsic]:
+    return [p.nest.intrinsic for p in plan.tensor_parts]
+
+
+def _digest(lines: Any) -> str:
+    return hashlib.sha256("\n".join(sorted(set(lines))).encode()).hexdigest()[:16]
