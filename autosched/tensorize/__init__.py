@@ -1,1 +1,26 @@
-"""See docs/concepts.md."""
+"""Intrinsics and matching: which instruction can compute which part of a program, decided by proof and explained.
+
+Holds no tile sizes. Read `intrinsic`, `match_types`, then `matcher`; `explain` says the answers in words and JSON.
+"""
+
+from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.explain import explain
+from autosched.tensorize.explain_json import to_json
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import Certificate, Condition, Mapping, Match, Obligation, Reason
+from autosched.tensorize.matcher import match, match_stage
+
+__all__ = [
+    "Catalogue",
+    "Certificate",
+    "Condition",
+    "Intrinsic",
+    "Mapping",
+    "Match",
+    "Obligation",
+    "Reason",
+    "explain",
+    "match",
+    "match_stage",
+    "to_json",
+]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autosched.ir.program import Program, Stage
+from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Read
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -71,6 +72,9 @@ class Mapping:
     certificate: Certificate
     adapters: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    guards: dict[str, tuple[Guard, ...]] = field(default_factory=dict)
+    """Operand to the stage's guards (one conjunct each) that are staged into it as zeros; guards on axes outside the
+    tile, and those of spatial axes that only the store sees, are in no operand."""
 
     @property
     def numerics(self) -> str:

@@ -1,0 +1,79 @@
+"""Intervals of integer values: what bounds a term, and so what a sum of K terms cannot exceed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Logical, Select, Unary, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Inclusive integer bounds."""
+
+    low: int
+    high: int
+
+    def __add__(self, other: Range) -> Range:
+        return Range(self.low + other.low, self.high + other.high)
+
+    def within(self, limits: tuple[int, int]) -> bool:
+        return limits[0] <= self.low and self.high <= limits[1]
+
+    def clamped(self, limits: tuple[int, int]) -> Range:
+        low, high = limits
+        return Range(min(max(self.low, low), high), min(max(self.high, low), high))
+
+    def __str__(self) -> str:
+        return f"[{self.low}, {self.high}]"
+
+
+def exact_range(value: Value, leaves: Mapping[Value, Range] | None = None) -> Range:
+    """Sound bounds of an integer `value`; a result that may wrap has its dtype's whole range.
+
+    `leaves` narrows reads and scalars below their dtype's range.
+    """
+    dtype = value.dtype
+    whole = Range(0, 1) if dtype.kind == "bool" else Range(*dtype.limits)
+
+    def sub(v: Value) -> Range:
+        return exact_range(v, leaves)
+
+    def fit(low: int, high: int) -> Range:
+        found = Range(low, high)
+        return found if found.within((whole.low, whole.high)) else whole
+
+    if leaves and value in leaves:
+        return leaves[value]
+    match value:
+        case Literal(number, _) if isinstance(number, int):
+            return fit(number, number)
+        case Unary("-", operand, _):
+            r = sub(operand)
+            return fit(-r.high, -r.low)
+        case Arith("+", a, b, _):
+            return fit(sub(a).low + sub(b).low, sub(a).high + sub(b).high)
+        case Arith("-", a, b, _):
+            return fit(sub(a).low - sub(b).high, sub(a).high - sub(b).low)
+        case Arith("*", a, b, _):
+            x, y = sub(a), sub(b)
+            corners = [p * q for p in (x.low, x.high) for q in (y.low, y.high)]
+            return fit(min(corners), max(corners))
+        case Arith("min", a, b, _):
+            return Range(min(sub(a).low, sub(b).low), min(sub(a).high, sub(b).high))
+        case Arith("max", a, b, _):
+            return Range(max(sub(a).low, sub(b).low), max(sub(a).high, sub(b).high))
+        case Arith(">>", a, Literal(number, _), _) if isinstance(number, int) and 0 <= number < dtype.bits:
+            return Range(sub(a).low >> number, sub(a).high >> number)
+        case Call("abs", (a,), _):
+            r = sub(a)
+            return fit(0 if r.low <= 0 <= r.high else min(abs(r.low), abs(r.high)), max(abs(r.low), abs(r.high)))
+        case Cast(operand, _, saturate) if operand.dtype.is_integer:
+            r = sub(operand)
+            return r.clamped((whole.low, whole.high)) if saturate else fit(r.low, r.high)
+        case Select(_, a, b, _):
+            return Range(min(sub(a).low, sub(b).low), max(sub(a).high, sub(b).high))
+        case Comparison() | Logical():
+            return Range(0, 1)
+    return whole

@@ -1,0 +1,77 @@
+"""The answer in words: what maps where, what was proved and how, or why not and what would change it."""
+
+from __future__ import annotations
+
+from autosched.tensorize.counterexample import show_leaf
+from autosched.tensorize.match_types import Mapping, Match, Reason
+
+_SHOWN = 4
+"""Mappings written out whole; the others get a line each."""
+_LISTED = 16
+
+
+def explain(match: Match) -> str:
+    """Readable text, without a trailing newline."""
+    head = f"{match.program.name}, stage {match.stage}, on {match.intrinsic.name}: {_verdict(match)}"
+    lines = [head]
+    if match.reason is not None:
+        lines += _why_not(match.reason)
+    for number, mapping in enumerate(match.mappings[:_SHOWN], 1):
+        lines += ["", f"mapping {number}: {_where(mapping)}", *_details(mapping)]
+    rest = match.mappings[_SHOWN:]
+    if rest:
+        lines += ["", *(f"mapping {n}: {_where(m)}" for n, m in enumerate(rest[:_LISTED], _SHOWN + 1))]
+    if len(rest) > _LISTED:
+        lines.append(f"… and {len(rest) - _LISTED} more")
+    lines += [f"note: {note}" for note in match.notes]
+    return "\n".join(lines)
+
+
+def _verdict(match: Match) -> str:
+    count = f"{match.mapping_count} mapping{'' if match.mapping_count == 1 else 's'}"
+    return {
+        "match": f"match, {count}",
+        "conditional": f"conditional, {count}, each with a condition",
+        "no": "no",
+        "unknown": "unknown (a limit was met)",
+    }[match.verdict]
+
+
+def _where(mapping: Mapping) -> str:
+    parts = [f"{x} ← {' × '.join(fused) if fused else '(padded from 1)'}" for x, fused in mapping.axes.items()]
+    outside = ", ".join(mapping.outer)
+    return "; ".join(parts or ["one element at a time"]) + (f"; outside: {outside}" if outside else "")
+
+
+def _details(mapping: Mapping) -> list[str]:
+    lines = []
+    for operand, read in mapping.operands.items():
+        words = f"  {operand} holds {show_leaf(read)}"
+        if operand in mapping.replicated:
+            words += f", replicated along {', '.join(mapping.replicated[operand])}"
+        if operand in mapping.guards:
+            words += f", zero where {' and '.join(show_leaf(g) for g in mapping.guards[operand])} fails"
+        lines.append(words)
+    for axis, (extent, rounded) in mapping.padding.items():
+        if extent != rounded:
+            more = 100 * (rounded - extent) / extent
+            lines.append(f"  {axis}: {extent} padded to {rounded} with zeros, {more:.1f} % more work")
+    for o in mapping.certificate.obligations:
+        lines.append(f"  ok {o.part}: {o.statement} ({o.method}, {1e3 * o.seconds:.1f} ms)")
+    level = f"  numerics: {mapping.numerics}"
+    if mapping.certificate.error_bound:
+        level += f"; error at most {mapping.certificate.error_bound}"
+    lines.append(level)
+    lines += [f"  if {c.text}" + (" (no weaker bound will do)" if c.tight else "") for c in mapping.conditions]
+    return lines + [f"  assumes: {a}" for a in mapping.certificate.assumptions]
+
+
+def _why_not(reason: Reason) -> list[str]:
+    lines = [f"  FAIL {reason.code}: {reason.message}"]
+    example = reason.counterexample
+    if example is not None:
+        inputs = ", ".join(f"{k} = {v}" for k, v in example["inputs"].items())
+        lines.append(f"  for {inputs}: the program has {example['program']}, the intrinsic {example['intrinsic']}")
+    if reason.fix is not None:
+        lines.append(f"  fix: {reason.fix}")
+    return lines

@@ -1,0 +1,150 @@
+"""Matching: which intrinsics can compute which stages, decided by proof.
+
+`match_stage` answers for one stage and one intrinsic, `match` for a program and many. Nothing here, or below, knows an
+operator or an instruction by name: it compares two small programs. The parts are `axes` and `addresses` (proof 1), `body`
+(proof 2) and `reduction` (proof 3); `explain` puts the answer in words.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from autosched.errors import UsageError
+from autosched.ir.program import Program, Stage
+from autosched.tensorize.addresses import StageFacts
+from autosched.tensorize.axes import tile_of, without_symmetric
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason
+from autosched.tensorize.matcher_proofs import Prover, Roles, Unproved
+from autosched.tensorize.matcher_roles import role_assignments
+from autosched.tensorize.reduction_update import NotAnUpdate, update_of_intrinsic
+
+TIMEOUT_MS = 2000
+"""Limit of one solver query; past it the answer is `unknown`."""
+
+
+def match(
+    program: Program,
+    intrinsics: Iterable[Intrinsic],
+    numerics: str = "reassociated",
+    stages: Iterable[str] | None = None,
+    timeout_ms: int = TIMEOUT_MS,
+) -> list[Match]:
+    """One answer for each stage and intrinsic, stages in textual order.
+
+    `stages` names the stages to match; by default those with a reduction, or all where none has one. KeyError for a stage
+    that the program lacks.
+    """
+    chosen = [program.stage(s) for s in stages] if stages is not None else default_stages(program)
+    prover = Prover(timeout_ms)
+    instructions = list(intrinsics)
+    found = []
+    for stage in chosen:
+        facts = StageFacts(program, stage, timeout_ms)
+        found += [_match(facts, intrinsic, numerics, prover) for intrinsic in instructions]
+    return found
+
+
+def default_stages(program: Program) -> list[Stage]:
+    """The stages worth an instruction: those that reduce, else all."""
+    reducing = [s for s in program.stages if s.reduction]
+    return reducing or list(program.stages)
+
+
+def match_stage(
+    program: Program, stage: Stage, intrinsic: Intrinsic, numerics: str = "reassociated", timeout_ms: int = TIMEOUT_MS
+) -> Match:
+    """The verdict on computing `stage` with `intrinsic`, with every mapping or the reason why there is none.
+
+    `numerics` is the weakest level accepted; UsageError for an unknown one.
+    """
+    return _match(StageFacts(program, stage, timeout_ms), intrinsic, numerics, Prover(timeout_ms))
+
+
+def _match(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover) -> Match:
+    if numerics not in NUMERICS_LEVELS:
+        raise UsageError(f"unknown numerics level {numerics!r}", hint="levels: " + ", ".join(NUMERICS_LEVELS))
+    started = time.perf_counter()
+    verdict, mappings, reason, notes = _decide(facts, intrinsic, numerics, prover)
+    seconds = time.perf_counter() - started
+    return Match(facts.program, facts.stage.name, intrinsic, verdict, mappings, reason, seconds, notes)
+
+
+_Decision = tuple[str, tuple[Mapping, ...], Reason | None, tuple[str, ...]]
+
+
+def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover) -> _Decision:
+    early = _whole_stage(facts, intrinsic)
+    if isinstance(early, Reason):
+        return "no", (), early, ()
+    if early is not None:
+        return "unknown", (), None, (f"not proved within the limit: {early.statement}",)
+    update = update_of_intrinsic(intrinsic)
+    tile = tile_of(update)
+    candidates, reasons, notes = [], [], []
+    for roles in role_assignments(update, facts.update):
+        result = prover.assignments(facts, tile, roles)
+        if not result.complete:
+            notes.append(f"more than {prover.limit} axis maps: only those of the innermost axes were looked at")
+        if not result.found:
+            reasons.append(_no_axis(facts, intrinsic, result.stuck))
+        candidates += [(a, roles) for a in result.found]
+    mappings: list[Mapping] = []
+    undecided = []
+    refused: dict[Roles, Reason] = {}
+    for assignment, roles in without_symmetric(tile, candidates):
+        key = frozenset(roles.items())
+        if key in refused:
+            continue
+        answer = prover.mapping(facts, intrinsic, update, tile, assignment, roles, numerics)
+        match answer:
+            case Mapping():
+                mappings.append(answer)
+            case Unproved(statement):
+                undecided.append(f"not proved within the limit: {statement}")
+            case Reason():
+                reasons.append(answer)
+                if REASON_CODES.index(answer.code) >= REASON_CODES.index("DTYPE"):
+                    refused[key] = answer  # nothing past the addresses depends on the axis map
+    notes = list(dict.fromkeys((*notes, *undecided)))
+    if mappings:
+        verdict = "match" if any(not m.conditions for m in mappings) else "conditional"
+        return verdict, tuple(mappings), None, tuple(notes)
+    if undecided or notes:
+        return "unknown", (), None, tuple(notes)
+    furthest = max(reasons, key=lambda r: REASON_CODES.index(r.code)) if reasons else None
+    if furthest is None:
+        furthest = Reason("BODY_DIFFERS", f"the program's term reads no tensor, {intrinsic.name} multiplies operands")
+    return "no", (), furthest, ()
+
+
+def _whole_stage(facts: StageFacts, intrinsic: Intrinsic) -> Reason | Unproved | None:
+    """What refuses a stage, or an intrinsic, whatever the mapping."""
+    if intrinsic.kind != "compute":
+        return Reason("UNSUPPORTED", f"{intrinsic.name} is of kind {intrinsic.kind}: it computes nothing")
+    if len(intrinsic.program.stages) != 1:
+        return Reason("UNSUPPORTED", f"the semantics of {intrinsic.name} has more than one stage")
+    for find in (lambda: update_of_intrinsic(intrinsic), lambda: facts.update):
+        try:
+            find()
+        except NotAnUpdate as e:
+            return Reason("UNSUPPORTED", e.message)
+    alias, known = facts.alias
+    if not known:
+        return Unproved("that the stage reads nothing it writes")
+    if alias is not None:
+        return alias
+    writes = facts.distinct_writes
+    if writes.holds is None:
+        return Unproved(writes.obligation.statement)
+    if not writes.holds:
+        return facts.write_conflict
+    return None
+
+
+def _no_axis(facts: StageFacts, intrinsic: Intrinsic, stuck: tuple[str, ...]) -> Reason:
+    text = "no axis of the program can fill one of the intrinsic's"
+    if stuck:
+        text = f"no program axis of extent above one has the operand pattern of {', '.join(stuck)} of {intrinsic.name}"
+    return Reason("NO_AXIS", text)

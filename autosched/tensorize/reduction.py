@@ -1,0 +1,206 @@
+"""Proof 3, the reduction: is the combination the same, and how far may the answers lie apart?
+
+Integers: addition, multiplication, minimum and maximum modulo 2^w are associative and commutative, so any order gives the
+same bits; a clamped addition is none of these, and equals the wrapping one only where the clamp cannot act. Floats: any
+order is a stated contract, with a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from autosched.ir.program import Assume, Program, is_zero
+from autosched.ir.value import Read, Value
+from autosched.tensorize.body import exact_product
+from autosched.tensorize.body_range import Range, exact_range
+from autosched.tensorize.counterexample import show_leaf
+from autosched.tensorize.intrinsic import Numerics
+from autosched.tensorize.match_types import NUMERICS_LEVELS, Condition, Reason
+from autosched.tensorize.reduction_update import Update
+
+_NAMES = {"+": "addition", "*": "multiplication", "min": "the minimum", "max": "the maximum", None: "a plain assignment"}
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What the reduction guarantees: a numerics level, with conditions, assumptions and facts that went into it."""
+
+    level: str
+    statement: str
+    conditions: tuple[Condition, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    error_bound: str | None = None
+    facts: tuple[str, ...] = field(default=())
+
+
+def combination_reason(program: Update, intrinsic: Update) -> Reason | None:
+    """COMBINE_DIFFERS where the two stages combine in different ways."""
+    if program.saturate is not None and program.axes_reduced:
+        text = "the program clamps after every addition, so its additions cannot be regrouped"
+        return Reason("COMBINE_DIFFERS", text, fix="clamp once after the reduction")
+    if program.saturate != intrinsic.saturate and intrinsic.saturate is None:
+        return Reason("COMBINE_DIFFERS", "the program clamps its sum and the intrinsic wraps")
+    if program.combine == intrinsic.combine:
+        return None
+    text = f"the program's combination is {_NAMES[program.combine]}, the intrinsic's {_NAMES[intrinsic.combine]}"
+    target = show_leaf(program.target)
+    fix = None
+    if program.combine is None and intrinsic.combine == "+":
+        fix = f"initialise {target} = 0 and accumulate with +="
+    return Reason("COMBINE_DIFFERS", text, fix=fix)
+
+
+def prove_reduction(
+    program: Program, update: Update, intrinsic: Update, numerics: Numerics, terms: int, tiled: bool, level: str
+) -> Contract | Reason:
+    """The contract under which `intrinsic` accumulates what `update` does, or why there is none at `level`.
+
+    `terms` is the greatest number of terms an element sums; `tiled` says that
+    one issue sums several.
+    """
+    accumulator = update.target.dtype
+    if accumulator.is_integer:
+        return _integer(program, update, intrinsic, terms)
+    if update.combine in (None, "min", "max"):
+        text = f"{_NAMES[update.combine]} does not round"
+        ordered = () if update.combine is None else ("no operand is NaN",)
+        return Contract("bitwise", text, assumptions=ordered)
+    found = _float(update, intrinsic, numerics, terms, tiled)
+    if NUMERICS_LEVELS.index(found.level) > NUMERICS_LEVELS.index(level):
+        text = f"the answers agree at the level {found.level} ({'; '.join(found.facts)}), and {level} was asked for"
+        fix = f"accept --numerics {found.level}"
+        if found.level == "real" and numerics.fraction_bits is not None:
+            fix = f"promote the accumulator to {accumulator} every few steps (an adapter), or " + fix
+        return Reason("NUMERICS", text, fix=fix)
+    return found
+
+
+def _float(update: Update, intrinsic: Update, numerics: Numerics, terms: int, tiled: bool) -> Contract:
+    accumulator = update.target.dtype
+    facts: list[str] = []
+    level = "bitwise"
+    assumptions: list[str] = []
+    if tiled:
+        level = "reassociated"
+        facts.append("the terms of one issue are summed in another order")
+    if (intrinsic.fused or numerics.fused) != update.fused and not exact_product(update.term):
+        level = "reassociated"
+        facts.append("a product and its addition round once" if not update.fused else "a product rounds before its addition")
+    if numerics.rounding != "rne":
+        level = "reassociated"
+        facts.append(f"sums are rounded by {numerics.rounding}")
+    if numerics.subnormals == "flushed":
+        level = "reassociated"
+        assumptions.append("subnormal numbers count as zero")
+    if numerics.fraction_bits is not None and numerics.fraction_bits < accumulator.mantissa:
+        level = "real"
+        facts.append(f"sums keep {numerics.fraction_bits} fraction bits, {accumulator} has {accumulator.mantissa}")
+    if level == "bitwise":
+        return Contract(level, f"the same {accumulator} operations", assumptions=("the reduction keeps its order",))
+    assumptions.insert(0, "inputs are finite")
+    product = "·".join(show_leaf(r) for r in update.operands)
+    # One rounding a term; directed rounding has twice the unit roundoff of rounding to nearest.
+    roundings = terms * (2 if numerics.rounding != "rne" else 1)
+    bound = f"γ_{roundings} · Σ|{product}|"
+    if level == "real" and numerics.fraction_bits is not None:
+        bound += f", with unit roundoff 2^-{numerics.fraction_bits}"
+    return Contract(
+        level, f"the same {accumulator} sum of the same products in any order", (), tuple(assumptions), bound, tuple(facts)
+    )
+
+
+def _integer(program: Program, update: Update, intrinsic: Update, terms: int) -> Contract | Reason:
+    accumulator = update.target.dtype
+    ring = f"{_NAMES[update.combine]} of {accumulator} is associative and commutative modulo 2^{accumulator.bits}"
+    if intrinsic.saturate is None or update.saturate is not None:
+        return Contract("bitwise", ring if update.combine else "one assignment to each element")
+    return _unclamped(program, update, terms, ring)
+
+
+def _unclamped(program: Program, update: Update, terms: int, ring: str) -> Contract | Reason:
+    """A clamping instruction for a wrapping program: where no partial sum, in any order, reaches the clamp."""
+    accumulator = update.target.dtype
+    limits = accumulator.limits
+    leaves = stated_ranges(program, update.operands)
+    term = exact_range(update.term, leaves)
+    start = Range(0, 0) if is_zero(update.init) else _start(program, update)
+    total = Range(start.low + min(term.low, 0) * terms, start.high + max(term.high, 0) * terms)
+    if total.within(limits):
+        fact = f"{terms} terms in {term} from {start} stay within {total}, so the clamp never acts"
+        return Contract("bitwise", f"{ring}; {fact}", facts=(fact,))
+    condition = _length_condition(program, update, term, start) or _value_condition(update, terms, leaves, start)
+    if condition is None:
+        text = f"the intrinsic clamps where {accumulator} wraps, and a sum of {terms} terms in {term} may leave {accumulator}"
+        return Reason("COMBINE_DIFFERS", text, fix="use the wrapping form of the instruction")
+    return Contract("bitwise", f"{ring}; under {condition.text} the clamp never acts", (condition,))
+
+
+def _start(program: Program, update: Update) -> Range:
+    if update.init is not None:
+        return exact_range(update.init)
+    return stated_ranges(program, (update.target,)).get(update.target, Range(*update.target.dtype.limits))
+
+
+def _length_condition(program: Program, update: Update, term: Range, start: Range) -> Condition | None:
+    """A bound on the one symbolic size that is the reduction's length."""
+    low, high = update.target.dtype.limits
+    bounds = []
+    if term.low < 0:
+        bounds.append((start.low - low) // -term.low)
+    if term.high > 0:
+        bounds.append((high - start.high) // term.high)
+    greatest = min(bounds) if bounds else 0
+    sizes = {str(a.upper): a for a in update.axes_reduced}
+    symbolic = [s for s in sizes if s in program.symbolic]
+    known = 1
+    for a in update.axes_reduced:
+        if str(a.upper) not in program.symbolic:
+            try:
+                known *= a.extent
+            except ValueError:
+                return None
+    if len(symbolic) != 1 or greatest // max(known, 1) < 2:
+        return None
+    # The bound is tight: operands that are independent reads attain the term's extremes, all at once.
+    return Condition("length", f"{symbolic[0]} <= {greatest // known}", tight=known == 1)
+
+
+def _value_condition(
+    update: Update, terms: int, leaves: Mapping[Value, Range], start: Range
+) -> Condition | None:
+    """The widest symmetric range of one operand under which the sum stays inside; at least -1 to 1."""
+    limits = update.target.dtype.limits
+    best: tuple[int, str, Range] | None = None
+    for read in update.operands:
+        whole = leaves.get(read, Range(*read.dtype.limits))
+        low, high = 0, max(abs(whole.low), abs(whole.high))
+        while low < high:
+            middle = (low + high + 1) // 2
+            narrowed = whole.clamped((-middle, middle))
+            term = exact_range(update.term, {**leaves, read: narrowed})
+            total = Range(start.low + min(term.low, 0) * terms, start.high + max(term.high, 0) * terms)
+            if total.within(limits):
+                low = middle
+            else:
+                high = middle - 1
+        if low >= 1 and (best is None or low > best[0]):
+            best = low, read.tensor, whole.clamped((-low, low))
+    if best is None:
+        return None
+    return Condition("range", f"{best[2].low} <= {best[1]} <= {best[2].high}")
+
+
+def stated_ranges(program: Program, reads: tuple[Read, ...]) -> dict[Value, Range]:
+    """The ranges of elements that the program assumes."""
+    stated: dict[str, Assume] = {a.subject: a for a in program.assumptions if a.multiple is None}
+    found: dict[Value, Range] = {}
+    for read in reads:
+        if read.tensor in stated and read.dtype.is_integer:
+            low, high = read.dtype.limits
+            a = stated[read.tensor]
+            found[read] = Range(
+                low if a.low is None else max(low, int(a.low)), high if a.high is None else min(high, int(a.high))
+            )
+    return found
+
