@@ -1,0 +1,141 @@
+"""Is a description true? Fragment maps are proved, and where this machine has the instruction it is run.
+
+Loading has already type-checked the semantics, the registers and the templates; `check` adds what takes longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.ir.dtypes import DType
+from autosched.tensorize import emulate
+from autosched.tensorize.check_values import cases
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.native import NativeError, NativeRunner
+
+STATUSES = ("proved", "passed", "failed", "skipped")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckPart:
+    """One thing checked. `status` is one of STATUSES; `detail` says what was tried, or what is wrong."""
+
+    what: str
+    status: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """All that was checked of one intrinsic; `ok` unless something failed."""
+
+    intrinsic: str
+    parts: tuple[CheckPart, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(p.status != "failed" for p in self.parts)
+
+    @property
+    def ran(self) -> bool:
+        """Whether the instruction itself was run and agreed."""
+        return any(p.what == "instruction" and p.status == "passed" for p in self.parts)
+
+    def __str__(self) -> str:
+        lines = [f"{self.intrinsic}: {'ok' if self.ok else 'FAILED'}"]
+        return "\n".join(lines + [f"  {p.status:8}{p.what}{': ' + p.detail if p.detail else ''}" for p in self.parts])
+
+
+def check(
+    intrinsic: Intrinsic, features: frozenset[str], seed: int = 0, runner: NativeRunner | None = None
+) -> CheckReport:
+    """Prove the fragment maps and, where `features` (this machine's) hold all it requires, run the instruction.
+
+    The run compares corner and random values with the semantics: bit by bit, NaN with NaN. `seed` fixes the random
+    values. It happens in a worker process (`runner`, or one of its own), so a wrong text cannot take the caller down.
+    """
+    parts = [*_fragments(intrinsic)]
+    if runner is not None:
+        parts.append(_instruction(intrinsic, features, seed, runner))
+    else:
+        with NativeRunner() as own:
+            parts.append(_instruction(intrinsic, features, seed, own))
+    return CheckReport(intrinsic.name, tuple(parts))
+
+
+def check_all(intrinsics: Iterable[Intrinsic], features: frozenset[str], seed: int = 0) -> Iterator[CheckReport]:
+    """`check` of each in turn, with one worker process for all."""
+    with NativeRunner() as runner:
+        for intrinsic in intrinsics:
+            yield check(intrinsic, features, seed, runner)
+
+
+def _fragments(intrinsic: Intrinsic) -> Iterator[CheckPart]:
+    for operand in intrinsic.operands.values():
+        for what, relation in (("fragment", operand.fragment), ("element order", operand.order)):
+            if relation is None or (what == "element order" and operand.fragment is not None):
+                continue
+            proved = relation.is_bijection_onto(operand.shape)
+            detail = "a bijection (z3)" if proved else f"{relation} is not shown to be a bijection onto {operand.shape}"
+            yield CheckPart(f"{what} of {operand.name}", "proved" if proved else "failed", detail)
+
+
+def _instruction(intrinsic: Intrinsic, features: frozenset[str], seed: int, runner: NativeRunner) -> CheckPart:
+    what = "instruction"
+    if "llvm" not in intrinsic.emit:
+        return CheckPart(what, "skipped", "no emit.llvm, so it cannot be run here")
+    if missing := sorted(intrinsic.requires - features):
+        return CheckPart(what, "skipped", f"this machine lacks {', '.join(missing)}")
+    numerics = intrinsic.numerics
+    if numerics.accumulate == "unordered" or numerics.rounding != "rne" or numerics.fraction_bits is not None:
+        return CheckPart(
+            what, "skipped", "its contract leaves the bits open, so there is nothing exact to compare with"
+        )
+    arrays = cases(intrinsic, np.random.default_rng(seed))
+    expected = emulate.issue(intrinsic, arrays)
+    try:
+        got = runner.issue(intrinsic, arrays)
+    except NativeError as error:
+        return CheckPart(what, "failed", str(error))
+    differs = ~same_bits(expected, got, intrinsic.accumulator.dtype)
+    if not differs.any():
+        return CheckPart(what, "passed", f"{len(got):,} cases agree to the bit")
+    first = np.argwhere(differs)[0]
+    return CheckPart(what, "failed", _difference(intrinsic, arrays, expected, got, first, int(differs.sum())))
+
+
+def same_bits(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.bool_]:
+    """Elementwise equality of bits; any NaN equals any NaN, since their payload is left open everywhere."""
+    if not dtype.is_float:
+        return np.asarray(left == right)
+    kind = f"u{np.dtype(dtype.numpy).itemsize}"
+    both_nan = np.isnan(left.astype(np.float64)) & np.isnan(right.astype(np.float64))
+    equal = np.ascontiguousarray(left).view(kind) == np.ascontiguousarray(right).view(kind)
+    return np.asarray(equal | both_nan)
+
+
+def _difference(
+    intrinsic: Intrinsic,
+    arrays: emulate.Arrays,
+    expected: npt.NDArray[np.generic],
+    got: npt.NDArray[np.generic],
+    at: npt.NDArray[np.intp],
+    count: int,
+) -> str:
+    """The first element that differs, with the operands' elements along its spatial axes."""
+    case, element = int(at[0]), tuple(int(n) for n in at[1:])
+    written = intrinsic.accumulator
+    where = dict(zip(intrinsic.operand_axes[written.name], element, strict=True))
+    shown = []
+    for operand in intrinsic.operands.values():
+        axes = intrinsic.operand_axes[operand.name]
+        pick = tuple(where[a] if a in where and a is not None else slice(None) for a in axes)
+        values = arrays[operand.name][case][pick]
+        shown.append(f"{operand.name}={np.array2string(values, threshold=16, separator=', ')}")
+    name = f"{written.name}[{', '.join(str(n) for n in element)}]"
+    values = f"the instruction gives {got[tuple(at)]!s}, the semantics {expected[tuple(at)]!s}"
+    return f"{name}: {values}, for {', '.join(shown)} ({count:,} elements differ)"

@@ -1,0 +1,63 @@
+"""A process of its own that compiles and runs LLVM IR: a crash of the compiler or of the code ends it, not the caller.
+
+Run as a script with pipes. A request is a JSON line `{ir, operands, cases, written}` (operands: bytes of each), then
+all operands' bytes, case by case. The answer is a JSON line `{bytes}` or `{error}`, then the written operand's bytes of
+every case. Imports nothing of autosched, so that it starts quickly.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+from typing import Any, BinaryIO
+
+import llvmlite.binding as llvm
+
+ENTRY = "issue"
+
+
+def compile_ir(ir: str) -> tuple[Any, int]:
+    """The execution engine and the address of `issue`, compiled for this machine."""
+    module = llvm.parse_assembly(ir)
+    module.verify()
+    features = llvm.get_host_cpu_features().flatten()
+    target = llvm.Target.from_default_triple()
+    machine = target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=2, jit=True)
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    return engine, engine.get_function_address(ENTRY)
+
+
+def run_cases(ir: str, sizes: list[int], cases: int, written: int, blob: bytes) -> bytes:
+    """The written operand's bytes after one issue, for each case in turn."""
+    engine, address = compile_ir(ir)
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(sizes))(address)
+    memory = ctypes.create_string_buffer(blob, len(blob) + 1)
+    base, out, step = ctypes.addressof(memory), [], sum(sizes)
+    starts = [sum(sizes[:n]) for n in range(len(sizes))]
+    for case in range(cases):
+        at = base + case * step
+        function(*[at + s for s in starts])
+        out.append(ctypes.string_at(at + starts[written], sizes[written]))
+    del engine
+    return b"".join(out)
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    while line := requests.readline():
+        request = json.loads(line)
+        sizes, cases = request["operands"], request["cases"]
+        blob = requests.read(sum(sizes) * cases)
+        try:
+            result = run_cases(request["ir"], sizes, cases, request["written"], blob)
+            answers.write(json.dumps({"bytes": len(result)}).encode() + b"\n" + result)
+        except RuntimeError as error:
+            answers.write(json.dumps({"error": str(error)}).encode() + b"\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)
