@@ -1,0 +1,255 @@
+"""Conversions between dtypes on LLVM values, each a single rounding, wrap or saturation.
+
+Wide floats go to narrow ones through f32 rounded to odd, so that two roundings are one (Boldo and Melquiond 2008,
+"Emulation of FMA and correctly rounded sums"). bf16, tf32 and the 8-bit floats round in integer arithmetic.
+"""
+
+from __future__ import annotations
+
+from autosched.codegen.llvm.emitter import Emitter
+from autosched.codegen.llvm.types import Val, constant, double_text, scalar, splat_text, suffix, typed
+from autosched.ir.dtypes import BOOL, DTYPES, DType
+
+F32, F64 = DTYPES["f32"], DTYPES["f64"]
+U32, S64 = DTYPES["u32"], DTYPES["s64"]
+
+
+class Convert:
+    """Conversions at the current place of a function."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.out = emitter
+
+    def cast(self, v: Val, dtype: DType, saturate: bool = False) -> Val:
+        """`v` converted as the language's casts are; `saturate` clamps to an integer dtype's range."""
+        source = v.dtype
+        if source == dtype:
+            return v
+        if not v.name.startswith("%") and v.lanes == 1 and source in (F32, F64) and dtype in (F32, F64):
+            return Val(v.name if dtype == F64 else self._let(f"fptrunc {v.text} to float"), dtype)
+        if source.is_float:
+            if dtype.is_float:
+                return self._narrow(self._widen(v, dtype), dtype)
+            return self._float_to_int(v, dtype, saturate)
+        if dtype.is_float:
+            return self._int_to_float(v, dtype)
+        return self._resize(self._clamp(v, dtype) if saturate else v, dtype)
+
+    # -- helpers ------------------------------------------------------------------------------------------------
+
+    def _let(self, text: str) -> str:
+        return self.out.let(text)
+
+    def _new(self, text: str, dtype: DType, lanes: int) -> Val:
+        return Val(self.out.let(text), dtype, lanes)
+
+    def _const(self, text: str | int, dtype: DType, lanes: int) -> str:
+        return splat_text(scalar(dtype), str(text), lanes)
+
+    def _two(self, op: str, a: Val, b: Val | str | int) -> Val:
+        right = b.name if isinstance(b, Val) else self._const(b, a.dtype, a.lanes)
+        return Val(self._let(f"{op} {a.text}, {right}"), a.dtype, a.lanes)
+
+    def _test(self, op: str, a: Val, b: Val | str | int) -> Val:
+        return Val(self._two(op, a, b).name, BOOL, a.lanes)
+
+    def _pick(self, condition: Val, a: Val, b: Val | str | int) -> Val:
+        right = b.name if isinstance(b, Val) else self._const(b, a.dtype, a.lanes)
+        return Val(self._let(f"select {condition.text}, {a.text}, {a.type} {right}"), a.dtype, a.lanes)
+
+    def bits(self, v: Val, dtype: DType) -> Val:
+        """The same bits as another dtype of the same width."""
+        return self._new(f"bitcast {v.text} to {typed(scalar(dtype), v.lanes)}", dtype, v.lanes)
+
+    # -- integers -----------------------------------------------------------------------------------------------
+
+    def _resize(self, v: Val, dtype: DType) -> Val:
+        """Modulo 2**bits."""
+        wide, narrow = dtype.bits, v.dtype.bits
+        target = typed(scalar(dtype), v.lanes)
+        if wide == narrow:
+            return Val(v.name, dtype, v.lanes)
+        if wide < narrow:
+            return self._new(f"trunc {v.text} to {target}", dtype, v.lanes)
+        return self._new(f"{'sext' if v.dtype.kind == 'int' else 'zext'} {v.text} to {target}", dtype, v.lanes)
+
+    def _clamp(self, v: Val, dtype: DType) -> Val:
+        if v.dtype == BOOL:
+            return v
+        (low, high), (least, most) = dtype.limits, v.dtype.limits
+        sign = "s" if v.dtype.kind == "int" else "u"
+        for op, bound, needed in (("max", low, low > least), ("min", high, high < most)):
+            if needed:
+                name = f"llvm.{sign}{op}.{suffix(scalar(v.dtype), v.lanes)}"
+                function = self.out.declarations.need(v.type, name, v.type, v.type)
+                limit = self._const(constant(bound, v.dtype), v.dtype, v.lanes)
+                v = self._new(f"call {v.type} {function}({v.text}, {v.type} {limit})", v.dtype, v.lanes)
+        return v
+
+    def _int_to_float(self, v: Val, dtype: DType) -> Val:
+        op = "sitofp" if v.dtype.kind == "int" else "uitofp"
+        if dtype in (F32, F64):
+            return self._new(f"{op} {v.text} to {typed(scalar(dtype), v.lanes)}", dtype, v.lanes)
+        exact = F32 if v.dtype.bits <= 16 else F64
+        if v.dtype.bits == 64:
+            v = self._sticky(v)
+        return self.cast(self._new(f"{op} {v.text} to {typed(scalar(exact), v.lanes)}", exact, v.lanes), dtype)
+
+    def _sticky(self, v: Val) -> Val:
+        """A 64-bit integer beyond 2**53 rounded to odd at 53 bits: exact in f64, and a later rounding is single."""
+        low = self._two("and", v, 0x7FF)
+        carry = self._two("and", self._two("add", low, 0x7FF), 0x800)
+        folded = self._two("or", self._two("and", v, constant(-0x800, v.dtype)), carry)
+        if v.dtype.kind == "int":
+            big = self._test("icmp ugt", self._two("add", v, 1 << 53), 1 << 54)
+        else:
+            big = self._test("icmp ugt", v, 1 << 53)
+        return self._pick(big, folded, v)
+
+    # -- floats to integers -------------------------------------------------------------------------------------
+
+    def _float_to_int(self, v: Val, dtype: DType, saturate: bool) -> Val:
+        """Nearest even; NaN gives 0; out of range clamps, or wraps with infinity to 0."""
+        if v.dtype not in (F32, F64):
+            v = self._widen(v, F32)
+        element = scalar(v.dtype)
+        kind = suffix(element, v.lanes)
+        function = self.out.declarations.need(v.type, f"llvm.roundeven.{kind}", v.type)
+        v = self._new(f"call {v.type} {function}({v.text})", v.dtype, v.lanes)
+        if saturate:
+            # Below a byte LLVM legalises poorly: saturate to the byte and clamp in integers.
+            wide = dtype if dtype.bits >= 8 else DTYPES["s16"]
+            result = self._to_int_sat(v, wide)
+            return result if wide == dtype else self._resize(self._clamp(result, dtype), dtype)
+        bits = 32 if dtype.bits <= 32 else 64
+        # Beyond 2**(bits-1) reduce modulo 2**bits first. All steps are exact there: the float's unit is at least
+        # 2**(bits - 53) (f64) or 2**(bits - 24) (f32), so the difference has no more bits than the type.
+        name = self.out.declarations.need(v.type, f"llvm.fabs.{kind}", v.type)
+        size = self._new(f"call {v.type} {name}({v.text})", v.dtype, v.lanes)
+        big = self._test("fcmp oge", size, double_text(2.0 ** (bits - 1)))
+        scaled = self._two("fmul", v, double_text(2.0**-bits))
+        name = self.out.declarations.need(v.type, f"llvm.floor.{kind}", v.type)
+        whole = self._new(f"call {v.type} {name}({scaled.text})", v.dtype, v.lanes)
+        reduced = self._two("fsub", v, self._two("fmul", whole, double_text(2.0**bits)))
+        signed, unsigned = DTYPES[f"s{bits}"], DTYPES[f"u{bits}"]
+        direct = self._to_int_sat(v, signed)
+        wrapped = self._to_int_sat(reduced, unsigned)
+        return self._resize(self._pick(big, Val(wrapped.name, signed, v.lanes), direct), dtype)
+
+    def _to_int_sat(self, v: Val, dtype: DType) -> Val:
+        target = typed(scalar(dtype), v.lanes)
+        stem = "llvm.fptosi.sat" if dtype.kind == "int" else "llvm.fptoui.sat"
+        name = f"{stem}.{suffix(scalar(dtype), v.lanes)}.{suffix(scalar(v.dtype), v.lanes)}"
+        function = self.out.declarations.need(target, name, v.type)
+        return self._new(f"call {target} {function}({v.text})", dtype, v.lanes)
+
+    # -- floats -------------------------------------------------------------------------------------------------
+
+    def _widen(self, v: Val, dtype: DType) -> Val:
+        """To f32 or f64, exactly: the one that holds `v` and from which `dtype` is reached."""
+        lanes, name = v.lanes, v.dtype.name
+        if name == "f16":
+            v = self._new(f"fpext {v.text} to {typed('float', lanes)}", F32, lanes)
+        elif name == "tf32":
+            v = Val(v.name, F32, lanes)
+        elif name == "bf16":
+            wide = self._new(f"zext {v.text} to {typed('i32', lanes)}", U32, lanes)
+            v = self.bits(self._two("shl", wide, 16), F32)
+        elif name in ("e4m3", "e5m2"):
+            v = self._widen_f8(v)
+        if dtype == F64 and v.dtype == F32:
+            v = self._new(f"fpext {v.text} to {typed('double', lanes)}", F64, lanes)
+        return v
+
+    def _widen_f8(self, v: Val) -> Val:
+        """Place exponent and fraction, then scale by a power of two: exact, subnormals included."""
+        mantissa, bias = v.dtype.mantissa, 7 if v.dtype.name == "e4m3" else 15
+        wide = self._new(f"zext {v.text} to {typed('i32', v.lanes)}", U32, v.lanes)
+        sign = self._two("shl", self._two("and", wide, 0x80), 24)
+        size = self._two("and", wide, 0x7F)
+        placed = self.bits(self._two("shl", size, 23 - mantissa), F32)
+        scaled = self.bits(self._two("fmul", placed, double_text(2.0 ** (127 - bias))), U32)
+        if v.dtype.name == "e4m3":
+            special = self._test("icmp eq", size, 0x7F)
+            value = Val(self._const(0x7FC00000, U32, v.lanes), U32, v.lanes)
+        else:
+            special = self._test("icmp uge", size, 0x7C)
+            fraction = self._two("and", self._two("shl", size, 21), 0x7FFFFF)
+            value = self._two("or", fraction, 0x7F800000)
+        return self.bits(self._two("or", self._pick(special, value, scaled), sign), F32)
+
+    def _narrow(self, v: Val, dtype: DType) -> Val:
+        """f32 or f64 rounded once into `dtype`."""
+        if v.dtype == dtype:
+            return v
+        if dtype == F64:
+            return self._new(f"fpext {v.text} to {typed('double', v.lanes)}", F64, v.lanes)
+        if v.dtype == F64:
+            near = self._new(f"fptrunc {v.text} to {typed('float', v.lanes)}", F32, v.lanes)
+            if dtype == F32:
+                return near
+            v = self._odd_f32(v, near)
+        if dtype.name == "f16":
+            return self._new(f"fptrunc {v.text} to {typed('half', v.lanes)}", dtype, v.lanes)
+        if dtype.name in ("bf16", "tf32"):
+            return self._drop_bits(v, dtype)
+        return self._narrow_f8(v, dtype)
+
+    def _odd_f32(self, v: Val, near: Val) -> Val:
+        """f64 to f32 rounded to odd, from the nearest f32."""
+        back = self._new(f"fpext {near.text} to {typed('double', v.lanes)}", F64, v.lanes)
+        name = self.out.declarations.need(v.type, f"llvm.fabs.{suffix('double', v.lanes)}", v.type)
+        size = self._new(f"call {v.type} {name}({v.text})", F64, v.lanes)
+        reached = self._new(f"call {v.type} {name}({back.text})", F64, v.lanes)
+        return self._step_to_odd(near, U32, self._test("fcmp olt", reached, size), self._test("fcmp ogt", reached, size))
+
+    def to_odd(self, total: Val, outward: Val, zero: Val) -> Val:
+        """An f64 `total` rounded to odd; `outward` is its error, positive where the exact value is farther from 0."""
+        more, less = self._test("fcmp ogt", outward, zero), self._test("fcmp olt", outward, zero)
+        return self._step_to_odd(total, DTYPES["u64"], more, less)
+
+    def _step_to_odd(self, near: Val, unsigned: DType, more: Val, less: Val) -> Val:
+        """Move an even, inexact value one step away from (`more`) or towards (`less`) zero: its bits plus or minus 1."""
+        raw = self.bits(near, unsigned)
+        even = self._test("icmp eq", self._two("and", raw, 1), 0)
+        up = Val(self._let(f"and {more.text}, {even.name}"), BOOL, near.lanes)
+        down = Val(self._let(f"and {less.text}, {even.name}"), BOOL, near.lanes)
+        moved = self._pick(up, self._two("add", raw, 1), raw)
+        return self.bits(self._pick(down, self._two("sub", raw, 1), moved), near.dtype)
+
+    def _drop_bits(self, v: Val, dtype: DType) -> Val:
+        """Round an f32's low fraction bits away, ties to even, in integers; NaN stays NaN."""
+        drop = 23 - dtype.mantissa
+        raw = self.bits(v, U32)
+        tie = self._two("and", self._two("lshr", raw, drop), 1)
+        rounded = self._two("add", self._two("add", raw, (1 << (drop - 1)) - 1), tie)
+        nan = Val(self._let(f"fcmp uno {v.text}, {v.name}"), BOOL, v.lanes)
+        result = self._pick(nan, self._two("or", raw, 0x400000), rounded)
+        if dtype.name == "tf32":
+            return Val(self.bits(self._two("and", result, (1 << 32) - (1 << drop)), F32).name, dtype, v.lanes)
+        top = self._two("lshr", result, 16)
+        return self._new(f"trunc {top.text} to {typed('i16', v.lanes)}", dtype, v.lanes)
+
+    def _narrow_f8(self, v: Val, dtype: DType) -> Val:
+        """f32 to 8 bits. Subnormal results: adding 2**(23 - e), `2**-e` the least number, leaves the rounded count in
+        the low bits; normal ones: round the dropped fraction bits and move the bias."""
+        mantissa, bias = dtype.mantissa, 7 if dtype.name == "e4m3" else 15
+        drop = 23 - mantissa
+        raw = self.bits(v, U32)
+        sign = self._two("and", self._two("lshr", raw, 24), 0x80)
+        size = self._two("and", raw, 0x7FFFFFFF)
+        tie = self._two("and", self._two("lshr", size, drop), 1)
+        rounded = self._two("add", self._two("add", size, (1 << (drop - 1)) - 1), tie)
+        normal = self._two("sub", self._two("lshr", rounded, drop), (127 - bias) << mantissa)
+        magic = 2.0 ** (23 - (bias - 1 + mantissa))
+        lifted = self.bits(self._two("fadd", self.bits(size, F32), double_text(magic)), U32)
+        tiny = self._two("and", lifted, 0x7FFFFF)
+        small = self._test("icmp ult", size, (127 - bias + 1) << 23)
+        code = self._pick(small, tiny, normal)
+        greatest, overflow, nan = (0x7E, 0x7F, 0x7F) if dtype.name == "e4m3" else (0x7B, 0x7C, 0x7E)
+        beyond = self._test("icmp uge", rounded, ((greatest + 1) + ((127 - bias) << mantissa)) << drop)
+        code = self._pick(beyond, Val(self._const(overflow, U32, v.lanes), U32, v.lanes), code)
+        is_nan = self._test("icmp ugt", size, 0x7F800000)
+        code = self._pick(is_nan, Val(self._const(nan, U32, v.lanes), U32, v.lanes), code)
+        signed = self._two("or", code, sign)
+        return self._new(f"trunc {signed.text} to {typed('i8', v.lanes)}", dtype, v.lanes)

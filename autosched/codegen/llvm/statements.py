@@ -1,0 +1,285 @@
+"""Statements of the loop tree as LLVM IR: rotated loops, expanded loops, branches, calls, outlined parallel bodies.
+
+A serial loop is a guard and a bottom test, the shape that LLVM's loop-strength reduction expects; a loop known to run
+has no guard, and one that runs once is no loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from autosched.codegen.kernel import (
+    Assign,
+    Buffer,
+    Comment,
+    For,
+    Function,
+    If,
+    IntrinsicCall,
+    Kernel,
+    Prefetch,
+    Stmt,
+)
+from autosched.codegen.llvm.emitter import Declarations, Emitter
+from autosched.codegen.llvm.errors import UnsupportedError
+from autosched.codegen.llvm.indexing import Indexing, Lanes, Linear, Range
+from autosched.codegen.llvm.memory import Memory
+from autosched.codegen.llvm.ops import Ops
+from autosched.codegen.llvm.runtime import PARALLEL_FOR
+from autosched.codegen.llvm.types import Val
+from autosched.codegen.llvm.values import Values
+from autosched.ir.dtypes import BOOL
+from autosched.logic import TRUE
+from autosched.tensorize.emit import llvm_declarations, render_llvm
+
+
+
+
+@dataclass
+class Shared:
+    """What the functions of one module share: declarations, finished functions, names."""
+
+    kernel: Kernel
+    declarations: Declarations = field(default_factory=Declarations)
+    intrinsics: dict[str, None] = field(default_factory=dict)  # declare lines of intrinsics' calls
+    functions: list[str] = field(default_factory=list)
+    outlined: int = 0
+
+
+class Printer:
+    """Prints the statements of one LLVM function. `arguments` are its parameters, types included."""
+
+    def __init__(self, shared: Shared, function: Function, arguments: list[str], inside_parallel: bool = False) -> None:
+        self.shared = shared
+        self.function = function
+        self.arguments = arguments
+        self.inside_parallel = inside_parallel
+        self.buffers: dict[str, Buffer] = shared.kernel.buffers
+        self.out = Emitter(shared.declarations)
+        self.indexing = Indexing(self.out)
+        self.ops = Ops(self.out)
+        self.memory = Memory(self.out, self.indexing, self.ops, self.buffers)
+        self.values = Values(self.out, self.indexing, self.ops, self.memory)
+
+    def body(self, statements: tuple[Stmt, ...]) -> None:
+        for stmt in statements:
+            self.statement(stmt)
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case For():
+                self._for(stmt)
+            case If(condition, body):
+                self._if(self.indexing.condition(condition), body)
+            case Assign():
+                self._assign(stmt)
+            case IntrinsicCall():
+                self._call(stmt)
+            case Prefetch(buffer, index, write):
+                self.memory.prefetch(self.buffers[buffer], index, write)
+            case Comment(text):
+                self.out.line(f"  ; {' '.join(text.split())}")
+            case _:
+                assert_never(stmt)
+
+    # -- loops --------------------------------------------------------------------------------------------------
+
+    def _for(self, loop: For) -> None:
+        if loop.kind not in ("serial", "unrolled", "parallel"):
+            raise UnsupportedError(f"loop {loop.var} is bound to {loop.kind}, which a CPU kernel does not have")
+        lower, upper = self.indexing.linear(loop.lower), self.indexing.linear(loop.upper)
+        outer = self.indexing.env.get(loop.var)
+        bounds = self.indexing.range_of(upper.plus(lower, -1))
+        if loop.kind == "unrolled":
+            if lower.terms or upper.terms:
+                raise UnsupportedError(f"unrolled loop {loop.var} has no constant bounds")
+            for value in range(lower.constant, upper.constant, loop.step):
+                self.indexing.env[loop.var] = Linear(value)
+                self.body(loop.body)
+        elif bounds is not None and bounds[1] <= 0:
+            pass
+        elif bounds is not None and 0 < bounds[0] and bounds[1] <= loop.step:
+            self.indexing.env[loop.var] = lower
+            self.body(loop.body)
+        elif loop.kind == "parallel" and not self.inside_parallel and self.shared.kernel.threads > 1:
+            self._parallel(loop, lower, upper)
+        else:
+            self._serial(loop, lower, upper, bounds)
+        if outer is None:
+            self.indexing.env.pop(loop.var, None)
+        else:
+            self.indexing.env[loop.var] = outer
+
+    def _serial(self, loop: For, lower: Linear, upper: Linear, bounds: Range) -> None:
+        out = self.out
+        first, end = self.indexing.operand(lower), self.indexing.operand(upper)
+        body, exit_ = out.label(f"{loop.var}.body"), out.label(f"{loop.var}.end")
+        if bounds is not None and bounds[0] > 0:
+            before = out.block
+            out.branch(body)
+        else:
+            enter = out.let(f"icmp slt i64 {first}, {end}", "c")
+            before = out.block
+            out.branch_if(enter, body, exit_)
+        counter, following = out.fresh(loop.var), out.fresh(f"{loop.var}.next")
+        out.start(body)
+        phi: list[str] = []  # printed when the latch's block is known
+        out.lines.append(phi)
+        depth = out.enter()
+        out.depth[counter] = depth
+        self.indexing.ranges[counter] = self._counter_range(lower, upper)
+        self.indexing.env[loop.var] = Linear(0, ((counter, 1),))
+        self.body(loop.body)
+        out.line(f"  {following} = add nsw i64 {counter}, {loop.step}")
+        again = out.let(f"icmp slt i64 {following}, {end}", "c")
+        phi.append(f"  {counter} = phi i64 [ {first}, %{before} ], [ {following}, %{out.block} ]")
+        out.branch_if(again, body, exit_)
+        out.leave()
+        out.start(exit_)
+
+    def _counter_range(self, lower: Linear, upper: Linear) -> Range:
+        low, high = self.indexing.range_of(lower), self.indexing.range_of(upper)
+        return None if low is None or high is None else (low[0], max(low[0], high[1] - 1))
+
+    def _parallel(self, loop: For, lower: Linear, upper: Linear) -> None:
+        """Outline the body: `f(context, number)`; the context holds the arguments and the outer counters."""
+        shared, out = self.shared, self.out
+        shared.outlined += 1
+        name = f"{self.function.name}.{loop.var}.{shared.outlined}"
+        atoms = sorted({t for value in self.indexing.env.values() for t, _ in (*value.terms, *lower.terms)}
+                       | {t for t, _ in lower.terms})
+        passed = [*self.arguments, *(f"i64 {a}" for a in atoms)]
+        inner = Printer(shared, self.function, passed, inside_parallel=True)
+        inner.out.skip_names_of(out)
+        inner.indexing.env = dict(self.indexing.env)
+        inner.indexing.ranges = dict(self.indexing.ranges)
+        counter = "%iteration.0"
+        inner.indexing.ranges[counter] = None
+        scaled = lower.plus(Linear(0, ((counter, loop.step),)))
+        value = inner.indexing.operand(scaled) if scaled.constant or len(scaled.terms) > 1 or loop.step > 1 else counter
+        inner.indexing.ranges[value] = self._counter_range(lower, upper)
+        inner.indexing.env[loop.var] = Linear(0, ((value, 1),))
+        inner.body(loop.body)
+        inner.out.line("  ret void")
+        signature = ", ".join([*passed, f"i64 {counter}"])
+        shared.functions.append(f"define internal void @{quoted(name + '.body')}({signature}) #0 {{\n{inner.text()}\n}}")
+        shared.functions.append(thunk(name, passed, counter))
+
+        context = f"%context.{shared.outlined}"
+        out.entry.insert(0, f"  {context} = alloca [{max(1, len(passed))} x i64], align 64")
+        for slot, argument in enumerate(passed):
+            kind, value_name = argument.split()[0], argument.split()[-1]
+            where = out.let(f"getelementptr i8, ptr {context}, i64 {8 * slot}", "q")
+            out.line(f"  store {kind} {value_name}, ptr {where}, align 8")
+        extent = upper.plus(lower, -1).plus(Linear(loop.step - 1))
+        count = self.indexing.operand(extent)
+        if loop.step > 1:
+            count = out.let(f"sdiv i64 {count}, {loop.step}")
+        function = shared.declarations.need("void", PARALLEL_FOR, "ptr", "ptr", "i64", "i32")
+        threads = shared.kernel.threads
+        out.line(f"  call void {function}(ptr @{quoted(name)}, ptr {context}, i64 {count}, i32 {threads})")
+
+    # -- the rest -----------------------------------------------------------------------------------------------
+
+    def _if(self, condition: bool | str, body: tuple[Stmt, ...]) -> None:
+        if isinstance(condition, bool):
+            if condition:
+                self.body(body)
+            return
+        then, after = self.out.label("if"), self.out.label("endif")
+        self.out.branch_if(condition, then, after)
+        self.out.start(then)
+        self.body(body)
+        self.out.branch(after)
+        self.out.start(after)
+
+    def _assign(self, stmt: Assign) -> None:
+        buffer = self.buffers[stmt.buffer]
+        register = buffer.scope == "register"
+        valid = True if stmt.valid == TRUE else self.indexing.mask(stmt.valid, stmt.lane, 8 * buffer.dtype.bytes)
+        if isinstance(valid, Lanes):
+            assert stmt.lane is not None
+            value = self.values.value(stmt.value, stmt.lane, valid.name)
+            if register:
+                zero = self.ops.literal(0, buffer.dtype)
+                self._write(stmt, buffer, self.ops.select(Val(valid.name, BOOL, stmt.lane.width), value, zero), "")
+            else:
+                self._write(stmt, buffer, value, valid.name)
+            return
+        if valid is True:
+            self._write(stmt, buffer, self.values.value(stmt.value, stmt.lane), "")
+            return
+        zero = self.ops.literal(0, buffer.dtype)
+        if valid is False:
+            if register:
+                self._write(stmt, buffer, zero, "")
+            return
+        # One condition for all lanes. A register takes zero first; the branch then overwrites it.
+        if register:
+            self._write(stmt, buffer, zero, "")
+        then, after = self.out.label("if"), self.out.label("endif")
+        self.out.branch_if(valid, then, after)
+        self.out.start(then)
+        self._write(stmt, buffer, self.values.value(stmt.value, stmt.lane), "")
+        self.out.branch(after)
+        self.out.start(after)
+
+    def _write(self, stmt: Assign, buffer: Buffer, value: Val, mask: str) -> None:
+        if buffer.scope == "register":
+            self.memory.write_register(buffer, stmt.index, stmt.lane, value)
+        else:
+            self.memory.store(buffer, stmt.index, stmt.lane, value, mask)
+
+    def _call(self, stmt: IntrinsicCall) -> None:
+        intrinsic = stmt.intrinsic
+        if intrinsic.scope != "thread" or "llvm" not in intrinsic.emit:
+            raise UnsupportedError(
+                f"{intrinsic.name} has no LLVM text of one thread", hint="add emit.llvm, or choose another intrinsic"
+            )
+        for line in llvm_declarations(intrinsic):
+            self.shared.intrinsics[line] = None
+        out, values = self.out, dict[str, str]()
+        accumulator = intrinsic.accumulator.name
+        for name, ref in stmt.operands.items():
+            buffer, operand = self.buffers[ref.buffer], intrinsic.operands[name]
+            register, natural = self.memory.register(buffer, ref.index), self.memory.register_type(buffer)
+            declared = operand.registers.get("llvm", natural)
+            value = out.let(f"load {natural}, ptr {register}")
+            values[name] = value if declared == natural else out.let(f"bitcast {natural} {value} to {declared}")
+        lines, result = render_llvm(intrinsic, values, out.fresh)
+        for line in lines:
+            out.line(f"  {line}")
+        ref, operand = stmt.operands[accumulator], intrinsic.operands[accumulator]
+        buffer = self.buffers[ref.buffer]
+        register, natural = self.memory.register(buffer, ref.index), self.memory.register_type(buffer)
+        declared = operand.registers.get("llvm", natural)
+        if declared != natural:
+            result = out.let(f"bitcast {declared} {result} to {natural}")
+        out.line(f"  store {natural} {result}, ptr {register}")
+
+    def text(self) -> str:
+        return "start.0:\n" + self.out.text()
+
+
+def thunk(name: str, passed: list[str], counter: str) -> str:
+    """The function that the pool calls: unpacks the context and calls the body."""
+    lines, values = [], []
+    for slot, argument in enumerate(passed):
+        kind = argument.split()[0]
+        lines.append(f"  %p{slot} = getelementptr i8, ptr %context.0, i64 {8 * slot}")
+        lines.append(f"  %v{slot} = load {kind}, ptr %p{slot}, align 8")
+        values.append(f"{kind} %v{slot}")
+    values.append(f"i64 {counter}")
+    body = "\n".join(lines)
+    return (
+        f"define internal void @{quoted(name)}(ptr %context.0, i64 {counter}) #0 {{\n{body}\n"
+        f"  call void @{quoted(name + '.body')}({', '.join(values)})\n  ret void\n}}"
+    )
+
+
+def quoted(name: str) -> str:
+    """A global name as LLVM spells it."""
+    return name if name.replace("_", "").replace(".", "").isalnum() else f'"{name}"'
+
+

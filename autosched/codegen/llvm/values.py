@@ -1,0 +1,200 @@
+"""`Value` trees as LLVM values. A value without the lane stays scalar until an operation needs it in every lane.
+
+`mask` is an i1 vector of the lanes that are wanted, or empty for all: memory is touched for wanted lanes only. A
+condition without the lane guards its reads by a branch, one with the lane by masked loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from autosched.codegen.kernel import Lane
+from autosched.codegen.llvm.emitter import Emitter
+from autosched.codegen.llvm.indexing import Indexing, Lanes
+from autosched.codegen.llvm.memory import Memory
+from autosched.codegen.llvm.ops import Ops
+from autosched.codegen.llvm.types import Val, scalar, typed
+from autosched.ir.dtypes import BOOL, DTYPES
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Cast,
+    Comparison,
+    Condition,
+    FromIndex,
+    Index,
+    Literal,
+    Logical,
+    Read,
+    Scalar,
+    Select,
+    Unary,
+    Value,
+    reads,
+)
+from autosched.logic import Bool, Int, free_vars
+
+S64 = DTYPES["s64"]
+_Side = Callable[[str], Val]
+"""One side of a choice, evaluated under a mask."""
+
+
+class Values:
+    """Evaluation at the current place of a function."""
+
+    def __init__(self, emitter: Emitter, indexing: Indexing, ops: Ops, memory: Memory) -> None:
+        self.out = emitter
+        self.indexing = indexing
+        self.ops = ops
+        self.memory = memory
+        memory.index_value = self.subscript
+
+    def value(self, v: Value, lane: Lane | None, mask: str = "") -> Val:
+        """The value in every lane (or one for all)."""
+        match v:
+            case Literal(number, dtype):
+                return self.ops.literal(number, dtype)
+            case Read(tensor, index, _):
+                return self.memory.load(self.memory.buffers[tensor], index, lane, mask)
+            case Scalar(name, dtype):
+                return Val(f"%{name}", dtype)
+            case FromIndex(index, dtype):
+                return self.ops.convert.cast(self._integer(index, lane), dtype)
+            case Unary(op, operand, _):
+                return self.ops.unary(op, self.value(operand, lane, mask))
+            case Arith(op, left, right, _):
+                return self.ops.arith(op, self.value(left, lane, mask), self.value(right, lane, mask))
+            case Comparison(op, left, right, _):
+                return self.ops.compare(op, self.value(left, lane, mask), self.value(right, lane, mask))
+            case Logical(op, parts, _):
+                return self._logical(op, parts, lane, mask)
+            case Select():
+                return self._select(v, lane, mask)
+            case Call(function, args, _):
+                return self.ops.call(function, tuple(self.value(a, lane, mask) for a in args))
+            case Cast(operand, dtype, saturate):
+                return self.ops.convert.cast(self.value(operand, lane, mask), dtype, saturate)
+            case _:
+                assert_never(v)
+
+    def subscript(self, part: Index, lane: Lane | None, mask: str) -> Val:
+        """A data-dependent subscript as s64."""
+        assert not isinstance(part, Int)
+        return self.ops.convert.cast(self.value(part, lane, mask), S64)
+
+    def _integer(self, node: Int, lane: Lane | None) -> Val:
+        if lane is None or lane.var not in free_vars(node):
+            return Val(self.indexing.operand(self.indexing.linear(node)), S64)
+        return Val(self.indexing.lanes(node, lane), S64, lane.width)
+
+    def condition(self, c: Condition, lane: Lane | None, mask: str = "") -> bool | Val:
+        """Decided, or a truth value."""
+        if not isinstance(c, Bool):
+            return self.value(c, lane, mask)
+        found = self.indexing.mask(c, lane)
+        if isinstance(found, bool):
+            return found
+        if isinstance(found, Lanes):
+            assert lane is not None
+            return Val(found.name, BOOL, lane.width)
+        return Val(found, BOOL)
+
+    def _logical(self, op: str, parts: tuple[Condition, ...], lane: Lane | None, mask: str) -> Val:
+        first = self.condition(parts[0], lane, mask)
+        if op == "not":
+            if isinstance(first, bool):
+                return self._truth(not first)
+            return self.ops.logical("not", first)
+        for position, part in enumerate(parts[1:], 1):
+            absorbing = op == "or"
+            if isinstance(first, bool):
+                if first == absorbing:
+                    return self._truth(first)
+                first = self.condition(part, lane, mask)
+            elif isinstance(part, Bool) or not reads(part):
+                second = self.condition(part, lane, mask)
+                first = first if isinstance(second, bool) and second != absorbing else self._join(op, first, second)
+            else:
+                # What follows reads memory: only where the conditions so far leave it open, as Python does.
+                rest: Condition = part if position == len(parts) - 1 else Logical(op, parts[position:])
+                return self._choose(first, absorbing, rest, lane, mask)
+        return self._truth(first) if isinstance(first, bool) else first
+
+    def _truth(self, value: bool) -> Val:
+        return Val(str(value).lower(), BOOL)
+
+    def _join(self, op: str, a: Val, b: Val | bool) -> Val:
+        return self.ops.logical(op, a, self._truth(b) if isinstance(b, bool) else b)
+
+    def _choose(self, first: Val, absorbing: bool, rest: Condition, lane: Lane | None, mask: str) -> Val:
+        constant = self._truth(absorbing)
+        assert not isinstance(rest, Bool)
+
+        def other(inner: str) -> Val:
+            return self.value(rest, lane, inner)
+
+        if absorbing:
+            return self._either(first, lambda _: constant, other, False, True, lane, mask)
+        return self._either(first, other, lambda _: constant, True, False, lane, mask)
+
+    def _select(self, v: Select, lane: Lane | None, mask: str) -> Val:
+        condition = self.condition(v.condition, lane, mask)
+        if isinstance(condition, bool):
+            return self.value(v.then if condition else v.other, lane, mask)
+        return self._either(
+            condition,
+            lambda m: self.value(v.then, lane, m),
+            lambda m: self.value(v.other, lane, m),
+            self._touches(v.then),
+            self._touches(v.other),
+            lane,
+            mask,
+        )
+
+    def _touches(self, v: Value) -> bool:
+        """Whether a value reads memory (registers are always there)."""
+        return any(self.memory.buffers[r.tensor].scope != "register" for r in reads(v))
+
+    def _either(self, condition: Val, then: _Side, other: _Side, then_reads: bool, other_reads: bool,
+                lane: Lane | None, mask: str) -> Val:
+        """`then if condition else other`; a side that reads memory is evaluated for the lanes that choose it only."""
+        if condition.lanes > 1:
+            n = condition.lanes
+            a = then(self._narrow(mask, condition.name, n) if then_reads else mask)
+            inverse = ""
+            if other_reads:
+                inverse = self.ops.logical("not", condition).name
+            b = other(self._narrow(mask, inverse, n) if other_reads else mask)
+            return self.ops.select(condition, a, b)
+        if not (then_reads or other_reads):
+            return self.ops.select(condition, then(mask), other(mask))
+        yes, no, join = self.out.label("then"), self.out.label("else"), self.out.label("join")
+        self.out.branch_if(condition.name, yes, no)
+        self.out.start(yes)
+        a = then(mask)
+        kept = len(self.out.lines)
+        end_yes = self.out.block
+        self.out.start(no)
+        b = other(mask)
+        lanes = max(a.lanes, b.lanes)
+        b = self.ops.splat(b, lanes)
+        end_no = self.out.block
+        self.out.branch(join)
+        tail = self.out.lines
+        if a.lanes != lanes:  # the first side turned out narrower: widen it at its own end
+            rest, self.out.lines = tail[kept:], tail[:kept]
+            a = self.ops.splat(a, lanes)
+            self.out.branch(join)
+            self.out.lines += rest
+        else:
+            tail.insert(kept, f"  br label %{join}")
+        self.out.start(join)
+        kind = typed(scalar(a.dtype), lanes)
+        return Val(self.out.let(f"phi {kind} [ {a.name}, %{end_yes} ], [ {b.name}, %{end_no} ]"), a.dtype, lanes)
+
+    def _narrow(self, mask: str, condition: str, lanes: int) -> str:
+        if not mask:
+            return condition
+        return self.out.let(f"and <{lanes} x i1> {mask}, {condition}", "m")
+
