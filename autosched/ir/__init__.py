@@ -3,8 +3,30 @@
 Holds nothing about hardware or schedules. Read `program`, `value`, then `parser`.
 """
 
+from autosched.ir.einsum import einsum
+from autosched.ir.inputs import random_inputs, split_inputs
+from autosched.ir.interpreter import run
 from autosched.ir.parser import load, parse
-from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.printer import print_program
+from autosched.ir.program import Axis, Program, Stage, Tensor
+from autosched.ir.resolve import resolve
+from autosched.ir.sizes import with_sizes
 from autosched.ir.workload import workload, workload_names
 
-__all__ = ["Axis", "Program", "Stage", "load", "parse", "workload", "workload_names"]
+__all__ = [
+    "Axis",
+    "Program",
+    "Stage",
+    "Tensor",
+    "einsum",
+    "load",
+    "parse",
+    "print_program",
+    "random_inputs",
+    "resolve",
+    "run",
+    "split_inputs",
+    "with_sizes",
+    "workload",
+    "workload_names",
+]

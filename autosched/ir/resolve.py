@@ -1,0 +1,37 @@
+"""What a person names on the command line, as a program: a file, a built-in workload, or an einsum string."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from autosched.errors import UnknownNameError, UsageError
+from autosched.ir.einsum import einsum
+from autosched.ir.parser import Define, load
+from autosched.ir.program import Program
+from autosched.ir.workload import workload, workload_names
+
+
+def resolve(spec: str, defines: Mapping[str, Define] | None = None) -> Program:
+    """The program that `spec` names: `path.py`, `path.py:function`, a workload's name, or `"mk,kn->mn"`.
+
+    `defines` are sizes and dtypes, as `-D` gives them. UsageError (or a subclass) where `spec` is none of these.
+    """
+    given = dict(defines or {})
+    text = spec.strip()
+    if not text:
+        raise UsageError("no program is named", hint="give path.py, path.py:function, a workload or an einsum string")
+    if "->" in text or ("," in text and "/" not in text and ".py" not in text):
+        return einsum(text, **given)
+    if text in workload_names():
+        return workload(text, **given)
+    if text.endswith(".py") or ".py:" in text or "/" in text or _is_file(text):
+        return load(text, **given)
+    raise UnknownNameError("workload", text, workload_names())
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):
+        return False
