@@ -135,7 +135,12 @@ def _difference(
         axes = intrinsic.operand_axes[operand.name]
         pick = tuple(where[a] if a in where and a is not None else slice(None) for a in axes)
         values = arrays[operand.name][case][pick]
-        shown.append(f"{operand.name}={np.array2string(values, threshold=16, separator=', ')}")
+        shown.append(f"{operand.name}={_shown(values)}")
     name = f"{written.name}[{', '.join(str(n) for n in element)}]"
     values = f"the instruction gives {got[tuple(at)]!s}, the semantics {expected[tuple(at)]!s}"
     return f"{name}: {values}, for {', '.join(shown)} ({count:,} elements differ)"
+
+
+def _shown(values: npt.NDArray[np.generic]) -> str:
+    wide = values.astype(np.float64) if values.dtype.kind not in "iuf" else values
+    return np.array2string(np.asarray(wide), threshold=16, separator=", ", floatmode="unique", max_line_width=1000)

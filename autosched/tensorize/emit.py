@@ -94,9 +94,9 @@ def fault_of_template(printer: str, text: str, operands: Mapping[str, Operand], 
             if token["operand"] not in operands:
                 return f"{{{token['operand']}}} is no operand; operands: {', '.join(operands)}"
             used.add(token["operand"])
-    if printer in ("llvm", "c") and (unused := [o for o in operands if o not in used]):
-        return f"the operand {{{unused[0]}}} is not used"
-    return _fault_of_llvm(text) if printer == "llvm" else None
+    fault = _fault_of_llvm(text) if printer == "llvm" else None
+    unused = [o for o in operands if o not in used] if printer in ("llvm", "c") else []
+    return fault or (f"the operand {{{unused[0]}}} is not used" if unused else None)
 
 
 def llvm_bits(text: str) -> int | None:

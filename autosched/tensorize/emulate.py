@@ -65,7 +65,7 @@ def _batched(program: Program, cases: int) -> Program:
 
 
 def _run(program: Program, arrays: Arrays) -> dict[str, npt.NDArray[np.generic]]:
-    from autosched.ir.run import run
+    from autosched.ir.interpreter import run
 
     return run(program, dict(arrays))
 

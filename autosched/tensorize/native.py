@@ -111,10 +111,11 @@ class NativeRunner:
         if "error" in answer:
             raise NativeError(str(answer["error"]).strip())
         if "bytes" not in answer or len(blob) != answer["bytes"]:
+            process.kill()
+            process.wait()
+            last = self._last_words()
             self.close()
-            raise NativeError(
-                "the worker crashed or did not answer: the instruction or its LLVM text is not accepted here"
-            )
+            raise NativeError("compiling or running it ended the worker process" + (f": {last}" if last else ""))
         return blob
 
     def _last_words(self) -> str:
