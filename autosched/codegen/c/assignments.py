@@ -1,0 +1,260 @@
+"""Assignments as C: whole-register loads, splats and stores where the access allows, else a loop over the lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from autosched.codegen.access import classify, value_vars
+from autosched.codegen.c.ctypes import storage_type
+from autosched.codegen.c.indices import INDEX_TYPE
+from autosched.codegen.c.registers import Register
+from autosched.codegen.c.scope import FunctionScope
+from autosched.codegen.c.validity import Valid, split_valid
+from autosched.codegen.kernel import Assign
+from autosched.ir.value import Literal, Read, Value, is_value, map_value, walk
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, minimum
+from autosched.logic.expr import substitute_bool, substitute_int
+
+
+class AssignPrinter:
+    def __init__(self, scope: FunctionScope) -> None:
+        self.scope = scope
+
+    def lines(self, stmt: Assign) -> Iterator[str]:
+        """The statement's lines."""
+        if stmt.lane is not None:
+            self.scope.ranges[stmt.lane.var] = (0, stmt.lane.width - 1)
+        yield from self._lines(stmt)
+        if stmt.lane is not None:
+            del self.scope.ranges[stmt.lane.var]
+
+    def _lines(self, stmt: Assign) -> Iterator[str]:
+        register = self.scope.registers.get(stmt.buffer)
+        lane = stmt.lane.var if stmt.lane else None
+        valid = split_valid(stmt.valid, lane)
+        if valid.guard == FALSE and register is None:
+            return
+        if register is not None:
+            yield from self._to_register(stmt, register, valid)
+        elif stmt.lane is None:
+            line = f"{self.scope.element(stmt.buffer, stmt.index)} = {self.scope.values.stored(stmt.value)};"
+            yield from self._guarded(stmt.valid, [line])
+        else:
+            whole = self._store(stmt, valid)
+            if whole is not None:
+                yield from self._guarded(valid.guard, [whole])
+            else:
+                yield from self._lane_loop(stmt, valid)
+
+    def _guarded(self, guard: Bool, lines: list[str]) -> Iterator[str]:
+        if guard == TRUE:
+            yield from lines
+            return
+        condition = self.scope.index.bool(guard)
+        if len(lines) == 1 and len(condition) + len(lines[0]) < 100:
+            yield f"if ({condition}) {lines[0]}"
+            return
+        yield f"if ({condition}) {{"
+        yield from (f"  {line}" for line in lines)
+        yield "}"
+
+    # Registers
+
+    def _to_register(self, stmt: Assign, register: Register, valid: Valid) -> Iterator[str]:
+        *outer, last = stmt.index
+        target = self.scope.register(stmt.buffer, tuple(outer))
+        whole = (
+            stmt.lane is not None and stmt.lane.width == register.elements and last == Var(stmt.lane.var)
+        ) or register.elements == 1
+        if whole and register.style == "scalar":
+            yield f"{target} = {self._scalar_or_zero(stmt)};"
+            return
+        text = self._whole(stmt, register, valid) if whole and register.style == "vector" else None
+        if text is not None:
+            yield f"{target} = {register.cast_from_vector(text)};"
+            return
+        yield from self._lanes_to_register(stmt, register, target, whole)
+
+    def _scalar_or_zero(self, stmt: Assign) -> str:
+        """The value of a one-element register; a lane of width one is 0."""
+        if stmt.lane is not None:
+            stmt = _at_lane_zero(stmt)
+        value = self.scope.values.stored(stmt.value)
+        if stmt.valid == TRUE:
+            return value
+        return f"{self._condition(stmt.valid)} ? {value} : 0"
+
+    def _condition(self, guard: Bool) -> str:
+        text = self.scope.index.bool(guard)
+        return f"({text})" if " " in text else text
+
+    def _whole(self, stmt: Assign, register: Register, valid: Valid) -> str | None:
+        """The register's new vector in one expression, where the value is a splat or a plain load; else None."""
+        assert stmt.lane is not None
+        vectors, scope = self.scope.vectors, self.scope
+        if valid.rest != TRUE:
+            return None
+        zero = f"({vectors.vector(register)}){{0}}"
+        if stmt.lane.var not in value_vars(stmt.value) and valid.count is None:
+            if isinstance(stmt.value, Literal) and stmt.value.value == 0 and "-" not in str(stmt.value.value):
+                return zero
+            value = scope.values.stored(stmt.value)
+            if valid.guard != TRUE:
+                value = f"{self._condition(valid.guard)} ? {value} : 0"
+            return f"{vectors.splat(register)}({value})"
+        if not isinstance(stmt.value, Read) or stmt.value.dtype != register.dtype:
+            return None
+        text = self._load(stmt.value, stmt, register, valid)
+        if text is None or valid.guard == TRUE:
+            return text
+        return f"{self._condition(valid.guard)} ? {text} : {zero}"
+
+    def _load(self, read: Read, stmt: Assign, register: Register, valid: Valid) -> str | None:
+        scope, lane = self.scope, stmt.lane
+        assert lane is not None
+        if any(is_value(i) for i in read.index):
+            return None
+        access = classify(read.index, scope.kernel.buffers[read.tensor].shape, lane)
+        source = scope.registers.get(read.tensor)
+        if source is not None:
+            if access.kind == "contiguous" and source.elements == register.elements and valid.count is None:
+                return source.cast_to_vector(scope.register(read.tensor, read.index[:-1]))  # type: ignore[arg-type]
+            return None
+        first = _first_lane(read, lane.var)
+        if access.kind == "contiguous":
+            if valid.count is None:
+                return f"{scope.vectors.load(register)}(&{scope.element(read.tensor, first)})"
+            count = scope.index.int(valid.count)
+            return f"{scope.vectors.load_first(register)}(&{scope.element(read.tensor, first)}, {count})"
+        if access.kind == "group" and valid.count is None:
+            function = scope.vectors.repeat(register, access.size)
+            return f"{function}(&{scope.element(read.tensor, first)})" if function else None
+        return None
+
+    def _lanes_to_register(self, stmt: Assign, register: Register, target: str, whole: bool) -> Iterator[str]:
+        """Compute the lanes in an array of the element type, then move that into the register."""
+        scope, elements = self.scope, register.elements
+        yield "{"
+        start = " = {0}" if whole else ""
+        yield f"  {storage_type(register.dtype)} lanes[{elements}]{start};"
+        if not whole:
+            yield f"  memcpy(lanes, &{target}, sizeof lanes);"
+        for line in self._copies(stmt.value):
+            yield f"  {line}"
+        where = f"lanes[{scope.index.int(stmt.index[-1])}]"
+        value = scope.values.stored(stmt.value)
+        if not whole and stmt.valid != TRUE:
+            value = f"{self._condition(stmt.valid)} ? {value} : 0"
+            stores = [f"{where} = {value};"]
+        else:
+            stores = list(self._guarded(stmt.valid, [f"{where} = {value};"]))
+        yield from (f"  {line}" for line in self._over_lanes(stmt, None, stores))
+        scope.lanes.clear()
+        yield f"  memcpy(&{target}, lanes, sizeof lanes);"
+        yield "}"
+
+    # Memory
+
+    def _store(self, stmt: Assign, valid: Valid) -> str | None:
+        """One call that stores a whole register; None where the assignment is not that."""
+        scope, read = self.scope, stmt.value
+        if not isinstance(read, Read) or read.tensor not in scope.registers or valid.rest != TRUE:
+            return None
+        assert stmt.lane is not None
+        register = scope.registers[read.tensor]
+        buffer = scope.kernel.buffers[stmt.buffer]
+        if register.style != "vector" or register.elements != stmt.lane.width or read.index[-1] != Var(stmt.lane.var):
+            return None
+        if classify(stmt.index, buffer.shape, stmt.lane).kind != "contiguous":
+            return None
+        first = scope.element(stmt.buffer, _substituted(stmt.index, stmt.lane.var))
+        value = register.cast_to_vector(scope.register(read.tensor, read.index[:-1]))  # type: ignore[arg-type]
+        if valid.count is None:
+            return f"{scope.vectors.store(register)}(&{first}, {value});"
+        return f"{scope.vectors.store_first(register)}(&{first}, {scope.index.int(valid.count)}, {value});"
+
+    def _lane_loop(self, stmt: Assign, valid: Valid) -> Iterator[str]:
+        scope = self.scope
+        assert stmt.lane is not None
+        copies = self._copies(stmt.value)
+        stored = scope.values.stored(stmt.value)
+        lines = list[str]()
+        if _reads_other_elements(stmt):
+            # All lanes are read before any is written.
+            lane = scope.names(stmt.lane.var)
+            lines.append(f"{storage_type(stmt.value.dtype)} lanes[{stmt.lane.width}];")
+            compute = list(self._guarded(valid.rest, [f"lanes[{lane}] = {stored};"]))
+            lines += self._over_lanes(stmt, valid.count, compute)
+            stored = f"lanes[{lane}]"
+        store = f"{scope.element(stmt.buffer, stmt.index)} = {stored};"
+        lines += self._over_lanes(stmt, valid.count, list(self._guarded(valid.rest, [store])))
+        lines = copies + lines
+        scope.lanes.clear()
+        if valid.guard != TRUE:
+            yield f"if ({scope.index.bool(valid.guard)}) {{"
+        elif len(lines) > 1 and (copies or "lanes[" in lines[0]):
+            yield "{"
+        else:
+            yield from lines
+            return
+        yield from (f"  {line}" for line in lines)
+        yield "}"
+
+    def _over_lanes(self, stmt: Assign, count: Int | None, body: list[str]) -> Iterator[str]:
+        if stmt.lane is None:
+            yield from body
+            return
+        scope, lane, width = self.scope, stmt.lane.var, stmt.lane.width
+        upper = scope.index.int(Const(width) if count is None else minimum(count, width), 5)
+        name = scope.names(lane)
+        head = f"for ({INDEX_TYPE} {name} = 0; {name} < {upper}; ++{name})"
+        if len(body) == 1 and len(head) + len(body[0]) < 110:
+            yield f"{head} {body[0]}"
+        elif len(body) == 1:
+            yield head
+            yield f"  {body[0]}"
+        else:
+            yield f"{head} {{"
+            yield from (f"  {line}" for line in body)
+            yield "}"
+
+    def _copies(self, value: Value) -> list[str]:
+        """Vector copies of the registers that `value` reads by element: indexing the register itself with a variable
+        would force the compiler to keep it, and its whole array, in memory."""
+        scope = self.scope
+        lines = []
+        for node in walk(value):
+            if not isinstance(node, Read) or node.tensor not in scope.registers:
+                continue
+            register, key = scope.registers[node.tensor], (node.tensor, node.index[:-1])
+            if register.style != "vector" or key in scope.lanes:
+                continue
+            number = sum(1 for buffer, _ in scope.lanes if buffer == node.tensor)
+            name = scope.names(f"{node.tensor}_lanes{number or ''}")
+            scope.lanes[key] = name  # type: ignore[index]
+            source = register.cast_to_vector(scope.register(*key))  # type: ignore[arg-type]
+            lines.append(f"const {scope.vectors.vector(register)} {name} = {source};")
+        return lines
+
+
+def _reads_other_elements(stmt: Assign) -> bool:
+    """Whether a lane may read what another lane of the same assignment writes."""
+    return any(
+        isinstance(node, Read) and node.tensor == stmt.buffer and node.index != stmt.index for node in walk(stmt.value)
+    )
+
+
+def _substituted(index: tuple[Int, ...], lane: str) -> tuple[Int, ...]:
+    return tuple(substitute_int(i, {lane: 0}) for i in index)
+
+
+def _first_lane(read: Read, lane: str) -> tuple[Int, ...]:
+    return _substituted(read.index, lane)  # type: ignore[arg-type]
+
+
+def _at_lane_zero(stmt: Assign) -> Assign:
+    assert stmt.lane is not None
+    zero = {stmt.lane.var: 0}
+    value = map_value(stmt.value, on_int=lambda e: substitute_int(e, zero), on_bool=lambda e: substitute_bool(e, zero))
+    return replace(stmt, lane=None, value=value, valid=substitute_bool(stmt.valid, zero), index=_substituted(stmt.index, stmt.lane.var))

@@ -1,0 +1,248 @@
+"""`print_c`: a kernel as a header and a source file that a person would ship."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from textwrap import wrap
+
+from autosched.codegen.c.ctypes import storage_type
+from autosched.codegen.c.helpers import ordered
+from autosched.codegen.c.names import Names
+from autosched.codegen.c.registers import VectorHelpers, registers_of
+from autosched.codegen.c.scope import FunctionScope
+from autosched.codegen.c.statements import INDENT, StatementPrinter
+from autosched.codegen.kernel import Buffer, Function, Kernel
+
+ALIGNMENT = 64
+"""Of packed buffers and workspaces, in bytes: a cache line, and the widest register."""
+
+
+@dataclass(frozen=True, slots=True)
+class CSource:
+    """`name` is the function's; the files are to be called `name.h` and `name.c`."""
+
+    header: str
+    source: str
+    name: str
+
+
+def print_c(kernel: Kernel) -> CSource:
+    """C11 with GCC's vector types (GCC and Clang). SpecError for an intrinsic that has no C text.
+
+    Build with `-std=gnu11 -O2 -ffp-contract=off` and the features named in the header's comment (or `-march=native`).
+    """
+    return _Printer(kernel).files()
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.names = Names()
+        self.name = self.names.fresh(kernel.name)
+        for buffer in kernel.buffers:
+            self.names(buffer)
+        self.registers = registers_of(kernel)
+        self.vectors = VectorHelpers()
+        self.used: set[str] = set()
+        self.macros: dict[str, str] = {}
+        self.workspaces = [kernel.buffers[b] for b in kernel.main.buffers if kernel.buffers[b].scope == "workspace"]
+
+    def files(self) -> CSource:
+        functions = [self._scope(f) for f in (*self.kernel.prepare, self.kernel.main)]
+        bodies = ["\n".join(self._function(scope)) for scope in functions]
+        prototypes = [self._prototype(scope) for scope in functions]
+        return CSource("\n".join(self._header(prototypes)), "\n".join(self._source(bodies)), self.name)
+
+    def _scope(self, function: Function) -> FunctionScope:
+        return FunctionScope(
+            self.kernel, function, self.names, self.registers, self.vectors, self.used, self.macros
+        )
+
+    # Functions
+
+    def _prototype(self, scope: FunctionScope) -> str:
+        function = scope.function
+        parameters = []
+        for name in function.buffers:
+            buffer = self.kernel.buffers[name]
+            if buffer.scope != "workspace":
+                const = "" if self._written(buffer, function) else "const "
+                parameters.append(f"{const}{storage_type(buffer.dtype)} *restrict {self.names(name)}")
+        for name in self._scalars(scope):
+            parameters.append(f"{storage_type(self.kernel.program.scalars[name].dtype)} {self.names(name)}")
+        if function is self.kernel.main and self.workspaces:
+            parameters.append("void *restrict workspace")
+        head = f"void {self._function_name(function)}("
+        line = head + ", ".join(parameters or ["void"]) + ")"
+        if len(line) <= 118:
+            return line
+        return head + "\n    " + ",\n    ".join(parameters) + ")"
+
+    def _scalars(self, scope: FunctionScope) -> list[str]:
+        """Main takes all of the program's scalars, so that its prototype does not depend on the schedule."""
+        return list(self.kernel.program.scalars) if scope.function is self.kernel.main else scope.scalars()
+
+    def _written(self, buffer: Buffer, function: Function) -> bool:
+        if buffer.scope == "packed":
+            return function is not self.kernel.main
+        return buffer.name in self.kernel.program.written and function is self.kernel.main
+
+    def _function_name(self, function: Function) -> str:
+        return self.name if function is self.kernel.main else self.names(f"{self.name}_{function.name}")
+
+    def _function(self, scope: FunctionScope) -> Iterator[str]:
+        printer = StatementPrinter(scope)
+        # The body comes first: it says which registers, helpers and macros there are.
+        body = list(printer.body(scope.function.body, 1))
+        yield self._prototype(scope) + " {"
+        if scope.function is self.kernel.main:
+            yield from self._workspace_pointers()
+        yield from (INDENT + line for line in scope.declarations(None))
+        yield from self._unused(scope, "\n".join(body))
+        yield from body
+        yield "}"
+
+    def _workspace_pointers(self) -> Iterator[str]:
+        offset = 0
+        for buffer in self.workspaces:
+            t = storage_type(buffer.dtype)
+            yield f"{INDENT}{t} *const {self.names(buffer.name)} = ({t} *)((char *)workspace + {offset});"
+            offset += _aligned(buffer)
+
+    def _unused(self, scope: FunctionScope, body: str) -> Iterator[str]:
+        """`(void)x;` for parameters that the body does not name."""
+        import re
+
+        names = [self.names(b) for b in scope.function.buffers] + [self.names(s) for s in self._scalars(scope)]
+        for name in names:
+            if not re.search(rf"\b{name}(_at)?\b", body):
+                yield f"{INDENT}(void){name};"
+
+    # Files
+
+    def _header(self, prototypes: list[str]) -> Iterator[str]:
+        kernel, guard = self.kernel, f"{self.name.upper()}_H"
+        yield "/*"
+        yield from self._describe()
+        yield " */"
+        yield from (f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>", "#include <stdint.h>", "")
+        yield "#ifdef __cplusplus"
+        yield "#define restrict __restrict"
+        yield 'extern "C" {'
+        yield from ("#endif", "")
+        constants = [f"{self.name.upper()}_{name.upper()} = {value}" for name, value in kernel.program.sizes.items()]
+        if constants:
+            yield "/* Sizes that the code was made for. */"
+            yield from _enum(constants)
+            yield ""
+        packed = [b for b in kernel.buffers.values() if b.scope == "packed" and b.name in kernel.main.buffers]
+        sizes = [f"{self.name.upper()}_{self.names(b.name).upper()}_BYTES = {b.elements * b.dtype.bytes}" for b in packed]
+        if self.workspaces:
+            sizes.append(f"{self.name.upper()}_WORKSPACE_BYTES = {sum(_aligned(b) for b in self.workspaces)}")
+        if sizes:
+            yield f"/* Memory that the caller provides, best aligned to {ALIGNMENT} bytes. */"
+            yield from _enum(sizes)
+            yield ""
+        for function, prototype in zip((*kernel.prepare, kernel.main), prototypes, strict=True):
+            yield from self._comment(function)
+            yield prototype + ";"
+            yield ""
+        yield from ("#ifdef __cplusplus", "}", "#undef restrict", "#endif", "", "#endif", "")
+
+    def _describe(self) -> Iterator[str]:
+        """The comment on top of the header: what, how, and how to build."""
+        kernel = self.kernel
+        doc = " ".join(kernel.program.doc.split())
+        yield from _text(f"{self.name}: {doc}" if doc else f"{self.name}")
+        if kernel.program.source.strip():
+            yield " *"
+            yield from (f" *   {_safe(line)}".rstrip() for line in kernel.program.source.strip().splitlines())
+        if kernel.schedule:
+            yield " *"
+            yield " * Schedule:"
+            yield from _text(", ".join(f"{name} = {value}" for name, value in kernel.schedule.items()), "  ")
+        used = kernel.intrinsics
+        if used:
+            yield " *"
+            yield from _text("Instructions: " + ", ".join(i.name for i in used) + ".")
+        features = sorted({f for i in used for f in i.requires})
+        flags = " ".join(f"-m{f.replace('avx512_', 'avx512').replace('avx_', 'avx')}" for f in features)
+        openmp = f" -fopenmp ({kernel.threads} threads)" if kernel.threads > 1 else ""
+        yield " *"
+        yield from _text(f"Build: -std=gnu11 -O2 -ffp-contract=off{' ' + flags if flags else ''}{openmp}")
+
+    def _comment(self, function: Function) -> Iterator[str]:
+        kernel = self.kernel
+        if function is not kernel.main:
+            (target,) = (b for b in function.buffers if kernel.buffers[b].scope == "packed")
+            origin = kernel.buffers[target].origin
+            yield f"/* Lay out {origin or 'the constants'} as {self.names(target)}, once, before any call of {self.name}. */"
+            return
+        yield "/*"
+        for name in function.buffers:
+            buffer = kernel.buffers[name]
+            if buffer.scope == "workspace":
+                continue
+            shape = "".join(f"[{n}]" for n in buffer.shape)
+            role = f"as filled by {self.name}_prepare" if buffer.scope == "packed" else self._role(buffer.name)
+            if buffer.scope == "packed":
+                filler = next(f for f in kernel.prepare if name in f.buffers)
+                role = f"as filled by {self._function_name(filler)}"
+            yield f" * {self.names(name)}: {buffer.dtype}{shape}, {role}"
+        for name, scalar in kernel.program.scalars.items():
+            yield f" * {self.names(name)}: {scalar.dtype}"
+        if self.workspaces:
+            yield f" * workspace: {self.name.upper()}_WORKSPACE_BYTES bytes, aligned to {ALIGNMENT}; its contents do not matter"
+        yield " * Arrays are row-major and must not overlap."
+        yield " */"
+
+    def _role(self, name: str) -> str:
+        program = self.kernel.program
+        return "read and written" if name in program.inouts else "written" if name in program.outputs else "read"
+
+    def _source(self, bodies: list[str]) -> Iterator[str]:
+        kernel = self.kernel
+        yield f'#include "{self.name}.h"'
+        yield ""
+        headers = {i.header for i in kernel.intrinsics if i.header}
+        for header in sorted({"float.h", "math.h", "stdbool.h", "string.h"} | headers):
+            yield f"#include <{header}>"
+        yield ""
+        for title, texts in (
+            ("Vectors of elements.", list(self.vectors.typedefs.values())),
+            ("Elements of row-major arrays.", list(self.macros.values())),
+        ):
+            if texts:
+                yield f"/* {title} */"
+                yield from texts
+                yield ""
+        for text in (*ordered(self.used), *self.vectors.functions.values()):
+            yield from (text, "")
+        for body in bodies:
+            yield from (body, "")
+
+
+def _aligned(buffer: Buffer) -> int:
+    return -(-buffer.elements * buffer.dtype.bytes // ALIGNMENT) * ALIGNMENT
+
+
+def _enum(constants: list[str]) -> Iterator[str]:
+    line = f"enum {{ {', '.join(constants)} }};"
+    if len(line) <= 118:
+        yield line
+        return
+    yield "enum {"
+    yield from (f"  {c}," for c in constants)
+    yield "};"
+
+
+def _text(text: str, indent: str = "") -> Iterator[str]:
+    for line in wrap(_safe(text), 112):
+        yield f" * {indent}{line}"
+
+
+def _safe(text: str) -> str:
+    return text.replace("*/", "* /").replace("/*", "/ *")
+
+

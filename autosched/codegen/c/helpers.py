@@ -1,0 +1,181 @@
+"""The `static inline` functions that printed code may call; each is printed only if used, after those it calls.
+
+They carry the language's exact meaning where C's own operators differ: wrapping signed arithmetic, floor division, wide
+shifts, saturation, one rounding for small floats. Integer helpers exist for each dtype and are named for it (`add_s32`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from autosched.codegen.c.arithmetic import ODD_INT, ODD_SUM, float_helper, integer_helper
+from autosched.codegen.c.ctypes import SMALL_FLOATS
+from autosched.ir.dtypes import DTYPES, DType
+
+_INDEX = {
+    "min_index": "static inline ptrdiff_t min_index(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }",
+    "max_index": "static inline ptrdiff_t max_index(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }",
+    "floor_div_index": """\
+static inline ptrdiff_t floor_div_index(ptrdiff_t a, ptrdiff_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}""",
+    "floor_mod_index": """\
+static inline ptrdiff_t floor_mod_index(ptrdiff_t a, ptrdiff_t b) { return a - floor_div_index(a, b) * b; }""",
+    "prefetch_address": """\
+/* The address may lie outside the array, so it is computed as an integer. */
+static inline const void *prefetch_address(const void *base, ptrdiff_t bytes) {
+  return (const void *)((uintptr_t)base + (uintptr_t)bytes);
+}""",
+}
+
+_BITS = {
+    "bits_of_float": """\
+static inline uint32_t bits_of_float(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}""",
+    "float_of_bits": """\
+static inline float float_of_bits(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}""",
+    "narrow_float": """\
+/* x rounded to nearest even in a format of `fraction` stored bits and the given bias; codes above `greatest` become
+   `overflow`, NaN becomes `nan`. */
+static inline uint32_t narrow_float(float x, int fraction, int bias, uint32_t greatest, uint32_t overflow, uint32_t nan) {
+  const uint32_t magnitude = bits_of_float(x) & 0x7fffffffu;
+  const int drop = 23 - fraction;
+  uint32_t code;
+  if (magnitude > 0x7f800000u) return nan;
+  if (magnitude >= (uint32_t)(128 - bias) << 23) {  /* normal in the narrow format */
+    const uint32_t odd = (magnitude >> drop) & 1u;
+    code = ((magnitude + ((1u << (drop - 1)) - 1u) + odd) >> drop) - ((uint32_t)(127 - bias) << fraction);
+  } else {  /* adding a power of two lets the hardware round at the narrow format's last place */
+    const uint32_t anchor = (uint32_t)(127 + 1 - bias + drop) << 23;
+    code = bits_of_float(float_of_bits(magnitude) + float_of_bits(anchor)) - anchor;
+  }
+  return code > greatest ? overflow : code;
+}""",
+    "widen_float": """\
+/* The value of a code (sign removed) of a narrow format that has no infinity below `first_special`. */
+static inline float widen_float(uint32_t code, int fraction, int bias) {
+  const uint32_t exponent = code >> fraction;
+  if (exponent == 0u) return (float)code * float_of_bits((uint32_t)(127 + 1 - bias - fraction) << 23);
+  return float_of_bits((code << (23 - fraction)) + ((uint32_t)(127 - bias) << 23));
+}""",
+    "odd_float": """\
+/* double to float, rounded to odd: rounding the result to fewer bits then rounds only once. */
+static inline float odd_float(double x) {
+  const float near = (float)x;
+  uint32_t bits = bits_of_float(near);
+  if (x != x || (double)near == x || (bits & 1u)) return near;
+  bits += ((double)near < x) == (near > 0.0f || (near == 0.0f && x > 0.0)) ? 1u : 0xffffffffu;
+  return float_of_bits(bits);
+}""",
+}
+
+# fraction bits, bias, greatest finite code, code of an overflow, code of NaN, sign bit
+_NARROW = {
+    "f16": (10, 15, 0x7BFF, 0x7C00, 0x7E00, 0x8000),
+    "e4m3": (3, 7, 0x7E, 0x7F, 0x7F, 0x80),
+    "e5m2": (2, 15, 0x7B, 0x7C, 0x7E, 0x80),
+}
+
+_FIXED = _INDEX | _BITS | ODD_INT | {"odd_sum": ODD_SUM}
+
+
+def ordered(used: Iterable[str]) -> list[str]:
+    """The texts of all helpers in `used` and of those that they call, callees first."""
+    done: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name in done:
+            return
+        text = text_of(name)
+        for word in dict.fromkeys(re.findall(r"\b[a-z]\w*(?=\()", text)):
+            if word != name and is_helper(word):
+                add(word)
+        done[name] = text
+
+    for name in sorted(used):
+        add(name)
+    return list(done.values())
+
+
+def is_helper(name: str) -> bool:
+    """Whether `text_of` knows the name."""
+    try:
+        text_of(name)
+    except KeyError:
+        return False
+    return True
+
+
+def text_of(name: str) -> str:
+    """The definition of a helper. KeyError for an unknown name."""
+    fixed = _FIXED.get(name)
+    if fixed:
+        return fixed
+    stem, _, last = name.rpartition("_")
+    if last not in DTYPES:
+        raise KeyError(name)
+    dtype = DTYPES[last]
+    if dtype.name in SMALL_FLOATS:
+        return _small_float(stem, dtype)
+    if dtype.is_float:
+        return float_helper(stem, dtype)
+    return integer_helper(stem, dtype)
+
+
+def _small_float(stem: str, dtype: DType) -> str:
+    """`round_f16(float)`, `f16` bits from and to float: `bits_f16`, `load_f16`."""
+    name, storage = dtype.name, f"uint{dtype.bits}_t"
+    if name == "tf32" and stem == "round":
+        return """\
+static inline float round_tf32(float x) {
+  const uint32_t bits = bits_of_float(x);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return x;
+  return float_of_bits((bits + 0xfffu + ((bits >> 13) & 1u)) & 0xffffe000u);
+}"""
+    if name == "bf16" and stem == "bits":
+        return """\
+static inline uint16_t bits_bf16(float x) {
+  const uint32_t bits = bits_of_float(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((bits >> 16 & 0x8000u) | 0x7fc0u);
+  return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}"""
+    if name == "bf16" and stem == "load":
+        return "static inline float load_bf16(uint16_t bits) { return float_of_bits((uint32_t)bits << 16); }"
+    if stem == "fma":
+        return f"""\
+static inline float fma_{name}(float a, float b, float c) {{  /* one rounding */
+  return round_{name}(odd_float(odd_sum((double)a * b, c)));
+}}"""
+    if name == "tf32":
+        raise KeyError(f"{stem}_{name}")
+    if stem == "round":
+        return f"static inline float round_{name}(float x) {{ return load_{name}(bits_{name}(x)); }}"
+    fraction, bias, greatest, overflow, nan, sign = _NARROW[name]
+    if stem == "bits":
+        shift = 32 - dtype.bits
+        return f"""\
+static inline {storage} bits_{name}(float x) {{
+  const uint32_t sign = (bits_of_float(x) >> {shift}) & {sign:#x}u;
+  return ({storage})(sign | narrow_float(x, {fraction}, {bias}, {greatest:#x}u, {overflow:#x}u, {nan:#x}u));
+}}"""
+    if stem == "load":
+        special = {
+            "e4m3": "magnitude == 0x7fu ? NAN : ",
+            "f16": "magnitude > 0x7c00u ? NAN : magnitude == 0x7c00u ? INFINITY : ",
+            "e5m2": "magnitude > 0x7cu ? NAN : magnitude == 0x7cu ? INFINITY : ",
+        }[name]
+        return f"""\
+static inline float load_{name}({storage} bits) {{
+  const uint32_t magnitude = bits & {sign - 1:#x}u;
+  const float value = {special}widen_float(magnitude, {fraction}, {bias});
+  return bits & {sign:#x}u ? -value : value;
+}}"""
+    raise KeyError(f"{stem}_{name}")

@@ -1,0 +1,45 @@
+"""Names of a kernel as C identifiers: buffers, loop variables, macros, none of them a keyword or used twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+# Keywords, what the included headers define as macros or types, and what printed code itself uses.
+_RESERVED = frozenset(
+    """auto break case char const continue default do double else enum extern float for goto if inline int long register
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof bool true
+    false NULL NAN INFINITY HUGE_VAL I main memcpy memset errno EOF size_t ptrdiff_t linux unix abs exp log sqrt tanh erf floor
+    ceil round fma fmaf rint fmod fabs sin cos tan pow gamma y0 y1 yn j0 j1 jn signgam lane workspace count group
+    near div index""".split()
+)  # fmt: skip
+
+
+class Names:
+    """`names("out[0]")` is a free identifier, the same at every call.
+
+    >>> names = Names()
+    >>> names("A"), names("double"), names("B'"), names("A")
+    ('A', 'double_', 'B_', 'A')
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._given: dict[str, str] = {}
+        self._taken = set(taken) | _RESERVED
+
+    def __call__(self, name: str) -> str:
+        found = self._given.get(name)
+        if found is None:
+            found = self.fresh(name)
+            self._given[name] = found
+        return found
+
+    def fresh(self, like: str) -> str:
+        """An identifier that nothing else has, as near to `like` as possible."""
+        base = re.sub(r"\W", "_", like, flags=re.ASCII)
+        if not re.match(r"[A-Za-z]", base):
+            base = f"v{base}"
+        while base in self._taken or re.search(r"_t$|^[fsu]\d+x\d+$", base):
+            base += "_"
+        self._taken.add(base)
+        return base

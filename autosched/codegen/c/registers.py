@@ -1,0 +1,169 @@
+"""How each register buffer is held in C, and the helpers that load, splat and store such registers.
+
+Registers that an intrinsic uses have the type its YAML names (`__m512i`); others are vectors of their own element type, or
+plain scalars and arrays where a vector cannot have their size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autosched.codegen.c.ctypes import SUB_BYTE, storage_type, vector_name, vector_typedef
+from autosched.codegen.kernel import Buffer, For, If, IntrinsicCall, Kernel, Stmt
+from autosched.errors import SpecError
+from autosched.ir.dtypes import DType
+
+_SAME_AS_VECTOR = {("__m512", "f32"), ("__m256", "f32"), ("__m128", "f32")} | {
+    ("__m512d", "f64"), ("__m256d", "f64"), ("__m128d", "f64")
+}  # fmt: skip
+"""Register types that are vectors of the element already, so that no cast is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """`style` is `vector` (a machine or GCC vector; `type` names it), `scalar` (one element) or `array`."""
+
+    style: str
+    type: str
+    dtype: DType
+    elements: int
+    machine: str | None = None  # the type as the intrinsic's YAML spells it
+
+    @property
+    def vector(self) -> str:
+        """The vector of elements that the register is read and written as."""
+        return vector_name(self.dtype, self.elements)
+
+    def cast_to_vector(self, text: str) -> str:
+        return text if self._same else f"({self.vector}){text}"
+
+    def cast_from_vector(self, text: str) -> str:
+        return text if self._same else f"({self.type}){text}"
+
+    @property
+    def _same(self) -> bool:
+        return self.type == self.vector or (self.type, self.dtype.name) in _SAME_AS_VECTOR
+
+
+def registers_of(kernel: Kernel) -> dict[str, Register]:
+    """The C form of every register buffer. SpecError where an intrinsic names no C type for an operand."""
+    types: dict[str, str] = {}
+    for call in _calls((*(s for f in kernel.prepare for s in f.body), *kernel.main.body)):
+        for name, ref in call.operands.items():
+            operand = call.intrinsic.operands[name]
+            if "c" not in operand.registers:
+                raise SpecError(
+                    f"{call.intrinsic.name} cannot be exported as C: operand {name} has no register type for c",
+                    hint=f"add `registers: {{c: …}}` to {name} and `c:` to `emit`, or choose another intrinsic",
+                )
+            types.setdefault(ref.buffer, operand.registers["c"])
+    return {b.name: _register(b, types.get(b.name)) for b in kernel.buffers.values() if b.scope == "register"}
+
+
+def _register(buffer: Buffer, machine: str | None) -> Register:
+    dtype, elements = buffer.dtype, buffer.shape[-1]
+    size = dtype.bytes * elements
+    is_vector = machine is not None and ("vector_size" in machine or machine.startswith("__m"))
+    if machine is not None and dtype.name in SUB_BYTE:
+        raise SpecError(f"registers of {dtype} cannot be exported as C: their elements are packed")
+    if elements == 1 and not is_vector:
+        return Register("scalar", machine or storage_type(dtype), dtype, 1)
+    if machine is not None:
+        # A type spelled with an attribute gets a name of its own, which `VectorHelpers.declared` defines.
+        spelled = f"{vector_name(dtype, elements)}_register" if "__attribute__" in machine else machine
+        return Register("vector", spelled, dtype, elements, machine)
+    if size & (size - 1) or size > 64:
+        return Register("array", storage_type(dtype), dtype, elements)
+    return Register("vector", vector_name(dtype, elements), dtype, elements)
+
+
+def _calls(body: tuple[Stmt, ...]) -> list[IntrinsicCall]:
+    found: list[IntrinsicCall] = []
+    for stmt in body:
+        if isinstance(stmt, IntrinsicCall):
+            found.append(stmt)
+        elif isinstance(stmt, For | If):
+            found += _calls(stmt.body)
+    return found
+
+
+class VectorHelpers:
+    """Collects the vector typedefs and the load, splat, repeat and store functions that a kernel uses."""
+
+    def __init__(self) -> None:
+        self.typedefs: dict[str, str] = {}
+        self.functions: dict[str, str] = {}
+
+    def declared(self, register: Register) -> str:
+        """The type of the register in declarations, defined."""
+        if register.type == register.vector:
+            return self.vector(register)
+        if register.machine is not None and register.machine != register.type:
+            self.typedefs[register.type] = f"typedef {register.machine} {register.type};"
+        return register.type
+
+    def vector(self, register: Register) -> str:
+        """The name of the register's vector of elements, defined."""
+        self.typedefs[register.vector] = vector_typedef(register.dtype, register.elements)
+        return register.vector
+
+    def load(self, r: Register) -> str:
+        v, t, name = self.vector(r), storage_type(r.dtype), f"load_{r.vector}"
+        self.functions[name] = f"""\
+static inline {v} {name}(const {t} *p) {{
+  {v} x;
+  memcpy(&x, p, sizeof x);
+  return x;
+}}"""
+        return name
+
+    def load_first(self, r: Register) -> str:
+        v, t, name = self.vector(r), storage_type(r.dtype), f"load_first_{r.vector}"
+        self.functions[name] = f"""\
+/* The first `count` elements (none where it is negative), then zeros. */
+static inline {v} {name}(const {t} *p, ptrdiff_t count) {{
+  {v} x = {{0}};
+  for (int e = 0; e < {r.elements}; ++e)
+    if (e < count) x[e] = p[e];
+  return x;
+}}"""
+        return name
+
+    def splat(self, r: Register) -> str:
+        v, t, name = self.vector(r), storage_type(r.dtype), f"splat_{r.vector}"
+        # A scalar minus a vector of zeros: the compilers' splat, right for -0.0 too.
+        self.functions[name] = f"static inline {v} {name}({t} x) {{ return x - ({v}){{0}}; }}"
+        return name
+
+    def repeat(self, r: Register, group: int) -> str | None:
+        """The function that repeats `group` elements over the register; None where no integer has their size."""
+        size = group * r.dtype.bytes
+        if size not in (2, 4, 8):
+            return None
+        count = r.elements // group
+        wide = f"u{8 * size}x{count}"
+        self.typedefs[wide] = f"typedef uint{8 * size}_t {wide} __attribute__((vector_size({size * count})));"
+        v, t, name = self.vector(r), storage_type(r.dtype), f"repeat_{group}_{r.vector}"
+        self.functions[name] = f"""\
+/* p[0] to p[{group - 1}] in every group of {group} elements. */
+static inline {v} {name}(const {t} *p) {{
+  uint{8 * size}_t group;
+  memcpy(&group, p, sizeof group);
+  return ({v})(group - ({wide}){{0}});
+}}"""
+        return name
+
+    def store(self, r: Register) -> str:
+        v, t, name = self.vector(r), storage_type(r.dtype), f"store_{r.vector}"
+        self.functions[name] = f"static inline void {name}({t} *p, {v} x) {{ memcpy(p, &x, sizeof x); }}"
+        return name
+
+    def store_first(self, r: Register) -> str:
+        v, t, name = self.vector(r), storage_type(r.dtype), f"store_first_{r.vector}"
+        self.functions[name] = f"""\
+/* The first `count` elements (none where it is negative). */
+static inline void {name}({t} *p, ptrdiff_t count, {v} x) {{
+  for (int e = 0; e < {r.elements}; ++e)
+    if (e < count) p[e] = x[e];
+}}"""
+        return name

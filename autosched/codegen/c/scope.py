@@ -1,0 +1,161 @@
+"""What a function's statements need to know: names, element access, registers, ranges, and the helpers used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autosched.codegen.access import flat_offset
+from autosched.codegen.c.ctypes import storage_type
+from autosched.codegen.c.indices import IndexPrinter
+from autosched.codegen.c.names import Names
+from autosched.codegen.c.registers import Register, VectorHelpers
+from autosched.codegen.c.values import ValuePrinter
+from autosched.codegen.check import PRIVATE_SCOPES
+from autosched.codegen.kernel import Assign, For, Function, If, IntrinsicCall, Kernel, Prefetch, Stmt
+from autosched.ir.value import Index, Read, Scalar, Value, walk
+from autosched.logic import Int
+
+
+@dataclass
+class FunctionScope:
+    """One function being printed. `used` collects helpers over all functions of a kernel, `macros` element macros."""
+
+    kernel: Kernel
+    function: Function
+    names: Names
+    registers: dict[str, Register]
+    vectors: VectorHelpers
+    used: set[str]
+    macros: dict[str, str]
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    lanes: dict[tuple[str, tuple[Int, ...]], str] = field(default_factory=dict)
+    """Vector copies of registers that a lane loop reads element by element."""
+
+    def __post_init__(self) -> None:
+        spelled = _Spelling(self.names)
+        self.index = IndexPrinter(spelled, self.ranges, self.used.add)
+        self.values = ValuePrinter(self.index, self.read, self.names, self.used.add)
+        self.homes = _homes(self.kernel, self.function)
+
+    def use(self, helper: str) -> None:
+        self.used.add(helper)
+
+    def element(self, buffer: str, index: tuple[Index, ...]) -> str:
+        """An element of memory as an lvalue: `A_at(i, p)`, or `x[i]` for a vector."""
+        shape = self.kernel.buffers[buffer].shape
+        name = self.names(buffer)
+        subscripts = [self.values.subscript(i) for i in index]
+        if len(shape) < 2:
+            return f"{name}[{subscripts[0] if subscripts else 0}]"
+        if buffer not in self.macros:
+            self._define(buffer)
+        return f"{name}_at({', '.join(subscripts)})"
+
+    def _define(self, buffer: str) -> None:
+        name, shape = self.names(buffer), self.kernel.buffers[buffer].shape
+        arguments = [f"i{d}" for d in range(len(shape))]
+        offset = f"({arguments[0]})"
+        for d, (argument, n) in enumerate(zip(arguments[1:], shape[1:], strict=True)):
+            offset = f"{f'({offset})' if d else offset} * {n} + ({argument})"
+        self.macros[buffer] = f"#define {name}_at({', '.join(arguments)}) {name}[{offset}]"
+
+    def register(self, buffer: str, index: tuple[Int, ...]) -> str:
+        """A whole register: `acc[r][v]`."""
+        return self.names(buffer) + "".join(f"[{self.index.int(i)}]" for i in index)
+
+    def read(self, read: Read) -> str:
+        """An element as an rvalue, of memory or of a register."""
+        register = self.registers.get(read.tensor)
+        if register is None:
+            return self.element(read.tensor, read.index)
+        *outer, last = read.index
+        key = (read.tensor, tuple(outer))
+        if register.style == "scalar":
+            return self.register(*key)  # type: ignore[arg-type]
+        name = self.lanes.get(key)  # type: ignore[arg-type]
+        if name is None:
+            name = self.register(*key)  # type: ignore[arg-type]
+            if register.style == "vector":
+                vector = self.vectors.vector(register)
+                name = name if register.type == vector else f"(({vector}){name})"
+        return f"{name}[{self.values.subscript(last)}]"
+
+    def flat(self, buffer: str, index: tuple[Int, ...]) -> str:
+        """The offset of an element, in elements."""
+        return self.index.int(flat_offset(self.kernel.buffers[buffer], index))
+
+    def declarations(self, at: For | None) -> list[str]:
+        """Declarations of the private buffers that live in the parallel loop `at` (None: in the whole function)."""
+        lines = []
+        for name, home in self.homes.items():
+            if home is not at:
+                continue
+            buffer, register = self.kernel.buffers[name], self.registers.get(name)
+            if register is None:
+                lines.append(f"{storage_type(buffer.dtype)} {self.names(name)}[{buffer.elements}];")
+                continue
+            shape = buffer.shape if register.style == "array" else buffer.shape[:-1]
+            lines.append(f"{self.vectors.declared(register)} {self.names(name)}{''.join(f'[{n}]' for n in shape)};")
+        return lines
+
+    def scalars(self) -> list[str]:
+        """The run-time scalars that the function's values name, in the program's order."""
+        used = {v.name for value in values_of(self.function.body) for v in walk(value) if isinstance(v, Scalar)}
+        return [name for name in self.kernel.program.scalars if name in used]
+
+
+class _Spelling(dict[str, str]):
+    """Variables to identifiers, on demand."""
+
+    def __init__(self, names: Names) -> None:
+        super().__init__()
+        self._names = names
+
+    def __missing__(self, key: str) -> str:
+        return self._names(key)
+
+
+def values_of(body: tuple[Stmt, ...]) -> list[Value]:
+    """The values of all assignments."""
+    found: list[Value] = []
+    for stmt in body:
+        if isinstance(stmt, For | If):
+            found += values_of(stmt.body)
+        elif isinstance(stmt, Assign):
+            found.append(stmt.value)
+    return found
+
+
+def _homes(kernel: Kernel, function: Function) -> dict[str, For | None]:
+    """For each private buffer that the function uses, the innermost parallel loop around all uses (None: there is none)."""
+    chains: dict[str, tuple[For, ...]] = {}
+
+    def touch(name: str, chain: tuple[For, ...]) -> None:
+        if kernel.buffers[name].scope not in PRIVATE_SCOPES:
+            return
+        known = chains.get(name, chain)
+        common = [a for a, b in zip(known, chain, strict=False) if a is b]
+        chains[name] = tuple(common)
+
+    def visit(body: tuple[Stmt, ...], chain: tuple[For, ...]) -> None:
+        for stmt in body:
+            match stmt:
+                case For():
+                    visit(stmt.body, (*chain, stmt) if stmt.kind == "parallel" else chain)
+                case If():
+                    visit(stmt.body, chain)
+                case Assign():
+                    touch(stmt.buffer, chain)
+                    for node in walk(stmt.value):
+                        if isinstance(node, Read):
+                            touch(node.tensor, chain)
+                case IntrinsicCall():
+                    for ref in stmt.operands.values():
+                        touch(ref.buffer, chain)
+                case Prefetch():
+                    touch(stmt.buffer, chain)
+                case _:
+                    pass
+
+    visit(function.body, ())
+    return {name: chain[-1] if chain else None for name, chain in chains.items()}

@@ -1,0 +1,93 @@
+"""Statements of a loop tree as lines of C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from autosched.codegen.c.assignments import AssignPrinter
+from autosched.codegen.c.indices import INDEX_TYPE, loop_range
+from autosched.codegen.c.scope import FunctionScope
+from autosched.codegen.kernel import Assign, Comment, For, If, IntrinsicCall, Prefetch, Stmt
+from autosched.logic import Const
+from autosched.tensorize.emit import render_c
+
+INDENT = "  "
+
+
+class StatementPrinter:
+    """Prints the body of one function; `scope` knows names, registers, ranges and the helpers used so far."""
+
+    def __init__(self, scope: FunctionScope) -> None:
+        self.scope = scope
+        self.assigns = AssignPrinter(scope)
+
+    def body(self, statements: tuple[Stmt, ...], depth: int) -> Iterator[str]:
+        for stmt in statements:
+            for line in self._statement(stmt):
+                yield INDENT * depth + line if line and not line.startswith("#") else line
+
+    def _statement(self, stmt: Stmt) -> Iterator[str]:
+        scope = self.scope
+        match stmt:
+            case For():
+                yield from self._for(stmt)
+            case If(condition, body):
+                yield f"if ({scope.index.bool(condition)}) {{"
+                yield from self.body(body, 1)
+                yield "}"
+            case Assign():
+                yield from self.assigns.lines(stmt)
+            case IntrinsicCall():
+                yield from self._call(stmt)
+            case Prefetch(buffer, index, write):
+                scope.use("prefetch_address")
+                name = scope.names(buffer)
+                offset = scope.flat(buffer, index)
+                yield f"__builtin_prefetch(prefetch_address({name}, ({offset}) * ({INDEX_TYPE})sizeof *{name}), {int(write)}, 3);"
+            case Comment(text):
+                for line in text.splitlines():
+                    yield f"/* {line.replace('*/', '* /')} */"
+            case _:
+                assert_never(stmt)
+
+    def _for(self, loop: For) -> Iterator[str]:
+        scope = self.scope
+        var = scope.names(loop.var)
+        lower, upper = scope.index.int(loop.lower), scope.index.int(loop.upper, 5)
+        notes = [n for n in (loop.note, loop.kind if "." in loop.kind or loop.kind == "warp" else "") if n]
+        comment = f"  /* {', '.join(notes).replace('*/', '* /')} */" if notes else ""
+        if loop.kind == "parallel":
+            yield "#ifdef _OPENMP"
+            yield f"#pragma omp parallel for schedule(static) num_threads({scope.kernel.threads})"
+            yield "#endif"
+        elif loop.kind == "unrolled":
+            assert isinstance(loop.lower, Const) and isinstance(loop.upper, Const)
+            trips = -(-(loop.upper.value - loop.lower.value) // loop.step)
+            if trips > 1:
+                yield f"#pragma GCC unroll {trips}"
+        advance = f"++{var}" if loop.step == 1 else f"{var} += {loop.step}"
+        yield f"for ({INDEX_TYPE} {var} = {lower}; {var} < {upper}; {advance}) {{{comment}"
+        found = loop_range(loop.lower, loop.upper, loop.step, scope.ranges)
+        if found is not None:
+            scope.ranges[loop.var] = found
+        if loop.kind == "parallel":
+            yield from (INDENT + line for line in scope.declarations(loop))
+        yield from self.body(loop.body, 1)
+        scope.ranges.pop(loop.var, None)
+        yield "}"
+
+    def _call(self, stmt: IntrinsicCall) -> Iterator[str]:
+        intrinsic = stmt.intrinsic
+        values = {}
+        for name, ref in stmt.operands.items():
+            wanted, register = intrinsic.operands[name].registers["c"], self.scope.registers[ref.buffer]
+            text = self.scope.register(ref.buffer, ref.index)
+            # Two intrinsics may call one register by different types.
+            values[name] = text if (register.machine or register.type) == wanted else f"({wanted}){text}"
+        target = stmt.operands[intrinsic.accumulator.name]
+        result = render_c(intrinsic, values)
+        register = self.scope.registers[target.buffer]
+        if (register.machine or register.type) != intrinsic.accumulator.registers["c"]:
+            result = f"({register.type})({result})"
+        yield f"{self.scope.register(target.buffer, target.index)} = {result};"

@@ -1,0 +1,56 @@
+"""Which lanes of an assignment are valid, as a loop bound: `guard` (lane-free) and `lane < count`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autosched.logic import TRUE, And, Bool, Compare, Int, Var, affine, all_of, free_vars
+
+_MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+@dataclass(frozen=True, slots=True)
+class Valid:
+    """Lanes are valid where `guard` holds and the lane is below `count` (None: all lanes) and `rest` holds."""
+
+    guard: Bool = TRUE
+    count: Int | None = None
+    rest: Bool = TRUE
+
+
+def split_valid(valid: Bool, lane: str | None) -> Valid:
+    """Take `valid` apart; what is no upper bound on the lane stays in `rest`.
+
+    >>> v = split_valid(all_of(Var("j") * 16 + Var("e") < 500, Var("i") < 3), "e")
+    >>> print(v.guard, "|", v.count, "|", v.rest)
+    i < 3 | 500 - j * 16 | True
+    """
+    parts = valid.parts if isinstance(valid, And) else (valid,)
+    guards, rest, counts = list[Bool](), list[Bool](), list[Int]()
+    for part in parts:
+        if lane is None or lane not in free_vars(part):
+            guards.append(part)
+        elif (count := _upper_bound(part, lane)) is not None:
+            counts.append(count)
+        else:
+            rest.append(part)
+    # Two bounds would need a minimum; one stays a plain condition instead.
+    rest += [Compare("<", Var(lane), c) for c in counts[1:]] if lane is not None else []
+    return Valid(all_of(*guards), counts[0] if counts else None, all_of(*rest))
+
+
+def _upper_bound(part: Bool, lane: str) -> Int | None:
+    """`c` where `part` says `lane < c`."""
+    if not isinstance(part, Compare):
+        return None
+    op, left, right = part.op, part.left, part.right
+    if lane in free_vars(right) and lane not in free_vars(left):
+        op, left, right = _MIRROR[op], right, left
+    form = affine(left)
+    if form is None or form.coefficient(lane) != 1 or lane in free_vars(right) or op not in ("<", "<="):
+        return None
+    bound: Int = right + (1 if op == "<=" else 0)
+    for name, factor in form.coefficients.items():
+        if name != lane:
+            bound = bound - Var(name) * factor if factor > 0 else bound + Var(name) * -factor
+    return bound - form.constant if form.constant else bound

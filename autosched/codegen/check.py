@@ -1,0 +1,213 @@
+"""`check_kernel`: structural invariants of a loop tree that every printer and the interpreter rely on.
+
+A violation is a mistake of the lowering, never of a person, so it is a `KernelError` (an AssertionError), not an
+`AutoschedError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from autosched.codegen.kernel import (
+    LOOP_KINDS,
+    SCOPES,
+    Assign,
+    Buffer,
+    Comment,
+    For,
+    Function,
+    If,
+    IntrinsicCall,
+    Kernel,
+    Prefetch,
+    RegisterRef,
+    Stmt,
+)
+from autosched.ir.value import Call, FromIndex, Logical, Read, Scalar, Select, Value, is_value, walk
+from autosched.logic import Bool, Const, Expr, Int, free_vars
+
+PRIVATE_SCOPES = ("register", "local", "shared")
+"""Scopes whose memory a function declares itself; the others are passed to it."""
+
+
+class KernelError(AssertionError):
+    """A kernel that no printer could print rightly; says where and why."""
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Raise KernelError at the first violated invariant of `kernel`."""
+    for name, buffer in kernel.buffers.items():
+        _require(name == buffer.name, f"buffer {buffer.name} is listed as {name}")
+        _require(buffer.scope in SCOPES, f"buffer {name}: unknown scope {buffer.scope!r}")
+        _require(all(n > 0 for n in buffer.shape), f"buffer {name}: empty shape {buffer.shape}")
+        if buffer.scope == "register":
+            _require(len(buffer.shape) >= 1, f"register buffer {name} has no element dimension")
+        if buffer.scope in ("global", "packed"):
+            origin = buffer.origin or name
+            _require(origin in kernel.program.tensors, f"buffer {name}: the program has no tensor {origin}")
+    _require(kernel.threads >= 1, f"threads {kernel.threads} is below 1")
+    filled: set[str] = set()
+    for function in kernel.prepare:
+        targets = [b for b in function.buffers if b in kernel.buffers and kernel.buffers[b].scope == "packed"]
+        _require(len(targets) == 1, f"{function.name} fills {len(targets)} packed buffers, not one")
+        filled.update(targets)
+        _Checker(kernel, function, writable=frozenset(targets)).run()
+    main = kernel.main
+    for name in main.buffers:
+        _require(name in kernel.buffers, f"{main.name}: buffer {name} is not declared")
+        if kernel.buffers[name].scope == "packed":
+            _require(name in filled, f"{main.name}: no prepare function fills {name}")
+    written = {n for n in main.buffers if kernel.buffers[n].scope == "workspace"}
+    written |= {n for n in main.buffers if n in kernel.program.written and kernel.buffers[n].scope == "global"}
+    _Checker(kernel, main, writable=frozenset(written)).run()
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise KernelError(message)
+
+
+@dataclass
+class _Checker:
+    kernel: Kernel
+    function: Function
+    writable: frozenset[str]
+    variables: dict[str, str] = field(default_factory=dict)  # variable in scope -> its loop's kind, or "lane"
+
+    def run(self) -> None:
+        names = self.function.buffers
+        self._require(len(set(names)) == len(names), "a buffer is passed twice")
+        for name in names:
+            self._require(name in self.kernel.buffers, f"buffer {name} is not declared")
+            scope = self.kernel.buffers[name].scope
+            self._require(scope not in PRIVATE_SCOPES, f"{scope} buffer {name} cannot be passed")
+        self._body(self.function.body)
+
+    def _require(self, condition: bool, message: str) -> None:
+        _require(condition, f"{self.function.name}: {message}")
+
+    def _body(self, body: Iterable[Stmt]) -> None:
+        for stmt in body:
+            self._statement(stmt)
+
+    def _statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case For():
+                self._for(stmt)
+            case If(condition, body):
+                self._known(condition, "a condition")
+                self._body(body)
+            case Assign():
+                self._assign(stmt)
+            case IntrinsicCall(intrinsic, operands):
+                self._require(set(operands) == set(intrinsic.operands), f"{intrinsic.name}: operands {sorted(operands)}")
+                for name, ref in operands.items():
+                    self._register(intrinsic.name, name, ref)
+                    operand, buffer = intrinsic.operands[name], self.kernel.buffers[ref.buffer]
+                    self._require(
+                        operand.dtype == buffer.dtype and operand.elements == buffer.shape[-1],
+                        f"{intrinsic.name}: operand {name} is {operand.dtype} x {operand.elements}, "
+                        f"register {ref.buffer} {buffer.dtype} x {buffer.shape[-1]}",
+                    )
+            case Prefetch(buffer, index, _):
+                self._index(self._buffer(buffer), index)
+            case Comment():
+                pass
+            case _:
+                assert_never(stmt)
+
+    def _for(self, loop: For) -> None:
+        self._require(loop.kind in LOOP_KINDS, f"loop {loop.var}: unknown kind {loop.kind!r}")
+        self._require(loop.step > 0, f"loop {loop.var}: step {loop.step}")
+        self._require(loop.var not in self.variables, f"loop {loop.var} is inside a loop or lane of that name")
+        for bound in (loop.lower, loop.upper):
+            self._known(bound, f"a bound of {loop.var}")
+            if loop.kind == "unrolled":
+                self._require(isinstance(bound, Const), f"unrolled loop {loop.var} has the bound {bound}")
+        self.variables[loop.var] = loop.kind
+        self._body(loop.body)
+        del self.variables[loop.var]
+
+    def _assign(self, stmt: Assign) -> None:
+        if stmt.lane is not None:
+            self._require(stmt.lane.var not in self.variables, f"lane {stmt.lane.var} hides a loop")
+            self._require(stmt.lane.width > 0, f"lane {stmt.lane.var} has width {stmt.lane.width}")
+            self.variables[stmt.lane.var] = "lane"
+        buffer = self._buffer(stmt.buffer)
+        self._require(
+            buffer.scope in PRIVATE_SCOPES or buffer.name in self.writable, f"{buffer.name} is written but only read here"
+        )
+        self._require(
+            stmt.value.dtype == buffer.dtype, f"{buffer.name} is {buffer.dtype}, assigned a value of {stmt.value.dtype}"
+        )
+        self._index(buffer, stmt.index)
+        self._known(stmt.valid, f"the validity of {buffer.name}")
+        self._value(stmt.value)
+        if stmt.lane is not None:
+            del self.variables[stmt.lane.var]
+
+    def _value(self, value: Value) -> None:
+        for node in walk(value):
+            match node:
+                case Read(tensor, index, dtype):
+                    buffer = self._buffer(tensor)
+                    self._require(dtype == buffer.dtype, f"{tensor} is {buffer.dtype}, read as {dtype}")
+                    self._index(buffer, index)
+                case Scalar(name, _):
+                    self._require(name in self.kernel.program.scalars, f"unknown scalar {name}")
+                case FromIndex(index, _):
+                    self._known(index, "an index value")
+                case Select(condition, _, _, _) if isinstance(condition, Bool):
+                    self._known(condition, "a choice")
+                case Logical(_, parts, _):
+                    for part in parts:
+                        if isinstance(part, Bool):
+                            self._known(part, "a choice")
+                case Call("fma", args, _):
+                    self._require(len(args) == 3, "fma takes three arguments")
+                case _:
+                    pass
+
+    def _buffer(self, name: str) -> Buffer:
+        self._require(name in self.kernel.buffers, f"buffer {name} is not declared")
+        buffer = self.kernel.buffers[name]
+        self._require(
+            buffer.scope in PRIVATE_SCOPES or name in self.function.buffers, f"{buffer.scope} buffer {name} is not passed"
+        )
+        return buffer
+
+    def _index(self, buffer: Buffer, index: tuple[object, ...]) -> None:
+        self._require(
+            len(index) == len(buffer.shape), f"{buffer.name} has rank {len(buffer.shape)}, indexed by {len(index)}"
+        )
+        for position, subscript in enumerate(index):
+            if isinstance(subscript, Int):
+                self._known(subscript, f"an index of {buffer.name}")
+            if buffer.scope == "register":
+                self._unrolled(buffer, subscript, element=position == len(index) - 1)
+
+    def _register(self, intrinsic: str, operand: str, ref: RegisterRef) -> None:
+        buffer = self._buffer(ref.buffer)
+        self._require(buffer.scope == "register", f"{intrinsic}: operand {operand} is in {buffer.scope} memory")
+        self._require(
+            len(ref.index) == len(buffer.shape) - 1,
+            f"{intrinsic}: register {ref.buffer} has {len(buffer.shape) - 1} indices, got {len(ref.index)}",
+        )
+        for subscript in ref.index:
+            self._known(subscript, f"a register of {ref.buffer}")
+            self._unrolled(buffer, subscript, element=False)
+
+    def _unrolled(self, buffer: Buffer, subscript: object, element: bool) -> None:
+        """A register's number must be a constant once unrolled; the element may also depend on the lane."""
+        self._require(not is_value(subscript), f"register {buffer.name} is indexed by data")
+        for name in sorted(free_vars(subscript)):  # type: ignore[arg-type]
+            kind = self.variables[name]
+            self._require(
+                kind == "unrolled" or (element and kind == "lane"), f"register {buffer.name} is indexed by the {kind} {name}"
+            )
+
+    def _known(self, node: Expr, what: str) -> None:
+        for name in sorted(free_vars(node)):
+            self._require(name in self.variables, f"{what} uses {name}, which no loop around it defines")

@@ -1,0 +1,192 @@
+"""Value and index expressions compiled once into closures that evaluate all lanes together.
+
+The scalar rules (wrapping, rounding, saturation) are the language interpreter's own; what is added here is the lane mask:
+a `Select` evaluates each side only for the lanes that choose it, so an address outside may stand in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.codegen.storage import Storage
+from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.evaluate import arith, call
+from autosched.ir.numerics import cast, container, load, normalise
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Cast,
+    Comparison,
+    Condition,
+    FromIndex,
+    Index,
+    Literal,
+    Logical,
+    Read,
+    Scalar,
+    Select,
+    Unary,
+    Value,
+)
+from autosched.logic import Bool, Int, affine, evaluate
+from autosched.logic.expr import COMPARE
+
+_S64 = DTYPES["s64"]
+
+Env: TypeAlias = dict[str, Any]
+Mask: TypeAlias = "npt.NDArray[np.bool_] | None"
+"""The lanes that are evaluated; None is all of them."""
+Evaluator: TypeAlias = Callable[[Env, Mask], Any]
+
+
+def compile_int(node: Int) -> Callable[[Env], Any]:
+    """`node` as a function of the loop variables (ints) and the lane variable (an int64 array)."""
+    form = affine(node)
+    if form is None:
+        return lambda env: evaluate(node, env)
+    constant, terms = form.constant, tuple(form.coefficients.items())
+
+    def run(env: Env) -> Any:
+        total: Any = constant
+        for name, factor in terms:
+            total = total + env[name] * factor
+        return total
+
+    return run
+
+
+def compile_value(
+    value: Value,
+    storages: Mapping[str, Storage],
+    scalars: Mapping[str, Any],
+    flush: Callable[[Any, DType], Any] | None = None,
+) -> Evaluator:
+    """`value` as a function of variables and mask; answers container values (`ir.numerics`) that broadcast to the lanes.
+
+    Entries of masked-off lanes mean nothing. `scalars` are container values. `flush` is applied to every float that is
+    read or computed, for instructions that flush subnormals.
+    """
+    return _Compiler(storages, scalars, flush).value(value)
+
+
+WIDTH = ""
+"""The key under which an Env holds the number of lanes; no loop variable can have this name."""
+
+
+def _lanes(truth: Any, env: Env) -> npt.NDArray[np.bool_]:
+    return np.broadcast_to(np.asarray(truth, dtype=np.bool_), (env[WIDTH],))
+
+
+class _Compiler:
+    def __init__(
+        self, storages: Mapping[str, Storage], scalars: Mapping[str, Any], flush: Callable[[Any, DType], Any] | None
+    ) -> None:
+        self.storages = storages
+        self.scalars = scalars
+        self.flush = flush
+
+    def _after(self, run: Evaluator, dtype: DType) -> Evaluator:
+        flush = self.flush
+        if flush is None or not dtype.is_float:
+            return run
+        return lambda env, mask: flush(run(env, mask), dtype)
+
+    def value(self, value: Value) -> Evaluator:
+        match value:
+            case Literal(number, dtype):
+                constant = container(dtype)(number)
+                return lambda env, mask: constant
+            case Scalar(name, _):
+                given = self.scalars[name]
+                return lambda env, mask: given
+            case Read():
+                return self._read(value)
+            case FromIndex(index, dtype):
+                number = compile_int(index)
+                return lambda env, mask: cast(np.asarray(number(env), np.int64), _S64, dtype)
+            case Unary(op, operand, dtype):
+                inner = self.value(operand)
+                if op == "-":
+                    return self._after(lambda env, mask: normalise(-inner(env, mask), dtype), dtype)
+                return lambda env, mask: normalise(~inner(env, mask), dtype)
+            case Arith(op, left, right, dtype):
+                a, b = self.value(left), self.value(right)
+                return self._after(lambda env, mask: arith(op, a(env, mask), b(env, mask), dtype), dtype)
+            case Comparison(op, left, right, _):
+                a, b = self.value(left), self.value(right)
+                compare = COMPARE[op]
+                return lambda env, mask: compare(a(env, mask), b(env, mask))
+            case Logical(op, parts, _):
+                return self._logical(op, [self.condition(p) for p in parts])
+            case Select():
+                return self._select(value)
+            case Call(function, args, dtype):
+                inners = [self.value(a) for a in args]
+                return self._after(lambda env, mask: call(function, [i(env, mask) for i in inners], dtype), dtype)
+            case Cast(operand, dtype, saturate):
+                inner, source = self.value(operand), operand.dtype
+                return self._after(lambda env, mask: cast(inner(env, mask), source, dtype, saturate), dtype)
+            case _:
+                assert_never(value)
+
+    def condition(self, condition: Condition) -> Evaluator:
+        if isinstance(condition, Bool):
+            formula = condition
+            return lambda env, mask: evaluate(formula, env)
+        return self.value(condition)
+
+    def _index(self, index: Index) -> Evaluator:
+        if isinstance(index, Int):
+            number = compile_int(index)
+            return lambda env, mask: number(env)
+        inner = self.value(index)
+        return lambda env, mask: np.asarray(inner(env, mask)).astype(np.int64)
+
+    def _read(self, read: Read) -> Evaluator:
+        storage = self.storages[read.tensor]
+        subscripts = [self._index(i) for i in read.index]
+
+        def run(env: Env, mask: Mask) -> Any:
+            flat = storage.flat([s(env, mask) for s in subscripts], mask)
+            return load(storage.load(flat, mask), read.dtype)
+
+        return self._after(run, read.dtype)
+
+    def _logical(self, op: str, parts: list[Evaluator]) -> Evaluator:
+        if op == "not":
+            return lambda env, mask: np.logical_not(parts[0](env, mask))
+        # As in Python, a later part is evaluated only for lanes that the earlier ones leave undecided.
+        decided = op == "or"
+
+        def run(env: Env, mask: Mask) -> Any:
+            result: Any = parts[0](env, mask)
+            for part in parts[1:]:
+                undecided = _lanes(result, env) != decided
+                keep = undecided if mask is None else undecided & mask
+                if not keep.any():
+                    break
+                result = np.where(keep, part(env, keep), result)
+            return result
+
+        return run
+
+    def _select(self, select: Select) -> Evaluator:
+        condition, then, other = self.condition(select.condition), self.value(select.then), self.value(select.other)
+
+        def run(env: Env, mask: Mask) -> Any:
+            chosen = _lanes(condition(env, mask), env)
+            if mask is not None:
+                chosen, rest = chosen & mask, ~chosen & mask
+            else:
+                rest = ~chosen
+            if not rest.any():
+                return then(env, mask)
+            if not chosen.any():
+                return other(env, mask)
+            return np.where(chosen, then(env, chosen), other(env, rest))
+
+        return run

@@ -1,0 +1,254 @@
+"""`run_kernel`: a loop tree executed statement by statement, the bug detector that every lowering is tested with.
+
+Every access is bounds-checked, reads of unwritten memory and races between parallel iterations are errors, and parallel
+loops run in a shuffled order. Intrinsics run from their YAML semantics, so tensorised kernels for absent hardware run too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.codegen.access import classify
+from autosched.codegen.check import PRIVATE_SCOPES, KernelError
+from autosched.codegen.emulate import Emulator
+from autosched.codegen.evaluate import WIDTH, Env, compile_int, compile_value
+from autosched.codegen.kernel import (
+    Assign,
+    Comment,
+    For,
+    Function,
+    If,
+    IntrinsicCall,
+    Kernel,
+    Prefetch,
+    Stmt,
+)
+from autosched.codegen.storage import Region, Storage
+from autosched.codegen.text import print_statement
+from autosched.errors import UsageError
+from autosched.ir.numerics import load, store
+from autosched.logic import TRUE, evaluate
+
+Runner = Callable[[Env], None]
+
+
+def run_kernel(
+    kernel: Kernel,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    scalars: Mapping[str, Any] | None = None,
+    *,
+    seed: int = 0,
+) -> dict[str, npt.NDArray[Any]]:
+    """Run the prepare functions, then main; answer the program's outputs by name.
+
+    `arrays` maps the program's tensor parameters to arrays of their shapes and storage types; outputs that are not also
+    inputs may be left out, and start as zeros. The arrays given stay as they are. `seed` orders the iterations of parallel loops.
+    Raises UsageError for a missing or ill-shaped array, KernelError (with the statement) for a fault of the kernel.
+    """
+    machine = _Machine(kernel, arrays, scalars or {}, seed)
+    with np.errstate(all="ignore"):
+        for function in kernel.prepare:
+            machine.run(function)
+        machine.run(kernel.main)
+    return {
+        name: machine.storages[name].data.reshape(kernel.program.tensors[name].extents) for name in kernel.program.outputs
+    }
+
+
+class _Machine:
+    def __init__(
+        self, kernel: Kernel, arrays: Mapping[str, npt.NDArray[Any]], scalars: Mapping[str, Any], seed: int
+    ) -> None:
+        self.kernel = kernel
+        self.order = random.Random(seed)
+        self.regions: list[Region] = []
+        self.emulators: dict[str, Emulator] = {}
+        self.scalars = {name: _scalar(kernel, name, scalars) for name in kernel.program.scalars}
+        self.storages = _storages(kernel, arrays, self.regions)
+
+    def run(self, function: Function) -> None:
+        for storage in self.storages.values():
+            if storage.written is not None and storage.buffer.scope in PRIVATE_SCOPES:
+                storage.written[:] = False
+        body = self._body(function.body)
+        body({WIDTH: 1})
+
+    def _body(self, statements: tuple[Stmt, ...]) -> Runner:
+        runners = [self._statement(s) for s in statements]
+
+        def run(env: Env) -> None:
+            for runner in runners:
+                runner(env)
+
+        return run
+
+    def _statement(self, stmt: Stmt) -> Runner:
+        match stmt:
+            case For():
+                return self._parallel(stmt) if stmt.kind == "parallel" else self._for(stmt)
+            case If(condition, body):
+                inner = self._body(body)
+                return lambda env: inner(env) if evaluate(condition, env) else None
+            case Assign():
+                return _located(self._assign(stmt), stmt)
+            case IntrinsicCall():
+                return _located(self._call(stmt), stmt)
+            case Prefetch() | Comment():
+                return lambda env: None
+            case _:
+                assert_never(stmt)
+
+    def _for(self, loop: For) -> Runner:
+        lower, upper, body = compile_int(loop.lower), compile_int(loop.upper), self._body(loop.body)
+
+        def run(env: Env) -> None:
+            for i in range(lower(env), upper(env), loop.step):
+                env[loop.var] = i
+                body(env)
+            env.pop(loop.var, None)
+
+        return run
+
+    def _parallel(self, loop: For) -> Runner:
+        """Iterations in a shuffled order; what one leaves in registers is unreadable to the next, as on threads."""
+        lower, upper, body = compile_int(loop.lower), compile_int(loop.upper), self._body(loop.body)
+        private = [self.storages[name] for name in sorted(_written_privately(loop, self.kernel))]
+
+        def run(env: Env) -> None:
+            iterations = list(range(lower(env), upper(env), loop.step))
+            self.order.shuffle(iterations)
+            region = Region(loop.var)
+            self.regions.append(region)
+            for i in iterations:
+                region.iteration = (i - lower(env)) // loop.step
+                env[loop.var] = i
+                for storage in private:
+                    if storage.written is not None:
+                        storage.written[:] = False
+                body(env)
+            self.regions.pop()
+            env.pop(loop.var, None)
+
+        return run
+
+    def _assign(self, stmt: Assign) -> Runner:
+        storage = self.storages[stmt.buffer]
+        subscripts = [compile_int(i) for i in stmt.index]
+        value = compile_value(stmt.value, self.storages, self.scalars)
+        lane, width = (stmt.lane.var if stmt.lane else None), (stmt.lane.width if stmt.lane else 1)
+        lanes, dtype = np.arange(width, dtype=np.int64), storage.buffer.dtype
+        register = storage.buffer.scope == "register"
+        offsets = classify(stmt.index, storage.buffer.shape, stmt.lane).offsets
+        distinct = offsets is not None and len(set(offsets)) == width
+
+        def run(env: Env) -> None:
+            env[WIDTH] = width
+            if lane is not None:
+                env[lane] = lanes
+            mask = None
+            if stmt.valid != TRUE:
+                mask = np.broadcast_to(np.asarray(evaluate(stmt.valid, env), np.bool_), (width,))
+            if mask is None or register or mask.any():
+                values = np.broadcast_to(store(np.asarray(value(env, mask)), dtype), (width,))
+                if register and mask is not None:
+                    values, mask = np.where(mask, values, storage.data.dtype.type(0)), None
+                flat = np.broadcast_to(storage.flat([s(env) for s in subscripts], mask), (width,))
+                used = flat if mask is None else flat[mask]
+                if not distinct and len(np.unique(used)) != len(used):
+                    raise KernelError(f"two lanes write one element of {storage.buffer.name}")
+                storage.store(flat, values, mask)
+            env[WIDTH] = 1
+            if lane is not None:
+                del env[lane]
+
+        return run
+
+    def _call(self, stmt: IntrinsicCall) -> Runner:
+        intrinsic = stmt.intrinsic
+        if intrinsic.name not in self.emulators:
+            self.emulators[intrinsic.name] = Emulator(intrinsic)
+        emulate = self.emulators[intrinsic.name]
+        operands = []
+        for name, ref in stmt.operands.items():
+            storage = self.storages[ref.buffer]
+            operands.append((name, storage, [compile_int(i) for i in ref.index], np.arange(storage.buffer.shape[-1])))
+
+        def run(env: Env) -> None:
+            places = {name: s.flat([*(f(env) for f in index), elements], None) for name, s, index, elements in operands}
+            registers = {name: s.load(places[name], None) for name, s, _, _ in operands}
+            result = emulate(registers)
+            for name, storage, _, _ in operands:
+                if name == emulate.target:
+                    storage.store(places[name], result, None)
+
+        return run
+
+
+def _located(runner: Runner, stmt: Stmt) -> Runner:
+    """Faults name the statement and where its loops stood."""
+
+    def run(env: Env) -> None:
+        try:
+            runner(env)
+        except KernelError as error:
+            at = ", ".join(f"{k} = {v}" for k, v in env.items() if isinstance(v, int) and k != WIDTH)
+            raise type(error)(f"{error}\n  in: {print_statement(stmt)}\n  at: {at or 'no loop'}") from None
+
+    return run
+
+
+def _written_privately(loop: For, kernel: Kernel) -> set[str]:
+    """Private buffers that the loop's body writes: each iteration has its own."""
+    found: set[str] = set()
+
+    def visit(body: tuple[Stmt, ...]) -> None:
+        for stmt in body:
+            match stmt:
+                case For() | If():
+                    visit(stmt.body)
+                case Assign():
+                    found.add(stmt.buffer)
+                case IntrinsicCall(intrinsic, operands):
+                    found.add(operands[intrinsic.accumulator.name].buffer)
+                case _:
+                    pass
+
+    visit(loop.body)
+    return {name for name in found if kernel.buffers[name].scope in PRIVATE_SCOPES}
+
+
+def _storages(kernel: Kernel, arrays: Mapping[str, npt.NDArray[Any]], regions: list[Region]) -> dict[str, Storage]:
+    program = kernel.program
+    storages = {}
+    for name, buffer in kernel.buffers.items():
+        if buffer.scope != "global":
+            data = np.zeros(buffer.shape, buffer.dtype.numpy)
+            shared = None if buffer.scope in PRIVATE_SCOPES else regions
+            storages[name] = Storage(buffer, data, initialised=False, shared=shared)
+            continue
+        given = arrays.get(name)
+        if given is None and name in program.inputs:
+            raise UsageError(f"no array for the input {name}", hint=f"pass {buffer.dtype}{list(buffer.shape)}")
+        if given is not None and (given.shape != buffer.shape or given.dtype != np.dtype(buffer.dtype.numpy)):
+            raise UsageError(
+                f"{name} is {given.dtype}{list(given.shape)}",
+                hint=f"the kernel takes {np.dtype(buffer.dtype.numpy)}{list(buffer.shape)}",
+            )
+        read = given is not None and name in program.inputs  # what a pure output held before does not matter
+        data = np.array(given, order="C") if read else np.zeros(buffer.shape, buffer.dtype.numpy)
+        # A program's input is never written by anyone, so only outputs can race.
+        shared = regions if name in program.written else None
+        storages[name] = Storage(buffer, data, initialised=name in program.inputs, shared=shared)
+    return storages
+
+
+def _scalar(kernel: Kernel, name: str, scalars: Mapping[str, Any]) -> Any:
+    if name not in scalars:
+        raise UsageError(f"no value for the scalar {name}", hint=f"pass scalars={{{name!r}: …}}")
+    dtype = kernel.program.scalars[name].dtype
+    return load(np.asarray(scalars[name]).astype(dtype.numpy), dtype)

@@ -1,0 +1,116 @@
+"""`print_kernel`: a loop tree as readable text, what `autosched show` prints.
+
+One line a statement, Python-like: `acc[r, :16] = B[p, j + e]  for e in 0..16 where j + e < 500` assigns sixteen lanes,
+`acc[r] <- x86/vfmadd(a=a0, b=b0, c=acc[r])` issues an intrinsic, and a loop that is not serial says its kind first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from autosched.codegen.access import value_vars
+from autosched.codegen.kernel import (
+    Assign,
+    Buffer,
+    Comment,
+    For,
+    Function,
+    If,
+    IntrinsicCall,
+    Kernel,
+    Prefetch,
+    RegisterRef,
+    Stmt,
+)
+from autosched.codegen.value_text import index_text, value_text
+from autosched.logic import TRUE, Int, Truth, Var
+
+_INDENT = "  "
+
+
+def print_kernel(kernel: Kernel) -> str:
+    """The kernel as text: a heading, the schedule, the buffers, then each function's loop tree."""
+    threads = "1 thread" if kernel.threads == 1 else f"{kernel.threads} threads"
+    lines = [f"kernel {kernel.name}: {kernel.isa}, {threads}"]
+    lines += [f"{_INDENT}{name} = {value}" for name, value in kernel.schedule.items()]
+    lines += ["", "buffers", *_buffer_table(list(kernel.buffers.values()))]
+    for function in kernel.prepare:
+        lines += ["", f"prepare {function.name}({', '.join(function.buffers)})", *_body(function, kernel)]
+    lines += ["", f"{kernel.main.name}({', '.join(kernel.main.buffers)})", *_body(kernel.main, kernel)]
+    return "\n".join(lines) + "\n"
+
+
+def print_statement(stmt: Stmt) -> str:
+    """One statement (with its body) as text, without a heading; for messages and notes."""
+    return "\n".join(_statement(stmt, 0))
+
+
+def _buffer_table(buffers: list[Buffer]) -> Iterator[str]:
+    types = [f"{b.dtype}[{', '.join(str(n) for n in b.shape)}]" for b in buffers]
+    wide = max((len(b.name) for b in buffers), default=0)
+    widest = max((len(t) for t in types), default=0)
+    for b, text in zip(buffers, types, strict=True):
+        origin = f" of {b.origin}" if b.origin and b.origin != b.name else ""
+        yield f"{_INDENT}{b.name:<{wide}}  {text:<{widest}}  {b.scope}{origin}"
+
+
+def _body(function: Function, kernel: Kernel) -> Iterator[str]:
+    for stmt in function.body:
+        yield from _statement(stmt, 1)
+
+
+def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
+    pad = _INDENT * depth
+    match stmt:
+        case For(var, lower, upper, body, kind, step, note):
+            head = "for" if kind == "serial" else f"{kind} for"
+            by = f" step {step}" if step != 1 else ""
+            comment = f"  # {note}" if note else ""
+            yield f"{pad}{head} {var} in {lower}..{upper}{by}:{comment}"
+            yield from _block(body, depth + 1)
+        case If(condition, body):
+            yield f"{pad}if {condition}:"
+            yield from _block(body, depth + 1)
+        case Assign():
+            yield pad + _assign(stmt)
+        case IntrinsicCall(intrinsic, operands):
+            target = _register(operands[intrinsic.accumulator.name])
+            given = ", ".join(f"{name}={_register(ref)}" for name, ref in operands.items())
+            yield f"{pad}{target} <- {intrinsic.name}({given})"
+        case Prefetch(buffer, index, write):
+            yield f"{pad}prefetch {buffer}{index_text(index)}{' for writing' if write else ''}"
+        case Comment(text):
+            for line in text.splitlines() or [""]:
+                yield f"{pad}# {line}".rstrip()
+        case _:
+            assert_never(stmt)
+
+
+def _block(body: tuple[Stmt, ...], depth: int) -> Iterator[str]:
+    for stmt in body:
+        yield from _statement(stmt, depth)
+    if not body:
+        yield _INDENT * depth + "pass"
+
+
+def _assign(stmt: Assign) -> str:
+    lane = stmt.lane
+    subscripts = [_subscript(i, lane.var if lane else None, lane.width if lane else 0) for i in stmt.index]
+    text = f"{stmt.buffer}[{', '.join(subscripts)}] = {value_text(stmt.value)}"
+    # `acc[r, :16] = 0` says all; where more than the plain subscript depends on the lane it has to be named.
+    if lane is not None and (stmt.valid != TRUE or stmt.index[-1] != Var(lane.var) or lane.var in value_vars(stmt.value)):
+        text += f"  for {lane.var} in 0..{lane.width}"
+    if not isinstance(stmt.valid, Truth):
+        text += f"  where {stmt.valid}"
+    elif not stmt.valid.value:
+        text += "  where False"
+    return text
+
+
+def _subscript(index: Int, lane: str | None, width: int) -> str:
+    return f":{width}" if lane is not None and index == Var(lane) else str(index)
+
+
+def _register(ref: RegisterRef) -> str:
+    return ref.buffer + (index_text(ref.index) if ref.index else "")
