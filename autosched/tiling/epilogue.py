@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import TypeAlias
 
 from autosched.ir.program import Axis, Program, Stage
-from autosched.ir.value import Index
+from autosched.ir.value import Index, reads
 from autosched.logic import Int, Var, affine
 from autosched.logic.expr import substitute_int
 
@@ -28,17 +29,24 @@ class Epilogue:
         return f"{self.consumer} on each finished element of {self.producer} ({pairs})"
 
 
-def fusable_epilogue(producer: Stage, consumer: Stage, between: Sequence[Stage] = ()) -> Epilogue | None:
+Fused: TypeAlias = tuple[Stage, Mapping[str, str]]
+"""A stage that already follows on each element, and its axes in terms of the producer's (consumer to producer)."""
+
+
+def fusable_epilogue(
+    producer: Stage, consumer: Stage, between: Sequence[Stage] = (), fused: Sequence[Fused] = ()
+) -> Epilogue | None:
     """The axis correspondence under which `consumer` may follow on each finished element of `producer`, or None.
 
     It may where the consumer is elementwise over exactly the producer's spatial axes and unguarded, every read of the
     producer's target (that of `+=` included) is of the element just finished, nothing that it writes is read by the
-    producer, and no stage in `between` them in the text touches what either of them shares with it.
+    producer, and no stage in `between` them in the text touches what either of them shares with it. Stages in `fused`
+    stand between them too, and run on each element before the consumer: what they share must be that very element.
     """
     target = producer.assign.tensor
     if consumer.init is not None or consumer.reduction or consumer.guards or not _elementwise(consumer):
         return None
-    if consumer.assign.tensor != target and consumer.assign.tensor in {r.tensor for r in producer.reads}:
+    if consumer.assign.tensor != target and consumer.assign.tensor in _read_by(producer):
         return None
     if any(_touches(stage, producer, consumer) for stage in between):
         return None
@@ -57,8 +65,9 @@ def fusable_epilogue(producer: Stage, consumer: Stage, between: Sequence[Stage] 
         if all(_same_range(p, c, names) for p, c in zip(producer.spatial, order, strict=True)) and all(
             _same_element(producer.assign.index, index, names) for index in elements
         ):
-            pairs = tuple((p.name, c.name) for p, c in zip(producer.spatial, order, strict=True))
-            return Epilogue(producer.name, consumer.name, pairs)
+            back = {c.name: p.name for p, c in zip(producer.spatial, order, strict=True)}
+            if all(_order_kept(other, (consumer, back)) for other in fused):
+                return Epilogue(producer.name, consumer.name, tuple((p, c) for c, p in back.items()))
     return None
 
 
@@ -70,6 +79,42 @@ def epilogues(program: Program) -> tuple[Epilogue, ...]:
     return tuple(e for e in found if e is not None)
 
 
+def epilogue_chain(producer: Stage, behind: Sequence[Stage]) -> tuple[Epilogue, ...]:
+    """The longest run of the stages `behind` the producer that may all follow on each finished element, in order."""
+    fused: list[Fused] = []
+    chain: list[Epilogue] = []
+    for consumer in behind:
+        found = fusable_epilogue(producer, consumer, fused=fused)
+        if found is None:
+            break
+        chain.append(found)
+        fused.append((consumer, {c: p for p, c in found.axes}))
+    return tuple(chain)
+
+
+def _order_kept(first: Fused, second: Fused) -> bool:
+    """Whether running both on each element in turn is running all of `first` before all of `second`: where they meet in
+    a tensor, one of them writing, both touch the same element at the same point."""
+    (a, a_axes), (b, b_axes) = first, second
+    a_names, b_names = ({c: Var(p) for c, p in axes.items()} for axes in (a_axes, b_axes))
+    for x in (a.target, *a.reads):
+        for y in (b.target, *b.reads):
+            if x.tensor != y.tensor or x.tensor not in (a.assign.tensor, b.assign.tensor):
+                continue
+            if not _same_element(x.index, tuple(_renamed(i, b_names) for i in y.index), a_names):
+                return False
+    return True
+
+
+def _renamed(index: Index, names: Mapping[str, Var]) -> Index:
+    return substitute_int(index, names) if isinstance(index, Int) else index
+
+
+def _read_by(stage: Stage) -> set[str]:
+    """The tensors that a stage reads, for its initial value too."""
+    return {r.tensor for r in (*stage.reads, *(reads(stage.init) if stage.init is not None else ()))}
+
+
 def _elementwise(stage: Stage) -> bool:
     """Each axis is a subscript of its own, so that every instance writes its own element."""
     alone = {part.name for part in stage.assign.index if isinstance(part, Var)}
@@ -78,16 +123,15 @@ def _elementwise(stage: Stage) -> bool:
 
 def _touches(stage: Stage, producer: Stage, consumer: Stage) -> bool:
     writes = stage.assign.tensor
-    reads = {r.tensor for r in stage.reads}
-    moved = {consumer.assign.tensor, *(r.tensor for r in consumer.reads)}
-    return writes in moved or writes == producer.assign.tensor or consumer.assign.tensor in reads
+    moved = {consumer.assign.tensor, *_read_by(consumer)}
+    return writes in moved or writes == producer.assign.tensor or consumer.assign.tensor in _read_by(stage)
 
 
-def _same_range(p: Axis, c: Axis, names: dict[str, Var]) -> bool:
+def _same_range(p: Axis, c: Axis, names: Mapping[str, Var]) -> bool:
     return all(_equal(substitute_int(a, names), b) for a, b in ((p.lower, c.lower), (p.upper, c.upper)))
 
 
-def _same_element(written: tuple[Index, ...], read: tuple[Index, ...], names: dict[str, Var]) -> bool:
+def _same_element(written: tuple[Index, ...], read: tuple[Index, ...], names: Mapping[str, Var]) -> bool:
     return len(written) == len(read) and all(
         isinstance(w, Int) and isinstance(r, Int) and _equal(substitute_int(w, names), r)
         for w, r in zip(written, read, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,14 +43,22 @@ class _Number(int):
         return super().__format__(spec or ",")
 
 
-def _filled(space: Space, rule: Rule, columns: Mapping[str, Any]) -> str:
-    class Fields(dict[str, object]):
-        def __missing__(self, name: str) -> object:
-            number = int(np.asarray(columns[name]).reshape(-1)[0])
-            label = space.decision(name).label(number) if name in space.position else number
-            return _Number(label) if isinstance(label, int) else label
+class _Sentence(Formatter):
+    """Fields are names of the space, dots included (`{C.2.registers}`): no attributes are looked up."""
 
-    return rule.sentence.format_map(Fields())
+    def __init__(self, space: Space, columns: Mapping[str, Any]) -> None:
+        self._space = space
+        self._columns = columns
+
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> tuple[object, str]:
+        number = int(np.asarray(self._columns[field_name]).reshape(-1)[0])
+        is_decision = field_name in self._space.position
+        label = self._space.decision(field_name).label(number) if is_decision else number
+        return (_Number(label) if isinstance(label, int) else label), field_name
+
+
+def _filled(space: Space, rule: Rule, columns: Mapping[str, Any]) -> str:
+    return _Sentence(space, columns).format(rule.sentence)
 
 
 def why_not(space: Space, row: int) -> list[str]:
@@ -92,7 +101,7 @@ class _Contradiction:
         self.space = space
         env, domains = z3_reading(space)
         self.solver = z3.Solver()
-        self.solver.set("timeout", int(timeout_s * 1000))
+        self.solver.set("timeout", max(1, int(timeout_s * 1000)))  # 0 would be no limit
         self.solver.add(*domains)
         self.tracks = [z3.Bool(f"rule {i}") for i in range(len(space.rules))]
         for track, rule in zip(self.tracks, space.rules, strict=True):

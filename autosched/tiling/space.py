@@ -236,8 +236,10 @@ class Space:
         """A sentence for each broken rule, with the row's numbers; empty for a legal row."""
         return explaining.why_not(self, row)
 
-    def explain(self, timeout_s: float = 2.0) -> Explanation | None:
-        """Why nothing is legal: a minimal set of rules that contradict each other; None where something is legal."""
+    def explain(self, timeout_s: float = 0.5) -> Explanation | None:
+        """Why nothing is legal: a minimal set of rules that contradict each other; None where something is legal.
+
+        `timeout_s` limits each question to z3; what it leaves open is enumerated."""
         return explaining.explain(self, timeout_s)
 
     # Drawing rows

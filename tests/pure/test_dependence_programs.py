@@ -8,7 +8,7 @@ import pytest
 
 from autosched.ir import parse
 from autosched.tiling.dependence import Dependences, analyse
-from autosched.tiling.epilogue import epilogues
+from autosched.tiling.epilogue import epilogue_chain, epilogues
 
 MATMUL = """
 def gemm(A: u8[m, k], B: const[s8[k, n]], C: s32[m, n], *, m=512, n=512, k=512):
@@ -311,3 +311,43 @@ def f(C: f32[n, n], D: f32[n, n], *, n=8):
 """
     assert fused(text.format(index="i, k")) == ["D on each finished element of C (i, j = k)"]
     assert fused(text.format(index="k, i")) == []
+
+
+def chained(text: str) -> list[str]:
+    stages = parse(text).stages
+    return [e.consumer for e in epilogue_chain(stages[0], stages[1:])]
+
+
+def test_a_chain_of_epilogues_runs_on_each_element_in_turn() -> None:
+    text = """
+def f(A: f32[n, n], S: f32[n], C: f32[n, n], D: f32[n, n], E: f32[n, n], *, n=8):
+    for i, j in grid(n, n):
+        C[i, j] = 0.0
+        for p in range(n):
+            C[i, j] += A[i, p] * A[p, j]
+    for b, c in grid(n, n):
+        C[b, c] += S[c]
+    for x, y in grid(n, n):
+        D[x, y] = max(C[x, y], 0.0)
+    for z, w in grid(n, n):
+        E[w, z] = C[w, z] * D[w, z]
+"""
+    assert chained(text) == ["C.2", "D", "E"]
+    assert chained(text.replace("* D[w, z]", "* D[z, w]")) == ["C.2", "D"]  # that element of D may not be there yet
+    # D would read elements of E that E, fused behind it, has replaced already.
+    assert chained(text.replace("max(C[x, y], 0.0)", "C[x, y] + E[y, x]")) == ["C.2", "D"]
+    assert chained(text.replace("max(C[x, y], 0.0)", "C[x, y] + E[x, y]")) == ["C.2", "D", "E"]
+
+
+def test_an_epilogue_must_not_overwrite_an_initial_value() -> None:
+    text = """
+def f(A: f32[n, n], B: f32[n], C: f32[n, n], *, n=8):
+    for i, j in grid(n, n):
+        C[i, j] = B[{index}]
+        for p in range(n):
+            C[i, j] += A[i, p]
+    for x, y in grid(n, n):
+        A2[x, y] = C[x, y]
+"""
+    text = text.replace("B: f32[n]", "B: f32[n, n]").replace("A2[", "B[")
+    assert fused(text.format(index="j, i")) == []

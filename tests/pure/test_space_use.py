@@ -193,3 +193,12 @@ def test_wide_numbers_do_not_wrap() -> None:
     space = Space("wide", [Step("s", sides, (rule,))])
     assert len(space.enumerate()) == 5
     assert space.enumerate().rejected == {"few": 4}
+
+
+def test_names_with_dots_are_names() -> None:
+    """Plans of several parts prefix the names of each with its stage, as `C.2.rows`."""
+    rows = Decision("C.2.rows", (1, 5000))
+    rule = Rule("C.2.tall", Var("C.2.rows") < 10, "{C.2.rows} rows, twice {C.2.double:d}")
+    space = Space("dots", [Step("s", (rows,), (rule,), {"C.2.double": Var("C.2.rows") * 2})])
+    assert space.why_not(1) == ["5,000 rows, twice 10000"]
+    assert space.from_json(space.to_json(1)).row == 1
