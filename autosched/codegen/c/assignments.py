@@ -72,7 +72,9 @@ class AssignPrinter:
             return
         text = self._whole(stmt, register, valid) if whole and register.style == "vector" else None
         if text is not None:
-            yield f"{target} = {register.cast_from_vector(text)};"
+            vector_zero = f"({register.vector}){{0}}"
+            bare = f"({self.scope.vectors.declared(register)}){{0}}"
+            yield f"{target} = {bare if text == vector_zero else register.cast_from_vector(text)};"
             return
         yield from self._lanes_to_register(stmt, register, target, whole)
 
@@ -108,7 +110,7 @@ class AssignPrinter:
         text = self._load(stmt.value, stmt, register, valid)
         if text is None or valid.guard == TRUE:
             return text
-        return f"{self._condition(valid.guard)} ? {text} : {zero}"
+        return f"({self._condition(valid.guard)} ? {text} : {zero})"
 
     def _load(self, read: Read, stmt: Assign, register: Register, valid: Valid) -> str | None:
         scope, lane = self.scope, stmt.lane

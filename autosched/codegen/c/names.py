@@ -10,7 +10,7 @@ _RESERVED = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if inline int long register
     restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof bool true
     false NULL NAN INFINITY HUGE_VAL I main memcpy memset errno EOF size_t ptrdiff_t linux unix abs exp log sqrt tanh erf floor
-    ceil round fma fmaf rint fmod fabs sin cos tan pow gamma y0 y1 yn j0 j1 jn signgam lane workspace count group
+    ceil round fma fmaf rint fmod fabs sin cos tan pow gamma y0 y1 yn j0 j1 jn signgam lane lanes workspace count group
     near div index""".split()
 )  # fmt: skip
 

@@ -1,0 +1,97 @@
+"""Exported C, built with the machine's compiler and called through ctypes; for tests."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autosched.codegen.c import CSource, print_c
+from autosched.codegen.kernel import Buffer, Function, Kernel
+from autosched.ir.dtypes import DType
+
+COMPILER = shutil.which("gcc") or shutil.which("clang")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no gcc or clang on this machine")
+WARNINGS = ("-Wall", "-Wextra", "-Werror")
+
+
+def build(sources: list[CSource], folder: Path, *flags: str) -> ctypes.CDLL:
+    """One shared library of all sources, with warnings as errors."""
+    assert COMPILER is not None
+    files = []
+    for source in sources:
+        (folder / f"{source.name}.h").write_text(source.header)
+        file = folder / f"{source.name}.c"
+        file.write_text(source.source)
+        files.append(str(file))
+    library = folder / "kernels.so"
+    command = [COMPILER, "-shared", "-fPIC", "-std=gnu11", "-march=native", "-ffp-contract=off", *WARNINGS, *(flags or ("-O2",))]
+    done = subprocess.run([*command, *files, "-o", str(library), "-lm"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return ctypes.CDLL(str(library))
+
+
+def call(
+    library: ctypes.CDLL, kernel: Kernel, arrays: Mapping[str, Any], scalars: Mapping[str, Any] | None = None
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Run the prepare functions and main of a built kernel; outputs by name. Uninitialised memory is poisoned."""
+    name = print_c(kernel).name
+    memory = {b.name: _array(b, kernel, arrays) for b in kernel.buffers.values() if b.scope in ("global", "packed")}
+    for function in kernel.prepare:
+        _call(library, f"{name}_{function.name}", function, kernel, memory, scalars or {}, None)
+    sizes = [-(-b.elements * b.dtype.bytes // 64) * 64 for b in kernel.buffers.values() if b.scope == "workspace"]
+    workspace = np.full(sum(sizes), 0xA5, np.uint8) if sizes else None
+    _call(library, name, kernel.main, kernel, memory, scalars or {}, workspace)
+    return {n: memory[n] for n in kernel.program.outputs}
+
+
+def _array(buffer: Buffer, kernel: Kernel, arrays: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    if buffer.name in kernel.program.inputs:
+        return np.array(arrays[buffer.name], order="C")
+    poison = np.full(buffer.elements * np.dtype(buffer.dtype.numpy).itemsize, 0xA5, np.uint8)
+    return poison.view(buffer.dtype.numpy).reshape(buffer.shape)
+
+
+def _call(
+    library: ctypes.CDLL,
+    symbol: str,
+    function: Function,
+    kernel: Kernel,
+    memory: Mapping[str, np.ndarray[Any, Any]],
+    scalars: Mapping[str, Any],
+    workspace: np.ndarray[Any, Any] | None,
+) -> None:
+    arguments: list[Any] = [ctypes.c_void_p(memory[b].ctypes.data) for b in function.buffers if b in memory]
+    if function is kernel.main:
+        arguments += [_scalar(kernel.program.scalars[s].dtype, scalars[s]) for s in kernel.program.scalars]
+        if workspace is not None:
+            arguments.append(ctypes.c_void_p(workspace.ctypes.data))
+    routine = getattr(library, symbol)
+    routine.restype = None
+    routine(*arguments)
+
+
+def _scalar(dtype: DType, value: Any) -> Any:
+    stored = np.asarray(value).astype(dtype.numpy)
+    if dtype.name in ("f32", "tf32"):
+        return ctypes.c_float(float(stored))
+    if dtype.name == "f64":
+        return ctypes.c_double(float(stored))
+    kind = getattr(ctypes, f"c_{'u' if dtype.kind != 'int' else ''}int{8 * stored.dtype.itemsize}")
+    return kind(int(stored.view(f"{'i' if dtype.kind == 'int' else 'u'}{stored.dtype.itemsize}")))
+
+
+def missing_features(kernel: Kernel) -> set[str]:
+    """CPU features that the kernel's intrinsics need and this machine lacks."""
+    wanted = {f for i in kernel.intrinsics for f in i.requires}
+    try:
+        flags = Path("/proc/cpuinfo").read_text().split()
+    except OSError:
+        return wanted
+    return {f for f in wanted if f not in flags}
