@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autosched.codegen.llvm.jit import Module, load
 from autosched.device.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Guarded, plain
 from autosched.device.compare import Difference, compare
 from autosched.device.job import Effort, Entry, Job, Outcome, Tensor
-from autosched.device.native import Calls, Loaded
 from autosched.device.timing import batch, sample
+from autosched.machine.native import Calls
 
 COLD_LIMIT_BYTES = 1 << 30
+HOPELESS = 3.0
+"""A first call this many times slower than the limit for sampling: cold caches and odd alignment do not explain it."""
 Report = Callable[[str], None]
 """Tells the parent what comes next, so that a death can be placed."""
 
@@ -88,11 +91,13 @@ class Data:
 
 @dataclass
 class Ready:
-    """A candidate that passed its check, with its own timing memory."""
+    """A candidate that passed its check, with its own timing memory (`views`); `first_s` is a first call's time."""
 
     job: Job
-    calls: Calls
-    keep: list[Any]
+    calls: Calls | None
+    first_s: float
+    views: dict[str, Bytes]
+    keep: Any
 
 
 class Bench:
@@ -108,11 +113,13 @@ class Bench:
         clock = time.perf_counter()
         difference: Difference | None = None
         try:
-            ready, difference = self.ready(job, effort.cold, report)
+            ready, difference = self.ready(job, effort, report)
             costs["check"] = time.perf_counter() - clock
+            if ready.calls is None:
+                return _fine([ready.first_s], difference, costs, "slow")
             report("time")
             clock = time.perf_counter()
-            samples, why = sample(self.sampler(ready), effort)
+            samples, why = sample(self.sampler(ready), effort, ready.first_s)
             costs["time"] = time.perf_counter() - clock
             clock = time.perf_counter()
             self._again(ready)
@@ -123,8 +130,7 @@ class Bench:
             detail = {"index": d.index, "wrong_elements": d.wrong} if d else {}
             error, tolerance = (d.error, d.tolerance) if d else (None, None)
             return Outcome("wrong", (), error, tolerance, str(wrong), costs, detail)
-        error, tolerance = (difference.error, difference.tolerance) if difference else (0.0, 0.0)
-        return Outcome("ok", tuple(samples), error, tolerance, "", costs, {"stopped": why})
+        return _fine(samples, difference, costs, why)
 
     def interleaved(self, jobs: tuple[Job, ...], rounds: int, effort: Effort, report: Report) -> list[Outcome]:
         """All jobs in turn, `rounds` times (A B C A B C …), after a check each; a wrong one is left out."""
@@ -133,7 +139,7 @@ class Bench:
         for i, job in enumerate(jobs):
             report(f"check {i}")
             try:
-                ready[i] = self.ready(job, effort.cold, lambda stage: None)
+                ready[i] = self.ready(job, effort, lambda stage: None)
             except Wrong as wrong:
                 outcomes[i] = Outcome("wrong", message=str(wrong))
         samples: dict[int, list[float]] = {i: [] for i in ready}
@@ -150,18 +156,20 @@ class Bench:
                 run(1)  # its own data comes back into the caches: the one before pushed it out
                 samples[i].append(run(calls[i]) / calls[i])
         for i, (one, difference) in ready.items():
-            error, tolerance = (difference.error, difference.tolerance) if difference else (0.0, 0.0)
             try:
                 self._again(one)
-                outcomes[i] = Outcome("ok", tuple(samples[i]), error, tolerance, "", {}, {"stopped": "rounds"})
+                outcomes[i] = _fine(samples[i], difference, {}, "rounds")
             except Wrong as wrong:
                 outcomes[i] = Outcome("wrong", message=str(wrong))
         return [o for o in outcomes if o is not None]
 
-    def ready(self, job: Job, cold: bool, report: Report) -> tuple[Ready, Difference | None]:
-        """Load, prepare and check in guarded memory, then lay out timing memory and check there too."""
+    def ready(self, job: Job, effort: Effort, report: Report) -> tuple[Ready, Difference | None]:
+        """Load, prepare and check in guarded memory, then lay out timing memory and check there too.
+
+        A candidate that is hopelessly slow already in the first is not run again (`calls` is None then).
+        """
         report("load")
-        loaded = Loaded(job.object_code)
+        loaded = load(job.object_code)
         guarded = {n: Guarded(s.bytes, ALIGN) for n, s in job.scratch.items()}
         for g in guarded.values():
             g.view[:] = SCRATCH_POISON
@@ -175,17 +183,19 @@ class Bench:
             if scratch.packed:
                 guarded[name].freeze()
         report("check")
-        _call(loaded, job.main, {n: g.address for n, g in everything.items()})
+        took_s = _call(loaded, job.main, {n: g.address for n, g in everything.items()})
         if touched := [n for n, g in everything.items() if not g.intact()]:
             raise Wrong(f"bytes outside {', '.join(touched)} were written")
         difference = self.data.verify(views)
-        sets, keep = self._timing_memory(job, guarded, cold)
-        calls = Calls(loaded.address(job.main.symbol), [[_address(one[b]) for b in job.main.buffers] for one in sets])
-        ready = Ready(job, calls, [loaded, sets, keep])
+        if effort.slower_than_s is not None and took_s > HOPELESS * effort.slower_than_s:
+            return Ready(job, None, took_s, {}, loaded), difference
+        sets = self._timing_memory(job, guarded, effort.cold)
+        pointers = [[_address(one[b]) for b in job.main.buffers] for one in sets]
+        calls = Calls(loaded.address(job.main.symbol), pointers, job.main.scalars)
         self.data.reset(self.data.plain, POISONS[1])
-        calls(1)
+        took_s = calls(1)
         self.data.verify(sets[0])
-        return ready, difference
+        return Ready(job, calls, took_s, sets[0], (loaded, sets)), difference
 
     def sampler(self, ready: Ready) -> Callable[[int], float]:
         """Time a number of calls, inouts put back to their first values before (or they would run to infinity)."""
@@ -193,6 +203,7 @@ class Bench:
         def run(times: int) -> float:
             for name in self.data.inouts:
                 self.data.plain[name][:] = self.data.initial[name]
+            assert ready.calls is not None
             return ready.calls(times)
 
         return run
@@ -200,11 +211,9 @@ class Bench:
     def _again(self, ready: Ready) -> None:
         """The outputs after timing; threads that race may be right once. Inouts hold sums of many calls by now."""
         if not self.data.inouts:
-            self.data.verify(ready.keep[1][0])
+            self.data.verify(ready.views)
 
-    def _timing_memory(
-        self, job: Job, guarded: dict[str, Guarded], cold: bool
-    ) -> tuple[list[dict[str, Bytes]], list[Bytes]]:
+    def _timing_memory(self, job: Job, guarded: dict[str, Guarded], cold: bool) -> list[dict[str, Bytes]]:
         """Argument sets for timing: one when warm; when cold as many as walk through `cold_bytes`."""
         scratch = {n: plain(s.bytes, 3 * i + 1) for i, (n, s) in enumerate(job.scratch.items())}
         for name, view in scratch.items():
@@ -216,7 +225,12 @@ class Bench:
         if cold and size:
             copies = min(-(-self.cold_bytes // size) + 1, max(2, COLD_LIMIT_BYTES // size))
             sets += [{n: _copy(v, i) for i, (n, v) in enumerate(used.items())} for _ in range(copies - 1)]
-        return sets, []
+        return sets
+
+
+def _fine(samples: list[float], difference: Difference | None, costs: dict[str, float], why: str) -> Outcome:
+    error, tolerance = (difference.error, difference.tolerance) if difference else (0.0, 0.0)
+    return Outcome("ok", tuple(samples), error, tolerance, "", costs, {"stopped": why})
 
 
 def numpy_dtype(name: str) -> Any:
@@ -239,5 +253,5 @@ def _address(view: Bytes) -> int:
     return int(view.ctypes.data)
 
 
-def _call(loaded: Loaded, entry: Entry, addresses: dict[str, int]) -> None:
-    Calls(loaded.address(entry.symbol), [[addresses[b] for b in entry.buffers]])(1)
+def _call(loaded: Module, entry: Entry, addresses: dict[str, int]) -> float:
+    return Calls(loaded.address(entry.symbol), [[addresses[b] for b in entry.buffers]], entry.scalars)(1)

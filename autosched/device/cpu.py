@@ -18,13 +18,14 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from autosched.device import oracle as oracles
+from autosched.device.builder import Builder
 from autosched.device.job import Effort, Job, Outcome, Tensor
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.protocol import Build
 from autosched.device.timing import spread
-from autosched.errors import AutoschedError, UsageError
+from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.program import Program
-from autosched.machine.detect import cpu_model, detect, usable_cpus
+from autosched.machine.detect import ISAS, cpu_model, detect, host_features, usable_cpus
 from autosched.machine.target import Target
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
@@ -32,7 +33,7 @@ from autosched.tiling.schedule import Candidate
 CACHES = ("warm", "cold")
 EFFORTS = {
     "search": Effort(),
-    "final": Effort(fewest=15, most=100, sample_s=1e-3, budget_s=0.5, tolerance=0.002),
+    "final": Effort(fewest=10, most=100, sample_s=1e-3, budget_s=0.2, tolerance=0.002),
 }
 SLOWER = 3.0
 """A candidate this many times slower than the best is not sampled further."""
@@ -69,12 +70,16 @@ class CpuDevice:
             raise UsageError(f"a deadline of {deadline_s} s leaves no time")
         self.program, self.threads, self.deadline_s, self.cache, self.seed = program, threads, deadline_s, cache, seed
         self.target = target or detect()
+        _require(self.target)
         # The last CPUs: the first ones serve most interrupts.
-        self.worker = WorkerProcess(cpus[-threads:])
+        self.worker = WorkerProcess("autosched.device.worker", cpus[-threads:])
+        self.builder = Builder()
         self._oracle = oracle
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._tensors: tuple[Tensor, ...] = ()
         self._written: Program | None = None
+        self._computed: tuple[Program, oracles.Oracle] | None = None
+        self._fastest_s: float | None = None
 
     def describe(self) -> dict[str, Any]:
         """What results depend on: the CPU, the compiler, threads and cache state."""
@@ -90,21 +95,28 @@ class CpuDevice:
 
     def build(self, candidate: Candidate) -> Build:
         """Lower and compile; `payload` is a `Job`."""
-        from autosched.device.build import build
+        from autosched.device.build import build  # lowering is not needed to time what is built already
 
-        return build(candidate, self.target, self.threads)
+        program = self.program or candidate.plan.program
+        scalars = self._data_of(program).scalars if program.scalars else {}
+        return build(candidate, self.target, self.builder, dict(scalars))
 
     def measure(self, build: Build, repeats: str = "search", *, best_s: float | None = None) -> Measurement:
-        """Check, then time; with `best_s`, a candidate that is clearly slower gets few samples."""
+        """Check, then time. A candidate that is clearly slower than `best_s` gets few samples (None: than the fastest
+        that this device has seen of the program)."""
         if repeats not in EFFORTS:
             raise UsageError(f"repeats is one of {', '.join(EFFORTS)}, not {repeats!r}")
         if build.error is not None or build.payload is None:
             return Measurement("build", message=build.error or "nothing was built", costs_s={"build": build.seconds})
+        best_s = self._fastest_s if best_s is None else best_s
         limit_s = None if best_s is None else SLOWER * best_s
         effort = replace(EFFORTS[repeats], slower_than_s=limit_s, cold=self.cache == "cold")
         clock = time.perf_counter()
         outcome = self._ask(build, "measure", build.payload, effort)
-        return _measurement(build, outcome, time.perf_counter() - clock)
+        measured = _measurement(build, outcome, time.perf_counter() - clock)
+        if measured.time_s is not None:
+            self._fastest_s = min(measured.time_s, self._fastest_s or measured.time_s)
+        return measured
 
     def measure_interleaved(self, builds: Sequence[Build], rounds: int = 15) -> list[Measurement]:
         """All builds in turn, `rounds` times (A B C A B C …), so that a drift of the machine meets all alike.
@@ -130,8 +142,9 @@ class CpuDevice:
         return [results[i] for i in range(len(builds))]
 
     def close(self) -> None:
-        """End the worker and remove its data."""
+        """End the worker and the builder, and remove their data."""
         self.worker.close()
+        self.builder.close()
         if self._folder is not None:
             self._folder.cleanup()
             self._folder, self._written = None, None
@@ -181,14 +194,32 @@ class CpuDevice:
                 raise AutoschedError(f"the timing worker cannot load the data: {error}") from None
 
     def _write(self, program: Program) -> None:
-        oracle = self._oracle or oracles.compute(program, self.seed)
+        oracle = self._data_of(program)
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="autosched-")
         folder = Path(self._folder.name)
         for old in folder.iterdir():
             old.unlink()
         self._tensors = oracles.write(program, oracle, folder)
-        self._written = program
+        self._written, self._fastest_s = program, None
+
+    def _data_of(self, program: Program) -> oracles.Oracle:
+        if self._oracle is not None:
+            return self._oracle
+        if self._computed is None or self._computed[0] is not program:
+            self._computed = (program, oracles.compute(program, self.seed))
+        return self._computed[1]
+
+
+def _require(target: Target) -> None:
+    """MissingError where this machine is not of the target's kind."""
+    here = ISAS.get(platform.machine().lower(), "portable")
+    if target.isa not in (here, "portable"):
+        raise MissingError(f"{target.name} is {target.isa}, and this machine is {here}", hint="use -d simulator")
+    if lacking := sorted(target.features - host_features()):
+        raise MissingError(
+            f"this machine lacks {', '.join(lacking)}, which {target.name} has", hint="use -t native, or -d simulator"
+        )
 
 
 def _measurement(build: Build, outcome: Outcome, took_s: float) -> Measurement:

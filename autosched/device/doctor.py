@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import llvmlite
 import llvmlite.binding as llvm
 
-from autosched.device import native
 from autosched.device.process import WorkerProcess
 from autosched.errors import AutoschedError
+from autosched.machine import native
 from autosched.machine.detect import ISAS, caches, cpu_model, host_features, usable_cpus
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -64,7 +64,7 @@ def _jit() -> Looks:
 
 
 def _worker() -> Looks:
-    process = WorkerProcess(usable_cpus()[-1:])
+    process = WorkerProcess("autosched.device.worker", usable_cpus()[-1:])
     try:
         process.ensure()
         yield True, "starts, and answers", ""

@@ -9,10 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A function of the object: `void symbol(ptr, ptr, …)`, one pointer a buffer, in order."""
+    """A function of the object: `void symbol(ptr, ptr, …, scalars…)`, one pointer a buffer, in order; a scalar is its
+    LLVM type and its bytes."""
 
     symbol: str
     buffers: tuple[str, ...]
+    scalars: tuple[tuple[str, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

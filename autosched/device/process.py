@@ -1,4 +1,4 @@
-"""The parent's side of the timing worker: start it, ask it, and outlive it."""
+"""The parent's side of its children (timing worker, build process): start one, ask it, and outlive it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import sys
 import tempfile
 import time
 from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
 from typing import IO, Any
 
-import autosched
 from autosched.errors import MissingError
 
 START_LIMIT_S = 60.0
@@ -20,7 +20,7 @@ START_LIMIT_S = 60.0
 # learner, command line) out of it.
 _BOOT = (
     "import sys, types; p = types.ModuleType('autosched'); p.__path__ = [{path!r}]; sys.modules['autosched'] = p; "
-    "from autosched.device.worker import main; main({connection}, {life}, {cpus})"
+    "from {module} import main; main{arguments}"
 )
 _OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 """Signals that a kernel does not raise by itself: somebody else ended the worker."""
@@ -51,10 +51,11 @@ class WorkerTimeoutError(Exception):
 
 
 class WorkerProcess:
-    """A worker that is started when first asked, and again whenever it is not there."""
+    """A child that runs `module.main(connection, life, *arguments)`; started when first needed, and again whenever it
+    is not there."""
 
-    def __init__(self, cpus: tuple[int, ...] = ()) -> None:
-        self.cpus = cpus
+    def __init__(self, module: str = "autosched.device.worker", *arguments: object) -> None:
+        self.module, self.arguments = module, arguments
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection[Any, Any] | None = None
@@ -90,7 +91,7 @@ class WorkerProcess:
                     continue
                 finished = True
                 if what == "failed":
-                    raise RuntimeError(f"timing worker: {answer}")
+                    raise RuntimeError(answer)
                 return answer
         except (EOFError, ConnectionError, BrokenPipeError):
             assert self._process is not None
@@ -125,8 +126,9 @@ class WorkerProcess:
             raise MissingError("the cpu device needs a POSIX system", hint="use -d simulator")
         ours, theirs = Pipe()
         life_read, life_write = os.pipe()
-        path = os.path.dirname(os.path.abspath(autosched.__file__))
-        boot = _BOOT.format(path=path, connection=theirs.fileno(), life=life_read, cpus=self.cpus)
+        path = str(Path(__file__).resolve().parent.parent)
+        arguments = (theirs.fileno(), life_read, *self.arguments)
+        boot = _BOOT.format(path=path, module=self.module, arguments=arguments)
         threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
         self._process = subprocess.Popen(
@@ -148,7 +150,7 @@ class WorkerProcess:
         if not ready:
             said = self._stderr_tail()
             self.close()
-            raise MissingError("the timing worker did not start", hint=said or "run: autosched doctor")
+            raise MissingError(f"{self.module} did not start", hint=said or "run: autosched doctor")
 
     def _stderr_tail(self) -> str:
         if self._stderr is None:

@@ -38,12 +38,11 @@ def spread(samples: Sequence[float]) -> float | None:
     return (q3 - q1) / median if median > 0 else None
 
 
-def sample(run: Sampler, effort: Effort) -> tuple[list[float], str]:
+def sample(run: Sampler, effort: Effort, warm_s: float) -> tuple[list[float], str]:
     """Times of one call, a sample each, and why sampling stopped: `stable`, `budget`, `most` or `slow`.
 
-    The first call warms up; its time sizes the batches, and a second one confirms a slow first.
+    `warm_s` is the time of a call made before; it sizes the batches, and another call confirms a slow one.
     """
-    warm_s = run(1)
     slow = effort.slower_than_s
     if slow is not None and warm_s > slow:
         again_s = run(1)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from autosched.device import native
 from autosched.device.job import Entry, Job, Scratch
 from autosched.device.oracle import Oracle
 from autosched.device.protocol import Build
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.program import Program, Tensor
 from autosched.logic import Const
+from autosched.machine import native
 
 N = 1000  # 4,000 bytes: the end of a guarded buffer is not the end of a cache line
 

@@ -26,7 +26,7 @@ def device():
         yield found
 
 
-@pytest.fixture()
+@pytest.fixture
 def good():
     return kernels.built(kernels.kernel())
 
@@ -175,7 +175,8 @@ def test_clearly_slower_candidates_stop_early(device):
 
 
 def test_interleaved_measures_all_and_outlives_a_crash(device, good):
-    found = device.measure_interleaved([good, kernels.built(kernels.CRASH), kernels.built(kernels.kernel(add=2)), good], 4)
+    crash, wrong = kernels.built(kernels.CRASH), kernels.built(kernels.kernel(add=2))
+    found = device.measure_interleaved([good, crash, wrong, good], 4)
     assert [m.status for m in found] == ["ok", "crash", "wrong", "ok"]
     assert [len(m.samples_s) for m in found] == [4, 0, 0, 4]
 

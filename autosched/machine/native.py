@@ -37,22 +37,27 @@ class Loaded:
 
 
 class Calls:
-    """`void f(ptr × arity)` at `address`, called on one of several argument sets in turn.
+    """`void f(ptr × arity, scalars…)` at `address`, called on one of several argument sets in turn.
+
+    A scalar is its LLVM type and its bytes.
 
     The next sample goes on where the last one ended, so that cold samples never come back to warm sets.
     """
 
-    def __init__(self, address: int, sets: Sequence[Sequence[int]]) -> None:
+    def __init__(
+        self, address: int, sets: Sequence[Sequence[int]], scalars: Sequence[tuple[str, bytes]] = ()
+    ) -> None:
         arity = len(sets[0])
         flat = [pointer for one in sets for pointer in one]
         self._address, self._count, self._next = address, len(sets), 0
         self._pointers = (ctypes.c_void_p * max(1, len(flat)))(*flat)
-        self._repeat = _repeat(arity)
+        self._scalars = b"".join(raw.ljust(8, b"\0") for _, raw in scalars)
+        self._repeat = _repeat(arity, tuple(kind for kind, _ in scalars))
 
     def __call__(self, times: int) -> float:
         """Make `times` calls; seconds for all of them."""
         first, self._next = self._next, (self._next + times) % self._count
-        return float(self._repeat(self._address, self._pointers, self._count, first, times)) * 1e-9
+        return float(self._repeat(self._address, self._pointers, self._scalars, self._count, first, times)) * 1e-9
 
 
 def compile_ir(text: str, cpu: str | None = None, features: str | None = None) -> bytes:
@@ -75,12 +80,18 @@ def _target_machine(cpu: str, features: str) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _repeat(arity: int) -> Any:
-    """`repeat(f, pointers, sets, first, times) -> ns` for functions of `arity` pointers."""
+def _repeat(arity: int, scalars: tuple[str, ...]) -> Any:
+    """`repeat(f, pointers, scalars, sets, first, times) -> ns` for functions of `arity` pointers and then scalars of
+    these types, eight bytes each in memory."""
     loads = "\n".join(
         f"  %p{i} = getelementptr ptr, ptr %args, i64 {i}\n  %a{i} = load ptr, ptr %p{i}" for i in range(arity)
     )
-    arguments = ", ".join(f"ptr %a{i}" for i in range(arity))
+    constants = "\n".join(
+        f"  %q{i} = getelementptr i8, ptr %values, i64 {8 * i}\n  %s{i} = load {kind}, ptr %q{i}"
+        for i, kind in enumerate(scalars)
+    )
+    passed = [f"ptr %a{i}" for i in range(arity)] + [f"{kind} %s{i}" for i, kind in enumerate(scalars)]
+    arguments = ", ".join(passed)
     text = f"""
 declare i32 @clock_gettime(i32, ptr)
 define i64 @now() noinline {{
@@ -93,8 +104,9 @@ define i64 @now() noinline {{
   %v = add i64 %m, %n
   ret i64 %v
 }}
-define i64 @repeat(ptr %f, ptr %pointers, i64 %sets, i64 %first, i64 %times) {{
+define i64 @repeat(ptr %f, ptr %pointers, ptr %values, i64 %sets, i64 %first, i64 %times) {{
 entry:
+{constants}
   %start = call i64 @now()
   br label %loop
 loop:
@@ -120,7 +132,7 @@ done:
 """
     loaded = Loaded(compile_ir(text))
     numbers = [ctypes.c_int64] * 3
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, *numbers)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, *numbers)
     function = prototype(loaded.address("repeat"))
     function.keep = loaded  # type: ignore[attr-defined]  # the code must live as long as the pointer to it
     return function

@@ -1,0 +1,65 @@
+"""The build process: LLVM text to object code. LLVM ends the process for some texts (an instruction that the CPU named
+does not have: `LLVM ERROR: Cannot select`), and that must cost no more than the candidate."""
+
+from __future__ import annotations
+
+from autosched.codegen.llvm.jit import compile_object
+from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
+from autosched.device.serve import connect
+from autosched.errors import AutoschedError
+
+BUILD_LIMIT_S = 60.0
+
+
+class BuildError(Exception):
+    """The text does not compile; the message says why."""
+
+
+class Builder:
+    """Compiles in a process of its own, which is started when first needed."""
+
+    def __init__(self, deadline_s: float = BUILD_LIMIT_S) -> None:
+        self.deadline_s = deadline_s
+        self.process = WorkerProcess("autosched.device.builder")
+
+    def compile(self, text: str, cpu: str | None = None, features: str | None = None) -> bytes:
+        """Object code for `cpu` with `features` (None: this machine's). BuildError where LLVM refuses or dies."""
+        for attempt in (1, 2):
+            self.process.ensure()
+            try:
+                answer = self.process.ask(text, cpu, features, deadline_s=self.deadline_s)
+                return bytes(answer)
+            except WorkerTimeoutError:
+                raise BuildError(f"LLVM did not finish within {self.deadline_s:g} s") from None
+            except WorkerDiedError as death:
+                if not (death.outside and attempt == 1):
+                    raise BuildError(_last_words(death)) from None
+            except RuntimeError as error:
+                raise BuildError(str(error)) from None
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        self.process.close()
+
+
+def main(connection_fd: int, life_fd: int) -> None:
+    """Serve until the parent closes the connection."""
+    connection = connect(connection_fd, life_fd)
+    connection.send(("done", None))
+    while True:
+        try:
+            text, cpu, features = connection.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            connection.send(("done", compile_object(text, cpu, features)))
+        except AutoschedError as error:
+            connection.send(("failed", error.message))
+        except Exception as error:
+            connection.send(("failed", f"{type(error).__name__}: {error}"))
+
+
+def _last_words(death: WorkerDiedError) -> str:
+    """LLVM's message, which stands on a line of its own."""
+    lines = [line for line in death.stderr.splitlines() if "error" in line.lower()]
+    return lines[-1] if lines else f"LLVM ended with {death.reason}"
