@@ -1,7 +1,8 @@
 """Proof 1, the addresses: z3 over linear integers, on symbolic points and never on unrolled tiles.
 
-`StageFacts` holds what is true of a program's stage whatever the intrinsic: which elements it writes, what each operand's
-address is a function of, whether it reads what it writes, and whether it can be computed apart from its neighbours.
+`StageFacts` holds what is true of a program's stage whatever the intrinsic: which elements it writes, what each
+operand's address is a function of, whether it reads what it writes, and whether it can be computed apart from its
+neighbours.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class Points:
                 return self._apply(f"index:{value.dtype}", [to_z3(index, self.env)])
             case Read(tensor, parts, _):
                 return self._apply(f"read:{tensor}", [self.index(i) for i in parts])
-        children = [getattr(value, f) for f in ("operand", "left", "right", "condition", "then", "other") if hasattr(value, f)]
+        children = [
+            getattr(value, f) for f in ("operand", "left", "right", "condition", "then", "other") if hasattr(value, f)
+        ]
         children += list(getattr(value, "args", ()))
         label = f"{type(value).__name__}:{getattr(value, 'op', '')}{getattr(value, 'function', '')}:{value.dtype}"
         return self._apply(label, [self._child(c) for c in children])
@@ -64,7 +67,7 @@ class Points:
     def _child(self, child: Condition | Value) -> Any:
         if isinstance(child, Bool):
             return z3.If(to_z3(child, self.env), z3.IntVal(1), z3.IntVal(0))
-        return self.value(child)  # type: ignore[arg-type]
+        return self.value(child)
 
     def _apply(self, label: str, args: list[Any]) -> Any:
         key = f"{label}/{len(args)}"
@@ -86,7 +89,7 @@ def condition_axes(condition: Condition) -> frozenset[str]:
     """The variables that a guard depends on."""
     if isinstance(condition, Bool):
         return free_vars(condition)
-    return value_axes(condition)  # type: ignore[arg-type]
+    return value_axes(condition)
 
 
 class StageFacts:
@@ -130,10 +133,11 @@ class StageFacts:
     def guards(self) -> tuple[Condition, ...]:
         """The stage's guards, and the bounds of axes that depend on other axes, one conjunct each."""
         names = set(self.extents)
-        bounds = []
-        for a in self.stage.axes:
-            if index_axes((a.lower, a.upper)) & names:
-                bounds.append(all_of(a.lower <= Var(a.name), Var(a.name) < a.upper))
+        bounds = [
+            all_of(a.lower <= Var(a.name), Var(a.name) < a.upper)
+            for a in self.stage.axes
+            if index_axes((a.lower, a.upper)) & names
+        ]
         return conjuncts((*bounds, *self.stage.guards))
 
     def ask(self, part: str, statement: str, claim: list[Any]) -> Answer:
@@ -201,4 +205,3 @@ class StageFacts:
     def free_axes(self, names: frozenset[str]) -> frozenset[str]:
         """`names` less what is no axis of the stage (symbolic sizes)."""
         return names & frozenset(self.extents)
-

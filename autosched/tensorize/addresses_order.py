@@ -52,8 +52,8 @@ def _accesses(stage: Stage) -> list[tuple[Read, bool]]:
 
 
 def neighbour_conflict(facts: StageFacts) -> tuple[Reason | None, bool]:
-    """A dependence, carried by a shared loop, that runs against the text's order: the stages cannot be split into loops of
-    their own."""
+    """A dependence, carried by a shared loop, that runs against the text's order: the stages cannot be split into
+    loops of their own."""
     stages = facts.program.stages
     own = stages.index(facts.stage)
     for at, other in enumerate(stages):
@@ -70,8 +70,8 @@ def neighbour_conflict(facts: StageFacts) -> tuple[Reason | None, bool]:
                     return None, False
                 if answer:
                     text = (
-                        f"{show_leaf(a)} in stage {earlier.name} meets {show_leaf(b)} in stage {later.name} of an earlier "
-                        f"turn of loop {', '.join(shared)}: the stages cannot be separated"
+                        f"{show_leaf(a)} in stage {earlier.name} meets {show_leaf(b)} in stage {later.name} of an "
+                        f"earlier turn of loop {', '.join(shared)}: the stages cannot be separated"
                     )
                     return Reason("ALIAS", text, fix="write the stages as loop nests of their own"), True
     return None, True

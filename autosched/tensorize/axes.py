@@ -1,14 +1,14 @@
 """Proof 1, the axes: which program axes may sit on which intrinsic axis, and every way to put them there.
 
-A program axis may sit on an intrinsic axis of its kind (spatial or reduction) when each operand that it moves is moved by
-the intrinsic axis too. An operand that the intrinsic axis would move and the program axis does not is replicated.
+A program axis may sit on an intrinsic axis of its kind (spatial or reduction) when each operand that it moves is moved
+by the intrinsic axis too. An operand that the intrinsic axis would move and the program axis does not is replicated.
 
-How mappings are counted: two are the same when they put the same *sets* of program axes on the intrinsic axes under the
-same operand roles, or when a symmetry of the intrinsic (its axes and operands renamed so that its semantics is unchanged,
-as `c[i, j] += a[i, k] * b[k, j]` under i ↔ j, a ↔ b) takes one to the other: such a pair is one computation with its
-tile transposed, which is re-indexing. So conv2d has 49 mappings on a square matrix multiply, not 98; on one of unequal
-sides (m16n8) both roles count. On an intrinsic whose operands differ (the VNNI form `out[i] += data[k] * kern[i, k]`)
-the count is the union over the roles that the proof admits.
+How mappings are counted: two are the same when they put the same *sets* of program axes on the intrinsic axes under
+the same operand roles, or when a symmetry of the intrinsic (its axes and operands renamed so that its semantics is
+unchanged, as `c[i, j] += a[i, k] * b[k, j]` under i ↔ j, a ↔ b) takes one to the other: such a pair is one computation
+with its tile transposed, which is re-indexing. So conv2d has 49 mappings on a square matrix multiply, not 98; on one of
+unequal sides (m16n8) both roles count. On an intrinsic whose operands differ (the VNNI form
+`out[i] += data[k] * kern[i, k]`) the count is the union over the roles that the proof admits.
 """
 
 from __future__ import annotations
@@ -127,7 +127,11 @@ class Assignments:
 
 
 def assignments(
-    tile: Tile, roles: Mapping[str, Read], extents: Mapping[str, int], spatial: frozenset[str], limit: int = ASSIGNMENT_LIMIT
+    tile: Tile,
+    roles: Mapping[str, Read],
+    extents: Mapping[str, int],
+    spatial: frozenset[str],
+    limit: int = ASSIGNMENT_LIMIT,
 ) -> Assignments:
     """All ways to put program axes (`extents`, outermost first) on the tile's axes under one assignment of `roles`.
 
@@ -135,7 +139,8 @@ def assignments(
     """
     moved = {y: frozenset(o for o, read in roles.items() if y in index_axes(read.index)) for y in extents}
     options: dict[str, list[str]] = {
-        y: [x for x in tile.extents if (x in tile.spatial) == (y in spatial) and moved[y] <= tile.moves[x]] for y in extents
+        y: [x for x in tile.extents if (x in tile.spatial) == (y in spatial) and moved[y] <= tile.moves[x]]
+        for y in extents
     }
     stuck = tuple(x for x in tile.extents if not any(x in options[y] and extents[y] > 1 for y in extents))
     if not tile.extents:
@@ -148,7 +153,7 @@ def assignments(
     found: list[Assignment] = []
     most = 1
     for choice in product(*([None, *options[y]] for y in movable)):
-        axes: dict[str, tuple[str, ...]] = {x: () for x in tile.extents}
+        axes: dict[str, tuple[str, ...]] = dict.fromkeys(tile.extents, ())
         for y, x in zip(movable, choice, strict=True):
             if x is not None:
                 axes[x] = (*axes[x], y)
@@ -168,8 +173,8 @@ def assignments(
 
 
 def without_symmetric(
-    tile: Tile, found: Iterable[tuple[Assignment, Mapping[str, Read]]]
-) -> Iterator[tuple[Assignment, Mapping[str, Read]]]:
+    tile: Tile, found: Iterable[tuple[Assignment, dict[str, Read]]]
+) -> Iterator[tuple[Assignment, dict[str, Read]]]:
     """The pairs of assignment and roles, less those that a symmetry of the tile takes to an earlier one."""
     seen: set[object] = set()
     for assignment, roles in found:

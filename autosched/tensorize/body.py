@@ -1,8 +1,8 @@
 """Proof 2, the body: do two scalar expressions compute the same function of their inputs, bit for bit?
 
 `canonical` decides most cases without a solver: it applies rules that hold for every input (each is stated where it is
-applied). What is left of integers is decided by exhaustion (two 8-bit inputs) or in bit-vectors; what is left of floats is
-refuted by running, or honestly unknown.
+applied). What is left of integers is decided by exhaustion (two 8-bit inputs) or in bit-vectors; what is left of floats
+is refuted by running, or honestly unknown.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from functools import lru_cache, reduce
 from typing import Any
 
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Logical, Select, Unary, Value, is_value, walk
+from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Logical, Select, Unary, Value, walk
+from autosched.logic import Bool
 from autosched.tensorize.body_bits import check_equal
 from autosched.tensorize.counterexample import domain_bits, find_difference, find_difference_exhaustively
 
@@ -100,11 +101,13 @@ def canonical(value: Value) -> Value:
             return Comparison(_FLIP[op], canonical(right), canonical(left))
         case Comparison(op, left, right, _):
             a, b = canonical(left), canonical(right)
-            return Comparison(op, *(_sorted([a, b]) if op in ("==", "!=") else [a, b]))
+            if op in ("==", "!="):
+                a, b = _sorted([a, b])
+            return Comparison(op, a, b)
         case Logical(op, parts, _):
-            return Logical(op, tuple(canonical(p) if is_value(p) else p for p in parts))  # type: ignore[arg-type]
+            return Logical(op, tuple(p if isinstance(p, Bool) else canonical(p) for p in parts))
         case Select(condition, then, other, dtype):
-            test = canonical(condition) if is_value(condition) else condition  # type: ignore[arg-type]
+            test = condition if isinstance(condition, Bool) else canonical(condition)
             return Select(test, canonical(then), canonical(other), dtype)
         case Call("fma", (a, b, c), dtype):
             x, y = _sorted([canonical(a), canonical(b)])

@@ -8,7 +8,19 @@ from typing import Any
 import z3
 
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Arith, Call, Cast, Comparison, Condition, Literal, Logical, Select, Unary, Value, is_value
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Cast,
+    Comparison,
+    Condition,
+    Literal,
+    Logical,
+    Select,
+    Unary,
+    Value,
+    is_value,
+)
 from autosched.tensorize.counterexample import run_on, show_leaf
 
 _SIGNED: dict[str, Callable[[Any, Any], Any]] = {
@@ -99,7 +111,9 @@ class Bits:
                 return z3.If(x < 0, -x, x) if dtype.signed else x
             case Call("popcount", (a,), _):
                 x = self.value(a)
-                ones = [z3.ZeroExt(dtype.bits - 1, z3.Extract(i, i, x)) if dtype.bits > 1 else x for i in range(dtype.bits)]
+                ones = [
+                    z3.ZeroExt(dtype.bits - 1, z3.Extract(i, i, x)) if dtype.bits > 1 else x for i in range(dtype.bits)
+                ]
                 return sum(ones[1:], ones[0])
             case Call():
                 raise NoReading
@@ -126,21 +140,18 @@ def _arith(op: str, a: Any, b: Any, dtype: DType) -> Any:
             return z3.If(less, a, b)
         case "max":
             return z3.If(less, b, a)
-        case "<<" | ">>" if dtype.bits <= 4:  # the width itself does not fit; shifts of packed types are rare
-            raise NoReading
         case "<<":
             return z3.If(z3.UGE(b, width), zero, a << b)
         case ">>":
             filled = z3.If(a < 0, z3.BitVecVal(-1, dtype.bits), zero) if dtype.signed else zero
             return z3.If(z3.UGE(b, width), filled, a >> b if dtype.signed else z3.LShR(a, b))
         case "//" | "%" if not dtype.signed:
-            return z3.UDiv(a, b) if op == "//" else z3.URem(a, b)
+            return z3.If(b == 0, zero, z3.UDiv(a, b) if op == "//" else z3.URem(a, b))
         case "//" | "%":
             remainder = z3.SRem(a, b)
             off = z3.And(remainder != 0, (remainder < 0) != (b < 0))  # truncation rounded the wrong way
-            if op == "%":
-                return z3.If(off, remainder + b, remainder)
-            return z3.If(off, a / b - 1, a / b)
+            floored = z3.If(off, remainder + b, remainder) if op == "%" else z3.If(off, a / b - 1, a / b)
+            return z3.If(b == 0, zero, floored)  # the language's answer to a division by zero
     raise NoReading
 
 

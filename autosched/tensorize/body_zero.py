@@ -18,7 +18,10 @@ def zero_adds_nothing(update: Update, reads: frozenset[Read], timeout_ms: int) -
     finite: set[str] = set()
     if _is_zero(term, finite):
         if update.term.dtype.is_float:
-            return (*(f"{name} is finite where it meets a zero" for name in sorted(finite)), "the sign of a zero may differ")
+            return (
+                *(f"{name} is finite where it meets a zero" for name in sorted(finite)),
+                "the sign of a zero may differ",
+            )
         return ()
     proof = prove_equal(term, Literal(0, term.dtype), timeout_ms)
     return () if proof.status == "proved" else proof

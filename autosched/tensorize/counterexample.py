@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from autosched.ir import numerics
 from autosched.ir.dtypes import BOOL, DType
+from autosched.ir.printer import print_value
 from autosched.ir.value import FromIndex, Read, Scalar, Select, Value, is_value, walk
 from autosched.ir.value import Logical as LogicalValue
 from autosched.logic import Int
@@ -29,7 +30,9 @@ def leaves(*values: Value) -> tuple[Any, ...]:
         for node in walk(value):
             if isinstance(node, Read | Scalar | FromIndex):
                 found[node] = None
-            parts = (node.condition,) if isinstance(node, Select) else node.parts if isinstance(node, LogicalValue) else ()
+            parts = (
+                (node.condition,) if isinstance(node, Select) else node.parts if isinstance(node, LogicalValue) else ()
+            )
             found |= {p: None for p in parts if not is_value(p)}
         for node in walk(value):  # parts of an address are no inputs of the body
             if isinstance(node, Read):
@@ -48,16 +51,12 @@ def show_leaf(leaf: Any) -> str:
             return name
         case FromIndex(index, dtype):
             return f"{dtype}({index})"
-    return str(leaf)
+    return print_value(leaf) if is_value(leaf) else str(leaf)
 
 
 def show_index(index: Any) -> str:
     """A subscript as in the program's text."""
-    if isinstance(index, Int):
-        return str(index)
-    from autosched.ir.printer import print_value
-
-    return print_value(index)
+    return str(index) if isinstance(index, Int) else print_value(index)
 
 
 def domain_bits(*values: Value) -> int:
@@ -66,7 +65,7 @@ def domain_bits(*values: Value) -> int:
 
 
 def find_difference(left: Value, right: Value) -> dict[str, Any] | None:
-    """Corner values of every input (all combinations, as far as they are few), then random ones; None: no difference."""
+    """Corner values of every input (all combinations, as far as they are few), then random ones; None: they agree."""
     keys = leaves(left, right)
     corners = [_corners(_dtype(k)) for k in keys]
     while prod(len(c) for c in corners) > _CORNERS:
@@ -122,7 +121,7 @@ def _corners(dtype: DType) -> list[Any]:
         found = [1, 0, -1, 2, 3, high, low, high - 1, low + 1, high // 2, low // 2, high // 2 + 1, 7, -7]
         return list(dict.fromkeys(n for n in found if low <= n <= high))
     info = {"e4m3": 448.0, "e5m2": 57344.0, "f16": 65504.0}.get(dtype.name, 2.0**120)
-    step = 2.0 ** -dtype.mantissa
+    step = 2.0**-dtype.mantissa
     return [1.0, 0.0, 2.0, -1.0, 1 + step, 3.0, 1.5, -(1 + step), info, -info, 2 - step, 0.1, -0.0, 1 / 3]
 
 

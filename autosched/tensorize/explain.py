@@ -56,8 +56,8 @@ def _details(mapping: Mapping) -> list[str]:
         if extent != rounded:
             more = 100 * (rounded - extent) / extent
             lines.append(f"  {axis}: {extent} padded to {rounded} with zeros, {more:.1f} % more work")
-    for o in mapping.certificate.obligations:
-        lines.append(f"  ok {o.part}: {o.statement} ({o.method}, {1e3 * o.seconds:.1f} ms)")
+    proved = mapping.certificate.obligations
+    lines += [f"  ok {o.part}: {o.statement} ({o.method}, {1e3 * o.seconds:.1f} ms)" for o in proved]
     level = f"  numerics: {mapping.numerics}"
     if mapping.certificate.error_bound:
         level += f"; error at most {mapping.certificate.error_bound}"

@@ -12,7 +12,8 @@ from autosched.tensorize.intrinsic import Intrinsic
 
 VERDICTS = ("match", "conditional", "no", "unknown")
 REASON_CODES = (
-    "UNSUPPORTED", "ALIAS", "WRITE_CONFLICT", "NO_AXIS", "DEPENDS", "DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS", "NUMERICS",
+    "UNSUPPORTED", "ALIAS", "WRITE_CONFLICT", "NO_AXIS", "DEPENDS", "DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS",
+    "NUMERICS",
 )  # fmt: skip
 """In the order in which a mapping gets further: the reason reported is the last one reached."""
 NUMERICS_LEVELS = ("bitwise", "reassociated", "real")
@@ -83,12 +84,14 @@ class Mapping:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why not. `counterexample` is `{inputs, program, intrinsic}` and differs when run."""
+    """Why not. `counterexample` is `{inputs, program, intrinsic}` and differs when run. `distance` counts what is
+    wrong, to choose the nearest of several reasons."""
 
     code: str
     message: str
     counterexample: dict[str, Any] | None = None
     fix: str | None = None
+    distance: int = field(default=1, compare=False)
 
 
 @dataclass(frozen=True)

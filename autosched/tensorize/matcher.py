@@ -1,8 +1,8 @@
 """Matching: which intrinsics can compute which stages, decided by proof.
 
 `match_stage` answers for one stage and one intrinsic, `match` for a program and many. Nothing here, or below, knows an
-operator or an instruction by name: it compares two small programs. The parts are `axes` and `addresses` (proof 1), `body`
-(proof 2) and `reduction` (proof 3); `explain` puts the answer in words.
+operator or an instruction by name: it compares two small programs. The parts are `axes` and `addresses` (proof 1),
+`body` (proof 2) and `reduction` (proof 3); `explain` puts the answer in words.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from autosched.errors import UsageError
 from autosched.ir.program import Program, Stage
 from autosched.tensorize.addresses import StageFacts
+from autosched.tensorize.addresses_tile import unsupported
 from autosched.tensorize.axes import tile_of, without_symmetric
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason
@@ -33,8 +34,8 @@ def match(
 ) -> list[Match]:
     """One answer for each stage and intrinsic, stages in textual order.
 
-    `stages` names the stages to match; by default those with a reduction, or all where none has one. KeyError for a stage
-    that the program lacks.
+    `stages` names the stages to match; by default those with a reduction, or all where none has one. KeyError for a
+    stage that the program lacks.
     """
     chosen = [program.stage(s) for s in stages] if stages is not None else default_stages(program)
     prover = Prover(timeout_ms)
@@ -87,7 +88,7 @@ def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prov
         result = prover.assignments(facts, tile, roles)
         if not result.complete:
             notes.append(f"more than {prover.limit} axis maps: only those of the innermost axes were looked at")
-        if not result.found:
+        if not result.found and result.complete:
             reasons.append(_no_axis(facts, intrinsic, result.stuck))
         candidates += [(a, roles) for a in result.found]
     mappings: list[Mapping] = []
@@ -113,7 +114,7 @@ def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prov
         return verdict, tuple(mappings), None, tuple(notes)
     if undecided or notes:
         return "unknown", (), None, tuple(notes)
-    furthest = max(reasons, key=lambda r: REASON_CODES.index(r.code)) if reasons else None
+    furthest = max(reasons, key=lambda r: (REASON_CODES.index(r.code), -r.distance)) if reasons else None
     if furthest is None:
         furthest = Reason("BODY_DIFFERS", f"the program's term reads no tensor, {intrinsic.name} multiplies operands")
     return "no", (), furthest, ()
@@ -125,11 +126,13 @@ def _whole_stage(facts: StageFacts, intrinsic: Intrinsic) -> Reason | Unproved |
         return Reason("UNSUPPORTED", f"{intrinsic.name} is of kind {intrinsic.kind}: it computes nothing")
     if len(intrinsic.program.stages) != 1:
         return Reason("UNSUPPORTED", f"the semantics of {intrinsic.name} has more than one stage")
-    for find in (lambda: update_of_intrinsic(intrinsic), lambda: facts.update):
-        try:
-            find()
-        except NotAnUpdate as e:
-            return Reason("UNSUPPORTED", e.message)
+    try:
+        problem = unsupported(intrinsic, update_of_intrinsic(intrinsic))
+        _ = facts.update
+    except NotAnUpdate as e:
+        return Reason("UNSUPPORTED", e.message)
+    if problem is not None:
+        return Reason("UNSUPPORTED", f"the semantics of {intrinsic.name} {problem}")
     alias, known = facts.alias
     if not known:
         return Unproved("that the stage reads nothing it writes")

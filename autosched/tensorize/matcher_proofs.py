@@ -1,7 +1,7 @@
 """The proof of one mapping: its obligations in the order of the reason codes, each proved once and remembered.
 
-What depends on the roles alone (types, body, reduction) is kept for the other axis maps, and for other intrinsics of the
-same semantics.
+What depends on the roles alone (types, body, reduction) is kept for the other axis maps, and for other intrinsics of
+the same semantics.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TypeAlias
 from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Read, Value, map_value
 from autosched.tensorize.addresses import StageFacts, condition_axes
+from autosched.tensorize.addresses_tile import element_of_coordinates
 from autosched.tensorize.axes import ASSIGNMENT_LIMIT, Assignment, Assignments, Tile, assignments, index_axes
 from autosched.tensorize.body import Proof
 from autosched.tensorize.body_compare import compare_bodies
@@ -41,13 +42,6 @@ class Refused(Exception):
     def __init__(self, answer: Reason | Unproved) -> None:
         super().__init__()
         self.answer = answer
-
-
-@dataclass(frozen=True)
-class _Body:
-    """What was proved of the roles, whatever the axes."""
-
-    obligations: tuple[Obligation, ...]
 
 
 class Prover:
@@ -91,6 +85,8 @@ class Prover:
     ) -> Mapping:
         obligations = [facts.distinct_writes.obligation]
         obligations += [self._address(facts, read) for read in dict.fromkeys(roles.values())]
+        for operand in update.operands:
+            obligations.append(self._held(facts, operand, roles[operand.tensor], assignment, tile))
         covers = {g: self._covers(facts, assignment, roles, g) for g in facts.guards}
         program = facts.update
         for refuse in (dtype_reason(update, roles), combination_reason(program, update)):
@@ -122,6 +118,14 @@ class Prover:
 
     def _address(self, facts: StageFacts, read: Read) -> Obligation:
         answer = facts.address_is_function(read, facts.free_axes(index_axes(read.index)))
+        if answer.holds is None:
+            raise Refused(Unproved(answer.obligation.statement))
+        if not answer.holds:
+            raise Refused(Reason("DEPENDS", f"not so: {answer.obligation.statement}"))
+        return answer.obligation
+
+    def _held(self, facts: StageFacts, operand: Read, read: Read, assignment: Assignment, tile: Tile) -> Obligation:
+        answer = element_of_coordinates(facts, operand, read, assignment, tile.extents)
         if answer.holds is None:
             raise Refused(Unproved(answer.obligation.statement))
         if not answer.holds:
@@ -175,35 +179,43 @@ class Prover:
         covers: MappingOf[Guard, tuple[str, ...] | None],
     ) -> tuple[dict[str, tuple[Guard, ...]], list[Obligation], tuple[str, ...]]:
         """Padding and guards are staged as zeros: they must add nothing."""
-        staged: dict[str, tuple[Guard, ...]] = {o: () for o in roles}
+        staged: dict[str, tuple[Guard, ...]] = dict.fromkeys(roles, ())
         obligations: list[Obligation] = []
         assumptions: dict[str, None] = {}
         wanted: list[tuple[str, list[tuple[str, ...]], Guard | None]] = []
         padded = [x for x in tile.extents if x not in tile.spatial and _may_pad(facts, assignment, x, padding)]
         if padded:
             wanted.append((f"padding {', '.join(padded)} with zeros adds nothing", [tuple(roles)], None))
-        for guard, covering in covers.items():
+        for condition, covering in covers.items():
             if covering:
-                text = f"where {show_leaf(guard)} fails, staged zeros add nothing"
-                wanted.append((text, [*((o,) for o in covering), covering], guard))
+                text = f"where {show_leaf(condition)} fails, staged zeros add nothing"
+                wanted.append((text, [*((o,) for o in covering), covering], condition))
         for text, choices, guard in wanted:
-            for chosen in dict.fromkeys(choices):
-                started = time.perf_counter()
-                found = self._zero(facts, frozenset(roles[o] for o in chosen))
-                if not isinstance(found, Proof):
-                    where = "" if guard is None else f" of {', '.join(chosen)}"
-                    seconds = time.perf_counter() - started
-                    obligations.append(Obligation("body", text + where, "structure", seconds))
-                    assumptions |= dict.fromkeys(found)
-                    for o in chosen if guard is not None else ():
-                        staged[o] = (*staged[o], guard)
-                    break
-            else:
+            chosen, found = self._choose(facts, roles, choices)
+            if isinstance(found, Proof):
                 if found.status == "unknown":
                     raise Refused(Unproved(text))
                 fix = "choose sizes that fill whole tiles" if guard is None else "leave the guarded axes outside"
                 raise Refused(Reason("BODY_DIFFERS", f"not so: {text}", found.counterexample, fix))
+            where = "" if guard is None else f" of {', '.join(chosen)}"
+            obligations.append(Obligation("body", text + where, "structure"))
+            assumptions |= dict.fromkeys(found)
+            if guard is not None:
+                for o in chosen:
+                    staged[o] = (*staged[o], guard)
         return staged, obligations, tuple(assumptions)
+
+    def _choose(
+        self, facts: StageFacts, roles: dict[str, Read], choices: list[tuple[str, ...]]
+    ) -> tuple[tuple[str, ...], Proof | tuple[str, ...]]:
+        """The first choice of operands whose zeros add nothing, else the last one's proof that they do."""
+        chosen: tuple[str, ...] = ()
+        found: Proof | tuple[str, ...] = ()
+        for chosen in dict.fromkeys(choices):
+            found = self._zero(facts, frozenset(roles[o] for o in chosen))
+            if not isinstance(found, Proof):
+                break
+        return chosen, found
 
     def _zero(self, facts: StageFacts, reads: frozenset[Read]) -> Proof | tuple[str, ...]:
         key = facts.update.term, reads, facts.update.combine

@@ -36,9 +36,9 @@ def dtype_reason(intrinsic: Update, roles: dict[str, Read]) -> Reason | None:
     wrong = [(o, wanted[o], read) for o, read in roles.items() if read.dtype != wanted[o]]
     if not wrong:
         return None
-    operand, dtype, read = wrong[0]
+    _, dtype, read = wrong[0]
     text = "; ".join(f"operand {o} is {d}, {r.tensor} is {r.dtype}" for o, d, r in wrong)
-    fix = f"declare {read.tensor} as {dtype}"
+    fix = "declare " + " and ".join(dict.fromkeys(f"{r.tensor} as {d}" for _, d, r in wrong))
     counterexample = None
     if dtype.is_integer and read.dtype.is_integer and dtype.bits == read.dtype.bits and len(wrong) == 1:
         half = 1 << (dtype.bits - 1)
@@ -48,4 +48,4 @@ def dtype_reason(intrinsic: Update, roles: dict[str, Read]) -> Reason | None:
         seen = dtype.limits[1] if read.dtype.signed else -1
         counterexample = {"inputs": {read.tensor: stored}, "program": stored, "intrinsic": seen}
         text += f": {stored} would be read as {seen}"
-    return Reason("DTYPE", text, counterexample, fix)
+    return Reason("DTYPE", text, counterexample, fix, len(wrong))

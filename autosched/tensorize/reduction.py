@@ -1,25 +1,35 @@
 """Proof 3, the reduction: is the combination the same, and how far may the answers lie apart?
 
-Integers: addition, multiplication, minimum and maximum modulo 2^w are associative and commutative, so any order gives the
-same bits; a clamped addition is none of these, and equals the wrapping one only where the clamp cannot act. Floats: any
-order is a stated contract, with a bound.
+Integers: addition, multiplication, minimum and maximum modulo 2^w are associative and commutative, so any order gives
+the same bits; a clamped addition is none of these, and equals the wrapping one only where the clamp cannot act. Floats:
+any order is a stated contract, with a bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
+from autosched.ir import numerics
 from autosched.ir.program import Assume, Program, is_zero
 from autosched.ir.value import Read, Value
+from autosched.logic import Const, Var
 from autosched.tensorize.body import exact_product
+from autosched.tensorize.body_numpy import evaluate
 from autosched.tensorize.body_range import Range, exact_range
-from autosched.tensorize.counterexample import show_leaf
+from autosched.tensorize.counterexample import leaves, show_leaf
 from autosched.tensorize.intrinsic import Numerics
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Condition, Reason
 from autosched.tensorize.reduction_update import Update
 
-_NAMES = {"+": "addition", "*": "multiplication", "min": "the minimum", "max": "the maximum", None: "a plain assignment"}
+_NAMES = {
+    "+": "addition",
+    "*": "multiplication",
+    "min": "the minimum",
+    "max": "the maximum",
+    None: "a plain assignment",
+}
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ def combination_reason(program: Update, intrinsic: Update) -> Reason | None:
 
 
 def prove_reduction(
-    program: Program, update: Update, intrinsic: Update, numerics: Numerics, terms: int, tiled: bool, level: str
+    program: Program, update: Update, intrinsic: Update, contract: Numerics, terms: int, tiled: bool, level: str
 ) -> Contract | Reason:
     """The contract under which `intrinsic` accumulates what `update` does, or why there is none at `level`.
 
@@ -66,17 +76,17 @@ def prove_reduction(
         text = f"{_NAMES[update.combine]} does not round"
         ordered = () if update.combine is None else ("no operand is NaN",)
         return Contract("bitwise", text, assumptions=ordered)
-    found = _float(update, intrinsic, numerics, terms, tiled)
+    found = _float(update, intrinsic, contract, terms, tiled, ordered=level == "bitwise")
     if NUMERICS_LEVELS.index(found.level) > NUMERICS_LEVELS.index(level):
         text = f"the answers agree at the level {found.level} ({'; '.join(found.facts)}), and {level} was asked for"
         fix = f"accept --numerics {found.level}"
-        if found.level == "real" and numerics.fraction_bits is not None:
+        if found.level == "real" and contract.fraction_bits is not None:
             fix = f"promote the accumulator to {accumulator} every few steps (an adapter), or " + fix
         return Reason("NUMERICS", text, fix=fix)
     return found
 
 
-def _float(update: Update, intrinsic: Update, numerics: Numerics, terms: int, tiled: bool) -> Contract:
+def _float(update: Update, intrinsic: Update, contract: Numerics, terms: int, tiled: bool, ordered: bool) -> Contract:
     accumulator = update.target.dtype
     facts: list[str] = []
     level = "bitwise"
@@ -84,29 +94,39 @@ def _float(update: Update, intrinsic: Update, numerics: Numerics, terms: int, ti
     if tiled:
         level = "reassociated"
         facts.append("the terms of one issue are summed in another order")
-    if (intrinsic.fused or numerics.fused) != update.fused and not exact_product(update.term):
+    if (intrinsic.fused or contract.fused) != update.fused and not exact_product(update.term):
         level = "reassociated"
-        facts.append("a product and its addition round once" if not update.fused else "a product rounds before its addition")
-    if numerics.rounding != "rne":
+        facts.append(
+            "a product and its addition round once" if not update.fused else "a product rounds before its addition"
+        )
+    if contract.rounding != "rne":
         level = "reassociated"
-        facts.append(f"sums are rounded by {numerics.rounding}")
-    if numerics.subnormals == "flushed":
+        facts.append(f"sums are rounded by {contract.rounding}")
+    if contract.subnormals == "flushed":
         level = "reassociated"
         assumptions.append("subnormal numbers count as zero")
-    if numerics.fraction_bits is not None and numerics.fraction_bits < accumulator.mantissa:
+    if contract.fraction_bits is not None and contract.fraction_bits < accumulator.mantissa:
         level = "real"
-        facts.append(f"sums keep {numerics.fraction_bits} fraction bits, {accumulator} has {accumulator.mantissa}")
-    if level == "bitwise":
-        return Contract(level, f"the same {accumulator} operations", assumptions=("the reduction keeps its order",))
+        facts.append(f"sums keep {contract.fraction_bits} fraction bits, {accumulator} has {accumulator.mantissa}")
+    if level == "bitwise" and (ordered or not update.axes_reduced):
+        kept = ("the reduction keeps its order",) if update.axes_reduced else ()
+        return Contract(level, f"the same {accumulator} operations", assumptions=kept)
+    if level == "bitwise":  # one issue is exact, but a schedule that need not be may reorder the loops around it
+        level = "reassociated"
     assumptions.insert(0, "inputs are finite")
     product = "·".join(show_leaf(r) for r in update.operands)
     # One rounding a term; directed rounding has twice the unit roundoff of rounding to nearest.
-    roundings = terms * (2 if numerics.rounding != "rne" else 1)
+    roundings = terms * (2 if contract.rounding != "rne" else 1)
     bound = f"γ_{roundings} · Σ|{product}|"
-    if level == "real" and numerics.fraction_bits is not None:
-        bound += f", with unit roundoff 2^-{numerics.fraction_bits}"
+    if level == "real" and contract.fraction_bits is not None:
+        bound += f", with unit roundoff 2^-{contract.fraction_bits}"
     return Contract(
-        level, f"the same {accumulator} sum of the same products in any order", (), tuple(assumptions), bound, tuple(facts)
+        level,
+        f"the same {accumulator} sum of the same products in any order",
+        (),
+        tuple(assumptions),
+        bound,
+        tuple(facts),
     )
 
 
@@ -131,7 +151,7 @@ def _unclamped(program: Program, update: Update, terms: int, ring: str) -> Contr
         return Contract("bitwise", f"{ring}; {fact}", facts=(fact,))
     condition = _length_condition(program, update, term, start) or _value_condition(update, terms, leaves, start)
     if condition is None:
-        text = f"the intrinsic clamps where {accumulator} wraps, and a sum of {terms} terms in {term} may leave {accumulator}"
+        text = f"the intrinsic clamps where {accumulator} wraps: {terms} terms in {term} may leave {accumulator}"
         return Reason("COMBINE_DIFFERS", text, fix="use the wrapping form of the instruction")
     return Contract("bitwise", f"{ring}; under {condition.text} the clamp never acts", (condition,))
 
@@ -147,28 +167,39 @@ def _length_condition(program: Program, update: Update, term: Range, start: Rang
     low, high = update.target.dtype.limits
     bounds = []
     if term.low < 0:
-        bounds.append((start.low - low) // -term.low)
+        bounds.append(((start.low - low) // -term.low, term.low))
     if term.high > 0:
-        bounds.append((high - start.high) // term.high)
-    greatest = min(bounds) if bounds else 0
-    sizes = {str(a.upper): a for a in update.axes_reduced}
-    symbolic = [s for s in sizes if s in program.symbolic]
-    known = 1
-    for a in update.axes_reduced:
-        if str(a.upper) not in program.symbolic:
-            try:
-                known *= a.extent
-            except ValueError:
-                return None
-    if len(symbolic) != 1 or greatest // max(known, 1) < 2:
+        bounds.append(((high - start.high) // term.high, term.high))
+    symbolic, known = [], 1
+    for axis in update.axes_reduced:
+        if isinstance(axis.upper, Var) and axis.lower == Const(0) and axis.upper.name in program.symbolic:
+            symbolic.append(axis.upper.name)
+        elif isinstance(axis.upper, Const) and isinstance(axis.lower, Const):
+            known *= axis.extent
+        else:
+            return None
+    greatest, extreme = min(bounds, default=(0, 0))
+    if len(symbolic) != 1 or greatest < known:
         return None
-    # The bound is tight: operands that are independent reads attain the term's extremes, all at once.
-    return Condition("length", f"{symbolic[0]} <= {greatest // known}", tight=known == 1)
+    tight = start.low == start.high and _attained(program, update, extreme)
+    return Condition("length", f"{symbolic[0]} <= {greatest // known}", tight)
 
 
-def _value_condition(
-    update: Update, terms: int, leaves: Mapping[Value, Range], start: Range
-) -> Condition | None:
+def _attained(program: Program, update: Update, extreme: int) -> bool:
+    """Whether tensors filled with one value each make every term `extreme`, so that no longer sum is safe."""
+    ranges = stated_ranges(program, update.operands)
+    tensors = list(dict.fromkeys(r.tensor for r in update.operands))
+    first = {r.tensor: r for r in reversed(update.operands)}
+    corners = [ranges.get(first[t], Range(*first[t].dtype.limits)) for t in tensors]
+    for choice in product(*((c.low, c.high) for c in corners)):
+        filled = dict(zip(tensors, choice, strict=True))
+        inputs = {r: numerics.container(r.dtype)(filled[r.tensor]) for r in update.operands}
+        if leaves(update.term) == update.operands and int(evaluate(update.term, inputs)) == extreme:
+            return True
+    return False
+
+
+def _value_condition(update: Update, terms: int, leaves: Mapping[Value, Range], start: Range) -> Condition | None:
     """The widest symmetric range of one operand under which the sum stays inside; at least -1 to 1."""
     limits = update.target.dtype.limits
     best: tuple[int, str, Range] | None = None
@@ -203,4 +234,3 @@ def stated_ranges(program: Program, reads: tuple[Read, ...]) -> dict[Value, Rang
                 low if a.low is None else max(low, int(a.low)), high if a.high is None else min(high, int(a.high))
             )
     return found
-

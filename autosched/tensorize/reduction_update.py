@@ -1,8 +1,8 @@
 """The normal form of a stage: `target = target ⊕ term` for each point of its axes.
 
 The many spellings of one accumulation (`C += x`, `C = x + C`, `C = fma(a, b, C)`, `C -= x`, a sum written out over
-constant subscripts, `sat_s32(s64(C) + s64(x))`) become one `Update`, so that proofs see a combination, a term and nothing
-else. Every rewriting here is exact, or is named in the result (`fused`, `saturate`).
+constant subscripts, `sat_s32(s64(C) + s64(x))`) become one `Update`, so that proofs see a combination, a term and
+nothing else. Every rewriting here is exact, or is named in the result (`fused`, `saturate`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,20 @@ from dataclasses import dataclass, replace
 from autosched.errors import AutoschedError
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Axis, Stage
-from autosched.ir.value import Arith, Call, Cast, Condition, FromIndex, Read, Unary, Value, is_value, map_value, reads, walk
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Cast,
+    Condition,
+    FromIndex,
+    Read,
+    Unary,
+    Value,
+    is_value,
+    map_value,
+    reads,
+    walk,
+)
 from autosched.logic import Const, Int, Var, free_vars
 from autosched.tensorize.body_range import Range, exact_range
 from autosched.tensorize.intrinsic import Intrinsic
@@ -127,7 +140,9 @@ def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
         places.append(place)
     covered = sorted(p for place in places for p in place)
     if len(set(templates)) != 1 or any(len(p) != 1 for p in places) or covered != list(range(axis.extent)):
-        raise NotAnUpdate(f"{intrinsic.name}: its written-out terms are not one term at {axis.name} = 0 … {axis.extent - 1}")
+        raise NotAnUpdate(
+            f"{intrinsic.name}: its written-out terms are not one term at {axis.name} = 0 … {axis.extent - 1}"
+        )
     return replace(update, term=templates[0], axes=intrinsic.axes)
 
 
@@ -210,4 +225,3 @@ def _saturating(inner: Value, target: Read) -> _Split | None:
     if not total.within(inner.dtype.limits):
         return None
     return _Split("+", terms, saturate=target.dtype)
-
