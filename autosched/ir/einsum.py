@@ -26,7 +26,9 @@ def einsum(spec: str, /, **defines: Define) -> Program:
     """
     operands, output = _parsed(spec)
     letters = list(dict.fromkeys("".join(operands)))
-    names = _NAMES[: len(operands)]
+    names = "".join(c for c in _NAMES if c not in letters)[: len(operands)]
+    if len(names) < len(operands) or "C" in letters:
+        raise UsageError(f"the letters of {spec!r} leave no names for its tensors", hint="use lower-case letters")
     types, sizes = _sorted_defines(defines, letters, names)
     inputs = {n: types.get(n.lower(), "f32") for n in names}
     acc = types.get("acc", accumulator(*inputs.values()))

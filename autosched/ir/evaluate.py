@@ -198,6 +198,8 @@ def _fma(a: Any, b: Any, c: Any, dtype: DType) -> Any:
 
 
 def _fma_exact(a: float, b: float, c: float) -> float:
+    if np.isfinite(a) and np.isfinite(b) and not np.isfinite(c):
+        return float(c)  # the product may overflow a double, which is no infinity here
     if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
         return float(np.float64(a) * np.float64(b) + np.float64(c))
     exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))

@@ -16,35 +16,50 @@ from autosched.ir.parser import Define, parse
 from autosched.ir.program import Program
 
 
+Chosen = Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class Family:
     """Functions of one file under one name. `options` maps an option to its values, the first being the default;
-    `function` names the function for chosen options. `converts`: a `_to` form with an output dtype exists."""
+    `function` names the function for chosen options. `groups`: a grouped form exists. `converts`: a `_to` form with an
+    output dtype exists; `out` then defaults to the accumulator's."""
 
     file: str
-    function: Callable[[Mapping[str, str]], str]
+    function: Callable[[Chosen], str]
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: bool = False
     converts: bool = False
 
 
-def _transposes(name: str) -> Callable[[Mapping[str, str]], str]:
-    def function(chosen: Mapping[str, str]) -> str:
-        suffix = {"00": "", "01": "_nt", "10": "_tn", "11": "_tt"}[chosen["ta"] + chosen["tb"]]
-        return name + suffix
-
-    return function
+def _transposes(chosen: Chosen) -> str:
+    return "matmul" + {"00": "", "01": "_nt", "10": "_tn", "11": "_tt"}[chosen["ta"] + chosen["tb"]]
 
 
-def _plain(name: str) -> Callable[[Mapping[str, str]], str]:
+def _plain(name: str) -> Callable[[Chosen], str]:
     return lambda chosen: name
 
 
+def _layout(name: str) -> Callable[[Chosen], str]:
+    return lambda chosen: name + ("_nchw" if chosen["layout"] == "nchw" else "")
+
+
 _BITS = {"ta": ("0", "1"), "tb": ("0", "1")}
+_LAYOUTS = {"layout": ("nhwc", "nchw")}
 FAMILIES: dict[str, Family] = {
-    "matmul": Family("matmul", _transposes("matmul"), _BITS, converts=True),
+    "matmul": Family("matmul", _transposes, _BITS, converts=True),
     "matmul_nt": Family("matmul", _plain("matmul_nt"), converts=True),
     "matmul_tn": Family("matmul", _plain("matmul_tn"), converts=True),
     "matmul_tt": Family("matmul", _plain("matmul_tt"), converts=True),
+    "batch_matmul": Family("batch_matmul", _plain("batch_matmul"), converts=True),
+    "gemv": Family("gemv", _plain("gemv"), converts=True),
+    "conv1d": Family("conv1d", _plain("conv1d"), groups=True),
+    "conv2d": Family("conv2d", _layout("conv2d"), _LAYOUTS, groups=True),
+    "conv2d_nchw": Family("conv2d", _plain("conv2d_nchw"), groups=True),
+    "depthwise_conv2d": Family("depthwise_conv2d", _layout("depthwise_conv2d"), _LAYOUTS),
+    "softmax": Family("softmax", _plain("softmax")),
+    "matmul_bias_relu": Family("matmul_bias_relu", _plain("matmul_bias_relu")),
+    "matmul_requant": Family("matmul_requant", _plain("matmul_requant")),
 }
 
 
@@ -56,7 +71,8 @@ def workload_names() -> tuple[str, ...]:
 def workload(name: str, /, **defines: Define) -> Program:
     """The built-in workload `name`, as `workload("matmul", m=1024, a="u8", b="s8", tb=1)`.
 
-    UnknownNameError for a name, size or option that does not exist.
+    `t` is short for both operands' dtypes. The accumulator `acc` follows from them, and the output's `out` from it,
+    where they are not given. UnknownNameError for a workload, size, dtype or option that does not exist.
     """
     family = FAMILIES.get(name)
     if family is None:
@@ -64,21 +80,37 @@ def workload(name: str, /, **defines: Define) -> Program:
     given = dict(defines)
     chosen = {o: _option(o, given.pop(o, values[0]), values) for o, values in family.options.items()}
     function = family.function(chosen)
-    operands = [str(given.get(o, "f32")) for o in ("a", "b", "t") if o in given] or ["f32"]
+    if family.groups:
+        if str(given.get("groups", 1)) == "1":
+            given.pop("groups", None)
+        else:
+            function += "_grouped"
+    text = resources.files("autosched.ir.workloads").joinpath(f"{family.file}.py").read_text(encoding="utf-8")
+    types = _dtypes(text, function)
+    if "t" in given and "a" in types:
+        both = given.pop("t")
+        given = {"a": both, "b": both, **given}
+    operands = [str(given.get(o, types[o])) for o in ("a", "b", "t") if o in types]
     given.setdefault("acc", accumulator(*operands))
     if family.converts:
         if given.setdefault("out", given["acc"]) == given["acc"]:
             del given["out"]
         else:
             function += "_to"
-    text = resources.files("autosched.ir.workloads").joinpath(f"{family.file}.py").read_text(encoding="utf-8")
+    elif "out" in types and types["out"] == types["acc"]:
+        given.setdefault("out", given["acc"])
     try:
         return parse(text, f"{family.file}.py", function, given)
     except UnknownNameError as e:
-        if not e.message.startswith("unknown size"):
+        wrong = [n for n in defines if e.message == f"unknown size or dtype {n!r}"]
+        if not wrong:
             raise
-        wrong = next(n for n in defines if repr(n) in e.message)
-        raise UnknownNameError(f"size, dtype or option of {name}", wrong, [*_known(text, function), *family.options]) from None
+        extra = [*family.options, *(["groups"] if family.groups else []), *(["out"] if family.converts else [])]
+        raise UnknownNameError(f"size, dtype or option of {name}", wrong[0], [*_known(text, function), *extra]) from None
+
+
+def _dtypes(text: str, function: str) -> dict[str, str]:
+    return parse(text, function=function).dtypes
 
 
 def _known(text: str, function: str) -> list[str]:

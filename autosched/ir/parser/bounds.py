@@ -11,7 +11,7 @@ import z3
 from autosched.ir.parser.scope import Scope
 from autosched.ir.program import Tensor
 from autosched.ir.value import Condition, Index
-from autosched.logic import Bool, Const, Int, free_vars, interval, to_z3
+from autosched.logic import And, Bool, Compare, Const, Int, all_of, free_vars, interval, to_z3
 
 _TIMEOUT_MS = 2000
 
@@ -32,6 +32,21 @@ def under(scope: Scope, condition: Condition) -> Iterator[None]:
         yield
     finally:
         scope.conditions.pop()
+
+
+def simplified(scope: Scope, test: Condition) -> Condition:
+    """A guard without the comparisons that always hold: `0 <= x + r` says nothing where x and r start from 0."""
+    if not isinstance(test, Bool):
+        return test
+    parts = test.parts if isinstance(test, And) else (test,)
+    return all_of(*(p for p in parts if not _always(scope, p)))
+
+
+def _always(scope: Scope, test: Bool) -> bool:
+    if not isinstance(test, Compare):
+        return False
+    low, high = span(scope, test.right - test.left)
+    return {"<": low > 0, "<=": low >= 0, ">": high < 0, ">=": high <= 0}.get(test.op, False)
 
 
 def check(scope: Scope, node: ast.AST, tensor: Tensor, index: tuple[Index, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import NoReturn
 
 from autosched.errors import UnknownNameError
@@ -59,8 +60,7 @@ def operand(scope: Scope, node: ast.expr) -> Operand:
         case ast.Compare():
             return _comparison(scope, node)
         case ast.BoolOp(op=join, values=values):
-            parts = [condition(scope, v) for v in values]
-            return _join("and" if isinstance(join, ast.And) else "or", parts)
+            return _boolean(scope, "and" if isinstance(join, ast.And) else "or", values)
         case ast.IfExp():
             return _choice(scope, node)
         case ast.Call():
@@ -228,6 +228,21 @@ def _over_axes(scope: Scope, node: Int) -> bool:
     return not names.isdisjoint(free_vars(node))
 
 
+def _boolean(scope: Scope, op: str, nodes: list[ast.expr]) -> Operand:
+    """`and`, `or`: a part is read only where the ones before it leave the answer open."""
+    parts: list[Condition] = []
+    with ExitStack() as stack:
+        for node in nodes:
+            part = condition(scope, node)
+            parts.append(part)
+            stack.enter_context(bounds.under(scope, part if op == "and" else _negated(part)))
+    return _join(op, parts)
+
+
+def _negated(test: Condition) -> Condition:
+    return negate(test) if isinstance(test, Bool) else Logical("not", (test,))
+
+
 def _join(op: str, parts: list[Condition]) -> Operand:
     logic = [p for p in parts if isinstance(p, Bool)]
     if len(logic) == len(parts):
@@ -256,7 +271,7 @@ def _choice(scope: Scope, node: ast.IfExp) -> Operand:
     test = condition(scope, node.test)
     with bounds.under(scope, test):
         then = operand(scope, node.body)
-    with bounds.under(scope, negate(test) if isinstance(test, Bool) else Logical("not", (test,))):
+    with bounds.under(scope, _negated(test)):
         other = operand(scope, node.orelse)
     if isinstance(then, Int) and isinstance(other, Int):
         if isinstance(test, Bool):

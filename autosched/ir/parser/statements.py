@@ -131,7 +131,7 @@ class Block:
         if node.orelse:
             self.scope.source.fail(node.orelse[0], "an if has no else", "write a second if, or 'a if c else b' as a value")
         self._check_size(node.test)
-        test = expressions.condition(self.scope, node.test)
+        test = bounds.simplified(self.scope, expressions.condition(self.scope, node.test))
         with bounds.under(self.scope, test):
             inner = self.body(node.body)
         return list(inner) if test == TRUE else [Guard(test, inner)]

@@ -1,0 +1,22 @@
+"""A matrix product for each element of a batch."""
+
+
+def batch_matmul(A: a[batch, m, k], B: b[batch, k, n], C: acc[batch, m, n],
+                 *, batch=8, m=128, n=128, k=128, a="f32", b="f32", acc="f32"):
+    """C[z] = A[z] B[z]."""
+    for z, i, j in grid(batch, m, n):
+        C[z, i, j] = 0
+        for p in range(k):
+            C[z, i, j] += acc(A[z, i, p]) * acc(B[z, p, j])
+
+
+def batch_matmul_to(A: a[batch, m, k], B: b[batch, k, n], C: out[batch, m, n],
+                    *, batch=8, m=128, n=128, k=128, a="f32", b="f32", acc="f32", out="f16"):
+    """C[z] = A[z] B[z], summed in `acc` and converted to `out`."""
+    S: acc[batch, m, n]
+    for z, i, j in grid(batch, m, n):
+        S[z, i, j] = 0
+        for p in range(k):
+            S[z, i, j] += acc(A[z, i, p]) * acc(B[z, p, j])
+    for z, i, j in grid(batch, m, n):
+        C[z, i, j] = out(S[z, i, j])
