@@ -22,7 +22,7 @@ from autosched.codegen.kernel import (
 from autosched.ir.dtypes import dtype
 from autosched.ir.map import identity
 from autosched.ir.program import Assign as ProgramAssign
-from autosched.ir.program import Axis, Loop, Program, ScalarParam, Tensor
+from autosched.ir.program import Axis, Loop, Program, ScalarParam, Statement, Tensor
 from autosched.ir.value import Arith, Cast, Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, ceil_div, minimum
 from autosched.tensorize.intrinsic import Intrinsic, Numerics, Operand
@@ -40,14 +40,17 @@ def needs(*features: str) -> pytest.MarkDecorator:
 def program(tensors: list[Tensor], written: list[str], scalars: tuple[ScalarParam, ...] = (), name: str = "p") -> Program:
     """A program with the given parameters, whose body assigns zero to the written ones (kernels hold the real code)."""
     table = {t.name: t for t in tensors}
-    body = tuple(
-        Loop(Axis(f"{w}.i", Const(0), Const(1)), (
-            ProgramAssign(w, tuple(Const(0) for _ in table[w].shape), "=", Literal(0, table[w].dtype)),
-        ))
-        for w in written
-    )
+    body = tuple(_fill(table[w]) for w in written)
     parameters = tuple(t.name for t in tensors) + tuple(s.name for s in scalars)
     return Program(name, "", table, {s.name: s for s in scalars}, parameters, {}, {}, body)
+
+
+def _fill(t: Tensor) -> Statement:
+    axes = [Axis(f"{t.name}.{d}", Const(0), n) for d, n in enumerate(t.shape)]
+    statement: Statement = ProgramAssign(t.name, tuple(Var(a.name) for a in axes), "=", Literal(0, t.dtype))
+    for axis in reversed(axes):
+        statement = Loop(axis, (statement,))
+    return statement
 
 
 def tensor(buffer: Buffer, const: bool = False) -> Tensor:

@@ -192,7 +192,7 @@ def test_literals_and_indices(dt: DType) -> None:
         "idx": FromIndex(Var("i") * 7 + 12345, dt),
     }
     if dt.is_float:
-        values["frac"] = Arith("*", Literal(0.1, dt), Cast(Read("x", INDEX, DTYPES["s32"]), dt), dt)
+        values["frac"] = Arith("*", Literal(0.125, dt), Cast(Read("x", INDEX, DTYPES["s32"]), dt), dt)
         values["inf"] = Literal(float("inf"), dt)
     check(values, {"x": x}, True)
 

@@ -84,7 +84,7 @@ def target_machine(cpu: str | None = None, features: str | None = None, opt: int
 
 
 class Module:
-    """Loaded machine code. Functions stay callable as long as this object lives."""
+    """Loaded machine code. It lives as long as this object or one of its functions does."""
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
@@ -99,7 +99,9 @@ class Module:
     def function(self, name: str, arguments: Sequence[Any] | int = ()) -> Any:
         """A ctypes callable returning nothing; `arguments` are ctypes types, or a number of pointers."""
         kinds = [ctypes.c_void_p] * arguments if isinstance(arguments, int) else list(arguments)
-        return ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
+        callable_ = ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
+        callable_.module = self  # type: ignore[attr-defined]  # the code must not go before the callable
+        return callable_
 
 
 def load(code: bytes | str, cpu: str | None = None) -> Module:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from autosched.codegen.llvm.convert import Convert
 from autosched.codegen.llvm.emitter import Emitter
-from autosched.codegen.llvm.types import Val, constant, double_text, scalar, splat_text, suffix, typed
+from autosched.codegen.llvm.types import Val, constant, scalar, splat_text, suffix, typed
 from autosched.ir.dtypes import BOOL, DTYPES, DType
 
 F32, F64 = DTYPES["f32"], DTYPES["f64"]
@@ -21,6 +21,7 @@ _FLOAT_OPS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _INT_OPS = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
 _MATH = {"exp": "llvm.exp", "log": "llvm.log", "sqrt": "llvm.sqrt", "floor": "llvm.floor", "ceil": "llvm.ceil",
          "round": "llvm.roundeven", "abs": "llvm.fabs", "tanh": "llvm.tanh"}
+_ROUNDED = ("exp", "log", "tanh", "erf", "sigmoid", "rsqrt")
 
 
 class Ops:
@@ -202,7 +203,11 @@ class Ops:
         if a.dtype.name not in NATIVE:
             if function == "fma":
                 return self._fma_narrow(args)
-            return self.convert.cast(self.call(function, tuple(self.convert.cast(v, F32) for v in args)), a.dtype)
+            wide = F64 if function in _ROUNDED else F32
+            return self.convert.cast(self.call(function, (self.convert.cast(a, wide),)), a.dtype)
+        if function in _ROUNDED and a.dtype == F32:
+            # The language's functions are those of f64 rounded once: the interpreter's numbers, not merely near them.
+            return self.convert.cast(self.call(function, (self.convert.cast(a, F64),)), F32)
         one = self.literal(1, a.dtype, a.lanes)
         match function:
             case "fma":
@@ -213,7 +218,7 @@ class Ops:
                 grown = self._intrinsic("llvm.exp", self.unary("-", a))
                 return self._two("fdiv", one, self._two("fadd", one, grown))
             case "erf":
-                return self._each("erff" if a.dtype == F32 else "erf", a)
+                return self._each("erf", a)
             case _:
                 return self._intrinsic(_MATH[function], a)
 
@@ -253,7 +258,3 @@ class Ops:
         negative = self.compare("<", total, zero)
         return self.select(negative, Val(self.out.let(f"fneg {error.text}"), F64, error.lanes), error)
 
-
-def infinity(dtype: DType) -> str:
-    """The constant of a native float's infinity."""
-    return double_text(float("inf"))
