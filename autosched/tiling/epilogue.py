@@ -38,6 +38,8 @@ def fusable_epilogue(
 ) -> Epilogue | None:
     """The axis correspondence under which `consumer` may follow on each finished element of `producer`, or None.
 
+    The producer's spatial axes are taken to be independent, and itself to be in no group with others (`analyse` says).
+
     It may where the consumer is elementwise over exactly the producer's spatial axes and unguarded, every read of the
     producer's target (that of `+=` included) is of the element just finished, nothing that it writes is read by the
     producer, and no stage in `between` them in the text touches what either of them shares with it. Stages in `fused`
@@ -46,7 +48,7 @@ def fusable_epilogue(
     target = producer.assign.tensor
     if consumer.init is not None or consumer.reduction or consumer.guards or not _elementwise(consumer):
         return None
-    if consumer.assign.tensor != target and consumer.assign.tensor in _read_by(producer):
+    if consumer.assign.tensor in _read_by(producer):
         return None
     if any(_touches(stage, producer, consumer) for stage in between):
         return None
@@ -66,7 +68,7 @@ def fusable_epilogue(
             _same_element(producer.assign.index, index, names) for index in elements
         ):
             back = {c.name: p.name for p, c in zip(producer.spatial, order, strict=True)}
-            if all(_order_kept(other, (consumer, back)) for other in fused):
+            if all(_order_kept(other, (consumer, back)) for other in (*fused, (consumer, back))):
                 return Epilogue(producer.name, consumer.name, tuple((p, c) for c, p in back.items()))
     return None
 
@@ -94,7 +96,8 @@ def epilogue_chain(producer: Stage, behind: Sequence[Stage]) -> tuple[Epilogue, 
 
 def _order_kept(first: Fused, second: Fused) -> bool:
     """Whether running both on each element in turn is running all of `first` before all of `second`: where they meet in
-    a tensor, one of them writing, both touch the same element at the same point."""
+    a tensor, one of them writing, both touch the same element at the same point. (Of a stage with itself: whether its
+    elements may be computed in any order.)"""
     (a, a_axes), (b, b_axes) = first, second
     a_names, b_names = ({c: Var(p) for c, p in axes.items()} for axes in (a_axes, b_axes))
     for x in (a.target, *a.reads):
