@@ -7,7 +7,8 @@ one element. Answers are exact distances, "never", or unknown; unknown means run
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import gcd
+from fractions import Fraction
+from math import ceil, floor, gcd
 
 from autosched.ir.value import Index
 from autosched.logic import Affine, Int, affine
@@ -82,27 +83,20 @@ def _impossible(x: Affine, y: Affine, shared: frozenset[str], fixed: frozenset[s
 def _force(x: Affine, y: Affine, shared: frozenset[str], fixed: frozenset[str], ranges: Ranges, known: dict[str, int]) -> bool:
     """Add the distances that this dimension forces to `known`; False where none is possible."""
     moving, free, constant = _split(x, y, shared, fixed, known)
-    if free:
-        return True
     if not moving:
-        return constant == 0
-    if len(moving) == 1:
-        ((name, c),) = moving.items()
-        distance, rest = divmod(-constant, c)
-        if rest or abs(distance) > ranges[name][1] - ranges[name][0]:
+        return bool(free) or constant == 0
+    spans = {name: abs(c) * (ranges[name][1] - ranges[name][0]) for name, c in moving.items()}
+    low = constant + sum(min(c * ranges[n][0], c * ranges[n][1]) for n, c in free)
+    high = constant + sum(max(c * ranges[n][0], c * ranges[n][1]) for n, c in free)
+    for name, c in moving.items():
+        # c * distance = -(everything else), which lies between these; often only one distance is left
+        others = sum(spans.values()) - spans[name]
+        least, most = sorted((Fraction(-high - others, c), Fraction(-low + others, c)))
+        reach = ranges[name][1] - ranges[name][0]
+        first, last = max(ceil(least), -reach), min(floor(most), reach)
+        if first > last:
             return False
-        known[name] = distance
-        return True
-    if constant == 0 and _mixed_radix(moving, ranges):
-        known.update(dict.fromkeys(moving, 0))
-    return True
-
-
-def _mixed_radix(moving: Mapping[str, int], ranges: Ranges) -> bool:
-    """Whether `sum(c * d) == 0` has only the zero solution because each step outweighs all smaller ones."""
-    reach = 0
-    for name, c in sorted(moving.items(), key=lambda item: abs(item[1])):
-        if abs(c) <= reach:
-            return False
-        reach += abs(c) * (ranges[name][1] - ranges[name][0])
+        if first == last:
+            known[name] = first
+            return True
     return True

@@ -12,7 +12,7 @@ import scipy.special
 
 from autosched.errors import Location, UsageError
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.numerics import cast, container, normalise, round_float, wrap
+from autosched.ir.numerics import cast, container, normalise, round_float
 from autosched.ir.value import (
     Arith,
     Call,
@@ -214,17 +214,17 @@ def _fma_exact(a: float, b: float, c: float) -> float:
 # -- addresses
 
 
-def _positions(frame: Frame, index: tuple[Index, ...], mask: Any) -> list[Any]:
+def positions(frame: Frame, index: tuple[Index, ...], mask: Any) -> list[Any]:
     return [
         evaluate(part, frame.env) if isinstance(part, Int) else np.asarray(value(part, frame, mask)).astype(np.int64)
         for part in index
     ]
 
 
-def inside(frame: Frame, tensor: str, positions: list[Any], mask: Any) -> Any:
+def inside(frame: Frame, tensor: str, spots: list[Any], mask: Any) -> Any:
     """None where all positions lie in the tensor, else the mask of those that do; UsageError for a counted one outside."""
     good: Any = None
-    for d, (part, extent) in enumerate(zip(positions, frame.arrays[tensor].shape, strict=True)):
+    for d, (part, extent) in enumerate(zip(spots, frame.arrays[tensor].shape, strict=True)):
         if np.size(part) == 0 or (np.min(part) >= 0 and np.max(part) < extent):
             continue
         here = (part >= 0) & (part < extent)
@@ -276,10 +276,10 @@ def fetch(frame: Frame, tensor: str, index: tuple[Index, ...], mask: Any = None)
     found = view(frame, tensor, index)
     if found is not None:
         return found
-    positions = _positions(frame, index, mask)
-    if inside(frame, tensor, positions, mask) is not None:
-        positions = [np.clip(p, 0, n - 1) for p, n in zip(positions, frame.arrays[tensor].shape, strict=True)]
-    return frame.arrays[tensor][tuple(positions)]
+    spots = positions(frame, index, mask)
+    if inside(frame, tensor, spots, mask) is not None:
+        spots = [np.clip(p, 0, n - 1) for p, n in zip(spots, frame.arrays[tensor].shape, strict=True)]
+    return frame.arrays[tensor][tuple(spots)]
 
 
 def put(frame: Frame, tensor: str, index: tuple[Index, ...], values: Any, mask: Any = None) -> None:
@@ -289,13 +289,13 @@ def put(frame: Frame, tensor: str, index: tuple[Index, ...], values: Any, mask: 
     if found is not None and found.shape == shape:
         np.copyto(found, values, where=True if mask is None else mask)
         return
-    positions = _positions(frame, index, mask)
-    mask = both(mask, inside(frame, tensor, positions, mask))
+    spots = positions(frame, index, mask)
+    mask = both(mask, inside(frame, tensor, spots, mask))
     if not shape:
         if mask is None or bool(mask):
-            frame.arrays[tensor][tuple(int(p) for p in positions)] = values
+            frame.arrays[tensor][tuple(int(p) for p in spots)] = values
         return
-    spread = [np.broadcast_to(p, shape) for p in positions]
+    spread = [np.broadcast_to(p, shape) for p in spots]
     full = np.broadcast_to(values, shape)
     if mask is None:
         frame.arrays[tensor][tuple(spread)] = full
@@ -303,5 +303,3 @@ def put(frame: Frame, tensor: str, index: tuple[Index, ...], values: Any, mask: 
         chosen = np.broadcast_to(mask, shape)
         frame.arrays[tensor][tuple(p[chosen] for p in spread)] = full[chosen]
 
-
-__all__ = ["Frame", "arith", "both", "call", "condition", "fetch", "inside", "put", "value", "view", "wrap"]

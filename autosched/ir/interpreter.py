@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from autosched.errors import Location, UsageError
+from autosched.errors import UsageError
 from autosched.ir import contract
 from autosched.ir.dtypes import DType
-from autosched.ir.evaluate import Frame, arith, both, condition, fetch, inside, put, value
-from autosched.ir.nests import Nest, Serial, Unit, axis_ranges, split, vector_axes
+from autosched.ir.evaluate import Frame, arith, both, condition, fetch, inside, positions, put, value
+from autosched.ir.nests import Nest, Serial, Unit, accesses, plan
 from autosched.ir.numerics import container, load, normalise, store, wrap_int
 from autosched.ir.program import Axis, Program, Tensor
 from autosched.ir.sizes import sizes_from_shapes, with_sizes
 from autosched.ir.value import Condition
-from autosched.logic import Bool, Const, Int, all_of, evaluate, free_vars, interval
+from autosched.logic import Int, Var, all_of, evaluate, free_vars, interval
 from autosched.logic.expr import compare
 
 SLAB = 2**22
@@ -111,29 +111,28 @@ def _scalar(name: str, given: Any, dtype: DType) -> Any:
 
 def execute(program: Program, memory: dict[str, Any], scalars: Mapping[str, Any]) -> dict[str, Any]:
     """Run a program without symbolic sizes on container arrays, in place; returns `memory`."""
-    ranges = axis_ranges(program.body)
     frame = Frame(memory, scalars)
     with np.errstate(all="ignore"):
-        for unit in split(program.body, ranges):
-            run_unit(unit, frame, ranges)
+        for unit in plan(program.body):
+            run_unit(unit, frame)
     return memory
 
 
-def run_unit(unit: Unit, frame: Frame, ranges: Mapping[str, tuple[int, int]]) -> None:
+def run_unit(unit: Unit, frame: Frame) -> None:
     """Run one unit; axes of `frame.env` are fixed."""
     match unit:
         case Nest():
-            _Run(unit, frame, ranges).go()
+            _Run(unit, frame).go()
         case Serial(Axis() as axis, body):
             for k in range(int(evaluate(axis.lower, frame.env)), int(evaluate(axis.upper, frame.env))):
                 inner = frame.with_slab([], {axis.name: k})
                 for part in body:
-                    run_unit(part, inner, ranges)
+                    run_unit(part, inner)
         case Serial(test, body):
             assert not isinstance(test, Axis)
             if bool(np.all(condition(test, frame, None))):
                 for part in body:
-                    run_unit(part, frame, ranges)
+                    run_unit(part, frame)
 
 
 @dataclass(frozen=True)
@@ -148,11 +147,11 @@ class Span:
 class _Run:
     """One nest, with the axes around it fixed."""
 
-    def __init__(self, nest: Nest, frame: Frame, ranges: Mapping[str, tuple[int, int]]) -> None:
+    def __init__(self, nest: Nest, frame: Frame) -> None:
         self.nest, self.assign, self.location = nest, nest.assign, nest.assign.location
         self.frame = Frame(frame.arrays, frame.scalars, dict(frame.env), location=self.location)
         self.spans, self.conditions = spans(nest, frame.env)
-        free = vector_axes(nest, ranges, frozenset(frame.env))
+        free = nest.free
         self.serial = [s for s in self.spans if s.name not in free]
         self.vector = [s for s in self.spans if s.name in free]
         while prod(s.count for s in self.vector) > SLAB:
@@ -196,8 +195,6 @@ class _Run:
         serial = {s.name for s in self.serial}
         if any(serial & free_vars(i) for i in a.index if isinstance(i, Int)):
             return False
-        from autosched.ir.nests import accesses
-
         return not any(x.tensor == a.tensor and not x.written for x in accesses(self.nest))
 
     def reduce(self) -> None:
@@ -219,9 +216,7 @@ class _Run:
         put(base, a.tensor, a.index, total, where)
 
     def _positions_inside(self, frame: Frame) -> Any:
-        from autosched.ir.evaluate import _positions
-
-        return inside(frame, self.assign.tensor, _positions(frame, self.assign.index, None), None)
+        return inside(frame, self.assign.tensor, positions(frame, self.assign.index, None), None)
 
     def _chunks(self) -> Iterator[tuple[dict[str, int], list[tuple[str, int, int]]]]:
         """Serial axes in program order: outer ones fixed, inner ones as slab dimensions of at most RUN terms."""
@@ -290,8 +285,6 @@ def spans(nest: Nest, fixed: Mapping[str, Any]) -> tuple[list[Span], list[Condit
         low, high = interval(level.lower, known), interval(level.upper, known)
         found.append(Span(level.name, low[0], high[1] - low[0]))
         known[level.name] = (low[0], max(low[0], high[1] - 1))
-        from autosched.logic import Var
-
         cuts = [compare("<=", level.lower, Var(level.name))] if low[0] != low[1] else []
         cuts += [compare("<", Var(level.name), level.upper)] if high[0] != high[1] else []
         if cuts:
@@ -320,5 +313,3 @@ def points(axes: list[Span]) -> Iterator[dict[str, int]]:
         for tail in points(rest):
             yield {head.name: k, **tail}
 
-
-__all__ = ["Bool", "Const", "Location", "execute", "prepare", "run", "run_unit", "spans"]

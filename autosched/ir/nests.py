@@ -7,7 +7,7 @@ split is a `Serial` loop: its iterations run in order, one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from autosched.ir.dependence import Ranges, distances
@@ -23,6 +23,8 @@ class Nest:
 
     levels: tuple[Axis | Condition, ...]
     assign: Assign
+    free: frozenset[str] = frozenset()
+    """Axes that may run all at once (`vector_axes`); filled in by `plan`."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -63,6 +65,19 @@ def axis_ranges(body: tuple[Statement, ...], outer: dict[str, tuple[int, int]] |
     return found
 
 
+def plan(body: tuple[Statement, ...]) -> tuple[Unit, ...]:
+    """How to run a program's body whose sizes are all known."""
+    ranges = axis_ranges(body)
+    return tuple(_finished(u, ranges, frozenset()) for u in split(body, ranges))
+
+
+def _finished(unit: Unit, ranges: Ranges, outer: frozenset[str]) -> Unit:
+    if isinstance(unit, Nest):
+        return replace(unit, free=vector_axes(unit, ranges, outer))
+    inner = outer | {unit.level.name} if isinstance(unit.level, Axis) else outer
+    return replace(unit, body=tuple(_finished(u, ranges, inner) for u in unit.body))
+
+
 def split(body: tuple[Statement, ...], ranges: Ranges, outer: frozenset[str] = frozenset()) -> tuple[Unit, ...]:
     """The units of a block, in an order of execution that computes the same."""
     return tuple(u for node in body for u in _units(node, ranges, outer))
@@ -92,7 +107,7 @@ def _wrap(level: Axis | Condition, unit: Unit) -> Unit:
 def accesses(unit: Unit) -> Iterator[Access]:
     """Every element that the unit reads or writes."""
     match unit:
-        case Nest(levels, assign):
+        case Nest(levels, assign, _):
             yield Access(assign.tensor, assign.index, True)
             values = [assign.value, *(c for c in levels if not isinstance(c, Axis) and is_value(c))]
             values += [i for i in assign.index if not isinstance(i, Int)]
