@@ -28,7 +28,8 @@ def corners(dtype: DType) -> Values:
     unit = 1 << drop
     exponents = (1 << (bits - 1)) - fraction  # the bits of the largest exponent: infinity, or e4m3's largest numbers
     positive = [0, unit, fraction - unit, fraction, one, one + unit, one - unit, one + fraction // 2]
-    positive += [exponents - unit, exponents, (1 << (bits - 1)) - unit, one + (dtype.mantissa + 1) * fraction]
+    last = 1 << (bits - 1)
+    positive += [exponents - unit, exponents, last - 2 * unit, last - unit, one + (dtype.mantissa + 1) * fraction]
     signed = sorted({p for p in positive if p < 1 << (bits - 1)})
     raw = np.array([*signed, *(p | 1 << (bits - 1) for p in signed)], np.uint64)
     return raw.astype(f"u{bits // 8}").view(dtype.numpy)
@@ -42,8 +43,8 @@ def any_bits(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> 
     size = np.dtype(dtype.numpy).itemsize
     raw = rng.integers(0, 256, (*shape, size), dtype=np.uint8)
     if dtype.name == "tf32":
-        return (raw.view(np.uint32)[..., 0] & np.uint32(0xFFFFE000)).view(np.float32)
-    return raw.view(dtype.numpy)[..., 0]
+        return np.asarray(raw.view(np.uint32)[..., 0] & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.asarray(raw.view(dtype.numpy)[..., 0])
 
 
 def moderate(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> Values:

@@ -17,6 +17,11 @@ from autosched.tensorize.intrinsic import Intrinsic, Operand
 
 _TOKEN = re.compile(r"\{\{|\}\}|%\{(?P<temp>[A-Za-z_]\w*)\}|\{(?P<operand>[A-Za-z_]\w*)\}|(?P<lone>[{}])")
 _FAST_MATH = re.compile(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b(?!\.)")
+# Words of LLVM that reach memory, end a block or hide code: a file that came from elsewhere must not do any of it.
+_MEMORY = re.compile(
+    r"\b(load|store|alloca|getelementptr|atomicrmw|cmpxchg|fence|va_arg|inttoptr|ptrtoint|asm|invoke|callbr|br|ret|switch"
+    r"|indirectbr|resume|unreachable|blockaddress)\b"
+)
 _CALL = re.compile(r"\b(?:tail |musttail |notail )?call\s+(?P<rest>.*)$")
 _LLVM_FLOAT = {"f16": "half", "bf16": "bfloat", "f32": "float", "tf32": "float", "f64": "double"}
 _LLVM_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "fp128": 128}
@@ -178,8 +183,12 @@ def _fault_of_llvm(text: str) -> str | None:
             known.add(name)
         if found := _FAST_MATH.search(expression):
             return f"the fast-math flag {found[0]!r} changes what is computed"
-        if re.search(r"(?<!\w)[%@]\w[\w.]*\s*=|^\s*(store|br|ret|switch|fence|unreachable)\b", expression):
-            return f"{expression!r} is no expression"
+        if found := _MEMORY.search(expression):
+            return f"{found[0]!r} is not accepted: an emission computes on registers, and touches no memory"
+        if found := re.search(r"(?<![\w%])@(?!llvm\.)[^\s(]*", expression):
+            return f"{found[0]!r} is not accepted: only LLVM's own functions (@llvm.…) are called"
+        if re.search(r"(?<![\w}])%[\w.]+", expression):
+            return f"{expression!r} names a value of its own: write %{{name}}"
     return None
 
 

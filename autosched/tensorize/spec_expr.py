@@ -85,8 +85,8 @@ def fault_of_bijection(relation: Map, shape: tuple[int, ...]) -> str | None:
         if outside.size:
             at = int(outside[0])
             return f"at {point(at)} coordinate {d} is {int(flat[d, at])}, outside 0..{extent - 1}"
-    numbers = np.ravel_multi_index(tuple(flat), shape)
-    order = np.argsort(numbers, kind="stable")
+    numbers = np.asarray(np.ravel_multi_index(tuple(flat), shape))
+    order = np.asarray(np.argsort(numbers, kind="stable"))
     same = np.flatnonzero(np.diff(numbers[order]) == 0).tolist()
     if same:
         first, second = (int(n) for n in order[same[0] : same[0] + 2])

@@ -71,7 +71,14 @@ TABLE = [
     (GOOD, "grid(8, 4)", "grid(8, 5)", 9, "", None),
     (GOOD, "def dot8(", "def dot8(:", 7, "", None),
     (GOOD, "s32(b[i, k])\n", "s32(b[i, k])\n              c[i] += s32(a[i, k])\n", 10, "2 statements", "one statement"),
-    (GOOD, "for i, k", "for i in range(8):\n              c[i] = 0\n          for i, k", 11, "2 statements", "overwrite"),
+    (
+        GOOD,
+        "for i, k",
+        "for i in range(8):\n              c[i] = 0\n          for i, k",
+        11,
+        "2 statements",
+        "overwrite",
+    ),
     (GOOD, "c[i] +=", "c[i] =", 9, "overwritten", "kind: copy"),
     (GOOD, "s32(b[i, k])", "s32(a[i, k])", 9, "'b' is not used", None),
     (GOOD, "c: s32[8])", "c: s32[8], z: f32)", 9, "'z' is a scalar", "f32[1]"),
@@ -95,8 +102,12 @@ TABLE = [
     (GOOD, "{a}, <8", "%{t}, <8", 15, "used before it is assigned", None),
     (GOOD, '"call <8', '"%{t} = call <8', 15, "the last line is the result", None),
     (GOOD, '"call <8', '"call fast <8', 15, "fast-math", None),
+    (GOOD, "@llvm.npu.dot8", "@system", 15, "only LLVM's own functions", None),
+    (GOOD, '"call <8', '"load <8', 15, "'load' is not accepted", None),
+    (GOOD, '"call <8', '"call <8 x i32> asm \\"nop\\", <8', 15, "'asm' is not accepted", None),
+    (GOOD, "{a}, <8", "%r.1, <8", 15, "names a value of its own", None),
     (GOOD, '"call <8 x i32> @', '"call <8 x i32> (', 15, "cannot read the call", None),
-    (GOOD, "{b})\"", "{b})\"\n      c: \"f({a}, {b}, {c})\"", 14, "no C register type", "__m512i"),
+    (GOOD, '{b})"', '{b})"\n      c: "f({a}, {b}, {c})"', 14, "no C register type", "__m512i"),
     (GOOD, "emit:\n      llvm:", "emit:\n      llvm: ''\n      x:", 15, "empty", None),
     (WARP, "2*(t%4) + v%2 + 8*(v//4)", "2*(t%4) + v%2 + 4*(v//4)", 10, "operand a: fragment is no bijection", None),
     (WARP, "2*(t%4) + v%2 + 8*(v//4)", "2*(t%4) + v%2 + 16*(v//4)", 10, "outside 0..15", None),
@@ -104,11 +115,20 @@ TABLE = [
     (WARP, "registers: 4 x b32", "registers: 2 x b32", 10, "does not hold it", "128 bits a lane"),
     (WARP, "registers: 4 x b32", "registers: four", 10, "registers", None),
     (WARP, "scope: warp", "scope: grid", 4, "scope", None),
-    (WARP, "scope: warp", "numerics: {accumulate: exact}\n    scope: warp", 4, "exact with an accumulator of f32", "sequential"),
+    (
+        WARP,
+        "scope: warp",
+        "numerics: {accumulate: exact}\n    scope: warp",
+        4,
+        "exact with an accumulator of f32",
+        "sequential",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("text", "old", "new", "line", "message", "hint"), TABLE, ids=[f"{r[2][:40]!r}" for r in TABLE])
+@pytest.mark.parametrize(
+    ("text", "old", "new", "line", "message", "hint"), TABLE, ids=[f"{r[2][:40]!r}" for r in TABLE]
+)
 def test_a_wrong_file_is_one_clear_error(text, old, new, line, message, hint):
     assert old in text
     with pytest.raises(SpecError) as caught:
@@ -148,7 +168,9 @@ HOSTILE = {
     "long expression": GOOD.replace("packed: [k, i]", f'order: ["{"e+" * 5000}e", "e"]'),
     "huge constant": GOOD.replace("packed: [k, i]", 'order: ["e*9999999999999999999999", "e"]'),
     "huge shift": GOOD.replace("packed: [k, i]", 'order: ["e>>999999999", "e"]'),
-    "family bomb": GOOD.replace("    summary", f"    for: {{x: {list(range(100))}, y: {list(range(100))}}}\n    summary"),
+    "family bomb": GOOD.replace(
+        "    summary", f"    for: {{x: {list(range(100))}, y: {list(range(100))}}}\n    summary"
+    ),
     "executable semantics": GOOD.replace("c[i] +=", "__import__('os').system('touch /tmp/pwned'); c[i] +="),
 }
 
@@ -172,8 +194,8 @@ def test_hostile_files(tmp_path):
     for missing in (tmp_path / "absent.yaml", tmp_path):
         with pytest.raises(SpecError, match="cannot read"):
             load_file(missing)
+    (tmp_path / "empty").mkdir()
     with pytest.raises(SpecError, match="no YAML file"):
-        (tmp_path / "empty").mkdir()
         load(tmp_path / "empty")
 
 
@@ -189,5 +211,7 @@ def test_an_error_in_semantics_shows_the_line_of_the_yaml_file():
 def test_text_and_path_load_alike(tmp_path):
     path = tmp_path / "npu.yaml"
     path.write_text(GOOD)
-    assert [i.version for i in load(path)] == [i.version for i in load(GOOD)] == [i.version for i in load(str(tmp_path))]
+    assert (
+        [i.version for i in load(path)] == [i.version for i in load(GOOD)] == [i.version for i in load(str(tmp_path))]
+    )
     assert textwrap.dedent(GOOD) == GOOD

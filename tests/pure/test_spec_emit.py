@@ -1,0 +1,130 @@
+"""Emission text: fields, temporaries, declarations, register bytes."""
+
+from itertools import count
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autosched.errors import SpecError
+from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.check_values import any_bits, cases, corners
+from autosched.tensorize.emit import c_bits, llvm_bits, llvm_declarations, render_c, render_llvm
+from autosched.tensorize.native import from_register_bytes, issue_ir, register_bytes
+from autosched.tensorize.spec import load_text
+
+NPU = """\
+isa: npu
+intrinsics:
+  - name: dot
+    semantics: |
+      def dot(a: {t}[2, 4], c: {acc}[2]):
+          for i, k in grid(2, 4):
+              c[i] += {acc}(a[i, k])
+    operands: {{a: {{packed: [k, i]}}}}
+    emit:
+      llvm: |
+        %{{x}} = call {{{{<2 x i32>, i1}}}} @llvm.npu.v8{t}({{{{i32, i32}}}} zeroinitializer, <8 x {ll}> {{a}}) ; why
+        %{{sum}} = extractvalue {{{{<2 x i32>, i1}}}} %{{x}}, 0
+
+        add <2 x i32> %{{sum}}, {{c}}
+"""
+
+
+def test_a_block_is_rendered_with_fresh_names():
+    (dot,) = load_text(NPU.format(t="s8", acc="s32", ll="i8"))
+    numbers = count(7)
+    lines, result = render_llvm(dot, {"a": "%x", "c": "%y"}, lambda: f"%v{next(numbers)}")
+    assert lines == [
+        "%v7 = call {<2 x i32>, i1} @llvm.npu.v8s8({i32, i32} zeroinitializer, <8 x i8> %x)",
+        "%v8 = extractvalue {<2 x i32>, i1} %v7, 0",
+        "%v9 = add <2 x i32> %v8, %y",
+    ]
+    assert result == "%v9"
+    assert llvm_declarations(dot) == ["declare {<2 x i32>, i1} @llvm.npu.v8s8({i32, i32}, <8 x i8>)"]
+    assert dot.operands["a"].registers == {"llvm": "<8 x i8>"}  # the natural type, where none is given
+    with pytest.raises(SpecError, match=r"has no emit\.c"):
+        render_c(dot, {"a": "x", "c": "y"})
+
+
+def test_builtin_declarations_and_c():
+    catalogue = Catalogue.builtin()
+    assert llvm_declarations(catalogue["x86/vpdpbusd.zmm"]) == [
+        "declare <16 x i32> @llvm.x86.avx512.vpdpbusd.512(<16 x i32>, <64 x i8>, <64 x i8>)"
+    ]
+    assert llvm_declarations(catalogue["portable/mac.u8.s8.s32.v4"]) == []
+    values = {"a": "a0", "b": "b1", "c": "acc"}
+    assert render_c(catalogue["x86/vfmadd.f64.ymm"], values) == "_mm256_fmadd_pd(a0, b1, acc)"
+
+
+def test_every_builtin_llvm_text_is_a_function_that_llvm_accepts():
+    binding = pytest.importorskip("llvmlite.binding")
+    for made in Catalogue.builtin().values():
+        if "llvm" in made.emit:
+            binding.parse_assembly(issue_ir(made)).verify()
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [("<16 x i32>", 512), ("< 4 x bfloat >", 64), ("i128", 128), ("double", 64), ("<3 x i1>", 3), ("<0 x i8>", None)],
+)
+def test_llvm_widths(text, bits):
+    assert llvm_bits(text) == bits
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("__m512i", 512),
+        ("__m256bh", 256),
+        ("uint8_t", 8),
+        ("vec_t", None),
+        ("float __attribute__((vector_size(4 * 16)))", 512),
+        ("int __attribute__((vector_size(8)))", 64),
+    ],
+)
+def test_c_widths(text, bits):
+    assert c_bits(text) == bits
+
+
+@given(st.sampled_from(["u4", "s4", "b1", "s8", "e4m3", "bf16", "f32", "s64"]), st.integers(0, 2**32))
+def test_register_bytes_go_and_come_back(name, seed):
+    (dot,) = load_text(NPU.split("    emit:")[0].format(t=name, acc="f32" if name in ("e4m3", "bf16") else name))
+    a = dot.operands["a"]
+    values = any_bits(a.dtype, (3, 2, 4), np.random.default_rng(seed))
+    raw = register_bytes(a, values)
+    assert raw.shape == (3, 8 * a.dtype.bits // 8)
+    back = from_register_bytes(a, raw)
+    assert back.tobytes() == values.tobytes()
+    if name == "s8":  # packed [k, i]: element e = 2 k + i
+        assert raw.view(np.int8).tolist() == values.transpose(0, 2, 1).reshape(3, 8).tolist()
+
+
+def test_low_elements_of_small_types_are_in_the_low_bits():
+    (dot,) = load_text(NPU.split("    emit:")[0].format(t="u4", acc="u4"))
+    a = dot.operands["a"]
+    values = np.arange(8).reshape(1, 4, 2).transpose(0, 2, 1).astype(a.dtype.numpy)
+    assert register_bytes(a, values).tolist() == [[0x10, 0x32, 0x54, 0x76]]
+
+
+def test_corners_hold_what_tells_instructions_apart():
+    operands = Catalogue.builtin()["x86/vdpbf16ps.zmm"].operands
+    values = corners(operands["c"].dtype)
+    as_double = values.astype(np.float64)
+    tiny = np.finfo(np.float32).tiny
+    assert np.isnan(values).any()
+    assert set(as_double[np.isinf(values)]) == {np.inf, -np.inf}
+    assert {tiny, -tiny, 1.0, np.finfo(np.float32).max, np.finfo(np.float32).smallest_subnormal} <= set(as_double)
+    assert {bool(s) for s in np.signbit(values[values == 0])} == {True, False}
+    eight = corners(Catalogue.builtin()["portable/mac.e4m3.e4m3.f32.v4"].operands["a"].dtype).astype(np.float64)
+    assert 448 in eight
+    assert 2**-9 in eight  # the least subnormal
+    assert np.isnan(eight).any()
+
+
+def test_cases_cover_all_pairs_of_bytes():
+    made = Catalogue.builtin()["portable/mac.u8.s8.s32.v16"]
+    arrays = cases(made, np.random.default_rng(0))
+    pairs = {(int(x), int(y)) for x, y in zip(arrays["a"].reshape(-1), arrays["b"].reshape(-1), strict=True)}
+    assert len(pairs) == 65536
