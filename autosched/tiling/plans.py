@@ -20,18 +20,31 @@ from autosched.tiling.nest import Nest, make_nest
 from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, ScalarPart, TensorPart
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
-from autosched.tiling.steps import StepNames, cache_block, loop_order, pack, parallel, prefetch, register_tile, unroll
+from autosched.tiling.steps import (
+    StepNames,
+    cache_block,
+    loop_order,
+    pack,
+    parallel,
+    prefetch,
+    register_tile,
+    unroll,
+    vectorises,
+)
+from autosched.tiling.steps.pack import panel_elements
 
 VECTORS = (1, 4, 8, 16)
 MOST_PLANS = 12
 WITHIN = 4.0
-"""A mapping whose instructions alone take this many times the best mapping's is not laid out."""
+"""A mapping that takes this many times the best mapping's cycles at least (`least_cycles`) is not laid out."""
+COPY_CYCLES = 1.0
+"""Cycles to copy one element into a panel, or to store one lane by itself: for ranking plans only."""
 
 
 def make_plans(
     program: Program, target: Target, mappings: Mapping[str, Sequence[match_types.Mapping]], threads: int = 1
 ) -> list[Plan]:
-    """Plans in the order of how few cycles their instructions take; `mappings` holds the candidates of each stage.
+    """Plans in the order of how few cycles they need at least; `mappings` holds the candidates of each stage.
 
     There is always at least one: a stage without a usable mapping runs as scalar code.
     """
@@ -55,6 +68,18 @@ def issue_cycles(nest: Nest, target: Target) -> float:
     return prod(a.units for a in nest.axes) / rate
 
 
+def least_cycles(nest: Nest, target: Target) -> float:
+    """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one."""
+    cycles = issue_cycles(nest, target)
+    for operand in nest.intrinsic.inputs:
+        tensor = nest.mapping.program.tensors[nest.mapping.operands[operand.name].tensor]
+        if not vectorises(nest, operand.name) and not tensor.const:
+            cycles += COPY_CYCLES * panel_elements(nest, operand.name)
+    if not vectorises(nest, nest.intrinsic.accumulator.name):
+        cycles += COPY_CYCLES * prod(a.units * a.unit for a in nest.spatial)
+    return cycles
+
+
 def _usable(
     stage: Stage, mappings: Sequence[match_types.Mapping], dependences: Dependences, target: Target
 ) -> list[Nest]:
@@ -69,8 +94,24 @@ def _usable(
         except (ValueError, LookupError):
             continue
         nests.append(nest)
-    nests.sort(key=lambda n: issue_cycles(n, target))
-    return [n for n in nests if issue_cycles(n, target) <= WITHIN * issue_cycles(nests[0], target)]
+    least = {id(n): least_cycles(n, target) for n in nests}
+    nests.sort(key=lambda n: least[id(n)])
+    return _distinct([n for n in nests if least[id(n)] <= WITHIN * least[id(nests[0])]], target)
+
+
+def _distinct(nests: list[Nest], target: Target) -> list[Nest]:
+    """Nests without those that another intrinsic equals in shape, operands and cycles: their kernels would tie."""
+    seen = set()
+    kept = []
+    for nest in nests:
+        operands = tuple((o.dtype.name, o.shape) for o in nest.intrinsic.operands.values())
+        axes = tuple((tuple(m for m, _, n in a.members if n > 1), a.unit) for a in nest.axes if a.extent > 1)
+        roles = tuple(str(r.index) + r.tensor for r in nest.mapping.operands.values())
+        signature = (operands, axes, roles, issue_cycles(nest, target))
+        if signature not in seen:
+            seen.add(signature)
+            kept.append(nest)
+    return kept
 
 
 def _plan(

@@ -1,0 +1,171 @@
+"""The Python interface: names and texts in, values of the rooms out. What the command line calls too.
+
+>>> import autosched
+>>> gemm = autosched.workload("matmul", m=64, n=64, k=64, a="u8", b="s8")
+>>> autosched.match(gemm, "x86/vpdpbusd.zmm").verdict
+'match'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autosched.ir import Program, einsum, load, parse, resolve, workload
+from autosched.machine.target import Target
+from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.catalogue import load as load_yaml
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import Match
+
+if TYPE_CHECKING:
+    from autosched.device.protocol import Device
+    from autosched.search.events import Listener
+    from autosched.search.study import Study
+    from autosched.store.protocol import Store
+
+_loaded: list[Intrinsic] = []
+"""Intrinsics added by `intrinsics.load` in this process, on top of the built-in catalogue."""
+
+
+def load_intrinsics(path_or_text: str | Path) -> tuple[Intrinsic, ...]:
+    """Add the intrinsics of a YAML file (or its text) to the catalogue that names are looked up in.
+
+    A name that was loaded before is replaced. Raises SpecError for a file that is not consistent.
+    """
+    found = load_yaml(path_or_text)
+    names = {i.name for i in found}
+    _loaded[:] = [i for i in _loaded if i.name not in names] + list(found)
+    return found
+
+
+def catalogue(paths: Iterable[str | Path] = ()) -> Catalogue:
+    """The built-in intrinsics, what `intrinsics.load` added, and those of `paths` (files or folders)."""
+    known = Catalogue.builtin()
+    if _loaded:
+        known = known.with_intrinsics(_loaded)
+    paths = tuple(paths)
+    return known.with_paths(paths) if paths else known
+
+
+def match(
+    program: Program,
+    intrinsics: str | Intrinsic | Sequence[str] | None = None,
+    *,
+    numerics: str = "reassociated",
+    known: Catalogue | None = None,
+) -> Any:
+    """Which intrinsics can compute the program: a `Match` where one intrinsic is named, else a list of them.
+
+    `intrinsics` is a name, a glob, several of them, or None for the whole catalogue. Raises UnknownNameError.
+    """
+    from autosched.tensorize.matcher import match as find
+
+    known = known or catalogue()
+    if isinstance(intrinsics, Intrinsic):
+        chosen: tuple[Intrinsic, ...] = (intrinsics,)
+    elif intrinsics is None:
+        chosen = tuple(known[n] for n in known)
+    else:
+        chosen = known.select([intrinsics] if isinstance(intrinsics, str) else intrinsics)
+    found: list[Match] = find(program, chosen, numerics=numerics)
+    single = isinstance(intrinsics, str | Intrinsic) and len(found) == 1
+    return found[0] if single else found
+
+
+def target(name: str | Path | Target = "native", *, cache: Path | None = None) -> Target:
+    """A target by name or YAML file; `native` describes this machine, with quickly measured rates.
+
+    `cache` is a file in which measured figures are kept for the next time.
+    """
+    from autosched.machine.catalogue import load_target
+
+    if isinstance(name, Target):
+        return name
+    return load_target(name, native=lambda: native_target(cache))
+
+
+def native_target(cache: Path | None = None) -> Target:
+    """This machine, with measured instruction rates (from `cache` where it holds them)."""
+    from autosched.machine.peaks import measured_target
+
+    return measured_target(cache=cache)
+
+
+def store(where: str | Path | Store | None) -> Any:
+    """The store at a path, `sqlite:///path` or `:memory:`; a store is returned as it is."""
+    from autosched.store.sqlite import SqliteStore
+
+    return SqliteStore(str(where)) if isinstance(where, str | Path) else where
+
+
+def tune(
+    program: Program,
+    target: str | Path | Target = "native",
+    *,
+    device: str = "auto",
+    trials: int = 64,
+    timeout: float | None = None,
+    strategy: str = "auto",
+    cost_model: str = "xgb",
+    seed: int = 0,
+    threads: int = 1,
+    store: str | Path | Store | None = None,
+    intrinsics: Sequence[str] = (),
+    numerics: str = "reassociated",
+    cache: str = "warm",
+    fresh: bool = False,
+    on_event: Listener | None = None,
+) -> Study:
+    """Search, measure, and return the study: `study.best.build()` is the kernel as a callable.
+
+    `timeout` in seconds. With a `store` the study continues where an earlier call left off. Raises NoScheduleError when
+    no candidate survived, and what TuneRequest refuses.
+    """
+    from autosched.search.tune import TuneRequest
+    from autosched.search.tune import tune as run
+
+    request = TuneRequest(
+        program,
+        globals()["target"](target),
+        device=device,
+        trials=trials,
+        timeout_s=timeout,
+        strategy=strategy,
+        cost_model=cost_model,
+        seed=seed,
+        threads=threads,
+        store=globals()["store"](store),
+        catalogue=catalogue(),
+        only=tuple(intrinsics),
+        numerics=numerics,
+        cache=cache,
+        fresh=fresh,
+    )
+    tuning, _ = run(request, on_event)
+    return tuning.study
+
+
+def device(name: str = "auto", program: Program | None = None, target: Target | None = None, **options: Any) -> Device:
+    """A device by name, for building and measuring candidates by hand."""
+    from autosched.device.registry import device as find
+
+    return find(name, program, target, **options)
+
+
+__all__ = [
+    "catalogue",
+    "device",
+    "einsum",
+    "load",
+    "load_intrinsics",
+    "match",
+    "native_target",
+    "parse",
+    "resolve",
+    "store",
+    "target",
+    "tune",
+    "workload",
+]
