@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 from autosched.machine import native
 from autosched.machine.detect import usable_cpus
-from autosched.machine.probes import clock_loop, issue_loop, load_loop
+from autosched.machine.probes import MOST_ACCUMULATORS, clock_loop, issue_loop, load_loop, register_pitch
 from autosched.machine.target import Memory, Target
 from autosched.tensorize.intrinsic import Intrinsic
 
+Compiler = Callable[[str], bytes]
 MEASURED = "measured on this machine"
 
 
@@ -35,7 +36,7 @@ class PeakEffort:
     bytes: int
 
 
-EFFORTS = {"quick": PeakEffort(2e-3, 3, 96 << 20), "full": PeakEffort(3e-2, 5, 512 << 20)}
+EFFORTS = {"quick": PeakEffort(1e-3, 5, 64 << 20), "full": PeakEffort(3e-2, 5, 512 << 20)}
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,18 @@ class Peaks:
 
 
 def measure_peaks(
-    target: Target, intrinsics: Iterable[Intrinsic] = (), *, effort: str = "quick", bandwidth: bool = True
+    target: Target,
+    intrinsics: Iterable[Intrinsic] = (),
+    *,
+    effort: str = "quick",
+    bandwidth: bool = True,
+    compile_ir: Compiler = native.compile_ir,
 ) -> Peaks:
-    """Measure this machine, which `target` describes. Quick: about 20 ms an intrinsic and 0.2 s for the rest."""
+    """Measure this machine, which `target` describes. Quick: about 20 ms an intrinsic and 0.2 s for the rest.
+
+    `compile_ir` turns IR text into object code and raises where it cannot; give one that compiles in another process
+    where the intrinsics are a user's, since LLVM ends the process for some texts.
+    """
     started = time.perf_counter()
     native.start()
     how = EFFORTS[effort]
@@ -73,10 +83,12 @@ def measure_peaks(
             skipped[intrinsic.name] = why
             continue
         try:
-            one, every = _issue_rates(intrinsic, target, how, cpus, every=effort == "full")
-        except RuntimeError as error:  # LLVM refuses the text
-            skipped[intrinsic.name] = str(error).splitlines()[0]
+            text, issues = issue_loop(intrinsic, target.limits.get("vector_registers", 16), target.features)
+            code = compile_ir(text)
+        except Exception as error:  # whatever this compiler raises; one intrinsic is not worth the command
+            skipped[intrinsic.name] = (str(error).splitlines() or ["does not compile"])[0]
             continue
+        one, every = _issue_rates(intrinsic, code, issues, how, cpus, every=effort == "full")
         rates[intrinsic.name] = one / clock_hz
         if every:
             everywhere[intrinsic.name] = every
@@ -113,8 +125,8 @@ def _unmeasurable(intrinsic: Intrinsic, target: Target) -> str | None:
     return None
 
 
-def _function(text: str, *arguments: Any) -> tuple[Any, native.Loaded]:
-    loaded = native.Loaded(native.compile_ir(text))
+def _function(code: bytes, *arguments: Any) -> tuple[Any, native.Loaded]:
+    loaded = native.Loaded(code)
     return ctypes.CFUNCTYPE(None, *arguments)(loaded.address("probe")), loaded
 
 
@@ -164,27 +176,28 @@ def _pinned(jobs: Sequence[tuple[int, Callable[[], float]]]) -> list[float]:
 
 def _clock(how: PeakEffort, cpus: Sequence[int]) -> float:
     text, operations = clock_loop()
-    function, _keep = _function(text, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+    function, _keep = _function(native.compile_ir(text), ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
     return _pinned([(cpus[0], lambda: _best(lambda n: function(1, 3, n), operations, how))])[0]
 
 
 def _issue_rates(
-    intrinsic: Intrinsic, target: Target, how: PeakEffort, cpus: Sequence[int], every: bool
+    intrinsic: Intrinsic, code: bytes, issues: int, how: PeakEffort, cpus: Sequence[int], every: bool
 ) -> tuple[float, float | None]:
     """Issues a second of one core, and of all together."""
-    text, issues = issue_loop(intrinsic, target.limits.get("vector_registers", 16))
-    function, _keep = _function(text, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    function, _keep = _function(code, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     rng = np.random.default_rng(0)
+    pitch = register_pitch(intrinsic)
 
     def job() -> float:
-        inputs = _lines(len(intrinsic.inputs))
+        inputs = _lines(len(intrinsic.inputs) * pitch // 64)
         for i, operand in enumerate(intrinsic.inputs):
             # Near one: neither subnormal nor growing quickly.
             integer = operand.dtype.is_integer
             values = rng.integers(0, 100, operand.elements) if integer else rng.uniform(0.5, 1.0, operand.elements)
-            raw = values.astype(operand.dtype.numpy).view(np.uint8)[:64]
-            inputs[64 * i : 64 * i + raw.size] = raw
-        accumulators = _lines(32)
+            raw = values.astype(operand.dtype.numpy).view(np.uint8)[:pitch]
+            inputs[pitch * i : pitch * i + raw.size] = raw
+        accumulators = _lines(MOST_ACCUMULATORS * pitch // 64)
+        accumulators[:] = 0
         return _best(lambda n: function(inputs.ctypes.data, accumulators.ctypes.data, n), issues, how)
 
     one = _pinned([(cpus[-1], job)])[0]
@@ -194,7 +207,8 @@ def _issue_rates(
 def _bandwidths(target: Target, how: PeakEffort, cpus: Sequence[int]) -> tuple[dict[str, float], dict[str, float]]:
     """Load bandwidth by memory: of one core, and of all cores at once."""
     text, block = load_loop(target.limits.get("vector_bytes", 16))
-    function, _keep = _function(text, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    kinds = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    function, _keep = _function(native.compile_ir(text), *kinds)
     alone: dict[str, float] = {}
     together: dict[str, float] = {}
     levels = [m for m in target.memories if m.name != "registers"]
@@ -204,8 +218,7 @@ def _bandwidths(target: Target, how: PeakEffort, cpus: Sequence[int]) -> tuple[d
     def job(cpu: int, size: int) -> Callable[[], float]:
         view, out = data[cpu], _lines(16)
         blocks = size // block
-        address, where = view.ctypes.data, out.ctypes.data
-        return lambda: _best(lambda n: function(address, blocks, where, n), blocks * block, how)
+        return lambda: _best(lambda n: function(view.ctypes.data, blocks, out.ctypes.data, n), blocks * block, how)
 
     def touch(cpu: int) -> Callable[[], float]:
         def fill() -> float:

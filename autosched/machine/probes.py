@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from autosched.tensorize.emit import llvm_bits, llvm_declarations, render_llvm
 from autosched.tensorize.intrinsic import Intrinsic
 
 UNROLL = 4
 CHAIN = 64
 STREAMS = 8
+MOST_ACCUMULATORS = 20
 
 
-def issue_loop(intrinsic: Intrinsic, vector_registers: int) -> tuple[str, int]:
+def issue_loop(intrinsic: Intrinsic, vector_registers: int, features: frozenset[str]) -> tuple[str, int]:
     """`void @probe(ptr inputs, ptr accumulators, i64 n)` and how often an iteration issues the intrinsic.
 
     As many independent accumulators as registers hold beside the inputs, so that latency does not show (6 cycles at
-    two a cycle need twelve). One input of each issue passes through an empty assembly statement: otherwise the
-    product of a multiply and an add would be computed once, outside the loop.
+    two a cycle need twelve). Where the text has several steps, one input of each issue passes through an empty
+    assembly statement: otherwise the product of a multiply and an add would be computed once, outside the loop.
+    ValueError where no register class can hold that input.
     """
     inputs = intrinsic.inputs
-    accumulators = max(4, min(20, vector_registers - len(inputs) - 2))
+    accumulators = max(4, min(MOST_ACCUMULATORS, vector_registers - len(inputs) - 2))
+    pitch = register_pitch(intrinsic)
     register = {name: operand.registers["llvm"] for name, operand in intrinsic.operands.items()}
     target = intrinsic.accumulator.name
     lines = ["define void @probe(ptr %inputs, ptr %acc, i64 %n) {", "entry:"]
     for i, operand in enumerate(inputs):
-        lines.append(f"  %at{i} = getelementptr i8, ptr %inputs, i64 {64 * i}")
+        lines.append(f"  %at{i} = getelementptr i8, ptr %inputs, i64 {pitch * i}")
         lines.append(f"  %in.{operand.name} = load {register[operand.name]}, ptr %at{i}, align 1")
     for k in range(accumulators):
-        lines.append(f"  %to{k} = getelementptr i8, ptr %acc, i64 {64 * k}")
+        lines.append(f"  %to{k} = getelementptr i8, ptr %acc, i64 {pitch * k}")
         lines.append(f"  %first{k} = load {register[target]}, ptr %to{k}, align 1")
     lines += ["  br label %loop", "loop:", "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]"]
     body: list[str] = []
@@ -38,21 +43,23 @@ def issue_loop(intrinsic: Intrinsic, vector_registers: int) -> tuple[str, int]:
         return f"%t{count}"
 
     values = [f"%acc{k}" for k in range(accumulators)]
-    moving = inputs[0].name if inputs else target
+    steps = len([line for line in intrinsic.emit["llvm"].splitlines() if line.split(";")[0].strip()])
+    moving = inputs[0].name if inputs and steps > 1 else None
+    veil = _register_class(register[moving], features) if moving else None
+    if moving and veil is None:
+        raise ValueError(f"a register of type {register[moving]} cannot be held in place for measuring")
     seen = "%moving"
     for _ in range(UNROLL):
         for k in range(accumulators):
-            if inputs:
-                veiled = fresh()
-                kind = register[moving]
-                body.append(f'  {veiled} = call {kind} asm sideeffect "", "={_place(kind)},0"({kind} {seen})')
-                seen = veiled
-            operands = {o.name: f"%in.{o.name}" for o in inputs} | {moving: seen, target: values[k]}
+            operands = {o.name: f"%in.{o.name}" for o in inputs} | {target: values[k]}
+            if moving:
+                seen = _veiled(body, register[moving], str(veil), seen, fresh)
+                operands[moving] = seen
             issued, values[k] = render_llvm(intrinsic, operands, fresh)
             body += [f"  {line}" for line in issued]
     for k in range(accumulators):
         lines.append(f"  %acc{k} = phi {register[target]} [ %first{k}, %entry ], [ {values[k]}, %loop ]")
-    if inputs:
+    if moving:
         lines.append(f"  %moving = phi {register[moving]} [ %in.{moving}, %entry ], [ {seen}, %loop ]")
     lines += body
     lines += ["  %next = add i64 %i, 1", "  %more = icmp slt i64 %next, %n", "  br i1 %more, label %loop, label %done"]
@@ -60,6 +67,12 @@ def issue_loop(intrinsic: Intrinsic, vector_registers: int) -> tuple[str, int]:
     lines += [f"  store {register[target]} {values[k]}, ptr %to{k}, align 1" for k in range(accumulators)]
     lines += ["  ret void", "}"]
     return "\n".join([*llvm_declarations(intrinsic), *lines]), UNROLL * accumulators
+
+
+def register_pitch(intrinsic: Intrinsic) -> int:
+    """Bytes from one register to the next in the probe's memory: whole cache lines that hold the widest."""
+    bits = max((llvm_bits(o.registers["llvm"]) or 512) for o in intrinsic.operands.values())
+    return -(-bits // 512) * 64
 
 
 def clock_loop() -> tuple[str, int]:
@@ -133,8 +146,32 @@ done:
     )
 
 
-def _place(kind: str) -> str:
-    """The register class of an x86 assembly operand: general for integers, vector (`v`: all of AVX-512's) otherwise."""
-    if kind.startswith("i"):
-        return "r"
-    return "v" if (llvm_bits(kind) or 0) > 256 else "x"
+def _veiled(body: list[str], kind: str, place: str, value: str, fresh: Callable[[], str]) -> str:
+    """`value` after an empty assembly statement that might have changed it; a one-element vector passes as a scalar."""
+    one = kind.removeprefix("<1 x ").rstrip(">") if kind.startswith("<1 x ") else None
+    if one:
+        bare = fresh()
+        body.append(f"  {bare} = bitcast {kind} {value} to {one}")
+        value = bare
+    passed = one or kind
+    veiled = fresh()
+    body.append(f'  {veiled} = call {passed} asm sideeffect "", "={place},0"({passed} {value})')
+    if one:
+        back = fresh()
+        body.append(f"  {back} = bitcast {one} {veiled} to {kind}")
+        veiled = back
+    return veiled
+
+
+def _register_class(kind: str, features: frozenset[str]) -> str | None:
+    """The register class of an x86 assembly operand: `r` for integers, `x` for vectors, `v` for those of AVX-512.
+
+    None for what fits none: LLVM ends the process for an operand that it cannot place.
+    """
+    scalar = kind.removeprefix("<1 x ").rstrip(">") if kind.startswith("<1 x ") else kind
+    if not scalar.startswith("<"):
+        return {"i8": "q", "i16": "r", "i32": "r", "i64": "r", "float": "x", "double": "x"}.get(scalar)
+    if ("half" in kind and "avx512_fp16" not in features) or ("bfloat" in kind and "avx512_bf16" not in features):
+        return None
+    widths = {128: "x", 256: "x" if "avx" in features else None, 512: "v" if "avx512bw" in features else None}
+    return widths.get(llvm_bits(kind) or 0)
