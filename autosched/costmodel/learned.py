@@ -6,6 +6,7 @@ enough for what is left. Failures go to a classifier, never into the regression 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from autosched.costmodel.protocol import GENERALISES, Floats, Prediction, Sample
 
 _PRIOR_SIGMA = 0.5  # ln units: without measurements the clock is trusted to within a factor of about 1.6
 _FEWEST = 4  # rows below which trees have nothing to split; the mean ratio is used then
+_LARGE = 20_000  # rows from which threads pay
 _SLOWEST_WEIGHT = 0.02  # a row 7 times slower than the best still says where not to look
 
 
@@ -77,7 +79,7 @@ class ResidualModel:
         log_s = _ln(analytic_s) + np.float32(self._shift)
         sigma = np.full(rows, self._sigma, np.float32)
         if self._boosters and rows:
-            guesses = np.stack([self._run(booster, features.matrix) for booster in self._boosters])
+            guesses = np.stack(self._run_all(features.matrix))
             log_s += guesses.mean(axis=0)
             sigma = guesses.std(axis=0)
         valid = np.ones(rows, np.float32)
@@ -116,9 +118,15 @@ class ResidualModel:
             "verbosity": 0,
         }
         data = xgboost.DMatrix(matrix, np.asarray(label, np.float32), weight=weight / np.mean(weight), nthread=1)
-        booster = xgboost.train(parameters, data, self._rounds)
-        booster.set_param({"nthread": self._threads})
-        return booster
+        return xgboost.train(parameters, data, self._rounds)
+
+    def _run_all(self, matrix: npt.NDArray[np.float32]) -> list[npt.NDArray[np.float32]]:
+        """Every member on one thread, the members side by side where that pays: threads of OpenMP wait busily, which
+        hurts on a machine that also measures."""
+        if len(matrix) < _LARGE or self._threads < 2:
+            return [self._run(booster, matrix) for booster in self._boosters]
+        with ThreadPoolExecutor(self._threads) as pool:
+            return list(pool.map(lambda booster: self._run(booster, matrix), self._boosters))
 
     @staticmethod
     def _run(booster: xgboost.Booster, matrix: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

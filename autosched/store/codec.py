@@ -12,7 +12,7 @@ from autosched.store.records import STATUSES, Measurement, StudyRecord, Trial
 
 
 def dumps(value: object) -> str:
-    """Compact ASCII JSON that any parser reads: numpy scalars become numbers, a float that is not finite becomes null."""
+    """Compact ASCII JSON that any parser reads: numpy scalars become numbers, a float that is not finite null."""
     return json.dumps(_plain(value), separators=(",", ":"), allow_nan=False)
 
 

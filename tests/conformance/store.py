@@ -9,10 +9,12 @@ import pytest
 from autosched.errors import StoreError
 from autosched.store import Measurement, Store, StudyRecord, Trial
 
-RECORD = StudyRecord("gemm", {"program": "p", "target": "zen4"}, "def gemm…", "gemm", "zen4", "cpu", 7, {"n": [1, 2]}, "now")
+KEY = {"program": "p", "target": "zen4"}
+RECORD = StudyRecord("gemm", KEY, "def gemm…", "gemm", "zen4", "cpu", 7, {"n": [1, 2]}, "now")
 OK = Trial(1, "vnni", 2**40, {"tile": 4, "pack": "yes"}, Measurement("ok", 1.5e-3, (1e-3, 2e-3), 0.1, 0.0, 0.0), 1e-3)
 FAILED = Trial(2, "vnni", 3, {"tile": 8, "pack": "no"}, Measurement("crash", message="signal 11\nin the kernel"))
-FINAL = replace(OK, round="final", predicted_s=1.25e-3, measurement=Measurement("ok", 1.25e-3, extra={"rounds_s": [1.0]}))
+AGAIN = Measurement("ok", 1.25e-3, extra={"rounds_s": [1.0]})
+FINAL = replace(OK, round="final", predicted_s=1.25e-3, measurement=AGAIN)
 
 
 class StoreConformance:

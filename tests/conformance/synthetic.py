@@ -24,23 +24,25 @@ class FakePlan:
     speed: float = 1.0
 
 
-def make_plan(name: str, speed: float = 1.0, tiles: int = 8, lanes: int = 16) -> FakePlan:
-    """Tiles, blocks, unroll and prefetch of a matrix multiplication as a space of a few thousand rows."""
-    m, n = Var("tile_m"), Var("tile_n")
+def make_plan(name: str, speed: float = 1.0, tiles: int = 8) -> FakePlan:
+    """Tiles, blocks, unroll, prefetch and order of a matrix multiplication as a space of some 10^4 rows."""
+    m, n, k = Var("tile_m"), Var("tile_n"), Var("block_k")
     step = Step(
         "tile",
         (
             Decision("tile_m", tuple(range(1, tiles + 1))),
             Decision("tile_n", (1, 2, 3, 4)),
-            Decision("block_k", (16, 32, 64, 128, 256, 512)),
+            Decision("block_m", (1, 2, 4, 8, 16)),
+            Decision("block_k", (16, 48, 64, 128, 256, 512)),
             Decision("unroll", (1, 2, 4)),
-            Decision("prefetch", (0, 1), labels=("no", "yes")),
+            Decision("prefetch", (0, 4, 8)),
+            Decision("order", (0, 1), labels=("mnk", "nmk")),
         ),
         (Rule("registers", Var("registers") <= 32, "{registers} registers > 32"),),
         {
             "registers": m * n + m + n,
-            "bytes": Var("block_k") * (m + n * lanes) * 4,
-            "trips": ceil_div(512, Var("block_k")) * ceil_div(96, m) * ceil_div(12, n),
+            "bytes": k * (m * Var("block_m") + n * 16) * 4,
+            "trips": ceil_div(512, k) * ceil_div(96, m) * ceil_div(12, n),
         },
     )
     return FakePlan(name, Space(name, [step]), speed)
@@ -58,21 +60,26 @@ def tiny_plan(name: str = "tiny") -> FakePlan:
 
 
 def clock(plan: FakePlan, values: Any) -> dict[str, Any]:
-    """Roughly right: arithmetic that wants many accumulators, and loads."""
+    """Roughly right: arithmetic that wants many accumulators, loads, and a cost for each trip."""
     registers = np.asarray(values["registers"], np.float64)
     compute = 1e-4 * plan.speed * (1 + 8 / registers)
     load = 2e-4 * plan.speed / (1 + registers / 4)
-    return {"compute": compute, "load": load, "total": np.maximum(compute, load)}
+    overhead = 2e-9 * np.asarray(values.get("trips", 0))
+    return {"compute": compute, "load": load, "overhead": overhead, "total": np.maximum(compute, load) + overhead}
 
 
 def hidden_s(plan: FakePlan, values: Any) -> Any:
-    """What the device really takes: the clock's trend, and a cache, trip counts and an unroll that it knows nothing of."""
+    """What the device really takes: the clock's trend, and caches, conflicts, prefetching that it lacks."""
+    total = clock(plan, values)["total"]
     if "trips" not in values:
-        return clock(plan, values)["total"]
-    cache = 1 + 1.5 * (np.asarray(values["bytes"]) > 24_000) + 0.4 * (np.asarray(values["bytes"]) > 8_000)
-    overhead = 1 + 2e-4 * np.asarray(values["trips"])
-    unroll = np.where(np.asarray(values["unroll"]) == 2, 0.85, 1.0) * np.where(np.asarray(values["tile_n"]) == 3, 0.9, 1)
-    return clock(plan, values)["total"] * cache * overhead * unroll
+        return total
+    size, k, m = (np.asarray(values[name]) for name in ("bytes", "block_k", "tile_m"))
+    unroll, prefetch, order = (np.asarray(values[name]) for name in ("unroll", "prefetch", "order"))
+    cache = 1 + 0.5 * (size > 12_000) + 1.0 * (size > 48_000)
+    conflict = np.where((k % 128 == 0) & (m % 2 == 0), 1.3, 1.0)  # sets of a cache that collide
+    ahead = np.where((prefetch == 4) & (order == 1), 0.85, 1.0) * np.where((prefetch == 8) & (size < 12_000), 1.1, 1.0)
+    spill = np.where(unroll * np.asarray(values["registers"]) > 60, 1.6, 1.0) * np.where(unroll == 2, 0.93, 1.0)
+    return total * cache * conflict * ahead * spill
 
 
 @dataclass
@@ -114,11 +121,13 @@ class SyntheticDevice:
         exact = float(hidden_s(plan, plan.space.values([build.candidate.row]))[0])
         rng = np.random.default_rng([self.seed, len(self.measured)])
         time_s = exact * (1 + self.noise * rng.standard_normal())
-        return Measurement("ok", time_s, (time_s,), 0.0, 1e-6, 1e-3, kernel_sha=build.kernel_sha, costs_s={"check": 0.001})
+        costs = {"check": self.takes_s / 4}
+        return Measurement("ok", time_s, (time_s,), 0.0, 1e-6, 1e-3, kernel_sha=build.kernel_sha, costs_s=costs)
 
     def close(self) -> None:
         pass
 
 
 def record(name: str = "gemm", seed: int = 0, **key: str) -> StudyRecord:
-    return StudyRecord(name, {"program": "gemm 512", "target": "t", "device": "d", **key}, "def gemm…", "gemm", "t", "d", seed)
+    fields = {"program": "gemm 512", "target": "t", "device": "d", **key}
+    return StudyRecord(name, fields, "def gemm…", "gemm", "t", "d", seed)

@@ -111,7 +111,7 @@ def test_a_database_of_something_else(tmp_path: Path) -> None:
         db.execute("CREATE TABLE letters (x)")
     db.close()
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="something else.*letters"):
+    with pytest.raises(StoreError, match=r"something else.*letters"):
         SqliteStore(path)
     assert path.read_bytes() == before
 
@@ -122,7 +122,7 @@ def test_a_newer_store(tmp_path: Path) -> None:
     with sqlite3.connect(path) as db:
         db.execute("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
     db.close()
-    with pytest.raises(StoreError, match="newer autosched.*store 99; this one reads 1"):
+    with pytest.raises(StoreError, match=r"newer autosched.*store 99; this one reads 1"):
         SqliteStore(path)
 
 
@@ -131,7 +131,7 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     store.open(RECORD)
     store.append("gemm", OK)
     store._db.execute("UPDATE trial SET measurement = '{\"status\": \"odd\"}'")
-    with pytest.raises(StoreError, match="damaged record.*odd"):
+    with pytest.raises(StoreError, match=r"damaged record.*odd"):
         store.trials("gemm")
 
 
@@ -207,10 +207,15 @@ def test_a_full_disk_keeps_what_was_finished(tmp_path: Path) -> None:
     pages = store._db.execute("PRAGMA page_count").fetchone()[0]
     store._db.execute(f"PRAGMA max_page_count = {pages + 6}")
     kept = 0
-    with pytest.raises(StoreError, match="disk is full") as error:
+
+    def fill() -> None:
+        nonlocal kept
         for number in range(1, 1000):
             store.append("gemm", replace(FAILED, number=number))
             kept = number
+
+    with pytest.raises(StoreError, match="disk is full") as error:
+        fill()
     assert "safe" in (error.value.hint or "")
     assert 0 < kept < 999
     assert len(store.trials("gemm")) == kept
@@ -349,7 +354,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
     write_trials(tmp_path / "t.jsonl", RECORD, [OK])
     with (tmp_path / "t.jsonl").open("a") as out:
         out.write(line + "\n")
-    with pytest.raises(StoreError, match="t.jsonl:3:1"):
+    with pytest.raises(StoreError, match=r"t.jsonl:3:1"):
         read_trials(tmp_path / "t.jsonl")
 
 
