@@ -96,18 +96,21 @@ def _usable(
         nests.append(nest)
     least = {id(n): least_cycles(n, target) for n in nests}
     nests.sort(key=lambda n: least[id(n)])
-    return _distinct([n for n in nests if least[id(n)] <= WITHIN * least[id(nests[0])]], target)
+    return _distinct([n for n in nests if least[id(n)] <= WITHIN * least[id(nests[0])]])
 
 
-def _distinct(nests: list[Nest], target: Target) -> list[Nest]:
-    """Nests without those that another intrinsic equals in shape, operands and cycles: their kernels would tie."""
+def _distinct(nests: list[Nest]) -> list[Nest]:
+    """Nests without those that another intrinsic equals in shape, operands and timing: their kernels would tie.
+
+    By the stated timing, since two measurements of one speed differ in their last digits.
+    """
     seen = set()
     kept = []
     for nest in nests:
         operands = tuple((o.dtype.name, o.shape) for o in nest.intrinsic.operands.values())
         axes = tuple((tuple(m for m, _, n in a.members if n > 1), a.unit) for a in nest.axes if a.extent > 1)
         roles = tuple(str(r.index) + r.tensor for r in nest.mapping.operands.values())
-        signature = (operands, axes, roles, issue_cycles(nest, target))
+        signature = (operands, axes, roles, nest.intrinsic.timing.get("interval"))
         if signature not in seen:
             seen.add(signature)
             kept.append(nest)
