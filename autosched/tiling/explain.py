@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import z3
 
-from autosched.logic import Bool, Compare, evaluate, sentence, to_z3
+from autosched.logic import Bool, Compare, Or, evaluate, sentence, to_z3
 from autosched.logic.expr import negate
 from autosched.tiling.enumerate import Joiner, Part
 
@@ -75,9 +75,16 @@ def why_not(space: Space, row: int) -> list[str]:
         for name, when in space.inert:
             d = space.decision(name)
             if holds(when, columns) and numbers[name] != d.domain[0]:
-                now, kept, why = d.label(numbers[name]), d.label(d.domain[0]), sentence(when, numbers)
+                now, kept, why = d.label(numbers[name]), d.label(d.domain[0]), _because(when, numbers)
                 said.append(f"{name} {now} changes nothing ({why}): only {kept} is kept")
     return said
+
+
+def _because(condition: Bool, numbers: Mapping[str, int]) -> str:
+    """A condition that holds, in words: of alternatives, those that do."""
+    if isinstance(condition, Or):
+        return " and ".join(_because(p, numbers) for p in condition.parts if holds(p, numbers))
+    return sentence(condition, numbers)
 
 
 def z3_reading(space: Space) -> tuple[dict[str, Any], list[Any]]:
@@ -115,6 +122,7 @@ class _Contradiction:
         if answer == z3.unsat:
             named = {str(t) for t in self.solver.unsat_core()}
             return frozenset(i for i in rules if str(self.tracks[i]) in named)
+        self.solver.set("timeout", 20)  # what it could not decide now it will hardly decide for a few rules less
         joiner = Joiner(self.space, parts=[p for p in self.space.parts if p.rule in rules])
         pruning = sum(1 for s in joiner.stages if s.parts)
         return None if any(len(p.ids) for p in joiner.run(pruning)) else rules

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from autosched.errors import UnknownNameError, UsageError
-from autosched.logic import Var, ceil_div
+from autosched.logic import Var, any_of, ceil_div
 from autosched.tiling import sample as sampling
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Rule, Step
@@ -193,6 +193,15 @@ def test_wide_numbers_do_not_wrap() -> None:
     space = Space("wide", [Step("s", sides, (rule,))])
     assert len(space.enumerate()) == 5
     assert space.enumerate().rejected == {"few": 4}
+
+
+def test_inert_alternatives_are_given_by_those_that_hold() -> None:
+    order = Decision("order", (0, 1))
+    blocks = tuple(Decision(n, (1, 2)) for n in "ab")
+    one = any_of(Var("a").eq(1), Var("b").eq(1))
+    space = Space("inert", [Step("s", (*blocks, order), inert={"order": one})])
+    assert space.why_not(space.row_of({"b": 2, "order": 1})) == ["order 1 changes nothing (a 1 = 1): only 0 is kept"]
+    assert space.canonical(np.arange(8)).tolist() == [0, 0, 2, 2, 4, 4, 6, 7]
 
 
 def test_names_with_dots_are_names() -> None:
