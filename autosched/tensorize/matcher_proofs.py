@@ -183,9 +183,11 @@ class Prover:
         obligations: list[Obligation] = []
         assumptions: dict[str, None] = {}
         wanted: list[tuple[str, list[tuple[str, ...]], Guard | None]] = []
-        padded = [x for x in tile.extents if x not in tile.spatial and _may_pad(facts, assignment, x, padding)]
-        if padded:
-            wanted.append((f"padding {', '.join(padded)} with zeros adds nothing", [tuple(roles)], None))
+        for x in tile.extents:
+            if x not in tile.spatial and _may_pad(facts, assignment, x, padding):
+                # Only operands that move with the axis can be zero in its padding and not elsewhere.
+                moved = tuple(o for o in roles if o in tile.moves[x])
+                wanted.append((f"padding {x} with zeros adds nothing", [moved], None))
         for condition, covering in covers.items():
             if covering:
                 text = f"where {show_leaf(condition)} fails, staged zeros add nothing"

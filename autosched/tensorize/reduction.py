@@ -149,7 +149,11 @@ def _unclamped(program: Program, update: Update, terms: int, ring: str) -> Contr
     if total.within(limits):
         fact = f"{terms} terms in {term} from {start} stay within {total}, so the clamp never acts"
         return Contract("bitwise", f"{ring}; {fact}", facts=(fact,))
-    condition = _length_condition(program, update, term, start) or _value_condition(update, terms, leaves, start)
+    condition = (
+        _length_condition(program, update, term, start)
+        or _value_condition(update, terms, leaves, start)
+        or _start_condition(update, term, terms)
+    )
     if condition is None:
         text = f"the intrinsic clamps where {accumulator} wraps: {terms} terms in {term} may leave {accumulator}"
         return Reason("COMBINE_DIFFERS", text, fix="use the wrapping form of the instruction")
@@ -220,6 +224,17 @@ def _value_condition(update: Update, terms: int, leaves: Mapping[Value, Range], 
     if best is None:
         return None
     return Condition("range", f"{best[2].low} <= {best[1]} <= {best[2].high}")
+
+
+def _start_condition(update: Update, term: Range, terms: int) -> Condition | None:
+    """The range of live accumulators that leaves room for the whole sum."""
+    if update.init is not None:
+        return None
+    low, high = update.target.dtype.limits
+    room = Range(low - min(term.low, 0) * terms, high - max(term.high, 0) * terms)
+    if room.low >= room.high:
+        return None
+    return Condition("range", f"{room.low} <= {update.target.tensor} <= {room.high}")
 
 
 def stated_ranges(program: Program, reads: tuple[Read, ...]) -> dict[Value, Range]:
