@@ -265,10 +265,10 @@ def view(frame: Frame, tensor: str, index: tuple[Index, ...]) -> Any | None:
             return None
         picks.append(slice(int(low), int(high) + 1, c))
         dims.append(d)
-    picked = array[tuple(picks)]
+    picked = array[(*picks, ...)]  # the ellipsis keeps a single element an array
     order = sorted(range(len(dims)), key=lambda k: dims[k])
     picked = picked.transpose(order)
-    return picked[tuple(slice(None) if d in dims else None for d in range(frame.rank))]
+    return picked[(*(slice(None) if d in dims else None for d in range(frame.rank)), ...)]
 
 
 def fetch(frame: Frame, tensor: str, index: tuple[Index, ...], mask: Any = None) -> Any:
