@@ -57,9 +57,10 @@ def quantity(text: object, dimension: str, clock_hz: float | None = None) -> flo
         factor = UNITS[dimension][unit]
     else:
         raise SpecError(f"unknown unit {unit!r} for a {dimension} figure", hint=_unit_hint(unit, dimension, units))
-    if not (math.isfinite(number) and number > 0):
-        raise SpecError(f"{text!r} is impossible: a {dimension} figure is positive")
-    return number * factor
+    value = number * factor
+    if not (math.isfinite(value) and value > 0):
+        raise SpecError(f"{text!r} is impossible: a {dimension} figure is positive and finite")
+    return value
 
 
 def _unit_hint(unit: str, dimension: str, units: list[str]) -> str:

@@ -1,0 +1,131 @@
+"""The build process, measured peaks, their cache, the registry and the doctor."""
+
+import json
+import os
+import platform
+import signal
+
+import pytest
+
+from autosched.device import registry
+from autosched.device.builder import Builder, BuildError
+from autosched.device.cpu import CpuDevice
+from autosched.device.doctor import diagnose
+from autosched.device.native_target import native_target
+from autosched.errors import MissingError, UnknownNameError, UsageError
+from autosched.machine.catalogue import load_target
+from autosched.machine.detect import host_features
+from autosched.machine.probes import issue_loop
+from autosched.tensorize.catalogue import Catalogue
+
+X86 = platform.machine().lower() in ("x86_64", "amd64")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="child processes need POSIX")
+FINE = "define void @main() {\n  ret void\n}"
+# AVX-512 on a CPU named as without: LLVM ends its process.
+FATAL = """
+declare <16 x float> @llvm.x86.avx512.rcp14.ps.512(<16 x float>, <16 x float>, i16)
+define void @main(ptr %p) {
+  %a = load <16 x float>, ptr %p
+  %b = call <16 x float> @llvm.x86.avx512.rcp14.ps.512(<16 x float> %a, <16 x float> %a, i16 -1)
+  store <16 x float> %b, ptr %p
+  ret void
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def builder():
+    found = Builder()
+    yield found
+    found.close()
+
+
+def test_builds_after_failures_of_all_kinds(builder):
+    assert builder.compile(FINE)
+    with pytest.raises(BuildError, match="expected"):
+        builder.compile("define void @main() {\n  ret int\n}")
+    assert builder.compile(FINE)
+    if X86:
+        with pytest.raises(BuildError, match="LLVM ERROR"):
+            builder.compile(FATAL, "x86-64", "")
+        assert builder.compile(FINE)
+    os.kill(builder.process.pid, signal.SIGKILL)
+    assert builder.compile(FINE)
+
+
+@pytest.fixture(scope="module")
+def instructions():
+    names = [n for n in Catalogue.builtin() if n.startswith(("x86/", "portable/mac.f32"))]
+    return [i for n in names if (i := Catalogue.builtin()[n]).requires <= host_features()]
+
+
+@pytest.mark.skipif(not X86, reason="issue rates are measured on x86-64")
+def test_peaks_are_measured_and_cached(instructions, tmp_path):
+    cache = tmp_path / "below" / "peaks.json"
+    chosen = instructions[:2]
+    target, peaks = native_target(chosen, cache=cache)
+    assert set(peaks.rates) | set(peaks.skipped) == {i.name for i in chosen}
+    assert 2e8 < target.clock_hz < 1e10
+    for name, rate in peaks.rates.items():
+        assert 0.01 < rate < 16  # issues a cycle: no CPU does more
+        assert target.rates[name] == rate
+    assert set(peaks.bandwidth_all) == {m.name for m in target.memories if m.name != "registers"}
+    assert all(v > 1e8 for v in peaks.bandwidth_all.values())
+    again, cached = native_target(chosen, cache=cache)
+    assert (again, cached) == (target, peaks)
+    more, wider = native_target(instructions[:3], cache=cache)
+    assert set(wider.rates) >= set(peaks.rates)
+    assert more.clock_hz == target.clock_hz
+    stored = json.loads(cache.read_text())
+    for damage in ("", "{", "[]", json.dumps(stored | {"machine": "another"}), json.dumps(stored | {"peaks": {}})):
+        cache.write_text(damage)
+        _, fresh = native_target([], cache=cache)
+        assert fresh.seconds > 0
+        assert json.loads(cache.read_text())["machine"] == target.version
+
+
+def test_an_effort_that_is_none():
+    with pytest.raises(UsageError):
+        native_target([], effort="heroic")
+
+
+@pytest.mark.skipif(not X86, reason="assembly operands are x86's")
+def test_probes_of_all_instructions_compile(builder, instructions):
+    """Those of the whole catalogue that this machine has: LLVM accepts each probe, or it is refused before."""
+    built = 0
+    for intrinsic in instructions:
+        try:
+            text, issues = issue_loop(intrinsic, 16, host_features())
+        except ValueError:
+            continue
+        assert issues >= 16
+        assert builder.compile(text)
+        built += 1
+    assert built >= len(instructions) // 2
+
+
+def test_devices_by_name():
+    with registry.device("cpu") as found:
+        assert found.describe()["name"] == "cpu"
+    with registry.device("auto", None, None) as found:
+        assert isinstance(found, CpuDevice)
+    with pytest.raises(UnknownNameError, match="'cpu'"):
+        registry.device("cpuu")
+    with pytest.raises(MissingError) as missing:
+        registry.device("cuda")
+    assert missing.value.exit_code == 3
+    with pytest.raises(UsageError, match="speed"):
+        registry.device("cpu", speed=9)
+    assert {"cpu", "simulator"} <= set(registry.device_names())
+
+
+def test_another_machines_target_is_refused():
+    with pytest.raises(MissingError, match="cuda"):
+        CpuDevice(target=load_target("nvidia-h200"))
+
+
+def test_the_doctor_finds_what_is_needed():
+    findings = diagnose()
+    assert all(f.ok for f in findings if f.needed), findings
+    assert all(f.ok or f.fix for f in findings)
+    assert {"python", "llvm jit", "cpu", "c compiler", "cuda"} <= {f.name for f in findings}

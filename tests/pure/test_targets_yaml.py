@@ -1,0 +1,166 @@
+"""Target files: what is read, and how each mistake is told."""
+
+import contextlib
+import dataclasses
+import json
+from importlib import resources
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autosched.errors import SpecError, UnknownNameError, UsageError
+from autosched.machine.catalogue import load_target, target_data, target_names, target_schema, target_yaml
+from autosched.machine.spec import target_from_yaml
+from autosched.machine.target import Memory, Target
+from autosched.machine.units import UNITS, quantity, written
+
+GOOD = """\
+name: toy
+isa: toy
+features: [mac8]
+units:
+  cores: 4
+  clock: {value: 500 MHz, source: datasheet page 3}
+  rates: {toy/mac: 0.5 issue/cycle, ops.f16: 64 op/cycle}
+memories:
+  - {name: registers, bytes: 1 KiB}
+  - {name: l1, bytes: 16 KiB, bandwidth: 8 B/cycle, latency: 2 cycles}
+  - {name: dram, bytes: 64 MiB, bandwidth: 1 GB/s, latency: 100 ns, shared_by: device, line: 32 B}
+limits: {vector_registers: 16}
+"""
+
+
+def test_figures_come_out_in_base_units():
+    target = target_from_yaml(GOOD, "toy.yaml")
+    assert (target.cores, target.clock_hz, target.rates) == (4, 5e8, {"toy/mac": 0.5, "ops.f16": 64.0})
+    l1, dram = target.memory("l1"), target.memory("dram")
+    assert (l1.bytes, l1.bandwidth_bytes_per_s, l1.latency_s, l1.shared_by) == (16384, 4e9, pytest.approx(4e-9), "core")
+    assert (dram.latency_s, dram.line_bytes, dram.shared_by) == (pytest.approx(1e-7), 32, "device")
+    assert target.limits == {"vector_registers": 16}
+    assert target.sources == {"clock": "datasheet page 3"}
+    assert target.has(frozenset({"mac8"}))
+    assert not target.has(frozenset({"mac8", "avx"}))
+
+
+def test_the_version_is_of_the_content_and_not_of_the_layout():
+    spaced = GOOD.replace("cores: 4", "cores:   4  # four")
+    assert target_from_yaml(spaced, "a").version == target_from_yaml(GOOD, "b").version
+    assert target_from_yaml(GOOD.replace("cores: 4", "cores: 5"), "a").version != target_from_yaml(GOOD, "b").version
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message", "hint"),
+    [
+        ("cores: 4", "coers: 4", 5, "unknown key 'coers'", "did you mean 'cores'"),
+        ("latency: 2 cycles", "latncy: 2 cycles", 10, "unknown key 'latncy'", "did you mean 'latency'"),
+        ("cores: 4", "cores: 0", 5, "cores", None),
+        ("cores: 4", "cores: -4", 5, "cores", None),
+        ("cores: 4", "cores: many", 5, "cores", None),
+        ("500 MHz", "500", 6, "has no unit", "units: Hz"),
+        ("500 MHz", "500 Mhz", 6, "unknown unit 'Mhz'", "did you mean 'MHz'"),
+        ("500 MHz", "500 THz", 6, "unknown unit 'THz'", None),
+        ("500 MHz", "500 KiB", 6, "unknown unit 'KiB'", "KiB measures bytes"),
+        ("500 MHz", "500000 GHz", 6, "impossible", "unit"),
+        ("500 MHz", "0 MHz", 6, "impossible", None),
+        ("500 MHz", "-5 MHz", 6, "impossible", None),
+        ("bytes: 16 KiB", "bytes: 16", 10, "has no unit", "48 KiB"),
+        ("bytes: 16 KiB", "bytes: 0.3 B", 10, "whole number", None),
+        ("bytes: 64 MiB", "bytes: 8 KiB", 11, "smaller than l1", "outward"),
+        ("latency: 100 ns", "latency: 1 ns", 11, "sooner than l1", "outward"),
+        ("name: l1", "name: registers", 10, "described twice", None),
+        ("shared_by: device", "shared_by: everyone", 11, "thread, core, device", None),
+        ("0.5 issue/cycle", "0.5 op/cycle", 7, "unknown unit 'op/cycle'", "operations"),
+        ("64 op/cycle", "inf op/cycle", 7, "not a figure", None),
+        ("isa: toy\n", "", 1, "'isa'", None),
+        ("[mac8]", "[mac8, mac8]", 3, "twice", None),
+        ("vector_registers: 16", "vector_registers: 1.5", 12, "valid integer", None),
+        ("name: toy", "name: [toy]", 1, "name", None),
+    ],
+)
+def test_mistakes_name_the_line(old, new, line, message, hint):
+    assert old in GOOD
+    with pytest.raises(SpecError) as caught:
+        target_from_yaml(GOOD.replace(old, new), "toy.yaml")
+    error = caught.value
+    assert (error.location.file, error.location.line) == ("toy.yaml", line)
+    assert message in error.message
+    if hint:
+        assert hint in (error.hint or "")
+
+
+@pytest.mark.parametrize("text", ["", "3", "[1, 2]", "name: !!python/object:os.system x", "a: [", "a: 1\na: 2", "\x00"])
+def test_other_texts_are_spec_errors(text):
+    with pytest.raises(SpecError):
+        target_from_yaml(text, "x.yaml")
+
+
+@given(st.text(max_size=80))
+def test_no_text_escapes_as_another_error(text):
+    with pytest.raises(SpecError):
+        target_from_yaml(text, "x.yaml")
+
+
+@given(st.text(alphabet="0123456789.eE+-_, KMGTiBHzscylenu/µ", max_size=16), st.sampled_from(sorted(UNITS)))
+def test_a_figure_is_positive_or_an_error(text, dimension):
+    with contextlib.suppress(SpecError):
+        assert 0 < quantity(text, dimension, clock_hz=1e9) < float("inf")
+
+
+@given(st.floats(1e-12, 1e18), st.sampled_from(["time", "bandwidth", "frequency"]))
+def test_figures_are_written_exactly(value, dimension):
+    units = [u for u, factor in UNITS[dimension].items() if factor == 1]
+    every = [*UNITS[dimension], *units]
+    assert quantity(written(value, dimension, *every), dimension) == value
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_built_in_targets_load_and_read_back(name):
+    target = load_target(name)
+    assert target.name == name
+    again = target_from_yaml(target_yaml(target), "again.yaml")
+    assert dataclasses.replace(again, version="") == dataclasses.replace(target, version="")
+    json.dumps(target_data(target))
+
+
+@given(
+    st.integers(1, 10**6),
+    st.floats(1e6, 1e11),
+    st.dictionaries(st.sampled_from(["x86/a", "scalar", "ops.f32"]), st.floats(1e-3, 1e6)),
+    st.lists(st.integers(1, 2**40), min_size=1, max_size=4, unique=True),
+)
+def test_any_target_reads_back(cores, clock_hz, rates, sizes):
+    memories = tuple(Memory(f"m{i}", n, n * 1.1e3, None) for i, n in enumerate(sorted(sizes)))
+    target = Target("t", "x86", frozenset({"avx2"}), cores, clock_hz, memories, rates, {"vector_bytes": 32})
+    again = target_from_yaml(target_yaml(target), "t.yaml")
+    assert dataclasses.replace(again, version="") == target
+
+
+def test_the_h200_adds_up():
+    """The datasheet's 989 TFLOP/s of dense f16 and its memory, from the parts."""
+    target = load_target("nvidia-h200")
+    assert target.cores * target.rates["ops.tensor.f16"] * target.clock_hz == pytest.approx(989.4e12, rel=0.005)
+    assert target.rates["ops.tensor.e4m3"] == 2 * target.rates["ops.tensor.f16"]
+    assert target.limits["shared_bytes"] == 227 * 1024 < target.memory("shared").bytes
+    assert target.sources["memories.dram.bandwidth"]
+
+
+def test_unknown_names_and_files():
+    with pytest.raises(UnknownNameError, match="x86-avx512"):
+        load_target("x86-avx521")
+    with pytest.raises(UsageError, match=r"nowhere\.yaml"):
+        load_target("nowhere.yaml")
+
+
+def test_a_file_by_path(tmp_path):
+    path = tmp_path / "toy.yaml"
+    path.write_text(GOOD)
+    assert load_target(path) == load_target(str(path))
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SpecError):
+        load_target(path)
+
+
+def test_the_schema_is_current():
+    stored = json.loads((resources.files("autosched.targets") / "schema.json").read_text(encoding="utf-8"))
+    assert stored == target_schema()
