@@ -156,3 +156,22 @@ def test_what_is_called_free_to_move_may_be_moved(text: str) -> None:
             timed.sort(key=key)
         order += [i for _, i in timed]
     assert contents(order) == contents(trace), f"{text}\n{found}"
+
+
+@settings(max_examples=40, deadline=None)
+@given(programs())
+def test_a_symbolic_size_is_its_worst_value(text: str) -> None:
+    """`range(3)` becomes `range(n)` with n in 1..3: an axis is what it is for the worst n."""
+    text = text.replace("X: f32[1])", "X: f32[1], *, n=3)").replace("range(3)", "range(n)")
+    rank = ["independent", "reduction", "serial"]
+    worst: dict[tuple[str, str], int] = {}
+    together: set[tuple[str, str]] = set()
+    for n in (1, 2, 3):
+        found = analyse(parse(text, sizes={"n": n}))
+        together |= {(c.earlier, c.later) for c in found.carried}
+        for stage in found.stages:
+            for a in stage.axes:
+                worst[stage.stage, a.axis] = max(worst.get((stage.stage, a.axis), 0), rank.index(a.kind))
+    symbolic = analyse(parse(text, sizes={"n": "1..3"}))
+    assert {(s.stage, a.axis): rank.index(a.kind) for s in symbolic.stages for a in s.axes} == worst, text
+    assert {(c.earlier, c.later) for c in symbolic.carried} == together, text
