@@ -46,6 +46,9 @@ class Catalogue(Mapping[str, Intrinsic]):
     def __hash__(self) -> int:
         return hash(tuple((n, i.version) for n, i in self.entries.items()))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _thaw, (dict(self.entries),)  # a mapping proxy cannot be sent to a worker process
+
     def find(self, name: str) -> Intrinsic:
         """The intrinsic of a full name; UnknownNameError with the nearest one otherwise."""
         if name not in self.entries:
@@ -83,6 +86,10 @@ class Catalogue(Mapping[str, Intrinsic]):
             for file in _files(Path(path)):
                 found = found.with_intrinsics(load_file(file))
         return found
+
+
+def _thaw(entries: dict[str, Intrinsic]) -> Catalogue:
+    return Catalogue(MappingProxyType(entries))
 
 
 def load(path_or_text: str | Path) -> tuple[Intrinsic, ...]:

@@ -88,6 +88,10 @@ def test_what_cannot_run_here_is_skipped_with_a_reason():
     assert report.ok
     assert not report.ran
     assert "lacks from_next_year" in str(report)
+    wrong = (
+        _file("x86/avx_vnni.yaml").replace("avx_vnni]", "from_next_year]").replace("call <8 x i32>", "call <9 x i32>")
+    )
+    assert not check(load_text(wrong)[0], FEATURES).ok  # the text is parsed all the same
     warp = check(Catalogue.builtin()["cuda/dp4a.s8.u8"], FEATURES)
     assert warp.ok
     assert "no emit.llvm" in str(warp)

@@ -1,6 +1,7 @@
 """What a good intrinsic file becomes: families, operand orders, defaults, catalogue, schema."""
 
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,7 @@ def test_builtin_catalogue():
         assert made.accumulator.name == "c", name
         assert ("llvm" in made.emit) == (made.isa != "cuda"), name
     assert Catalogue.builtin() is catalogue
+    assert pickle.loads(pickle.dumps(catalogue)) == catalogue
     with pytest.raises(TypeError):
         catalogue["x86/vpdpbusd.zmm"] = None
 
