@@ -11,10 +11,10 @@ import numpy as np
 from autosched.codegen.kernel import Function, Kernel
 from autosched.codegen.llvm.module import print_llvm, scalar_type
 from autosched.codegen.lower import lower
-from autosched.device.builder import Builder, BuildError
+from autosched.device.builder import Builder
 from autosched.device.job import Entry, Job, Scratch
 from autosched.device.protocol import Build
-from autosched.errors import AutoschedError
+from autosched.errors import AutoschedError, MissingError
 from autosched.machine.target import Target
 from autosched.tiling.schedule import Candidate
 
@@ -28,11 +28,19 @@ def build(candidate: Candidate, target: Target, builder: Builder, scalars: dict[
         text = print_llvm(kernel)
         costs["lower_s"] = time.perf_counter() - clock
         code = builder.compile(text, target.compiler.get("cpu"), target.compiler.get("features"))
-    except (AutoschedError, BuildError) as error:
-        message = error.message if isinstance(error, AutoschedError) else str(error)
-        return Build(candidate, error=message, seconds=time.perf_counter() - clock)
+    except MissingError:  # this machine's fault, not the candidate's
+        raise
+    except AutoschedError as error:
+        return Build(candidate, error=error.message, seconds=time.perf_counter() - clock)
     sha = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Build(candidate, job_of(kernel, code, scalars), None, time.perf_counter() - clock, sha, costs)
+
+
+def compiled(candidate: Candidate, target: Target, builder: Builder) -> tuple[Kernel, bytes]:
+    """The candidate's kernel and its object code; AutoschedError where it cannot be built."""
+    kernel = lower(candidate.plan, candidate.schedule)
+    compiler = target.compiler
+    return kernel, builder.compile(print_llvm(kernel), compiler.get("cpu"), compiler.get("features"))
 
 
 def job_of(kernel: Kernel, code: bytes, scalars: dict[str, Any]) -> Job:

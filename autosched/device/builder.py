@@ -11,8 +11,8 @@ from autosched.errors import AutoschedError
 BUILD_LIMIT_S = 60.0
 
 
-class BuildError(Exception):
-    """The text does not compile; the message says why."""
+class BuildError(AutoschedError):
+    """A kernel's text that does not compile; the message is LLVM's."""
 
 
 class Builder:

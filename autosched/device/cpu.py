@@ -141,6 +141,18 @@ class CpuDevice:
             results[culprit] = _measurement(builds[culprit], answer, took_s)
         return [results[i] for i in range(len(builds))]
 
+    def callable(self, candidate: Candidate) -> Any:
+        """The candidate as a function of numpy arrays, in this process; BuildError where it does not compile.
+
+        For candidates that were measured: nothing protects the caller from one that crashes.
+        """
+        from autosched.codegen.callable import CompiledKernel
+        from autosched.codegen.llvm.jit import load
+        from autosched.device.build import compiled
+
+        kernel, code = compiled(candidate, self.target, self.builder)
+        return CompiledKernel(kernel, load(code))
+
     def close(self) -> None:
         """End the worker and the builder, and remove their data."""
         self.worker.close()
