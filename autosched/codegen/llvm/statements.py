@@ -24,6 +24,7 @@ from autosched.codegen.kernel import (
 from autosched.codegen.llvm.emitter import Declarations, Emitter
 from autosched.codegen.llvm.errors import UnsupportedError
 from autosched.codegen.llvm.indexing import Indexing, Lanes, Linear, Range
+from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.memory import Memory
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.runtime import PARALLEL_FOR
@@ -99,7 +100,7 @@ class Printer:
                 self.body(loop.body)
         elif bounds is not None and bounds[1] <= 0:
             pass
-        elif bounds is not None and 0 < bounds[0] and bounds[1] <= loop.step:
+        elif bounds is not None and bounds[0] > 0 and bounds[1] <= loop.step:
             self.indexing.env[loop.var] = lower
             self.body(loop.body)
         elif loop.kind == "parallel" and not self.inside_parallel and self.shared.kernel.threads > 1:
@@ -163,7 +164,8 @@ class Printer:
         inner.body(loop.body)
         inner.out.line("  ret void")
         signature = ", ".join([*passed, f"i64 {counter}"])
-        shared.functions.append(f"define internal void @{quoted(name + '.body')}({signature}) #0 {{\n{inner.text()}\n}}")
+        head = f"define internal void @{quoted(name + '.body')}({signature}) #0"
+        shared.functions.append(f"{head} {{\n{inner.text()}\n}}")
         shared.functions.append(thunk(name, passed, counter))
 
         context = f"%context.{shared.outlined}"
@@ -200,32 +202,33 @@ class Printer:
         valid = True if stmt.valid == TRUE else self.indexing.mask(stmt.valid, stmt.lane, 8 * buffer.dtype.bytes)
         if isinstance(valid, Lanes):
             assert stmt.lane is not None
-            value = self.values.value(stmt.value, stmt.lane, valid.name)
+            mask = Mask(valid.name, stmt.valid)
+            value = self.values.value(stmt.value, stmt.lane, mask)
             if register:
                 zero = self.ops.literal(0, buffer.dtype)
-                self._write(stmt, buffer, self.ops.select(Val(valid.name, BOOL, stmt.lane.width), value, zero), "")
+                self._write(stmt, buffer, self.ops.select(Val(valid.name, BOOL, stmt.lane.width), value, zero), None)
             else:
-                self._write(stmt, buffer, value, valid.name)
+                self._write(stmt, buffer, value, mask)
             return
         if valid is True:
-            self._write(stmt, buffer, self.values.value(stmt.value, stmt.lane), "")
+            self._write(stmt, buffer, self.values.value(stmt.value, stmt.lane), None)
             return
         zero = self.ops.literal(0, buffer.dtype)
         if valid is False:
             if register:
-                self._write(stmt, buffer, zero, "")
+                self._write(stmt, buffer, zero, None)
             return
         # One condition for all lanes. A register takes zero first; the branch then overwrites it.
         if register:
-            self._write(stmt, buffer, zero, "")
+            self._write(stmt, buffer, zero, None)
         then, after = self.out.label("if"), self.out.label("endif")
         self.out.branch_if(valid, then, after)
         self.out.start(then)
-        self._write(stmt, buffer, self.values.value(stmt.value, stmt.lane), "")
+        self._write(stmt, buffer, self.values.value(stmt.value, stmt.lane), None)
         self.out.branch(after)
         self.out.start(after)
 
-    def _write(self, stmt: Assign, buffer: Buffer, value: Val, mask: str) -> None:
+    def _write(self, stmt: Assign, buffer: Buffer, value: Val, mask: Mask | None) -> None:
         if buffer.scope == "register":
             self.memory.write_register(buffer, stmt.index, stmt.lane, value)
         else:

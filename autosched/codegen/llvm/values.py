@@ -1,6 +1,6 @@
 """`Value` trees as LLVM values. A value without the lane stays scalar until an operation needs it in every lane.
 
-`mask` is an i1 vector of the lanes that are wanted, or empty for all: memory is touched for wanted lanes only. A
+`mask` says which lanes are wanted, None for all: memory is touched for wanted lanes only. A
 condition without the lane guards its reads by a branch, one with the lane by masked loads.
 """
 
@@ -12,6 +12,7 @@ from typing import assert_never
 from autosched.codegen.kernel import Lane
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.indexing import Indexing, Lanes
+from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.memory import Memory
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.types import Val, scalar, typed
@@ -33,10 +34,10 @@ from autosched.ir.value import (
     Value,
     reads,
 )
-from autosched.logic import Bool, Int, free_vars
+from autosched.logic import Bool, Int, all_of, free_vars
 
 S64 = DTYPES["s64"]
-_Side = Callable[[str], Val]
+_Side = Callable[[Mask | None], Val]
 """One side of a choice, evaluated under a mask."""
 
 
@@ -50,7 +51,7 @@ class Values:
         self.memory = memory
         memory.index_value = self.subscript
 
-    def value(self, v: Value, lane: Lane | None, mask: str = "") -> Val:
+    def value(self, v: Value, lane: Lane | None, mask: Mask | None = None) -> Val:
         """The value in every lane (or one for all)."""
         match v:
             case Literal(number, dtype):
@@ -78,7 +79,7 @@ class Values:
             case _:
                 assert_never(v)
 
-    def subscript(self, part: Index, lane: Lane | None, mask: str) -> Val:
+    def subscript(self, part: Index, lane: Lane | None, mask: Mask | None) -> Val:
         """A data-dependent subscript as s64."""
         assert not isinstance(part, Int)
         return self.ops.convert.cast(self.value(part, lane, mask), S64)
@@ -88,7 +89,7 @@ class Values:
             return Val(self.indexing.operand(self.indexing.linear(node)), S64)
         return Val(self.indexing.lanes(node, lane), S64, lane.width)
 
-    def condition(self, c: Condition, lane: Lane | None, mask: str = "") -> bool | Val:
+    def condition(self, c: Condition, lane: Lane | None, mask: Mask | None = None) -> bool | Val:
         """Decided, or a truth value."""
         if not isinstance(c, Bool):
             return self.value(c, lane, mask)
@@ -100,7 +101,7 @@ class Values:
             return Val(found.name, BOOL, lane.width)
         return Val(found, BOOL)
 
-    def _logical(self, op: str, parts: tuple[Condition, ...], lane: Lane | None, mask: str) -> Val:
+    def _logical(self, op: str, parts: tuple[Condition, ...], lane: Lane | None, mask: Mask | None) -> Val:
         first = self.condition(parts[0], lane, mask)
         if op == "not":
             if isinstance(first, bool):
@@ -127,28 +128,28 @@ class Values:
     def _join(self, op: str, a: Val, b: Val | bool) -> Val:
         return self.ops.logical(op, a, self._truth(b) if isinstance(b, bool) else b)
 
-    def _choose(self, first: Val, absorbing: bool, rest: Condition, lane: Lane | None, mask: str) -> Val:
+    def _choose(self, first: Val, absorbing: bool, rest: Condition, lane: Lane | None, mask: Mask | None) -> Val:
         constant = self._truth(absorbing)
         assert not isinstance(rest, Bool)
 
-        def other(inner: str) -> Val:
+        def other(inner: Mask | None) -> Val:
             return self.value(rest, lane, inner)
 
         if absorbing:
-            return self._either(first, lambda _: constant, other, False, True, lane, mask)
-        return self._either(first, other, lambda _: constant, True, False, lane, mask)
+            return self._either(first, None, lambda _: constant, other, False, True, mask)
+        return self._either(first, None, other, lambda _: constant, True, False, mask)
 
-    def _select(self, v: Select, lane: Lane | None, mask: str) -> Val:
+    def _select(self, v: Select, lane: Lane | None, mask: Mask | None) -> Val:
         condition = self.condition(v.condition, lane, mask)
         if isinstance(condition, bool):
             return self.value(v.then if condition else v.other, lane, mask)
         return self._either(
             condition,
+            v.condition if isinstance(v.condition, Bool) else None,
             lambda m: self.value(v.then, lane, m),
             lambda m: self.value(v.other, lane, m),
             self._touches(v.then),
             self._touches(v.other),
-            lane,
             mask,
         )
 
@@ -156,17 +157,23 @@ class Values:
         """Whether a value reads memory (registers are always there)."""
         return any(self.memory.buffers[r.tensor].scope != "register" for r in reads(v))
 
-    def _either(self, condition: Val, then: _Side, other: _Side, then_reads: bool, other_reads: bool,
-                lane: Lane | None, mask: str) -> Val:
+    def _either(
+        self,
+        condition: Val,
+        formula: Bool | None,
+        then: _Side,
+        other: _Side,
+        then_reads: bool,
+        other_reads: bool,
+        mask: Mask | None,
+    ) -> Val:
         """`then if condition else other`; a side that reads memory is evaluated for the lanes that choose it only."""
         if condition.lanes > 1:
-            n = condition.lanes
-            a = then(self._narrow(mask, condition.name, n) if then_reads else mask)
-            inverse = ""
+            a = then(self._narrow(mask, condition, formula) if then_reads else mask)
             if other_reads:
-                inverse = self.ops.logical("not", condition).name
-            b = other(self._narrow(mask, inverse, n) if other_reads else mask)
-            return self.ops.select(condition, a, b)
+                inverse = self.ops.logical("not", condition)
+                mask = self._narrow(mask, inverse, None if formula is None else ~formula)
+            return self.ops.select(condition, a, other(mask))
         if not (then_reads or other_reads):
             return self.ops.select(condition, then(mask), other(mask))
         yes, no, join = self.out.label("then"), self.out.label("else"), self.out.label("join")
@@ -193,8 +200,8 @@ class Values:
         kind = typed(scalar(a.dtype), lanes)
         return Val(self.out.let(f"phi {kind} [ {a.name}, %{end_yes} ], [ {b.name}, %{end_no} ]"), a.dtype, lanes)
 
-    def _narrow(self, mask: str, condition: str, lanes: int) -> str:
-        if not mask:
-            return condition
-        return self.out.let(f"and <{lanes} x i1> {mask}, {condition}", "m")
-
+    def _narrow(self, mask: Mask | None, condition: Val, formula: Bool | None) -> Mask:
+        if mask is None:
+            return Mask(condition.name, formula)
+        both = None if formula is None or mask.formula is None else all_of(mask.formula, formula)
+        return Mask(self.out.let(f"and <{condition.lanes} x i1> {mask.name}, {condition.name}", "m"), both)

@@ -1,0 +1,200 @@
+"""`CompiledKernel`: a kernel's machine code as a function of numpy arrays.
+
+>>> kernel = CompiledKernel(lowered, load(compile_object(print_llvm(lowered))))       # doctest: +SKIP
+>>> c = kernel(a, b)                                                                  # doctest: +SKIP
+>>> fast = kernel.prepack(B=b); c = fast(a)        # B is packed once                  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.codegen.kernel import Kernel
+from autosched.codegen.llvm.jit import Module
+from autosched.errors import UnknownNameError, UsageError
+from autosched.ir.dtypes import DType
+
+Array = npt.NDArray[Any]
+ALIGNMENT = 64  # a cache line, and the widest vector register
+
+
+def aligned(shape: Sequence[int], dtype: DType) -> Array:
+    """A zeroed array whose data starts on a multiple of 64 bytes."""
+    storage = np.dtype(dtype.numpy)
+    size = int(np.prod(shape, dtype=np.int64)) * storage.itemsize
+    raw = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    result: Array = raw[start : start + size].view(storage).reshape(tuple(shape))
+    return result
+
+
+@dataclass
+class CompiledKernel:
+    """A loaded kernel. `module` holds the code of its functions (`codegen.llvm.jit.load`).
+
+    One call at a time: workspaces are allocated once and belong to the object.
+    """
+
+    kernel: Kernel
+    module: Module
+    _workspaces: dict[str, Array] = field(default_factory=dict, init=False, repr=False)
+    _main: Any = field(default=None, init=False, repr=False)
+    _prepare: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        kernel = self.kernel
+        self._main = self.module.function(
+            kernel.main.name, [ctypes.c_void_p] * len(kernel.main.buffers) + [s[0] for s in self._scalar_types()]
+        )
+        self._prepare = {f.name: self.module.function(f.name, len(f.buffers)) for f in kernel.prepare}
+        for name in {b for f in (*kernel.prepare, kernel.main) for b in f.buffers}:
+            if kernel.buffers[name].scope == "workspace":
+                self._workspaces[name] = aligned(kernel.buffers[name].shape, kernel.buffers[name].dtype)
+
+    # -- numpy in, numpy out ------------------------------------------------------------------------------------
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """Run on the program's parameters, in order or by name; pure outputs may be left out and are then allocated.
+
+        Answers the output (a tuple where there are several). Raises UsageError for a missing argument, a wrong dtype,
+        shape or layout, and for outputs that overlap another argument.
+        """
+        given = self._bind(arrays, named, without=frozenset())
+        return self._run(given, self.pack({n: given[n] for n in self.constants}))
+
+    def prepack(self, **consts: Any) -> Callable[..., Any]:
+        """Bind all `const` tensors by name and pack them once; answers a callable of the other parameters."""
+        for name in consts:
+            if name not in self.constants:
+                raise UnknownNameError("const tensor", name, self.constants)
+        for name in self.constants:
+            if name not in consts:
+                raise UsageError(f"prepack needs the const tensor {name}", hint=f"pass {name}=array")
+        held = {n: self._checked(n, consts[n]) for n in self.constants}
+        packed = self.pack(held)
+
+        def bound(*arrays: Any, **named: Any) -> Any:
+            return self._run(held | self._bind(arrays, named, without=frozenset(held)), packed)
+
+        return bound
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """The program's `const` tensors, in order."""
+        tensors = self.kernel.program.tensors
+        return tuple(p for p in self.kernel.program.parameters if p in tensors and tensors[p].const)
+
+    def pack(self, consts: Mapping[str, Array]) -> dict[str, Array]:
+        """Run the prepare functions; answers the packed buffers by name."""
+        packed: dict[str, Array] = {}
+        for function in self.kernel.prepare:
+            for name in function.buffers:
+                buffer = self.kernel.buffers[name]
+                if buffer.scope == "packed" and name not in packed:
+                    packed[name] = aligned(buffer.shape, buffer.dtype)
+            pointers = [self._place(name, consts, packed).ctypes.data for name in function.buffers]
+            self._prepare[function.name](*pointers)
+        return packed
+
+    # -- for timers ---------------------------------------------------------------------------------------------
+
+    def pointers(self, arrays: Mapping[str, Array], packed: Mapping[str, Array]) -> list[int]:
+        """`main`'s pointer arguments, for `run_raw`; the caller keeps the arrays alive."""
+        return [self._place(name, arrays, packed).ctypes.data for name in self.kernel.main.buffers]
+
+    @property
+    def run_raw(self) -> Any:
+        """The ctypes function of `main`: call it with `pointers(…)` and then the scalars. Nothing is checked."""
+        return self._main
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _run(self, given: Mapping[str, Any], packed: Mapping[str, Array]) -> Any:
+        scalars = [convert(given[s]) for s, (_, convert) in zip(self.kernel.program.scalars, self._scalar_types(), strict=True)]
+        self._main(*self.pointers(given, packed), *scalars)
+        outputs = tuple(given[n] for n in self.kernel.program.outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _place(self, name: str, arrays: Mapping[str, Any], packed: Mapping[str, Array]) -> Array:
+        found = packed.get(name, self._workspaces.get(name))
+        array: Array = arrays[name] if found is None else found
+        return array
+
+    def _bind(self, arrays: tuple[Any, ...], named: Mapping[str, Any], without: frozenset[str]) -> dict[str, Any]:
+        program = self.kernel.program
+        free = set(program.outputs) - set(program.inputs)
+        wanted = [p for p in program.parameters if p not in without]
+        slots = wanted if len(arrays) > len([p for p in wanted if p not in free]) else [p for p in wanted if p not in free]
+        if len(arrays) > len(slots):
+            raise UsageError(f"{program.name} takes {len(slots)} arguments, got {len(arrays)}", hint=f"pass {', '.join(slots)}")
+        given = dict(zip(slots, arrays, strict=False))
+        for name, value in named.items():
+            if name not in wanted:
+                raise UnknownNameError("argument", name, wanted)
+            if name in given:
+                raise UsageError(f"the argument {name} is given twice")
+            given[name] = value
+        result: dict[str, Any] = {}
+        for name in wanted:
+            if name in program.scalars:
+                if name not in given:
+                    raise UsageError(f"no value for the scalar {name}")
+                result[name] = given[name]
+            elif name in given:
+                result[name] = self._checked(name, given[name], writable=name in program.written)
+            elif name in free:
+                tensor = program.tensors[name]
+                result[name] = aligned(tensor.extents, tensor.dtype)
+            else:
+                raise UsageError(f"no array for {name}", hint=f"pass {', '.join(slots)}")
+        self._refuse_overlap({n: a for n, a in result.items() if n in program.tensors})
+        return result
+
+    def _checked(self, name: str, array: Any, writable: bool = False) -> Array:
+        tensor = self.kernel.program.tensors[name]
+        expected = f"{np.dtype(tensor.dtype.numpy)}{list(tensor.extents)}"
+        if not isinstance(array, np.ndarray):
+            raise UsageError(f"{name} is a {type(array).__name__}, not a numpy array", hint=f"pass {expected}")
+        if array.dtype != np.dtype(tensor.dtype.numpy) or array.shape != tensor.extents:
+            raise UsageError(f"{name} is {array.dtype}{list(array.shape)}", hint=f"the kernel takes {expected}")
+        if not array.flags.c_contiguous or not array.flags.aligned:
+            raise UsageError(f"{name} is not contiguous", hint="pass np.ascontiguousarray(…)")
+        if writable and not array.flags.writeable:
+            raise UsageError(f"{name} is written, and the array is read-only")
+        return array
+
+    def _refuse_overlap(self, arrays: Mapping[str, Array]) -> None:
+        """Different parameters are different memory: the code relies on it where one of them is written."""
+        for output in self.kernel.program.outputs:
+            for name, array in arrays.items():
+                if name != output and output in arrays and np.may_share_memory(arrays[output], array):
+                    raise UsageError(f"{output} overlaps {name}", hint="an output needs memory of its own")
+
+    def _scalar_types(self) -> list[tuple[Any, Callable[[Any], Any]]]:
+        """For each scalar parameter: its ctypes type and the conversion to it."""
+        return [scalar_argument(s.dtype) for s in self.kernel.program.scalars.values()]
+
+
+def scalar_argument(dtype: DType) -> tuple[Any, Callable[[Any], Any]]:
+    """How a run-time scalar is passed: the ctypes type, and a function from a Python number to it."""
+    if dtype.name in ("f32", "tf32"):
+        return ctypes.c_float, float
+    if dtype.name == "f64":
+        return ctypes.c_double, float
+    size = dtype.bytes
+    kind = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}[size]
+
+    def bits(value: Any) -> int:
+        """The element's bits; integers wrap, floats round once."""
+        if dtype.is_integer:
+            return int(value) & ((1 << dtype.bits) - 1)
+        stored = np.asarray(value, np.float32).astype(dtype.numpy)
+        return int(stored.view(f"u{size}"))
+
+    return kind, bits

@@ -1,0 +1,99 @@
+"""Which lanes are wanted: an i1 vector, and the formula behind it where there is one.
+
+With the formula a load can ask again about some of its lanes: a group of bytes under `4 * k + lane % 4 < K` needs four
+truth values, not sixty-four.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from autosched.codegen.access import classify, split_divisible
+from autosched.codegen.kernel import Lane
+from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Var, free_vars
+from autosched.logic.expr import all_of, any_of, binary, compare, negate
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """`name` is an i1 vector; `formula` says the same of the lane variable, None where data decide."""
+
+    name: str
+    formula: Bool | None
+
+
+def periodic(formula: Bool, lane: Lane, group: int) -> bool:
+    """Whether the formula holds in lane e as in lane e % group (proved; False where not found)."""
+    match formula:
+        case Compare(_, a, b):
+            offsets = classify((a - b,), (1,), lane).offsets
+            return offsets is not None and all(o == offsets[e % group] for e, o in enumerate(offsets))
+        case And(parts) | Or(parts):
+            return all(periodic(p, lane, group) for p in parts)
+        case Not(part):
+            return periodic(part, lane, group)
+        case _:
+            return True
+
+
+def at_lanes(formula: Bool, lane: Lane, first: int, step: int) -> Bool:
+    """The formula of lane `first + step * lane`."""
+
+    def integer(node: Int) -> Int:
+        if lane.var not in free_vars(node):
+            return node
+        match node:
+            case Var(_):
+                return node * step + first
+            case Binary("//" | "%" as op, a, Const(divisor)) if (split := split_divisible(integer(a), divisor)) is not None:
+                quotient, rest = split
+                return quotient + rest // divisor if op == "//" else rest % divisor
+            case Binary(op, a, b):
+                return binary(op, integer(a), integer(b))
+            case _:
+                from autosched.logic.expr import substitute_int
+
+                return substitute_int(node, {lane.var: Var(lane.var) * step + first})
+
+    match formula:
+        case Compare(op, a, b):
+            return compare(op, integer(a), integer(b))
+        case And(parts):
+            return all_of(*(at_lanes(p, lane, first, step) for p in parts))
+        case Or(parts):
+            return any_of(*(at_lanes(p, lane, first, step) for p in parts))
+        case Not(part):
+            return negate(at_lanes(part, lane, first, step))
+        case _:
+            return formula
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring elements that one vector load brings: `lanes[p]` takes the element at `offset + p`."""
+
+    offset: int
+    lanes: tuple[tuple[int, ...], ...]
+
+    def progression(self) -> tuple[int, int] | None:
+        """(first lane, step) where every element goes to one lane, in even steps."""
+        if any(len(x) != 1 for x in self.lanes):
+            return None
+        flat = [x[0] for x in self.lanes]
+        steps = {b - a for a, b in pairwise(flat)} or {0}
+        return (flat[0], steps.pop()) if len(steps) == 1 else None
+
+
+def runs(offsets: tuple[int, ...]) -> list[Run]:
+    """The accessed offsets as maximal runs of neighbours."""
+    takers: dict[int, list[int]] = {}
+    for e, o in enumerate(offsets):
+        takers.setdefault(o, []).append(e)
+    result: list[list[int]] = []
+    for o in sorted(takers):
+        if result and result[-1][-1] == o - 1:
+            result[-1].append(o)
+        else:
+            result.append([o])
+    return [Run(r[0], tuple(tuple(takers[o]) for o in r)) for r in result]
