@@ -197,7 +197,7 @@ class CpuDevice:
             self._write(program)
         if self.worker.ensure() or changed:
             assert self._folder is not None
-            cold_bytes = 2 * max(m.bytes for m in self.target.memories if m.name not in ("dram", "registers"))
+            cold_bytes = 2 * max(m.bytes for m in self.target.memories if m.name not in ("DRAM", "registers"))
             try:
                 message = ("data", self._folder.name, self._tensors, cold_bytes)
                 self.worker.ask(*message, deadline_s=DATA_LIMIT_S)

@@ -14,9 +14,9 @@ from autosched.machine.spec import version_of
 from autosched.machine.target import Memory, Target
 
 ISAS = {"x86_64": "x86", "amd64": "x86", "aarch64": "arm", "arm64": "arm"}
-ASSUMED_CACHES = {"l1": 32 << 10, "l2": 1 << 20, "l3": 16 << 20}
-ASSUMED_BYTES_PER_CYCLE = {"l1": 64.0, "l2": 32.0, "l3": 16.0, "dram": 8.0}
-ASSUMED_LATENCY_CYCLES = {"l1": 4, "l2": 14, "l3": 50, "dram": 300}
+ASSUMED_CACHES = {"L1": 32 << 10, "L2": 1 << 20, "L3": 16 << 20}
+ASSUMED_BYTES_PER_CYCLE = {"L1": 64.0, "L2": 32.0, "L3": 16.0, "DRAM": 8.0}
+ASSUMED_LATENCY_CYCLES = {"L1": 4, "L2": 14, "L3": 50, "DRAM": 300}
 """Common server CPUs; used where the system says nothing, and said so in the target's `sources`."""
 ASSUMED_CLOCK_HZ = 3e9
 ASSUMED = "assumed, this machine does not say"
@@ -75,7 +75,7 @@ def detect(sysfs: Path = Path("/sys/devices/system/cpu"), cpuinfo: Path = Path("
     clock_hz = clock_hz or ASSUMED_CLOCK_HZ
     vector_bytes, vector_registers = _vectors(isa, features)
     memories = [Memory("registers", vector_bytes * vector_registers, None, None, "core")]
-    found = {f"l{c.level}": c for c in caches(sysfs / "cpu0" / "cache")}
+    found = {f"L{c.level}": c for c in caches(sysfs / "cpu0" / "cache")}
     for name, size in ASSUMED_CACHES.items():
         if name in found:
             cache = found[name]
@@ -83,12 +83,12 @@ def detect(sysfs: Path = Path("/sys/devices/system/cpu"), cpuinfo: Path = Path("
             memories.append(_level(name, cache.bytes, shared_by, clock_hz, cache.line_bytes))
             sources[f"memories.{name}.bytes"] = "sysfs"
         elif not found:
-            memories.append(_level(name, size, "device" if name == "l3" else "core", clock_hz))
+            memories.append(_level(name, size, "device" if name == "L3" else "core", clock_hz))
             sources[f"memories.{name}.bytes"] = ASSUMED
         if name in {m.name for m in memories}:
             sources[f"memories.{name}.bandwidth"] = sources[f"memories.{name}.latency"] = "assumed, not measured"
-    memories.append(_level("dram", max(_ram_bytes(), *(m.bytes for m in memories)), "device", clock_hz))
-    sources["memories.dram.bandwidth"] = sources["memories.dram.latency"] = "assumed, not measured"
+    memories.append(_level("DRAM", max(_ram_bytes(), *(m.bytes for m in memories)), "device", clock_hz))
+    sources["memories.DRAM.bandwidth"] = sources["memories.dram.latency"] = "assumed, not measured"
     flags = ",".join(f"{'+' if on else '-'}{k}" for k, on in sorted(_llvm_features().items()))
     cores, model = len(usable_cpus()), cpu_model(cpuinfo)
     return Target(
@@ -115,7 +115,7 @@ def detect(sysfs: Path = Path("/sys/devices/system/cpu"), cpuinfo: Path = Path("
 
 def identity(isa: str, features: frozenset[str], cores: int, memories: tuple[Memory, ...], model: str) -> str:
     """A version that holds what this machine is, and nothing measured: results of two runs on it belong together."""
-    sizes = {m.name: m.bytes for m in memories if m.name != "dram"}
+    sizes = {m.name: m.bytes for m in memories if m.name != "DRAM"}
     return version_of([model, isa, sorted(features), cores, sizes])
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A level of storage, from registers outward. `shared_by` is `thread`, `core` or `device`; bandwidth is per core
-    for levels shared by a core or less and for the whole device otherwise (None: not known)."""
+    """A level of storage, from registers outward: `registers`, `L1`, `L2`, `L3`, `DRAM` on CPUs; GPUs have `shared`
+    beside them. `shared_by` is `thread`, `core` or `device`; bandwidth is per core for levels shared by a core or less
+    and for the whole device otherwise (None: not known)."""
 
     name: str
     bytes: int
@@ -24,7 +25,7 @@ class Target:
     """`rates` maps an intrinsic's full name, or a class (`f32.fma`, `scalar`, `copy`), to issues per cycle and core;
     an intrinsic without a rate takes `1 / timing.interval`. A class called `ops.<what>` (`ops.tensor.f16`) holds
     operations per cycle and core instead. `limits` are integers (`vector_registers`, `vector_bytes`, `shared_bytes`,
-    `threads_per_block`, …). `sources` says where single figures come from (`clock`, `memories.l2.bytes`)."""
+    `threads_per_block`, …). `sources` says where single figures come from (`clock`, `memories.L2.bytes`)."""
 
     name: str
     isa: str

@@ -37,18 +37,18 @@ def test_what_the_system_says_is_taken(system):
     assert target.summary == "Toy 9000 (cpu family 6)"
     assert target.clock_hz == 2.5e9
     sizes = {m.name: (m.bytes, m.shared_by) for m in target.memories}
-    assert sizes["l1"] == (32 << 10, "core")
-    assert sizes["l2"] == (512 << 10, "device")
-    assert sizes["l3"] == (16 << 20, "device")
+    assert sizes["L1"] == (32 << 10, "core")
+    assert sizes["L2"] == (512 << 10, "device")
+    assert sizes["L3"] == (16 << 20, "device")
     assert target.cores == len(usable_cpus())
-    assert target.sources["memories.l1.bytes"] == "sysfs"
+    assert target.sources["memories.L1.bytes"] == "sysfs"
 
 
 def test_what_it_does_not_say_is_assumed_and_said(tmp_path):
     target = detect(tmp_path / "nothing", tmp_path / "none")
     assert caches(tmp_path / "nothing") == ()
-    assert [m.name for m in target.memories] == ["registers", "l1", "l2", "l3", "dram"]
-    assert target.sources["clock"] == target.sources["memories.l2.bytes"] == ASSUMED
+    assert [m.name for m in target.memories] == ["registers", "L1", "L2", "L3", "DRAM"]
+    assert target.sources["clock"] == target.sources["memories.L2.bytes"] == ASSUMED
 
 
 def test_damaged_system_files_are_no_error(system):
@@ -56,7 +56,7 @@ def test_damaged_system_files_are_no_error(system):
     (root / "cpu0" / "cache" / "index2" / "size").write_text("many\n")
     (root / "cpu0" / "cpufreq" / "cpuinfo_max_freq").write_text("\n")
     target = detect(root, cpuinfo)
-    assert "l2" not in {m.name for m in target.memories}
+    assert "L2" not in {m.name for m in target.memories}
     assert target.clock_hz == 8e8
 
 
@@ -68,14 +68,14 @@ def test_this_machine_reads_back_from_its_yaml():
 
 def test_the_version_stays_when_figures_are_measured(system):
     target = detect(*system)
-    peaks = Peaks(3e9, {"x86/fma": 2.0}, {}, {"l1": 1e11, "dram": 2e10}, {"l1": 2e11, "dram": 3e10})
+    peaks = Peaks(3e9, {"x86/fma": 2.0}, {}, {"L1": 1e11, "DRAM": 2e10}, {"L1": 2e11, "DRAM": 3e10})
     measured = with_peaks(target, peaks)
     assert measured.version == target.version == detect(*system).version
     assert measured.rates["x86/fma"] == 2.0
-    assert measured.memory("l1").bandwidth_bytes_per_s == 1e11  # of one core
-    assert measured.memory("dram").bandwidth_bytes_per_s == 3e10  # of all
+    assert measured.memory("L1").bandwidth_bytes_per_s == 1e11  # of one core
+    assert measured.memory("DRAM").bandwidth_bytes_per_s == 3e10  # of all
     assert "measured" in measured.sources["clock"]
-    before, after = target.memory("l2").latency_s, measured.memory("l2").latency_s
+    before, after = target.memory("L2").latency_s, measured.memory("L2").latency_s
     assert before * target.clock_hz == pytest.approx(after * 3e9)  # the same cycles
 
 

@@ -25,8 +25,8 @@ units:
   rates: {toy/mac: 0.5 issue/cycle, ops.f16: 64 op/cycle}
 memories:
   - {name: registers, bytes: 1 KiB}
-  - {name: l1, bytes: 16 KiB, bandwidth: 8 B/cycle, latency: 2 cycles}
-  - {name: dram, bytes: 64 MiB, bandwidth: 1 GB/s, latency: 100 ns, shared_by: device, line: 32 B}
+  - {name: L1, bytes: 16 KiB, bandwidth: 8 B/cycle, latency: 2 cycles}
+  - {name: DRAM, bytes: 64 MiB, bandwidth: 1 GB/s, latency: 100 ns, shared_by: device, line: 32 B}
 limits: {vector_registers: 16}
 """
 
@@ -34,7 +34,7 @@ limits: {vector_registers: 16}
 def test_figures_come_out_in_base_units():
     target = target_from_yaml(GOOD, "toy.yaml")
     assert (target.cores, target.clock_hz, target.rates) == (4, 5e8, {"toy/mac": 0.5, "ops.f16": 64.0})
-    l1, dram = target.memory("l1"), target.memory("dram")
+    l1, dram = target.memory("L1"), target.memory("DRAM")
     assert (l1.bytes, l1.bandwidth_bytes_per_s, l1.latency_s, l1.shared_by) == (16384, 4e9, pytest.approx(4e-9), "core")
     assert (dram.latency_s, dram.line_bytes, dram.shared_by) == (pytest.approx(1e-7), 32, "device")
     assert target.limits == {"vector_registers": 16}
@@ -66,9 +66,9 @@ def test_the_version_is_of_the_content_and_not_of_the_layout():
         ("500 MHz", "-5 MHz", 6, "impossible", None),
         ("bytes: 16 KiB", "bytes: 16", 10, "has no unit", "48 KiB"),
         ("bytes: 16 KiB", "bytes: 0.3 B", 10, "whole number", None),
-        ("bytes: 64 MiB", "bytes: 8 KiB", 11, "smaller than l1", "outward"),
-        ("latency: 100 ns", "latency: 1 ns", 11, "sooner than l1", "outward"),
-        ("name: l1", "name: registers", 10, "described twice", None),
+        ("bytes: 64 MiB", "bytes: 8 KiB", 11, "smaller than L1", "outward"),
+        ("latency: 100 ns", "latency: 1 ns", 11, "sooner than L1", "outward"),
+        ("name: L1", "name: registers", 10, "described twice", None),
         ("shared_by: device", "shared_by: everyone", 11, "thread, core, device", None),
         ("0.5 issue/cycle", "0.5 op/cycle", 7, "unknown unit 'op/cycle'", "operations"),
         ("64 op/cycle", "inf op/cycle", 7, "not a figure", None),
@@ -142,7 +142,7 @@ def test_the_h200_adds_up():
     assert target.cores * target.rates["ops.tensor.f16"] * target.clock_hz == pytest.approx(989.4e12, rel=0.005)
     assert target.rates["ops.tensor.e4m3"] == 2 * target.rates["ops.tensor.f16"]
     assert target.limits["shared_bytes"] == 227 * 1024 < target.memory("shared").bytes
-    assert target.sources["memories.dram.bandwidth"]
+    assert target.sources["memories.DRAM.bandwidth"]
 
 
 def test_unknown_names_and_files():
