@@ -4,6 +4,7 @@ Holds nothing about hardware or schedules. Read `program`, `value`, then `parser
 """
 
 from autosched.ir.einsum import einsum
+from autosched.ir.error import run_with_error
 from autosched.ir.inputs import random_inputs, split_inputs
 from autosched.ir.interpreter import run
 from autosched.ir.parser import load, parse
@@ -25,6 +26,7 @@ __all__ = [
     "random_inputs",
     "resolve",
     "run",
+    "run_with_error",
     "split_inputs",
     "with_sizes",
     "workload",

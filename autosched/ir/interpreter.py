@@ -122,7 +122,7 @@ def run_unit(unit: Unit, frame: Frame) -> None:
     """Run one unit; axes of `frame.env` are fixed."""
     match unit:
         case Nest():
-            _Run(unit, frame).go()
+            NestRun(unit, frame).go()
         case Serial(Axis() as axis, body):
             for k in range(int(evaluate(axis.lower, frame.env)), int(evaluate(axis.upper, frame.env))):
                 inner = frame.with_slab([], {axis.name: k})
@@ -144,7 +144,7 @@ class Span:
     count: int
 
 
-class _Run:
+class NestRun:
     """One nest, with the axes around it fixed."""
 
     def __init__(self, nest: Nest, frame: Frame) -> None:
@@ -201,7 +201,7 @@ class _Run:
         a = self.assign
         base = self.slab([], {s.name: s.first for s in self.serial})
         base.lenient = True
-        where = self._positions_inside(base)
+        where = self.positions_inside(base)
         shape = tuple(s.count for s in self.vector)
         total = np.array(np.broadcast_to(fetch(base, a.tensor, a.index), shape))
         if a.value.dtype.is_integer and a.op in ("+=", "-="):
@@ -210,15 +210,15 @@ class _Run:
                 total = arith(a.op[0], total, exact, a.value.dtype)
                 put(base, a.tensor, a.index, total, where)
                 return
-        for fixed, inner in self._chunks():
+        for fixed, inner in self.chunks():
             frame = self.slab(inner, fixed)
-            total = self._accumulate(total, frame, len(inner))
+            total = self.accumulate(total, frame, len(inner))
         put(base, a.tensor, a.index, total, where)
 
-    def _positions_inside(self, frame: Frame) -> Any:
+    def positions_inside(self, frame: Frame) -> Any:
         return inside(frame, self.assign.tensor, positions(frame, self.assign.index, None), None)
 
-    def _chunks(self) -> Iterator[tuple[dict[str, int], list[tuple[str, int, int]]]]:
+    def chunks(self) -> Iterator[tuple[dict[str, int], list[tuple[str, int, int]]]]:
         """Serial axes in program order: outer ones fixed, inner ones as slab dimensions of at most RUN terms."""
         room = RUN // max(1, prod(s.count for s in self.vector))
         inner: list[Span] = []
@@ -235,7 +235,7 @@ class _Run:
             for start in range(cut.first, cut.first + cut.count, room):
                 yield fixed, [(cut.name, start, min(room, cut.first + cut.count - start)), *whole]
 
-    def _accumulate(self, total: Any, frame: Frame, inner: int) -> Any:
+    def accumulate(self, total: Any, frame: Frame, inner: int) -> Any:
         """`total` with the slab's terms added in order of its first `inner` dimensions."""
         a = self.assign
         op, dtype = a.op[:-1], a.value.dtype
