@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -64,10 +65,10 @@ class Auto:
             self._model.fit(self._memory.samples())
             self._fitted_to = self._memory.measured
         ranked = self._ranked(rng)
-        batch = self._batch(ranked, n - self._curious(n))
+        batch = self._batch(ranked, n - self._curious(n), (n + 1) // 2)
         # Places left over go to any row that the model thinks well of, then (a few) to any row at all.
         wild = int(rng.binomial(n, _AT_RANDOM)) if self._memory.measured else 0
-        well = ranked.take(rng.permutation(max(1, int(len(ranked) * _WELL)))[: 4 * n])
+        well = ranked.take(rng.permutation(ceil(len(ranked) * _WELL))[: 4 * n])
         rows = topped_up(self._space, self._memory, Rows.join([batch, well]).distinct(), max(0, n - wild), rng)
         rows = Rows.join([rows, topped_up(self._space, self._memory, Rows.of(0, []), n - len(rows), rng)])
         if not len(rows):
@@ -122,10 +123,10 @@ class Auto:
             rows = rows.take(order)
         return rows.take(self._memory.free(rows))
 
-    def _batch(self, ranked: Rows, n: int) -> Rows:
-        """The best rows that are apart from each other; plans never tried get up to half of the places."""
+    def _batch(self, ranked: Rows, n: int, new: int) -> Rows:
+        """The `n` best rows that are apart from each other, the first `new` places for plans never tried."""
         shortlist = ranked.take(np.arange(min(len(ranked), _SHORTLIST * max(n, 1))))
-        firsts = [int(np.argmax(ranked.plan == plan)) for plan in self._untried(ranked)[: (n + 1) // 2]]
+        firsts = [int(np.argmax(ranked.plan == plan)) for plan in self._untried(ranked)[:new]]
         rows = Rows.join([ranked.take(firsts), shortlist]).distinct()
         decisions = self._space.decisions(rows)
         chosen: list[int] = list(range(len(firsts)))
@@ -135,7 +136,7 @@ class Auto:
                     break
                 if i not in chosen and self._is_apart(rows, decisions, i, chosen, apart):
                     chosen.append(i)
-        return rows.take(chosen[:n])
+        return rows.take(chosen)
 
     @staticmethod
     def _is_apart(rows: Rows, decisions: npt.NDArray[np.int64], i: int, chosen: list[int], apart: int) -> bool:

@@ -1,0 +1,199 @@
+"""Every built-in strategy against the conformance suite, and what each adds to it."""
+
+from __future__ import annotations
+
+from statistics import mean
+
+import numpy as np
+import pytest
+from conformance.strategy import StrategyConformance, play
+from conformance.synthetic import SyntheticDevice, clock, hidden_s, make_plan, record, tiny_plan
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autosched.costmodel import cost_model
+from autosched.errors import UnknownNameError
+from autosched.search import SearchSpace, Strategy, open_study, run, strategies, strategy
+from autosched.search import space as spaces
+from autosched.search.memory import Memory, draw
+from autosched.search.space import Rows
+
+
+class TestRandom(StrategyConformance):
+    def make(self, space: SearchSpace, seed: int = 0) -> Strategy:
+        return strategy("random", space, seed)
+
+
+class TestClock(StrategyConformance):
+    def make(self, space: SearchSpace, seed: int = 0) -> Strategy:
+        return strategy("clock", space, seed)
+
+
+class TestEvolutionary(StrategyConformance):
+    def make(self, space: SearchSpace, seed: int = 0) -> Strategy:
+        return strategy("evolutionary", space, seed)
+
+
+class TestEvolutionaryWithModel(StrategyConformance):
+    def make(self, space: SearchSpace, seed: int = 0) -> Strategy:
+        return strategy("evolutionary", space, seed, cost_model("xgb", seed))
+
+
+class TestAuto(StrategyConformance):
+    def make(self, space: SearchSpace, seed: int = 0) -> Strategy:
+        return strategy("auto", space, seed, cost_model("xgb", seed))
+
+
+class TestAutoWithoutModel(StrategyConformance):
+    def make(self, space: SearchSpace, seed: int = 0) -> Strategy:
+        return strategy("auto", space, seed)
+
+
+def test_names() -> None:
+    assert strategies() == ["auto", "clock", "evolutionary", "random"]
+    with pytest.raises(UnknownNameError, match="did you mean 'evolutionary'"):
+        strategy("evolution", SearchSpace([], clock))
+
+
+def test_clock_proposes_in_the_order_of_the_clock() -> None:
+    space = SearchSpace([make_plan("a", tiles=2), make_plan("b", 1.1, tiles=3)], clock)
+    everything = space.locate(np.arange(space.rows))
+    proposed = [c.analytic_s for _ in range(3) for c in strategy("clock", space).propose(100)][:100]
+    assert np.allclose(proposed, np.sort(space.analytic(everything))[:100])
+
+
+def test_clock_reaches_the_hopeless_plans_last() -> None:
+    space = SearchSpace([tiny_plan("good"), make_plan("bad", 1e4, tiles=1)], clock)
+    assert [space.plans[n].plan.name for n in space.plausible] == ["good"]
+    chooser = strategy("clock", space)
+    names = [c.plan.name for c in chooser.propose(7)]
+    assert names == ["good"] * 7
+    assert len(chooser.propose(space.rows)) == space.rows - 7
+
+
+def test_random_is_uniform_over_the_union() -> None:
+    """Each of the 14 rows comes first about equally often (chi square, p = 0.001)."""
+    space = SearchSpace([tiny_plan("x"), tiny_plan("y")], clock)
+    counts: dict[str, int] = {}
+    for seed in range(1400):
+        key = strategy("random", space, seed).propose(1)[0].key
+        counts[key] = counts.get(key, 0) + 1
+    assert len(counts) == 14
+    assert sum((n - 100) ** 2 / 100 for n in counts.values()) < 34.5
+
+
+def test_auto_tries_each_plausible_plan_early() -> None:
+    plans = [make_plan(f"p{i}", 1 + 0.2 * i, tiles=3) for i in range(6)] + [make_plan("hopeless", 100.0)]
+    space = SearchSpace(plans, clock)
+    done = play(strategy("auto", space, 0, cost_model("xgb")), 2, 8)
+    assert {t.plan for t in done} >= {f"p{i}" for i in range(6)}
+    assert sum(t.plan == "hopeless" for t in done) <= 2
+
+
+def test_the_picks_of_a_batch_differ() -> None:
+    space = SearchSpace([make_plan("a")], clock)
+    batch = strategy("auto", space, 0, cost_model("xgb")).propose(8)
+    rows = space.decisions(Rows.of(0, [c.row for c in batch]))
+    apart = np.count_nonzero(rows[:, None] != rows[None, :], axis=2) + 9 * np.eye(8, dtype=int)
+    assert apart.min() >= 2
+
+
+def test_learning_beats_the_clock_and_the_clock_beats_nothing() -> None:
+    """On average over seeds, with the same 32 trials, on a device whose cost the clock only resembles."""
+    space = SearchSpace([make_plan("a", tiles=6), make_plan("b", 1.3, tiles=5), make_plan("c", 8.0, tiles=5)], clock)
+    best = min(float(hidden_s(e.plan, e.plan.space.values(e.ids)).min()) for e in space.plans)
+
+    def reached(name: str, seed: int) -> float:
+        study = open_study(record(seed=seed), space, strategy_name=name)
+        found = run(study, SyntheticDevice(seed=seed), 32, final_rounds=0).best
+        assert found is not None
+        plan = found.candidate.plan
+        return best / float(hidden_s(plan, plan.space.values([found.trial.row]))[0])
+
+    score = {name: mean(reached(name, seed) for seed in range(8)) for name in ("random", "clock", "auto")}
+    assert score["auto"] > 0.9
+    assert score["auto"] >= max(score.values())
+    assert reached("clock", 0) > 0.3  # its favourites are what the device punishes; the next test is about ranking
+
+
+def test_the_clock_ranks_better_than_chance() -> None:
+    space = SearchSpace([make_plan("a", tiles=6), make_plan("b", 1.3, tiles=5)], clock)
+
+    def middle(name: str, seed: int) -> float:
+        done = play(strategy(name, space, seed), 1, 16, SyntheticDevice(seed=seed))
+        return float(np.median([t.measurement.time_s for t in done]))
+
+    assert mean(middle("clock", s) for s in range(6)) < mean(middle("random", s) for s in range(6))
+
+
+# The space under them
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 1000), n=st.integers(0, 20), rounds=st.integers(1, 4))
+def test_draws_are_new_and_distinct(seed: int, n: int, rounds: int) -> None:
+    space = SearchSpace([tiny_plan("x"), tiny_plan("y"), tiny_plan("z")], clock)
+    memory = Memory(space)
+    taken: set[tuple[int, int]] = set()
+    for _ in range(rounds):
+        rows = draw(space, memory, n, np.random.default_rng(seed))
+        pairs = set(zip(rows.plan.tolist(), rows.ids.tolist(), strict=True))
+        assert len(pairs) == len(rows) == min(n, 21 - len(taken))
+        assert not pairs & taken
+        taken |= pairs
+        memory.take(rows)
+
+
+@settings(max_examples=20, deadline=None)
+@given(k=st.integers(1, 4000), seed=st.integers(0, 5))
+def test_the_best_rows_are_those_of_a_full_sort(k: int, seed: int) -> None:
+    speeds = np.random.default_rng(seed).uniform(1, 3, 3)
+    space = SearchSpace([make_plan(f"p{i}", float(s), tiles=2) for i, s in enumerate(speeds)], clock)
+    rows, seconds = space.best(k)
+    everything = space.locate(np.arange(space.rows))
+    assert np.array_equal(seconds, np.sort(space.analytic(everything))[:k])
+    assert np.array_equal(seconds, space.analytic(rows))
+    assert len(rows.distinct()) == len(rows) == min(k, space.rows)
+
+
+def test_threads_and_blocks_do_not_change_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = [make_plan("a"), make_plan("b", 2.0)]
+    one = SearchSpace(plans, clock, threads=1)
+    monkeypatch.setattr(spaces, "_BLOCK", 1000)
+    two = SearchSpace(plans, clock, threads=2)
+    for n, entry in enumerate(one.plans):
+        whole = clock(entry.plan, entry.plan.space.values(entry.ids))["total"].astype(np.float32)
+        assert np.array_equal(one.analytic_of_plan(n), whole)
+        assert np.array_equal(two.analytic_of_plan(n), whole)
+
+
+def test_a_clock_that_fails_leaves_no_half_scores() -> None:
+    space = SearchSpace([make_plan("a")], clock)
+    good, calls = space._clock, []
+
+    def broken(plan: object, values: object) -> object:
+        calls.append(1)
+        raise RuntimeError("no")
+
+    space._clock = broken
+    with pytest.raises(RuntimeError):
+        space.analytic_of_plan(0)
+    space._clock = good
+    assert space.analytic_of_plan(0).min() > 0
+
+
+def test_a_space_above_the_limit_is_sampled() -> None:
+    plan = make_plan("a")
+    space = SearchSpace([plan], clock, limit=500, seed=3)
+    [entry] = space.plans
+    assert (len(entry.ids), entry.complete) == (500, False)
+    assert plan.space.legal(entry.ids).all()
+    assert len(set(entry.ids.tolist())) == 500
+    assert np.array_equal(entry.ids, SearchSpace([plan], clock, limit=500, seed=3).plans[0].ids)
+    done = play(strategy("auto", space, 0, cost_model("xgb")), 3, 8)
+    assert len({t.key for t in done}) == 24
+
+
+def test_counts_of_a_union() -> None:
+    space = SearchSpace([tiny_plan("x"), tiny_plan("y")], clock)
+    assert (space.rows, space.rows_in_all, space.rejected) == (14, 16, {"registers": 2})
