@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from math import prod
 
 import numpy as np
@@ -25,7 +26,9 @@ def parse_expression(text: str, names: tuple[str, ...], location: Location) -> I
     if len(text) > MAX_TEXT:
         raise SpecError(f"an expression of {len(text)} characters; at most {MAX_TEXT}", location=location)
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's own opinion of odd literals, as `1if`
+            tree = ast.parse(text.strip(), mode="eval")
         return _read(tree.body, names)
     except _Bad as bad:
         raise SpecError(f"{text!r}: {bad}", hint=hint, location=location) from None

@@ -3,6 +3,8 @@
 import textwrap
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from autosched.errors import SpecError
 from autosched.tensorize.catalogue import load
@@ -215,3 +217,44 @@ def test_text_and_path_load_alike(tmp_path):
         [i.version for i in load(path)] == [i.version for i in load(GOOD)] == [i.version for i in load(str(tmp_path))]
     )
     assert textwrap.dedent(GOOD) == GOOD
+
+
+PIECES = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ": ",
+    ",",
+    "'",
+    '"',
+    "|",
+    "-",
+    "#",
+    "%",
+    "&",
+    "!",
+    "(",
+    "0",
+    "-1",
+    "1e9",
+    "null",
+    "{n}",
+    "s9",
+    "\n",
+    " ",
+]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from([GOOD, WARP]), st.lists(st.tuples(st.integers(0, 600), st.integers(0, 8), st.sampled_from(PIECES)))
+)
+def test_a_damaged_file_loads_or_is_a_spec_error_with_a_place(text, damage):
+    for at, removed, added in damage[:4]:
+        text = text[:at] + added + text[at + removed :]
+    try:
+        load_text(text, "damaged.yaml")
+    except SpecError as error:
+        assert error.location is not None
+        assert 1 <= error.location.line <= len(text.splitlines()) + 1
