@@ -10,13 +10,25 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from autosched.version import __version__
 
 if TYPE_CHECKING:
     from autosched import intrinsics, targets
     from autosched.api import einsum, load, match, parse, resolve, tune, workload
 
-__all__ = ["device", "einsum", "intrinsics", "load", "match", "parse", "resolve", "targets", "tune", "workload"]
+__all__ = [
+    "__version__",
+    "device",
+    "einsum",
+    "intrinsics",
+    "load",
+    "match",
+    "parse",
+    "resolve",
+    "targets",
+    "tune",
+    "workload",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autosched import __version__
 from autosched.costmodel import clock as clocks
 from autosched.device.protocol import Device
 from autosched.device.registry import device as open_device
 from autosched.errors import UsageError
+from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.ir.work import operations
+from autosched.machine.catalogue import target_yaml
+from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Target
+from autosched.search.baseline import Baseline, measure_baseline
 from autosched.search.events import Listener, Matched, Scored
 from autosched.search.loop import Result, run
 from autosched.search.space import SearchSpace
@@ -30,6 +33,7 @@ from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher import match
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import make_plans
+from autosched.version import __version__
 
 EFFORTS = {"quick": 32, "standard": 64, "full": 256}
 """Trials of each effort."""
@@ -54,6 +58,7 @@ class TuneRequest:
     numerics: str = "reassociated"
     cache: str = "warm"
     fresh: bool = False
+    intrinsic_paths: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -75,6 +80,18 @@ class Tuning:
     matches: tuple[Match, ...]
     plans: tuple[Plan, ...]
     watch: Stopwatch
+    baseline: Baseline | None = None
+
+    @property
+    def peak(self) -> tuple[str, float] | None:
+        """The fastest matched intrinsic with a measured rate, and its operations a second on the threads allowed."""
+        target, threads = self.request.target, self.request.threads
+        rates = {
+            m.intrinsic.name: m.intrinsic.operations * target.rates[m.intrinsic.name] * target.clock_hz * threads
+            for m in self.matches
+            if m.verdict == "match" and m.intrinsic.name in target.rates
+        }
+        return max(rates.items(), key=lambda item: item[1]) if rates else None
 
 
 def usable(catalogue: Catalogue, target: Target, device: str, only: Sequence[str] = ()) -> tuple[Intrinsic, ...]:
@@ -113,9 +130,7 @@ def prepare(
     emit = listener or (lambda event: None)
     program, target = request.program, request.target
     with watch.phase("match"):
-        intrinsics = usable(request.catalogue, target, request.device, request.only)
-        matches = match(program, intrinsics, numerics=request.numerics)
-        plans = make_plans(program, target, candidates_of(matches), request.threads)
+        matches, plans = plans_of(request)
     emit(Matched({m.intrinsic.name: (m.verdict, m.mapping_count) for m in matches}, watch.seconds()["match"]))
     with watch.phase("search"):
         space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed)
@@ -143,6 +158,11 @@ def tune(request: TuneRequest, listener: Listener | None = None) -> tuple[Tuning
     try:
         work = operations(request.program)
         result = run(tuning.study, tuning.device, request.trials, request.timeout_s, listener=listener, operations=work)
+        if result.reason != "interrupted":
+            with tuning.watch.phase("measure"):
+                baseline = measure_baseline(request.program, request.target, tuning.device)
+            tuning = replace(tuning, baseline=baseline)
+            result = replace(result, seconds=tuning.watch.seconds())
     finally:
         tuning.device.close()
     return tuning, result
@@ -169,8 +189,41 @@ def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) ->
         target=target.name,
         device=str(described.get("name", request.device)),
         seed=request.seed,
-        settings={"threads": request.threads, "cache": request.cache, "only": list(request.only)},
+        settings={
+            "threads": request.threads,
+            "cache": request.cache,
+            "only": list(request.only),
+            "numerics": request.numerics,
+            "intrinsics": list(request.intrinsic_paths),
+            "target": target_yaml(target),
+        },
     )
+
+
+def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None) -> TuneRequest:
+    """The request that a stored study came from, as far as plans depend on it: enough to lower any of its trials.
+
+    `catalogue` must hold the study's own intrinsics (`record.settings["intrinsics"]` are their files).
+    """
+    settings = record.settings
+    return TuneRequest(
+        parse(record.program, filename=record.name),
+        target_from_yaml(settings["target"], record.name),
+        device=record.device,
+        threads=int(settings["threads"]),
+        cache=settings["cache"],
+        only=tuple(settings["only"]),
+        numerics=settings["numerics"],
+        catalogue=catalogue,
+        seed=record.seed if seed is None else seed,
+    )
+
+
+def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
+    """Match the program and lay out its plans."""
+    intrinsics = usable(request.catalogue, request.target, request.device, request.only)
+    matches = match(request.program, intrinsics, numerics=request.numerics)
+    return matches, make_plans(request.program, request.target, candidates_of(matches), request.threads)
 
 
 def study_name(program: Program, target: Target, device: str, request: TuneRequest) -> str:

@@ -53,7 +53,7 @@ def make_plans(
     choices: list[list[Nest | None]] = []
     stages = [s for s in program.stages if s.name not in literal]
     for stage in stages:
-        nests = _usable(stage, mappings.get(stage.name, ()), dependences, target)
+        nests = _usable(stage, mappings.get(stage.name, ()), dependences)
         choices.append([*nests] or [None])
     plans = []
     for chosen in product(*choices):
@@ -62,15 +62,12 @@ def make_plans(
     return _unique(plans)[:MOST_PLANS]
 
 
-def issue_cycles(nest: Nest, target: Target) -> float:
-    """Cycles to issue all the nest's instructions on one core, waste included."""
-    rate = target.rates.get(nest.intrinsic.name) or 1.0 / nest.intrinsic.timing.get("interval", 1.0)
-    return prod(a.units for a in nest.axes) / rate
+def least_cycles(nest: Nest) -> float:
+    """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one.
 
-
-def least_cycles(nest: Nest, target: Target) -> float:
-    """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one."""
-    cycles = issue_cycles(nest, target)
+    By the intrinsic's stated timing, not by measured rates: the plans of a study must be the same when it continues.
+    """
+    cycles = prod(a.units for a in nest.axes) * nest.intrinsic.timing.get("interval", 1.0)
     for operand in nest.intrinsic.inputs:
         tensor = nest.mapping.program.tensors[nest.mapping.operands[operand.name].tensor]
         if not vectorises(nest, operand.name) and not tensor.const:
@@ -80,9 +77,7 @@ def least_cycles(nest: Nest, target: Target) -> float:
     return cycles
 
 
-def _usable(
-    stage: Stage, mappings: Sequence[match_types.Mapping], dependences: Dependences, target: Target
-) -> list[Nest]:
+def _usable(stage: Stage, mappings: Sequence[match_types.Mapping], dependences: Dependences) -> list[Nest]:
     found = dependences.stage(stage.name)
     if found.of_kind("serial"):
         return []
@@ -94,7 +89,7 @@ def _usable(
         except (ValueError, LookupError):
             continue
         nests.append(nest)
-    least = {id(n): least_cycles(n, target) for n in nests}
+    least = {id(n): least_cycles(n) for n in nests}
     nests.sort(key=lambda n: least[id(n)])
     return _distinct([n for n in nests if least[id(n)] <= WITHIN * least[id(nests[0])]])
 
@@ -174,7 +169,7 @@ def _fused(program: Program, nests: dict[str, Nest], literal: dict[str, LiteralP
         for consumer in program.stages[k + 1 :]:
             if consumer.name in nests or consumer.name in literal:
                 break
-            found = fusable_epilogue(stage, consumer)
+            found = fusable_epilogue(stage, consumer, fused=[(f.stage, f.axes) for f in group])
             if found is None or any(f.stage.assign.tensor in {r.tensor for r in consumer.reads} for f in group):
                 break
             group.append(Fused(consumer, {c: p for p, c in found.axes}))

@@ -1,0 +1,103 @@
+"""`autosched intrinsics`: the catalogue, one instruction in full, and proofs that descriptions are right."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from autosched.cli import options
+from autosched.cli.output import answer, answer_json, table
+from autosched.errors import UnknownNameError
+from autosched.ir.printer import print_program
+from autosched.machine.detect import host_features
+from autosched.tensorize.check import check_all
+from autosched.tensorize.intrinsic import Intrinsic
+
+app = typer.Typer(help="List, show and check intrinsics.", no_args_is_help=True)
+NamesArg = Annotated[list[str] | None, typer.Argument(metavar="[NAME|GLOB|FILE.yaml]...", help="Default: all.")]
+
+
+@app.command("list")
+def list_(intrinsics: options.IntrinsicsOpt = None, json: options.JsonOpt = False) -> None:
+    """All intrinsics, with what they need and what they compute."""
+    known = options.catalogue(intrinsics)
+    features = host_features()
+    if json:
+        answer_json([_data(known[n]) for n in known])
+        return
+    rows = []
+    for name in known:
+        i = known[name]
+        runs = "yes" if "llvm" in i.emit and i.requires <= features and i.isa in ("x86", "arm", "portable") else "match only"
+        rows.append((name, " ".join(sorted(i.requires)), runs, i.summary))
+    table(("intrinsic", "needs", "runs here", "summary"), rows)
+
+
+@app.command("show")
+def show(name: str, intrinsics: options.IntrinsicsOpt = None, json: options.JsonOpt = False) -> None:
+    """One intrinsic in full."""
+    i = options.catalogue(intrinsics).find(name)
+    if json:
+        answer_json(_data(i))
+        return
+    answer(f"{i.name}: {i.summary}")
+    for label, value in (("source", i.source), ("file", i.path), ("needs", " ".join(sorted(i.requires)))):
+        if value:
+            answer(f"  {label}: {value}")
+    answer(f"  scope: {i.scope}   numerics: {i.numerics.accumulate}   timing: {i.timing or 'not stated'}")
+    answer("\n" + print_program(i.program))
+    for operand in i.operands.values():
+        where = operand.fragment if operand.fragment is not None else operand.order
+        registers = ", ".join(f"{k}: {v}" for k, v in operand.registers.items())
+        answer(f"{operand.name}: {operand.dtype}{list(operand.shape)}   {registers}\n   {where}")
+    for printer, text in i.emit.items():
+        answer(f"emit {printer}: {text}")
+
+
+@app.command("check")
+def check(
+    names: NamesArg = None,
+    intrinsics: options.IntrinsicsOpt = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the random operands.")] = 0,
+    json: options.JsonOpt = False,
+) -> None:
+    """Prove fragment maps to be bijections, type-check the semantics, and run what this machine has against it.
+
+    Exit status 1 when a description is wrong.
+    """
+    files = [n for n in names or () if n.endswith((".yaml", ".yml"))]
+    patterns = [n for n in names or () if n not in files]
+    known = options.catalogue([*(intrinsics or ()), *files])
+    if files:
+        from autosched.tensorize.catalogue import load
+
+        patterns += [i.name for f in files for i in load(f)]
+    chosen = known.select(patterns) if patterns else tuple(known[n] for n in known)
+    if not chosen:
+        raise UnknownNameError("intrinsic", " ".join(names or ()), known)
+    reports = list(check_all(chosen, host_features(), seed))
+    if json:
+        answer_json([{"intrinsic": r.intrinsic, "ok": r.ok, "ran": r.ran, "said": str(r)} for r in reports])
+    else:
+        for r in reports:
+            answer(str(r))
+        bad = sum(not r.ok for r in reports)
+        answer(f"{len(reports)} checked, {bad} wrong, {sum(r.ran for r in reports)} run on this machine")
+    raise typer.Exit(0 if all(r.ok for r in reports) else 1)
+
+
+def _data(i: Intrinsic) -> dict[str, Any]:
+    return {
+        "name": i.name,
+        "isa": i.isa,
+        "requires": sorted(i.requires),
+        "summary": i.summary,
+        "source": i.source,
+        "scope": i.scope,
+        "semantics": print_program(i.program),
+        "operands": {o.name: {"dtype": o.dtype.name, "shape": list(o.shape)} for o in i.operands.values()},
+        "emit": dict(i.emit),
+        "timing": dict(i.timing),
+        "file": i.path,
+    }

@@ -1,0 +1,73 @@
+"""`autosched match`: which intrinsics fit, with which axis maps, under which conditions, and why not."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from autosched import api
+from autosched.cli import options
+from autosched.cli.output import answer, answer_json, table, talk
+from autosched.tensorize.explain import explain as explained
+from autosched.tensorize.explain_json import to_json
+from autosched.tensorize.match_types import Match
+
+
+def match(
+    program: options.ProgramArg,
+    define: options.DefineOpt = None,
+    intrinsic: options.OnlyOpt = None,
+    intrinsics: options.IntrinsicsOpt = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", metavar="TARGET", help="Only intrinsics of this target.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Say what was proved, and why not.")] = False,
+    numerics: options.NumericsOpt = "reassociated",
+    json: options.JsonOpt = False,
+) -> None:
+    """Decide by proof which intrinsics can compute the program.
+
+    Exit status 0 when at least one fits (conditions included), 1 when none does or none could be decided.
+    """
+    known = options.catalogue(intrinsics)
+    chosen = list(known.select(intrinsic)) if intrinsic else [known[n] for n in known]
+    if target is not None:
+        machine = options.target(target)
+        chosen = [i for i in chosen if i.isa in (machine.isa, "portable") and machine.has(i.requires)]
+    loaded = options.program(program, define)
+    found: list[Match] = [m for i in chosen for m in _listed(api.match(loaded, i, numerics=numerics))]
+    if json:
+        objects: list[dict[str, Any]] = [to_json(m) for m in found]
+        answer_json(objects[0] if intrinsic and len(objects) == 1 else objects)
+    elif explain or (intrinsic and len(found) == 1):
+        answer("\n\n".join(explained(m) for m in found))
+    else:
+        _list(found)
+    raise typer.Exit(0 if any(m.verdict in ("match", "conditional") for m in found) else 1)
+
+
+def _listed(found: Any) -> list[Match]:
+    return found if isinstance(found, list) else [found]
+
+
+def _list(found: list[Match]) -> None:
+    fits = [m for m in found if m.verdict != "no"]
+    rows = []
+    for m in fits:
+        axes = "; ".join(
+            ", ".join(f"{i}←{'.'.join(names) or '1'}" for i, names in mapping.axes.items()) or "every axis outside"
+            for mapping in m.mappings[:3]
+        )
+        more = f" and {m.mapping_count - 3} more" if m.mapping_count > 3 else ""
+        conditions = ", ".join(dict.fromkeys(c.text for mapping in m.mappings for c in mapping.conditions))
+        rows.append((m.intrinsic.name, m.stage, m.verdict, m.mapping_count, axes + more, conditions))
+    if rows:
+        table(("intrinsic", "stage", "verdict", "mappings", "axes", "conditions"), rows)
+    reasons: dict[str, int] = {}
+    for m in found:
+        if m.verdict == "no" and m.reason:
+            reasons[m.reason.code] = reasons.get(m.reason.code, 0) + 1
+    if reasons:
+        said = ", ".join(f"{n} {code}" for code, n in sorted(reasons.items(), key=lambda x: -x[1]))
+        talk().print(f"{sum(reasons.values())} others do not fit ({said}); --explain says why", markup=False)

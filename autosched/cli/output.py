@@ -1,0 +1,76 @@
+"""How the command line talks: answers to standard output, talk to standard error, numbers with their units."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def talk() -> Console:
+    """The console for everything that is not the answer."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def answer(text: str) -> None:
+    """A line or block of the answer."""
+    sys.stdout.write(text.rstrip("\n") + "\n")
+    sys.stdout.flush()
+
+
+def answer_json(value: Any) -> None:
+    """The answer as one JSON value."""
+    answer(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, set | frozenset | tuple):
+        return sorted(value) if isinstance(value, set | frozenset) else list(value)
+    item = getattr(value, "item", None)
+    return item() if callable(item) else str(value)
+
+
+def complain(message: str, hint: str | None = None) -> None:
+    """An error, in one place and one form."""
+    sys.stderr.write(f"error: {message}\n" + (f"help: {hint}\n" if hint else ""))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
+    """A table on standard output; columns that hold numbers are set to the right."""
+    shown = Table(title=title, box=None, pad_edge=False, header_style="bold", title_justify="left")
+    for c, name in enumerate(columns):
+        numeric = bool(rows) and all(isinstance(r[c], int | float) or _is_number(str(r[c])) for r in rows)
+        shown.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(str(x) for x in row))
+    width = None if sys.stdout.isatty() else 200
+    Console(file=sys.stdout, highlight=False, width=width).print(shown)
+
+
+def _is_number(text: str) -> bool:
+    return text[:1].isdigit()
+
+
+def seconds(value: float | None) -> str:
+    """Seconds with a fitting unit: `612 µs`, `1.23 ms`."""
+    if value is None:
+        return "-"
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")):
+        if value >= factor:
+            return f"{value / factor:.3g} {unit}"
+    return f"{value:.3g} s"
+
+
+def speed(operations: float, value: float | None) -> str:
+    """Operations a second with a fitting unit."""
+    if not value:
+        return "-"
+    rate = operations / value
+    for factor, unit in ((1e12, "TOP/s"), (1e9, "GOP/s"), (1e6, "MOP/s")):
+        if rate >= factor:
+            return f"{rate / factor:.4g} {unit}"
+    return f"{rate:.3g} OP/s"

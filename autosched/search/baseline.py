@@ -1,0 +1,41 @@
+"""What the best kernel is compared with: the program's loops compiled as they are written, on one thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autosched.device.protocol import Device
+from autosched.ir.program import Program
+from autosched.ir.work import operations
+from autosched.machine.target import Target
+from autosched.tiling.plan import LiteralPart, Plan
+from autosched.tiling.schedule import Candidate
+from autosched.tiling.space import Space
+from autosched.tiling.step import Decision, Step
+
+SLOWEST_RATE = 2e8
+MOST_SECONDS = 1.0
+"""A program whose naive loops could take longer than this, at SLOWEST_RATE operations a second, is not measured."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """`time_s` is None where the naive loops failed or would have taken too long."""
+
+    name: str
+    time_s: float | None
+
+
+def literal_plan(program: Program, target: Target) -> Plan:
+    """The program exactly as written, as a plan of one row."""
+    names = tuple(s.name for s in program.stages)
+    space = Space("as written", [Step("as written", (Decision("threads", (1,)),))])
+    return Plan("as written", program, target, (LiteralPart(program.body, names),), space)
+
+
+def measure_baseline(program: Program, target: Target, device: Device) -> Baseline | None:
+    """Time the naive loops on the device; None where they would take too long."""
+    if operations(program) / SLOWEST_RATE > MOST_SECONDS:
+        return None
+    measured = device.measure(device.build(Candidate(literal_plan(program, target), 0)))
+    return Baseline("the loops as written", measured.time_s) if measured.ok else None
