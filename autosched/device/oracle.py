@@ -14,6 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.device.job import Tensor
+from autosched.errors import UsageError
+from autosched.ir.error import run_with_error
+from autosched.ir.inputs import random_inputs, split_inputs
 from autosched.ir.program import Program
 
 Array = npt.NDArray[Any]
@@ -28,6 +31,26 @@ class Oracle:
     wants: Mapping[str, Array]
     tolerances: Mapping[str, Array | None]
     scalars: Mapping[str, Any] = field(default_factory=dict)
+
+
+def compute(program: Program, seed: int, reassociated: bool = True) -> Oracle:
+    """Random inputs of `seed` within the program's assumptions, what the interpreter makes of them, and how far a
+    kernel may be from it: reassociated sums and fused products within their error bound, else not at all.
+
+    UsageError where a size is symbolic: a device runs one size.
+    """
+    if program.symbolic:
+        names = ", ".join(program.symbolic)
+        raise UsageError(f"the size of {names} is a range; a device measures one size", hint="set it with -D")
+    values, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(seed)))
+    fused = {s.name for s in program.stages} if reassociated else set()
+    wants, bounds = run_with_error(program, values, scalars, fused)
+    tolerances = {
+        # An integer that is computed from floats (a requantised sum) may differ where they may.
+        name: bound if program.tensors[name].dtype.is_float or np.any(bound) else None
+        for name, bound in bounds.items()
+    }
+    return Oracle(values, wants, tolerances, scalars)
 
 
 def write(program: Program, oracle: Oracle, folder: Path) -> tuple[Tensor, ...]:
