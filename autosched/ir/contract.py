@@ -69,14 +69,22 @@ def conjuncts(conditions: list[Condition]) -> list[Condition]:
     return found
 
 
-def integer_sum(node: Value, conditions: list[Condition], frame: Frame, summed: list[Span], kept: list[Span]) -> Any | None:
-    """The sum of `node` over `summed` for each point of `kept`, wrapped into its dtype; None where BLAS cannot do it."""
+def integer_sum(
+    node: Value, conditions: list[Condition], frame: Frame, summed: list[Span], kept: list[Span]
+) -> Any | None:
+    """The sum of `node` over `summed` at each point of `kept`, wrapped into its dtype; None where BLAS cannot do it."""
     total = sum_of_products(node, conditions, frame, summed, kept, exact=True)
     return None if total is None else wrap(total.astype(np.int64), node.dtype)
 
 
 def sum_of_products(
-    node: Value, conditions: list[Condition], frame: Frame, summed: list[Span], kept: list[Span], exact: bool, magnitude: bool = False
+    node: Value,
+    conditions: list[Condition],
+    frame: Frame,
+    summed: list[Span],
+    kept: list[Span],
+    exact: bool,
+    magnitude: bool = False,
 ) -> Any | None:
     """The sum in float64, shape of `kept`; with `magnitude` of absolute values. None where it is no product of two
     factors or (with `exact`) could round."""
@@ -140,7 +148,14 @@ def _two_groups(parts: list[Value], tests: list[Condition], names: list[str]) ->
     return groups
 
 
-def _factor(axes: frozenset[str], values: list[Value], tests: list[Condition], frame: Frame, spans: Mapping[str, Span], magnitude: bool) -> Factor:
+def _factor(
+    axes: frozenset[str],
+    values: list[Value],
+    tests: list[Condition],
+    frame: Frame,
+    spans: Mapping[str, Span],
+    magnitude: bool,
+) -> Factor:
     order = [n for n in spans if n in axes]
     here = frame.with_slab([(n, spans[n].first, spans[n].count) for n in order], {})
     here.lenient = True  # guards that another factor carries may keep some of these addresses from being read

@@ -40,7 +40,9 @@ def distances(
     return known
 
 
-def _split(x: Affine, y: Affine, shared: frozenset[str], fixed: frozenset[str], known: Mapping[str, int]) -> tuple[dict[str, int], list[tuple[str, int]], int]:
+def _split(
+    x: Affine, y: Affine, shared: frozenset[str], fixed: frozenset[str], known: Mapping[str, int]
+) -> tuple[dict[str, int], list[tuple[str, int]], int]:
     """`index(second) - index(first)` as coefficients of unknown differences, free terms, and a constant."""
     moving: dict[str, int] = {}
     free: list[tuple[str, int]] = []
@@ -64,7 +66,9 @@ def _split(x: Affine, y: Affine, shared: frozenset[str], fixed: frozenset[str], 
     return moving, free, constant
 
 
-def _impossible(x: Affine, y: Affine, shared: frozenset[str], fixed: frozenset[str], ranges: Ranges, known: Mapping[str, int]) -> bool:
+def _impossible(
+    x: Affine, y: Affine, shared: frozenset[str], fixed: frozenset[str], ranges: Ranges, known: Mapping[str, int]
+) -> bool:
     """Whether bounds or divisibility exclude that the two indices are equal."""
     moving, free, constant = _split(x, y, shared, fixed, known)
     low = high = constant
@@ -80,7 +84,9 @@ def _impossible(x: Affine, y: Affine, shared: frozenset[str], fixed: frozenset[s
     return constant != 0 if step == 0 else constant % step != 0
 
 
-def _force(x: Affine, y: Affine, shared: frozenset[str], fixed: frozenset[str], ranges: Ranges, known: dict[str, int]) -> bool:
+def _force(
+    x: Affine, y: Affine, shared: frozenset[str], fixed: frozenset[str], ranges: Ranges, known: dict[str, int]
+) -> bool:
     """Add the distances that this dimension forces to `known`; False where none is possible."""
     moving, free, constant = _split(x, y, shared, fixed, known)
     if not moving:

@@ -54,7 +54,9 @@ def _parsed(spec: str) -> tuple[list[str], str]:
     return operands, output
 
 
-def _sorted_defines(defines: Mapping[str, Define], letters: list[str], names: str) -> tuple[dict[str, str], dict[str, Define]]:
+def _sorted_defines(
+    defines: Mapping[str, Define], letters: list[str], names: str
+) -> tuple[dict[str, str], dict[str, Define]]:
     """Dtypes and sizes apart. A name may be both a letter and an operand (`"ab,bc->ac"`); the value's kind decides."""
     types: dict[str, str] = {}
     sizes: dict[str, Define] = {}
@@ -71,7 +73,9 @@ def _sorted_defines(defines: Mapping[str, Define], letters: list[str], names: st
     return types, sizes
 
 
-def _text(spec: str, operands: list[str], output: str, letters: list[str], inputs: Mapping[str, str], acc: str, out: str) -> str:
+def _text(
+    spec: str, operands: list[str], output: str, letters: list[str], inputs: Mapping[str, str], acc: str, out: str
+) -> str:
     def index(word: str) -> str:
         return ", ".join(f"i_{c}" for c in word) or "0"
 

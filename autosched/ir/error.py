@@ -1,9 +1,9 @@
 """How far a kernel may be from the oracle: elementwise tolerances by running error analysis.
 
-A kernel may add the terms of a float sum in any order and fuse a product with its addition. With K terms, each of the two
-sums is within γ_{K+1}·Σ|term| of the exact one (Higham 2002, sections 3.1 and 4.2), so they differ by at most twice that.
-Everything later propagates the difference (`error_rules`). Where nothing is reassociated and no transcendental function
-occurs, the tolerance is zero, and so it is for integers.
+A kernel may add the terms of a float sum in any order and fuse a product with its addition. With K terms, each of the
+two sums is within γ_{K+1}·Σ|term| of the exact one (Higham 2002, sections 3.1 and 4.2); so they differ by at most twice
+that. Everything later propagates the difference (`error_rules`). Where nothing is reassociated and no transcendental
+function occurs, the tolerance is zero, and so it is for integers.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ from autosched.logic import evaluate
 
 
 def run_with_error(
-    program: Program, arrays: Mapping[str, Any], scalars: Mapping[str, Any] | None = None, fused_stages: Collection[str] = frozenset()
+    program: Program,
+    arrays: Mapping[str, Any],
+    scalars: Mapping[str, Any] | None = None,
+    fused_stages: Collection[str] = frozenset(),
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The program's outputs, and for each a float64 array of tolerances of the same shape.
 
-    `fused_stages` names stages whose float sums a kernel may reassociate, and whose products it may fuse with additions.
+    `fused_stages` names stages whose float sums a kernel may reassociate and whose products it may fuse with additions.
     Errors as `run`.
     """
     program, memory, numbers = prepare(program, arrays, scalars or {})
@@ -80,7 +83,9 @@ class ErrorRun(NestRun):
         tensor = self.assign.tensor
         touched = {a.tensor for a in accesses(self.nest)}
         conditions = [v for c in self.conditions if is_value(c) for v in walk(c)]  # type: ignore[arg-type]
-        inexact = _transcendental(self.assign.value) or any(isinstance(v, Call) and v.function in TRANSCENDENTAL for v in conditions)
+        inexact = _transcendental(self.assign.value) or any(
+            isinstance(v, Call) and v.function in TRANSCENDENTAL for v in conditions
+        )
         if self.fused or inexact or not touched.isdisjoint(self.errors):
             self.errors.setdefault(tensor, np.zeros(self.frame.arrays[tensor].shape))
             self.tracked = True
@@ -110,7 +115,9 @@ class ErrorRun(NestRun):
         a = self.assign
         rules = self.rules(frame, self.fused)
         mask, unsure = self._masks(frame, rules)
-        node = a.value if a.op == "=" else Arith(a.op[:-1], Read(a.tensor, a.index, a.value.dtype), a.value, a.value.dtype)
+        node = (
+            a.value if a.op == "=" else Arith(a.op[:-1], Read(a.tensor, a.index, a.value.dtype), a.value, a.value.dtype)
+        )
         if mask is not None and not np.any(mask) and unsure is None:
             return
         new, error = rules.pair(node, mask)
@@ -154,7 +161,9 @@ class ErrorRun(NestRun):
         reads = {x.tensor for x in accesses(self.nest) if not x.written}
         exact_terms = reads.isdisjoint(self.errors) and not _transcendental(a.value)
         if exact_terms and a.op in ("+=", "-="):
-            with_blas = contract.sum_of_products(a.value, self.conditions, self.frame, self.serial, self.vector, exact=False, magnitude=True)
+            with_blas = contract.sum_of_products(
+                a.value, self.conditions, self.frame, self.serial, self.vector, exact=False, magnitude=True
+            )
             if with_blas is not None:
                 return with_blas, None
         size, moved = np.zeros(shape), np.zeros(shape)
@@ -192,7 +201,11 @@ class ErrorRun(NestRun):
             return np.where((incoming > 0) & (start + size + incoming > dtype.limits[1]), np.inf, incoming)
         factor = 2 * gamma(terms + 1, dtype.unit_roundoff)
         if a.op == "*=":
-            relative = np.where(start > before, before / np.maximum(start - before, 1e-300), np.inf) if np.any(before > 0) else np.zeros_like(before)
+            relative = (
+                np.where(start > before, before / np.maximum(start - before, 1e-300), np.inf)
+                if np.any(before > 0)
+                else np.zeros_like(before)
+            )
             relative = np.expm1(relative + (0.0 if moved is None else moved) + factor)
             return np.where(self.fused | (incoming > 0), after * relative + terms * least(dtype), 0.0)
         own = factor * (start + size + incoming) + terms * least(dtype)

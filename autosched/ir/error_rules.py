@@ -33,8 +33,8 @@ def gamma(n: int, u: float) -> float:
 
 
 def least(dtype: DType) -> float:
-    """The absolute error of an underflow: the least normal where subnormals may be flushed, else the least subnormal."""
-    info = np.finfo(np.float32) if dtype.name == "tf32" else ml_dtypes.finfo(dtype.numpy)
+    """What an underflow may cost: the least normal number where subnormals may be flushed, else the least of all."""
+    info: Any = ml_dtypes.finfo(np.float32 if dtype.name == "tf32" else dtype.numpy)  # type: ignore[no-untyped-call]
     return float(info.smallest_normal if dtype.bits >= 32 or dtype.name == "bf16" else info.smallest_subnormal)
 
 
@@ -122,7 +122,7 @@ class Rules:
     def call(self, function: str, args: list[Pair], dtype: DType) -> Pair:
         v = call(function, [a for a, _ in args], dtype)
         if function == "fma":
-            (a, ea), (b, eb), (c, ec) = args
+            (a, ea), (b, eb), (_, ec) = args
             if ea is None and eb is None and ec is None:
                 return v, None
             da, db, dc = (np.float64(0) if e is None else e for e in (ea, eb, ec))
@@ -152,7 +152,9 @@ class Rules:
             return self.pair(then if chosen else other, mask)
         reached = None if unsure is None else unsure
         (a, ea) = self.pair(then, both(mask, chosen if reached is None else chosen | reached))
-        (b, eb) = self.pair(other, both(mask, ~np.asarray(chosen) if reached is None else ~np.asarray(chosen) | reached))
+        (b, eb) = self.pair(
+            other, both(mask, ~np.asarray(chosen) if reached is None else ~np.asarray(chosen) | reached)
+        )
         v = np.where(chosen, a, b)
         da, db = (np.float64(0) if e is None else e for e in (ea, eb))
         if ea is None and eb is None and unsure is None:
@@ -214,7 +216,11 @@ def _cast(operand: Pair, source: DType, dtype: DType, saturating: bool) -> Pair:
     low, high = dtype.limits
     upper, lower = np.rint(x + e), np.rint(x - e)
     if not saturating:
-        return result, np.where((e > 0) & ((upper > high) | (lower < low)), np.inf, np.where(e > 0, np.maximum(upper - np.rint(x), np.rint(x) - lower), 0.0))
+        return result, np.where(
+            (e > 0) & ((upper > high) | (lower < low)),
+            np.inf,
+            np.where(e > 0, np.maximum(upper - np.rint(x), np.rint(x) - lower), 0.0),
+        )
     middle = np.clip(np.rint(x), low, high)
     spread = np.maximum(np.clip(upper, low, high) - middle, middle - np.clip(lower, low, high))
     return result, np.where(e > 0, np.where(np.isnan(spread), np.inf, spread), 0.0)

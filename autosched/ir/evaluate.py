@@ -37,8 +37,8 @@ from autosched.logic.expr import COMPARE
 class Frame:
     """Where evaluation happens: tensors in container form, scalars, and one value an axis.
 
-    `env` maps an axis to an int, or to the int64 array of a slab dimension; `slab` maps the latter to (dimension, first,
-    extent), `rank` counts slab dimensions. With `lenient`, addresses outside are clipped silently: the caller masks.
+    `env` maps an axis to an int, or to the int64 array of a slab dimension; `slab` maps the latter to (dimension,
+    first, extent), `rank` counts slab dimensions. With `lenient`, addresses outside are clipped: the caller masks.
     """
 
     arrays: dict[str, Any]
@@ -120,7 +120,7 @@ def _select(node: Select, frame: Frame, mask: Any) -> Any:
 
 
 def arith(op: str, a: Any, b: Any, dtype: DType) -> Any:
-    """One binary operation in `dtype`, rounded or wrapped once. An integer divided by zero gives 0, quotient and rest."""
+    """One binary operation in `dtype`, rounded or wrapped once. An integer divided by zero gives 0 and rest 0."""
     match op:
         case "+":
             result = a + b
@@ -155,7 +155,11 @@ def _shift(op: str, a: Any, b: Any, dtype: DType) -> Any:
     """Shifts: by the width or more, or by a negative number, everything is shifted out (0, or -1)."""
     out = (b < 0) | (b >= dtype.bits)
     if op == ">>":
-        return a >> np.where(out, np.asarray(b).dtype.type(dtype.bits - 1 if dtype.signed else 0), b) if dtype.signed else _unless(out, a >> np.where(out, 0, b).astype(np.asarray(b).dtype))
+        return (
+            a >> np.where(out, np.asarray(b).dtype.type(dtype.bits - 1 if dtype.signed else 0), b)
+            if dtype.signed
+            else _unless(out, a >> np.where(out, 0, b).astype(np.asarray(b).dtype))
+        )
     return normalise(_unless(out, a << np.where(out, 0, b).astype(np.asarray(b).dtype)), dtype)
 
 
@@ -173,7 +177,8 @@ _WIDE: dict[str, Callable[[Any], Any]] = {
 def call(function: str, args: list[Any], dtype: DType) -> Any:
     """A function, computed in float64 and rounded once into `dtype`."""
     if function == "fma":
-        return _fma(*args, dtype)
+        a, b, c = args
+        return _fma(a, b, c, dtype)
     (x,) = args
     if function == "abs":
         return normalise(np.abs(x), dtype)
@@ -186,7 +191,7 @@ def call(function: str, args: list[Any], dtype: DType) -> Any:
 def _fma(a: Any, b: Any, c: Any, dtype: DType) -> Any:
     if dtype.name == "f64":
         return np.vectorize(_fma_exact, otypes=[np.float64])(a, b, c)
-    # The product of two 24-bit significands is exact in 53; the sum is rounded to odd, so the last rounding is the only.
+    # The product of two 24-bit significands is exact in 53; the sum is rounded to odd, so only the last rounding counts
     p = np.asarray(a).astype(np.float64) * np.asarray(b).astype(np.float64)
     c = np.asarray(c).astype(np.float64)
     s = p + c
@@ -222,7 +227,7 @@ def positions(frame: Frame, index: tuple[Index, ...], mask: Any) -> list[Any]:
 
 
 def inside(frame: Frame, tensor: str, spots: list[Any], mask: Any) -> Any:
-    """None where all positions lie in the tensor, else the mask of those that do; UsageError for a counted one outside."""
+    """None where all positions lie inside, else the mask of those that do; UsageError for a counted one outside."""
     good: Any = None
     for d, (part, extent) in enumerate(zip(spots, frame.arrays[tensor].shape, strict=True)):
         if np.size(part) == 0 or (np.min(part) >= 0 and np.max(part) < extent):
@@ -232,7 +237,7 @@ def inside(frame: Frame, tensor: str, spots: list[Any], mask: Any) -> Any:
         if not frame.lenient and np.any(outside):
             worst = np.broadcast_to(part, np.shape(outside))[np.asarray(outside)] if np.ndim(outside) else part
             raise UsageError(
-                f"dimension {d} of {tensor} has extent {extent}, and the program reaches index {int(np.ravel(worst)[0])}",
+                f"dimension {d} of {tensor} has extent {extent}; the program reaches index {int(np.ravel(worst)[0])}",
                 hint="an index computed from data must stay inside the tensor",
                 location=frame.location,
             )
@@ -302,4 +307,3 @@ def put(frame: Frame, tensor: str, index: tuple[Index, ...], values: Any, mask: 
     else:
         chosen = np.broadcast_to(mask, shape)
         frame.arrays[tensor][tuple(p[chosen] for p in spread)] = full[chosen]
-

@@ -47,7 +47,9 @@ def assumed_range(program: Program, name: str) -> tuple[float | None, float | No
     return low, high
 
 
-def _draw(dtype: DType, shape: tuple[int, ...], low: float | None, high: float | None, rng: np.random.Generator, name: str) -> Any:
+def _draw(
+    dtype: DType, shape: tuple[int, ...], low: float | None, high: float | None, rng: np.random.Generator, name: str
+) -> Any:
     if dtype.is_integer:
         least, most = dtype.limits
         least = least if low is None else max(least, int(np.ceil(low)))

@@ -1,7 +1,7 @@
 """The oracle: what a program computes, exactly as the language says, in vectorised numpy.
 
-`nests` decides what may run at once; `evaluate` computes one operation at a time in the program's dtypes. Float sums run
-in program order, each step a slab over the independent axes; integer sums may use any order, being exact modulo 2**bits.
+`nests` decides what may run at once; `evaluate` computes one operation at a time in the program's dtypes. Float sums
+run in program order, each step a slab over the independent axes; integer sums run in any order, exact modulo 2**bits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def run(program: Program, arrays: Mapping[str, Any], scalars: Mapping[str, Any] 
     return {n: store(memory[n], program.tensors[n].dtype) for n in program.outputs}
 
 
-def prepare(program: Program, arrays: Mapping[str, Any], scalars: Mapping[str, Any]) -> tuple[Program, dict[str, Any], dict[str, Any]]:
+def prepare(
+    program: Program, arrays: Mapping[str, Any], scalars: Mapping[str, Any]
+) -> tuple[Program, dict[str, Any], dict[str, Any]]:
     """The program with all sizes known, and checked copies of the data in container form."""
     known = [p for p in program.parameters if p in program.tensors]
     for name in arrays:
@@ -57,7 +59,9 @@ def prepare(program: Program, arrays: Mapping[str, Any], scalars: Mapping[str, A
     for name, tensor in program.tensors.items():
         if name in program.inputs:
             if name not in given:
-                raise UsageError(f"{program.name} needs the array {name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]")
+                raise UsageError(
+                    f"{program.name} needs the array {name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
+                )
             data = load(given[name], tensor.dtype)
             held[name] = data.copy() if name in program.written and data is given[name] else data
         else:
@@ -68,7 +72,10 @@ def prepare(program: Program, arrays: Mapping[str, Any], scalars: Mapping[str, A
 def _checked(tensor: Tensor, array: Any) -> Any:
     data = np.asarray(array)
     if data.dtype != tensor.dtype.numpy:
-        raise UsageError(f"{tensor.name} is {tensor.dtype} ({np.dtype(tensor.dtype.numpy)}), and the array is {data.dtype}", hint=f"convert it with .astype({np.dtype(tensor.dtype.numpy).name!r})")
+        raise UsageError(
+            f"{tensor.name} is {tensor.dtype} ({np.dtype(tensor.dtype.numpy)}), and the array is {data.dtype}",
+            hint=f"convert it with .astype({np.dtype(tensor.dtype.numpy).name!r})",
+        )
     if data.shape != tensor.extents:
         raise UsageError(f"{tensor.name} has shape {tensor.extents}, and the array {data.shape}")
     return data
@@ -79,13 +86,18 @@ def _check_overlap(program: Program, arrays: Mapping[str, Any]) -> None:
     for k, a in enumerate(names):
         for b in names[k + 1 :]:
             if (a in program.written or b in program.written) and np.may_share_memory(arrays[a], arrays[b]):
-                raise UsageError(f"the arrays of {a} and {b} overlap", hint="different parameters are different memory; pass a copy")
+                raise UsageError(
+                    f"the arrays of {a} and {b} overlap", hint="different parameters are different memory; pass a copy"
+                )
 
 
 def _scalars(program: Program, scalars: Mapping[str, Any]) -> dict[str, Any]:
     for name in scalars:
         if name not in program.scalars:
-            raise UsageError(f"{program.name} has no run-time scalar {name!r}", hint=f"it has: {', '.join(program.scalars) or 'none'}")
+            raise UsageError(
+                f"{program.name} has no run-time scalar {name!r}",
+                hint=f"it has: {', '.join(program.scalars) or 'none'}",
+            )
     found = {}
     for name, parameter in program.scalars.items():
         if name not in scalars:
@@ -312,4 +324,3 @@ def points(axes: list[Span]) -> Iterator[dict[str, int]]:
     for k in range(head.first, head.first + head.count):
         for tail in points(rest):
             yield {head.name: k, **tail}
-

@@ -53,7 +53,9 @@ class Access:
     written: bool
 
 
-def axis_ranges(body: tuple[Statement, ...], outer: dict[str, tuple[int, int]] | None = None) -> dict[str, tuple[int, int]]:
+def axis_ranges(
+    body: tuple[Statement, ...], outer: dict[str, tuple[int, int]] | None = None
+) -> dict[str, tuple[int, int]]:
     """Inclusive bounds of every axis, over all values of the axes around it."""
     found = dict(outer or {})
     for node in body:
@@ -95,7 +97,9 @@ def _units(node: Statement, ranges: Ranges, outer: frozenset[str]) -> tuple[Unit
         case Loop(axis, body):
             units = split(body, ranges, outer | {axis.name})
             separable = all(
-                _separable(axis.name, units[i], units[j], ranges, outer) for i in range(len(units)) for j in range(i + 1, len(units))
+                _separable(axis.name, units[i], units[j], ranges, outer)
+                for i in range(len(units))
+                for j in range(i + 1, len(units))
             )
             return tuple(_wrap(axis, u) for u in units) if separable else (Serial(axis, units),)
 
@@ -123,7 +127,7 @@ def accesses(unit: Unit) -> Iterator[Access]:
 
 
 def _separable(axis: str, earlier: Unit, later: Unit, ranges: Ranges, outer: frozenset[str]) -> bool:
-    """Whether all of `earlier` may run before all of `later`: no iteration of `later` meets an older one of `earlier`."""
+    """Whether all of `earlier` may run before all of `later`: nothing in `later` meets a later iteration of `earlier`."""
     for a in accesses(earlier):
         for b in accesses(later):
             if a.tensor != b.tensor or not (a.written or b.written):

@@ -1,7 +1,7 @@
 """Exact numpy arithmetic of the dtypes: one rounding or one wrap an operation.
 
-A value is held in a *container*: f16, bf16, tf32, e4m3, e5m2 in float32 (every one of their values is exact there), b1 u4
-in uint8, s4 in int8, all others in their own numpy type. One float32 operation followed by one rounding equals the
+A value is held in a *container*: f16, bf16, tf32, e4m3, e5m2 in float32 (all their values are exact there), b1 u4 in
+uint8, s4 in int8, all others in their own numpy type. One float32 operation followed by one rounding equals the
 operation rounded once, since 24 >= 2p + 2 bits (Figueroa 1995) for p <= 11.
 """
 
@@ -113,7 +113,9 @@ def wrap_int(value: int, dtype: DType) -> int:
 
 def saturate(values: Any, source: DType, dtype: DType) -> Any:
     """Integers of `source` clamped to the range of `dtype`."""
-    low, high = (max(a, b) if k == 0 else min(a, b) for k, (a, b) in enumerate(zip(source.limits, dtype.limits, strict=True)))
+    low, high = (
+        max(a, b) if k == 0 else min(a, b) for k, (a, b) in enumerate(zip(source.limits, dtype.limits, strict=True))
+    )
     if low > high:  # cannot happen: every pair of ranges holds 0
         raise AssertionError
     v = np.asarray(values)

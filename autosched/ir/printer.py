@@ -33,7 +33,9 @@ _UNARY, _ATOM = 7, 8
 def print_program(program: Program) -> str:
     """The program's text, ending in a newline. A symbolic size keeps its range as its default."""
     scalars = program.scalars
-    parts = [f"{n}: {scalars[n].dtype}" if n in scalars else f"{n}: {_type(program.tensors[n])}" for n in program.parameters]
+    parts = [
+        f"{n}: {scalars[n].dtype}" if n in scalars else f"{n}: {_type(program.tensors[n])}" for n in program.parameters
+    ]
     keywords: list[str] = [f"{n}={v}" for n, v in program.sizes.items()]
     keywords += [f'{n}="{low}..{high}"' for n, (low, high) in program.symbolic.items()]
     keywords += [f'{n}="{t}"' for n, t in program.dtypes.items()]
@@ -192,7 +194,11 @@ def _text(node: Value) -> tuple[str, int]:
         case Unary(op, operand, _):
             return op + _wrap(operand, _UNARY), _UNARY
         case Arith("min" | "max" as op, left, right, _):
-            a, b = (_bare(left), print_value(right)) if not isinstance(right, Literal) else (print_value(left), _bare(right))
+            a, b = (
+                (_bare(left), print_value(right))
+                if not isinstance(right, Literal)
+                else (print_value(left), _bare(right))
+            )
             return f"{op}({a}, {b})", _ATOM
         case Arith(op, left, right, _):
             a, b = _operands(left, right, _LEVEL[op], _LEVEL[op] + 1)

@@ -1,7 +1,7 @@
 """`Program`: parameters, sizes and a tree of loops, guards and assignments; `Stage`: one assignment with its axes.
 
-A program is a frozen value with its sizes and dtypes filled in. Sizes kept symbolic (`-D m=1..4096`) stay variables, with
-their range in `symbolic`.
+A program is a frozen value with its sizes and dtypes filled in. Sizes kept symbolic (`-D m=1..4096`) stay variables,
+with their range in `symbolic`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,12 @@ class _Place:
     path: tuple[int, ...]
 
 
-def _places(body: tuple[Statement, ...], axes: tuple[Axis, ...] = (), guards: tuple[Condition, ...] = (), path: tuple[int, ...] = ()) -> Iterator[_Place]:
+def _places(
+    body: tuple[Statement, ...],
+    axes: tuple[Axis, ...] = (),
+    guards: tuple[Condition, ...] = (),
+    path: tuple[int, ...] = (),
+) -> Iterator[_Place]:
     for k, node in enumerate(body):
         match node:
             case Loop(axis, inner):
@@ -50,9 +55,9 @@ def _reads(place: _Place) -> tuple[Read, ...]:
 def stages_of(program: Program) -> tuple[Stage, ...]:
     """All stages in textual order. An initialisation is merged into the stage that it starts:
 
-        C[i] = 0                    one stage C: axes i p, `+=`, init 0
-        for p in range(k):
-            C[i] += A[i, p]
+    C[i] = 0                    one stage C: axes i p, `+=`, init 0
+    for p in range(k):
+        C[i] += A[i, p]
     """
     places = list(_places(program.body))
     merged: dict[int, Value] = {}
@@ -120,7 +125,12 @@ def live_in(program: Program) -> frozenset[str]:
 
 def _written_first(program: Program, name: str, mentions: list[_Place]) -> bool:
     first = mentions[0]
-    if first.assign.tensor != name or first.assign.op != "=" or first.guards or any(r.tensor == name for r in _reads(first)):
+    if (
+        first.assign.tensor != name
+        or first.assign.op != "="
+        or first.guards
+        or any(r.tensor == name for r in _reads(first))
+    ):
         return False
     if not _fills(program, first):
         return False
@@ -162,7 +172,11 @@ def _not_empty(axis: Axis) -> bool:
 def _fills_by_count(place: _Place, shape: tuple[Int, ...]) -> bool:
     """Mark the written elements one by one; only for constant boxes of moderate size."""
     constant = all(isinstance(a.lower, Const) and isinstance(a.upper, Const) for a in place.axes)
-    if not constant or not all(isinstance(s, Const) for s in shape) or not all(isinstance(p, Int) for p in place.assign.index):
+    if (
+        not constant
+        or not all(isinstance(s, Const) for s in shape)
+        or not all(isinstance(p, Int) for p in place.assign.index)
+    ):
         return False
     extents = tuple(a.extent for a in place.axes)
     dims = tuple(s.value for s in shape if isinstance(s, Const))

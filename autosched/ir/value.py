@@ -13,7 +13,9 @@ from typing import TypeAlias
 from autosched.ir.dtypes import BOOL, DType
 from autosched.logic import Bool, Int
 
-UNARY_FUNCTIONS = frozenset(["abs", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "round", "floor", "ceil", "popcount"])
+UNARY_FUNCTIONS = frozenset(
+    ["abs", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "round", "floor", "ceil", "popcount"]
+)
 """Functions of one argument; `abs popcount` also take integers, the others floats only."""
 
 
@@ -176,7 +178,7 @@ def walk(value: Value) -> Iterator[Value]:
         case Logical(_, conditions, _):
             parts = [c for c in conditions if is_value(c)]
         case Select(c, a, b, _):
-            parts = ([c] if is_value(c) else []) + [a, b]
+            parts = [*([c] if is_value(c) else []), a, b]
         case Call(_, args, _):
             parts = list(args)
         case _:

@@ -15,7 +15,6 @@ from autosched.ir.dtypes import DTYPES
 from autosched.ir.parser import Define, parse
 from autosched.ir.program import Program
 
-
 Chosen = Mapping[str, str]
 
 
@@ -106,7 +105,9 @@ def workload(name: str, /, **defines: Define) -> Program:
         if not wrong:
             raise
         extra = [*family.options, *(["groups"] if family.groups else []), *(["out"] if family.converts else [])]
-        raise UnknownNameError(f"size, dtype or option of {name}", wrong[0], [*_known(text, function), *extra]) from None
+        raise UnknownNameError(
+            f"size, dtype or option of {name}", wrong[0], [*_known(text, function), *extra]
+        ) from None
 
 
 def _dtypes(text: str, function: str) -> dict[str, str]:

@@ -66,7 +66,11 @@ class Writer:
         if kind == "axis" and self.axes:
             a = str(self.pick(*self.axes))
             b = str(self.pick(*self.axes, "1", "2"))
-            return str(self.pick(f"{a} < {b}", f"{a} + {b} != 2", f"0 <= {a} - {b} < 2", f"{a} % 2 == 0", f"{a} == 1 or {b} > 1"))
+            return str(
+                self.pick(
+                    f"{a} < {b}", f"{a} + {b} != 2", f"0 <= {a} - {b} < 2", f"{a} % 2 == 0", f"{a} == 1 or {b} > 1"
+                )
+            )
         d = str(self.pick("s32", "f32", "u8"))
         test = f"{self.value(d, 1)} {self.pick('<', '<=', '==', '!=', '>', '>=')} {self.typed(d, 1)}"
         if kind == "both" and depth:
@@ -86,7 +90,11 @@ class Writer:
     def value(self, d: str, depth: int) -> str:
         """A value of dtype `d`."""
         leaves = [n for n, (t, _) in self.tensors.items() if t == d]
-        options = ["leaf"] if depth <= 0 else ["leaf", "cast", "cast", "arith", "arith", "arith", "select", "unary", "call", "index"]
+        options = (
+            ["leaf"]
+            if depth <= 0
+            else ["leaf", "cast", "cast", "arith", "arith", "arith", "select", "unary", "call", "index"]
+        )
         match self.pick(*options):
             case "leaf":
                 if leaves:
@@ -102,7 +110,11 @@ class Writer:
             case "select":
                 return f"({self.value(d, depth - 1)} if {self.condition(0)} else {self.typed(d, depth - 1)})"
             case "unary":
-                return f"(-{self.value(d, depth - 1)})" if not DTYPES[d].is_integer or self.pick(True, False) else f"(~{self.value(d, depth - 1)})"
+                return (
+                    f"(-{self.value(d, depth - 1)})"
+                    if not DTYPES[d].is_integer or self.pick(True, False)
+                    else f"(~{self.value(d, depth - 1)})"
+                )
             case "call":
                 return self.call(d, depth)
             case _:
@@ -112,7 +124,9 @@ class Writer:
 
     def arith(self, d: str, depth: int) -> str:
         integer = DTYPES[d].is_integer
-        op = str(self.pick("+", "-", "*", "min", "max", *(["//", "%", "<<", ">>", "&", "|", "^"] if integer else ["/"])))
+        op = str(
+            self.pick("+", "-", "*", "min", "max", *(["//", "%", "<<", ">>", "&", "|", "^"] if integer else ["/"]))
+        )
         left = self.value(d, depth - 1)
         if op == "/":
             return f"({left} / {self.pick('0.5', '3.0', '-0.75')})"
@@ -192,7 +206,11 @@ def reduction_texts(draw: st.DrawFn) -> str:
     a, b = draw(st.sampled_from(INTEGERS + FLOATS)), draw(st.sampled_from(INTEGERS + FLOATS))
     acc = draw(st.sampled_from(["s32", "s16", "u8", "s64", "f32", "f16", "bf16", "f64", "s4", "tf32"]))
     op = draw(st.sampled_from(["+=", "+=", "+=", "-=", "*="]))
-    guard = draw(st.sampled_from(["", "if 0 <= i + p - 1 < 4:", "if i <= p:", "if i + j > 1 and p != 2:", "if A[0, 0] != 0:", "if r < p:"]))
+    guard = draw(
+        st.sampled_from(
+            ["", "if 0 <= i + p - 1 < 4:", "if i <= p:", "if i + j > 1 and p != 2:", "if A[0, 0] != 0:", "if r < p:"]
+        )
+    )
     x = draw(st.sampled_from(["A[i, p]", "A[i, (i + p) % 6]", "A[r, p]", "A[j, p + r]", "A[i, min(i + p, 5)]"]))
     y = draw(st.sampled_from(["B[p, j]", "B[j, p]", "B[p, r]", "B[3 - p, j]", "B[i, p]"]))
     extra = draw(st.sampled_from(["", f" * {acc}(2)", f" * {acc}(i + r)", f" * {acc}(A[0, j])"]))

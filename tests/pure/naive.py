@@ -45,7 +45,9 @@ def _round(x: np.float64, dtype: DType) -> float:
     least = int(info.minexp)
     _, e = math.frexp(x)
     quantum = max(e - 1, least) - dtype.mantissa
-    scaled = math.ldexp(float(x), -quantum) if quantum > -1000 else math.ldexp(math.ldexp(float(x), 500), -quantum - 500)
+    scaled = (
+        math.ldexp(float(x), -quantum) if quantum > -1000 else math.ldexp(math.ldexp(float(x), 500), -quantum - 500)
+    )
     result = math.ldexp(float(round(scaled)), quantum)
     largest = float(info.max) if dtype.name != "tf32" else (2 - 2.0**-10) * 2.0**127
     if abs(result) > largest:
@@ -142,7 +144,9 @@ class _Machine:
                 x, y = np.float32(a), np.float32(b)
             else:
                 x, y = np.float64(a), np.float64(b)
-            return to_dtype({"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}[op](), dtype)
+            return to_dtype(
+                {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}[op](), dtype
+            )
         w = dtype.bits
         match op:
             case "+":

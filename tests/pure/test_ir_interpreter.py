@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-import autosched.ir as ir
-from autosched.errors import UsageError
-from autosched.ir.dtypes import DTYPES
 from ir_programs import program_texts, reduction_texts
 from naive import run_naive
+
+import autosched.ir as ir
 
 SLOW = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 

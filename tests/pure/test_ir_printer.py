@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, given, settings
+from ir_programs import program_texts, reduction_texts
 
 import autosched.ir as ir
-from ir_programs import program_texts, reduction_texts
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "programs"
 MANY = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))

@@ -38,13 +38,13 @@ def parse(
     node = _function(source, source.tree(), function)
     scope = Scope(source)
     if not isinstance(node, ast.FunctionDef):
-        source.fail(node, "an async function is not part of the language", "write def")
+        raise source.error(node, "an async function is not part of the language", "write def")
     if node.decorator_list:
-        source.fail(node.decorator_list[0], "decorators are not part of the language", "remove the line")
+        raise source.error(node.decorator_list[0], "decorators are not part of the language", "remove the line")
     if node.returns is not None:
-        source.fail(node.returns, "a program returns nothing: it writes into its parameters", "remove the ->")
+        raise source.error(node.returns, "a program returns nothing: it writes into its parameters", "remove the ->")
     if getattr(node, "type_params", None):
-        source.fail(node, "type parameters are not part of the language")
+        raise source.error(node, "type parameters are not part of the language")
     parameters = signature.read_parameters(scope, node)
     values, symbolic = signature.read_sizes(scope, node, sizes or {})
     body = _without_docstring(node)
@@ -53,7 +53,7 @@ def parse(
     block = statements.Block(scope)
     tree = block.body(rest)
     if not scope.written:
-        source.fail(node, f"{node.name} writes nothing", "assign to an element of a tensor, as C[i] = …")
+        raise source.error(node, f"{node.name} writes nothing", "assign to an element of a tensor, as C[i] = …")
     return Program(
         name=node.name,
         doc=inspect.cleandoc(ast.get_docstring(node, clean=False) or ""),
@@ -83,7 +83,9 @@ def load(path: str | Path, **defines: Define) -> Program:
         raise ProgramError(f"{text} is not UTF-8 text") from None
     except (OSError, ValueError) as e:
         reason = e.strerror if isinstance(e, OSError) else str(e)
-        raise UsageError(f"cannot read {text}: {reason}", hint="give a path, path.py:function, or a workload's name") from None
+        raise UsageError(
+            f"cannot read {text}: {reason}", hint="give a path, path.py:function, or a workload's name"
+        ) from None
     return parse(content, text, function, defines)
 
 
@@ -93,20 +95,31 @@ def _function(source: Source, tree: ast.Module, name: str | None) -> ast.Functio
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 if node.name in found:
-                    source.fail(node, f"{node.name} is defined twice")
+                    raise source.error(node, f"{node.name} is defined twice")
                 found[node.name] = node
             case ast.Expr(value=ast.Constant(value=str())) if k == 0:
                 pass
             case _:
-                source.fail(node, "a program file holds functions only", "remove everything but def … (nothing is executed or imported)")
+                raise source.error(
+                    node,
+                    "a program file holds functions only",
+                    "remove everything but def … (nothing is executed or imported)",
+                )
     if not found:
-        raise ProgramError("the text holds no program", hint="write def name(A: f32[m], …, *, m=512): …", location=Location(source.filename, source.first_line))
+        raise ProgramError(
+            "the text holds no program",
+            hint="write def name(A: f32[m], …, *, m=512): …",
+            location=Location(source.filename, source.first_line),
+        )
     if name is not None:
         if name not in found:
             raise UnknownNameError("function", name, found)
         return found[name]
     if len(found) > 1:
-        raise UsageError(f"{source.filename} holds several functions: {', '.join(found)}", hint=f"choose one: {source.filename}:{next(iter(found))}")
+        raise UsageError(
+            f"{source.filename} holds several functions: {', '.join(found)}",
+            hint=f"choose one: {source.filename}:{next(iter(found))}",
+        )
     return next(iter(found.values()))
 
 

@@ -52,7 +52,7 @@ def _always(scope: Scope, test: Bool) -> bool:
 def check(scope: Scope, node: ast.AST, tensor: Tensor, index: tuple[Index, ...]) -> None:
     """ProgramError where some iteration that the guards let through reads or writes outside `tensor`.
 
-    Data-dependent subscripts are checked when the program runs; below a data-dependent guard only constants are refused.
+    Data-dependent subscripts are checked at run time; below a data-dependent guard only constants are refused.
     """
     for d, (part, size) in enumerate(zip(index, tensor.shape, strict=True)):
         if not isinstance(part, Int):
@@ -65,9 +65,10 @@ def check(scope: Scope, node: ast.AST, tensor: Tensor, index: tuple[Index, ...])
         found = _outside(scope, part, size)
         if found is not None:
             where = ", ".join(f"{k} = {v}" for k, v in found.items() if k != "")
-            scope.source.fail(
+            raise scope.source.error(
                 node,
-                f"dimension {d} of {tensor.name} has extent {size}, and the index {part} is {found['']}" + (f" at {where}" if where else ""),
+                f"dimension {d} of {tensor.name} has extent {size}, and the index {part} is {found['']}"
+                + (f" at {where}" if where else ""),
                 "change the loop's range or the shape, or guard the access with if",
             )
 

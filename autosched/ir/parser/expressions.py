@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import NoReturn
 
-from autosched.errors import UnknownNameError
+from autosched.errors import ProgramError, UnknownNameError
 from autosched.ir.dtypes import BOOL, DTYPES, DType
 from autosched.ir.parser import bounds, typing
 from autosched.ir.parser.scope import FUNCTIONS, Local, Operand, Scope
 from autosched.ir.value import Arith, Call, Comparison, Condition, Index, Logical, Read, Scalar, Select, Unary, Value
-from autosched.logic import TRUE, Bool, Const, Int, Truth, all_of, any_of, free_vars
+from autosched.logic import TRUE, Bool, Const, Int, Truth, Var, all_of, any_of, free_vars
 from autosched.logic.expr import binary, compare, negate, where
 
 _BINARY: dict[type[ast.operator], str] = {
@@ -31,13 +30,16 @@ _WHAT = {
     ast.NamedExpr: "':='", ast.Attribute: "attribute access", ast.Await: "await", ast.Yield: "yield",
     ast.Starred: "'*'", ast.Dict: "a dictionary", ast.List: "a list", ast.Set: "a set", ast.Tuple: "a tuple",
 }  # fmt: skip
-_ACCEPTED = "expressions are tensors, scalars, literals, + - * / // % << >> & | ^ ~, comparisons, 'a if c else b', casts and functions"
+_ACCEPTED = (
+    "expressions are tensors, scalars, literals, + - * / // % << >> & | ^ ~, comparisons, 'a if c else b', "
+    "casts and functions"
+)
 
 
-def unsupported(scope: Scope, node: ast.AST) -> NoReturn:
+def unsupported(scope: Scope, node: ast.AST) -> ProgramError:
     """The error for a construct that is Python, but not of the language."""
-    what = _WHAT.get(type(node), f"{type(node).__name__}")  # type: ignore[call-overload]
-    scope.source.fail(node, f"{what} is not part of the language", _ACCEPTED)
+    what = _WHAT.get(type(node), f"{type(node).__name__}")
+    return scope.source.error(node, f"{what} is not part of the language", _ACCEPTED)
 
 
 def operand(scope: Scope, node: ast.expr) -> Operand:
@@ -55,7 +57,8 @@ def operand(scope: Scope, node: ast.expr) -> Operand:
             symbol = _BINARY.get(type(op))
             if symbol is None:
                 hint = "multiply instead" if isinstance(op, ast.Pow) else _ACCEPTED
-                scope.source.fail(node, f"{'**' if isinstance(op, ast.Pow) else '@'} is not part of the language", hint)
+                wrong = "**" if isinstance(op, ast.Pow) else "@"
+                raise scope.source.error(node, f"{wrong} is not part of the language", hint)
             return _arith(scope, node, symbol, operand(scope, left), operand(scope, right))
         case ast.Compare():
             return _comparison(scope, node)
@@ -66,7 +69,7 @@ def operand(scope: Scope, node: ast.expr) -> Operand:
         case ast.Call():
             return _call(scope, node)
         case _:
-            unsupported(scope, node)
+            raise unsupported(scope, node)
 
 
 def _constant(scope: Scope, node: ast.Constant) -> Operand:
@@ -75,18 +78,17 @@ def _constant(scope: Scope, node: ast.Constant) -> Operand:
             return Truth(node.value)
         case int():
             if node.value > 2**64:
-                scope.source.fail(node, "the literal does not fit any integer dtype")
+                raise scope.source.error(node, "the literal does not fit any integer dtype")
             return Const(node.value)
         case float():
             return node.value
         case _:
-            scope.source.fail(node, f"a {type(node.value).__name__} literal is not part of the language", _ACCEPTED)
+            kind = type(node.value).__name__
+            raise scope.source.error(node, f"a {kind} literal is not part of the language", _ACCEPTED)
 
 
 def _name(scope: Scope, node: ast.expr, name: str) -> Operand:
     if name in scope.axes:
-        from autosched.logic import Var
-
         return Var(scope.axes[name].name)
     if name in scope.sizes:
         return scope.sizes[name]
@@ -95,15 +97,18 @@ def _name(scope: Scope, node: ast.expr, name: str) -> Operand:
     if name in scope.scalars:
         return Scalar(name, scope.scalars[name].dtype)
     if name in scope.tensors:
-        scope.source.fail(node, f"the tensor {name} needs an index", f"write {name}[{', '.join('…' for _ in scope.tensors[name].shape)}]")
+        raise scope.source.error(
+            node,
+            f"the tensor {name} needs an index",
+            f"write {name}[{', '.join('…' for _ in scope.tensors[name].shape)}]",
+        )
     if name == "inf":
         return float("inf")
     if name in scope.dtypes or name in DTYPES:
-        scope.source.fail(node, f"{name} is a dtype; a cast takes a value", f"write {name}(…)")
+        raise scope.source.error(node, f"{name} is a dtype; a cast takes a value", f"write {name}(…)")
     if name in FUNCTIONS:
-        scope.source.fail(node, f"{name} is a function; it takes arguments", f"write {name}(…)")
-    scope.unknown(node, name)
-    raise AssertionError
+        raise scope.source.error(node, f"{name} is a function; it takes arguments", f"write {name}(…)")
+    raise scope.unknown(node, name)
 
 
 def _local(scope: Scope, node: ast.expr, name: str, local: Local) -> Operand:
@@ -111,7 +116,7 @@ def _local(scope: Scope, node: ast.expr, name: str, local: Local) -> Operand:
     for tensor, version in local.versions.items():
         changed = scope.written.get(tensor, 0) != version
         if changed or any(tensor in writes for writes in scope.loop_writes[local.loops :]):
-            scope.source.fail(
+            raise scope.source.error(
                 node,
                 f"{name} reads {tensor}, which is written between its definition and this use",
                 f"define {name} after the write, or store it in an intermediate tensor",
@@ -122,17 +127,20 @@ def _local(scope: Scope, node: ast.expr, name: str, local: Local) -> Operand:
 def read(scope: Scope, node: ast.Subscript) -> Read:
     """An element of a tensor, its index checked against the shape."""
     if not isinstance(node.value, ast.Name):
-        scope.source.fail(node, "only a tensor can be indexed", "write the tensor's name before [")
+        raise scope.source.error(node, "only a tensor can be indexed", "write the tensor's name before [")
     name = node.value.id
     tensor = scope.tensors.get(name)
     if tensor is None:
         if name in scope.known():
-            scope.source.fail(node, f"{name!r} is not a tensor and takes no index")
-        scope.unknown(node.value, name)
-        raise AssertionError
+            raise scope.source.error(node, f"{name!r} is not a tensor and takes no index")
+        raise scope.unknown(node.value, name)
     parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
     if len(parts) != len(tensor.shape):
-        scope.source.fail(node, f"{name} has {len(tensor.shape)} dimensions, and the index has {len(parts)}", f"its shape is [{', '.join(map(str, tensor.shape))}]")
+        raise scope.source.error(
+            node,
+            f"{name} has {len(tensor.shape)} dimensions, and the index has {len(parts)}",
+            f"its shape is [{', '.join(map(str, tensor.shape))}]",
+        )
     index = tuple(_subscript(scope, p) for p in parts)
     bounds.check(scope, node, tensor, index)
     return Read(name, index, tensor.dtype)
@@ -142,13 +150,13 @@ def _subscript(scope: Scope, node: ast.expr) -> Index:
     found = operand(scope, node) if not isinstance(node, ast.Slice) else None
     match found:
         case None:
-            scope.source.fail(node, "slices are not part of the language", "index one element, in a loop")
+            raise scope.source.error(node, "slices are not part of the language", "index one element, in a loop")
         case Int():
             return found
         case Bool() | float():
-            scope.source.fail(node, f"an index is an integer, not {typing.describe(found)}")
+            raise scope.source.error(node, f"an index is an integer, not {typing.describe(found)}")
         case _ if not found.dtype.is_integer:
-            scope.source.fail(node, f"an index is an integer, and this is {found.dtype}", "cast it: s32(…)")
+            raise scope.source.error(node, f"an index is an integer, and this is {found.dtype}", "cast it: s32(…)")
         case _:
             return found
 
@@ -158,7 +166,7 @@ def integer(scope: Scope, node: ast.expr, what: str) -> Int:
     found = operand(scope, node)
     if isinstance(found, Int):
         return found
-    scope.source.fail(node, f"{what} is an integer expression, not {typing.describe(found)}")
+    raise scope.source.error(node, f"{what} is an integer expression, not {typing.describe(found)}")
 
 
 def value(scope: Scope, node: ast.expr, dtype: DType, what: str) -> Value:
@@ -172,7 +180,7 @@ def condition(scope: Scope, node: ast.expr) -> Condition:
     if isinstance(found, Bool):
         return found
     if isinstance(found, Int | float) or found.dtype != BOOL:
-        scope.source.fail(node, f"a condition is needed, not {typing.describe(found)}", "compare it: … != 0")
+        raise scope.source.error(node, f"a condition is needed, not {typing.describe(found)}", "compare it: … != 0")
     return found
 
 
@@ -183,19 +191,21 @@ def _unary(scope: Scope, node: ast.UnaryOp) -> Operand:
     found_value = operand(scope, node.operand)
     symbol = "-" if isinstance(node.op, ast.USub) else "~" if isinstance(node.op, ast.Invert) else "+"
     if symbol == "+":
-        scope.source.fail(node, "a leading '+' is not part of the language", "leave it out")
+        raise scope.source.error(node, "a leading '+' is not part of the language", "leave it out")
     if typing.is_condition(found_value):
-        scope.source.fail(node, f"{symbol!r} takes a value, not a condition", "negate a condition with not")
+        raise scope.source.error(node, f"{symbol!r} takes a value, not a condition", "negate a condition with not")
     match found_value:
         case float() if symbol == "-":
             return -found_value
         case Int() if symbol == "-":
             return -found_value
         case Int() | float():
-            scope.source.fail(node, f"'~' takes a value with a dtype, not {typing.describe(found_value)}", "cast it: ~s32(…)")
+            raise scope.source.error(
+                node, f"'~' takes a value with a dtype, not {typing.describe(found_value)}", "cast it: ~s32(…)"
+            )
     assert not isinstance(found_value, Int | Bool | float)
     if symbol == "~" and not found_value.dtype.is_integer:
-        scope.source.fail(node, f"'~' takes integers, and this is {found_value.dtype}")
+        raise scope.source.error(node, f"'~' takes integers, and this is {found_value.dtype}")
     return Unary(symbol, found_value, found_value.dtype)
 
 
@@ -210,16 +220,21 @@ def _arith(scope: Scope, node: ast.expr, op: str, left: Operand, right: Operand)
 def _index_arith(scope: Scope, node: ast.expr, op: str, left: Int, right: Int) -> Int:
     """Quasi-affine arithmetic of sizes and axes."""
     if op not in ("+", "-", "*", "//", "%"):
-        hint = "write // for whole sizes, or cast the axes: f32(i) / f32(n)" if op == "/" else "cast them first, as s32(i)"
-        scope.source.fail(node, f"{op!r} is not defined on index expressions", hint)
+        hint = (
+            "write // for whole sizes, or cast the axes: f32(i) / f32(n)" if op == "/" else "cast them first, as s32(i)"
+        )
+        raise scope.source.error(node, f"{op!r} is not defined on index expressions", hint)
     if op == "*" and _over_axes(scope, left) and _over_axes(scope, right):
-        scope.source.fail(node, f"({left}) * ({right}) multiplies two axes; an index is affine in axes", "cast one to use the product as a value")
-    if op in ("//", "%"):
-        if _over_axes(scope, right) or bounds.span(scope, right)[0] <= 0:
-            scope.source.fail(node, f"the divisor {right} is not a positive constant")
+        raise scope.source.error(
+            node,
+            f"({left}) * ({right}) multiplies two axes; an index is affine in axes",
+            "cast one to use the product as a value",
+        )
+    if op in ("//", "%") and (_over_axes(scope, right) or bounds.span(scope, right)[0] <= 0):
+        raise scope.source.error(node, f"the divisor {right} is not a positive constant")
     result = binary(op, left, right)
     if isinstance(result, Const) and abs(result.value) > LARGEST:
-        scope.source.fail(node, "the integer does not fit 63 bits", "sizes and indices stay below 2**62")
+        raise scope.source.error(node, "the integer does not fit 63 bits", "sizes and indices stay below 2**62")
     return result
 
 
@@ -256,7 +271,7 @@ def _comparison(scope: Scope, node: ast.Compare) -> Operand:
     for op, right_node in zip(node.ops, node.comparators, strict=True):
         symbol = _COMPARE.get(type(op))
         if symbol is None:
-            scope.source.fail(node, "'in' and 'is' are not part of the language", "compare with < <= == != > >=")
+            raise scope.source.error(node, "'in' and 'is' are not part of the language", "compare with < <= == != > >=")
         right = operand(scope, right_node)
         if isinstance(left, Int) and isinstance(right, Int):
             parts.append(compare(symbol, left, right))
@@ -276,7 +291,7 @@ def _choice(scope: Scope, node: ast.IfExp) -> Operand:
     if isinstance(then, Int) and isinstance(other, Int):
         if isinstance(test, Bool):
             return where(test, then, other)
-        scope.source.fail(node, "nothing gives this choice a dtype", f"cast one side: s32({then}) if … else …")
+        raise scope.source.error(node, "nothing gives this choice a dtype", f"cast one side: s32({then}) if … else …")
     a, b = typing.unify(scope.source, node, "'if else'", then, other)
     if isinstance(test, Truth):
         return a if test == TRUE else b
@@ -285,13 +300,13 @@ def _choice(scope: Scope, node: ast.IfExp) -> Operand:
 
 def _call(scope: Scope, node: ast.Call) -> Operand:
     if not isinstance(node.func, ast.Name):
-        unsupported(scope, node.func)
+        raise unsupported(scope, node.func)
     if node.keywords:
-        scope.source.fail(node, "calls take no keyword arguments")
+        raise scope.source.error(node, "calls take no keyword arguments")
     name = node.func.id
     for argument in node.args:
         if isinstance(argument, ast.Starred):
-            unsupported(scope, argument)
+            raise unsupported(scope, argument)
     target = _dtype_named(scope, name)
     if target is not None:
         _arity(scope, node, name, 1)
@@ -306,9 +321,7 @@ def _call(scope: Scope, node: ast.Call) -> Operand:
     return function(scope, node, name, [operand(scope, a) for a in node.args])
 
 
-def _as_program_error(scope: Scope, node: ast.Call, name: str, known: list[str]) -> Exception:
-    from autosched.errors import ProgramError
-
+def _as_program_error(scope: Scope, node: ast.Call, name: str, known: list[str]) -> ProgramError:
     e = UnknownNameError("function", name, known)
     return ProgramError(e.message, hint=e.hint, location=scope.source.location(node))
 
@@ -319,12 +332,13 @@ def _dtype_named(scope: Scope, name: str) -> DType | None:
 
 def _arity(scope: Scope, node: ast.Call, name: str, count: int) -> None:
     if len(node.args) != count:
-        scope.source.fail(node, f"{name} takes {count} argument{'s' * (count > 1)}, and here are {len(node.args)}")
+        plural = "s" * (count > 1)
+        raise scope.source.error(node, f"{name} takes {count} argument{plural}, and here are {len(node.args)}")
 
 
 def _extremum(scope: Scope, node: ast.Call, name: str, args: list[Operand]) -> Operand:
     if len(args) < 2:
-        scope.source.fail(node, f"{name} takes two or more arguments")
+        raise scope.source.error(node, f"{name} takes two or more arguments")
     result = args[0]
     for other in args[1:]:
         if isinstance(result, Int) and isinstance(other, Int):

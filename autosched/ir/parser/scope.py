@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from autosched.errors import nearest
+from autosched.errors import ProgramError, nearest
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.parser.source import Source
 from autosched.ir.program import Axis, ScalarParam, Tensor
@@ -60,14 +60,14 @@ class Scope:
     def declare(self, node: ast.AST, name: str) -> None:
         """Take a new name; ProgramError where it already means something."""
         if name in WORDS or name.startswith("sat_"):
-            self.source.fail(node, f"{name!r} is a word of the language", "choose another name")
+            raise self.source.error(node, f"{name!r} is a word of the language", "choose another name")
         if name in self.known():
-            self.source.fail(node, f"{name!r} already has a meaning here", "every name is given once; choose another")
+            raise self.source.error(node, f"{name!r} already has a meaning here", "every name is given once")
         self.taken.add(name)
 
-    def unknown(self, node: ast.AST, name: str) -> None:
-        """Raise the error for a name without a meaning."""
+    def unknown(self, node: ast.AST, name: str) -> ProgramError:
+        """The error for a name without a meaning."""
         if name in self.gone:
-            self.source.fail(node, f"{name!r} is defined only inside the block above", "define it in this block too")
+            return self.source.error(node, f"{name!r} is defined only inside the block above", "define it here too")
         close = nearest(name, [*self.known(), *WORDS])
-        self.source.fail(node, f"unknown name {name!r}", f"did you mean {close!r}?" if close else None)
+        return self.source.error(node, f"unknown name {name!r}", f"did you mean {close!r}?" if close else None)

@@ -18,7 +18,9 @@ _RANGE = re.compile(r"\s*(-?\d{1,18})\s*\.\.\s*(-?\d{1,18})\s*")
 _LARGEST = 2**40
 
 
-def read_sizes(scope: Scope, node: ast.FunctionDef, defines: Mapping[str, Define]) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
+def read_sizes(
+    scope: Scope, node: ast.FunctionDef, defines: Mapping[str, Define]
+) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
     """Declare the keyword-only parameters: sizes with their values, and symbolic ones with their ranges.
 
     Dtype variables go into `scope.dtypes`. UnknownNameError for a define that the signature does not have.
@@ -32,11 +34,19 @@ def read_sizes(scope: Scope, node: ast.FunctionDef, defines: Mapping[str, Define
     for arg, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
         scope.declare(arg, arg.arg)
         if arg.annotation is not None:
-            scope.source.fail(arg.annotation, f"{arg.arg} takes no annotation: its default says what it is", f"write {arg.arg}=512 or {arg.arg}=\"f32\"")
+            raise scope.source.error(
+                arg.annotation,
+                f"{arg.arg} takes no annotation: its default says what it is",
+                f'write {arg.arg}=512 or {arg.arg}="f32"',
+            )
         standard = _default(scope, default) if default is not None else None
         given = defines.get(arg.arg, standard)
         if given is None:
-            raise UsageError(f"{node.name} needs a value for {arg.arg}", hint=f"set it: -D {arg.arg}=…", location=scope.source.location(arg))
+            raise UsageError(
+                f"{node.name} needs a value for {arg.arg}",
+                hint=f"set it: -D {arg.arg}=…",
+                location=scope.source.location(arg),
+            )
         match _understood(arg.arg, given, standard):
             case int() as size:
                 sizes[arg.arg] = size
@@ -58,7 +68,9 @@ def _default(scope: Scope, node: ast.expr) -> Define:
             return value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)) if not isinstance(value, bool):
             return -value
-    scope.source.fail(node, "a default is an integer (a size) or a text (a dtype or a range)", 'write m=512, t="f32" or m="1..4096"')
+    raise scope.source.error(
+        node, "a default is an integer (a size) or a text (a dtype or a range)", 'write m=512, t="f32" or m="1..4096"'
+    )
 
 
 def _understood(name: str, given: Define, standard: Define | None) -> int | DType | tuple[int, int]:
@@ -77,7 +89,8 @@ def _understood(name: str, given: Define, standard: Define | None) -> int | DTyp
             close = nearest(text, DTYPES)
             raise UsageError(
                 f"{name}={text[:80]!r} is neither an integer, a range nor a dtype",
-                hint=(f"did you mean {close!r}? " if close else "") + f"write {name}=512, {name}=1..4096, or one of {' '.join(DTYPES)}",
+                hint=(f"did you mean {close!r}? " if close else "")
+                + f"write {name}=512, {name}=1..4096, or one of {' '.join(DTYPES)}",
             )
     elif isinstance(given, tuple):
         if len(given) != 2 or not all(isinstance(x, int) for x in given):
@@ -89,7 +102,10 @@ def _understood(name: str, given: Define, standard: Define | None) -> int | DTyp
         meant = given
     wants_dtype = isinstance(standard, str) and not _RANGE.fullmatch(standard)
     if standard is not None and wants_dtype != isinstance(meant, DType):
-        raise UsageError(f"{name} is a {'dtype' if wants_dtype else 'size'}, and {given!r} is not", hint=f"its default is {standard!r}")
+        raise UsageError(
+            f"{name} is a {'dtype' if wants_dtype else 'size'}, and {given!r} is not",
+            hint=f"its default is {standard!r}",
+        )
     if isinstance(meant, DType):
         return meant
     if isinstance(meant, tuple):
@@ -106,9 +122,11 @@ def _understood(name: str, given: Define, standard: Define | None) -> int | DTyp
 def read_parameters(scope: Scope, node: ast.FunctionDef) -> tuple[str, ...]:
     """Declare names of tensors and scalars with their dtypes; shapes follow once derived sizes are known."""
     if node.args.vararg or node.args.kwarg or node.args.posonlyargs:
-        scope.source.fail(node, "*args, **kwargs and '/' are not part of the language", "list tensors, then *, then sizes")
+        raise scope.source.error(
+            node, "*args, **kwargs and '/' are not part of the language", "list tensors, then *, then sizes"
+        )
     if node.args.defaults:
-        scope.source.fail(node.args.defaults[0], "tensors and scalars have no defaults", "put sizes after a bare *")
+        raise scope.source.error(node.args.defaults[0], "tensors have no defaults", "put sizes after a bare *")
     return tuple(a.arg for a in node.args.args)
 
 
@@ -117,7 +135,11 @@ def declare_parameters(scope: Scope, node: ast.FunctionDef) -> None:
     for arg in node.args.args:
         scope.declare(arg, arg.arg)
         if arg.annotation is None:
-            scope.source.fail(arg, f"the parameter {arg.arg} has no type", f"write {arg.arg}: f32[m, n], or {arg.arg}: f32 for a scalar")
+            raise scope.source.error(
+                arg,
+                f"the parameter {arg.arg} has no type",
+                f"write {arg.arg}: f32[m, n], or {arg.arg}: f32 for a scalar",
+            )
         declare_tensor(scope, arg, arg.arg, arg.annotation, intermediate=False)
 
 
@@ -132,20 +154,28 @@ def declare_tensor(scope: Scope, place: ast.AST, name: str, annotation: ast.expr
             scope.scalars[name] = ScalarParam(name, _dtype(scope, annotation, dtype_name))
         case ast.Subscript(value=ast.Name(id=dtype_name), slice=dims):
             if const and intermediate:
-                scope.source.fail(annotation, "an intermediate tensor is computed in the program and cannot be const")
+                raise scope.source.error(annotation, "an intermediate tensor is computed and cannot be const")
             parts = list(dims.elts) if isinstance(dims, ast.Tuple) else [dims]
             shape = tuple(_extent(scope, name, p) for p in parts)
             _check_total(scope, annotation, name, shape)
             scope.tensors[name] = Tensor(name, _dtype(scope, annotation.value, dtype_name), shape, const, intermediate)
         case _:
-            scope.source.fail(annotation, f"the type of {name} is not understood", "write dtype[shape], const[dtype[shape]], or a bare dtype for a scalar")
+            raise scope.source.error(
+                annotation,
+                f"the type of {name} is not understood",
+                "write dtype[shape], const[dtype[shape]], or a bare dtype for a scalar",
+            )
 
 
 def _dtype(scope: Scope, node: ast.AST, name: str) -> DType:
     found = scope.dtypes.get(name) or DTYPES.get(name)
     if found is None:
         close = nearest(name, [*scope.dtypes, *DTYPES])
-        scope.source.fail(node, f"unknown dtype {name!r}", (f"did you mean {close!r}? " if close else "") + "types: " + " ".join([*scope.dtypes, *DTYPES]))
+        raise scope.source.error(
+            node,
+            f"unknown dtype {name!r}",
+            (f"did you mean {close!r}? " if close else "") + "types: " + " ".join([*scope.dtypes, *DTYPES]),
+        )
     return found
 
 
@@ -156,7 +186,7 @@ def _extent(scope: Scope, name: str, node: ast.expr) -> Int:
         text = ast.unparse(node)
         least = "" if isinstance(size, Const) else "at least "
         said = f"{text} is {least}{low}" if text != str(low) else f"it is {low}"
-        scope.source.fail(node, f"every dimension of {name} is at least 1, and {said}", "change the sizes with -D")
+        raise scope.source.error(node, f"every dimension of {name} is at least 1, and {said}", "change the sizes")
     return size
 
 
@@ -165,7 +195,7 @@ def _check_total(scope: Scope, node: ast.AST, name: str, shape: tuple[Int, ...])
     for size in shape:
         total *= interval(size, scope.ranges)[1]
     if total > _LARGEST:
-        scope.source.fail(node, f"{name} would hold {total:,} elements", "at most 2**40 are allowed")
+        raise scope.source.error(node, f"{name} would hold {total:,} elements", "at most 2**40 are allowed")
 
 
 __all__ = ["Define", "ProgramError", "declare_parameters", "declare_tensor", "read_parameters", "read_sizes"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import warnings
 from dataclasses import dataclass
-from typing import NoReturn
 
 from autosched.errors import Location, ProgramError
 
@@ -41,9 +40,9 @@ class Source:
             text = text[:_SHOWN] if column <= _SHOWN else ""
         return Location(self.filename, line + self.first_line - 1, column, text)
 
-    def fail(self, node: ast.AST, message: str, hint: str | None = None) -> NoReturn:
-        """Raise a ProgramError at `node`."""
-        raise ProgramError(message, hint=hint, location=self.location(node))
+    def error(self, node: ast.AST, message: str, hint: str | None = None) -> ProgramError:
+        """The error to raise for something wrong at `node`."""
+        return ProgramError(message, hint=hint, location=self.location(node))
 
     def tree(self) -> ast.Module:
         """The syntax tree; ProgramError where the text is no Python, too long or nested too deeply."""
@@ -54,7 +53,9 @@ class Source:
             )
         if "\0" in self.text:
             line = self.text[: self.text.index("\0")].count("\n")
-            raise ProgramError("the program holds a null character", location=Location(self.filename, line + self.first_line))
+            raise ProgramError(
+                "the program holds a null character", location=Location(self.filename, line + self.first_line)
+            )
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

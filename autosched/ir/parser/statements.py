@@ -47,14 +47,16 @@ class Block:
                 self.local(name, node.value)
                 return []
             case ast.Assign():
-                scope.source.fail(node, "an assignment has one target: an element or a new name", _ACCEPTED)
+                raise scope.source.error(node, "an assignment has one target: an element or a new name", _ACCEPTED)
             case ast.AugAssign(target=ast.Subscript() as target):
                 op = _AUGMENTED.get(type(node.op))
                 if op is None:
-                    scope.source.fail(node, "this operator has no assigning form in the language", "write =, +=, -= or *=")
+                    raise scope.source.error(
+                        node, "this operator has no assigning form in the language", "write =, +=, -= or *="
+                    )
                 return [self.assign(node, target, op, node.value)]
             case ast.AugAssign():
-                scope.source.fail(node, "locals are assigned once", "accumulate into a tensor, as T: f32[1]")
+                raise scope.source.error(node, "locals are assigned once", "accumulate into a tensor, as T: f32[1]")
             case ast.AnnAssign():
                 self.intermediate(node)
                 return []
@@ -64,16 +66,16 @@ class Block:
             case ast.Pass():
                 return []
             case ast.Expr():
-                scope.source.fail(node, "an expression alone computes nothing", _ACCEPTED)
+                raise scope.source.error(node, "an expression alone computes nothing", _ACCEPTED)
             case _:
-                scope.source.fail(node, f"{type(node).__name__} is not part of the language", _ACCEPTED)
+                raise scope.source.error(node, f"{type(node).__name__} is not part of the language", _ACCEPTED)
 
     # -- loops and guards
 
     def loop(self, node: ast.For) -> Loop:
         scope = self.scope
         if node.orelse:
-            scope.source.fail(node.orelse[0], "a loop has no else")
+            raise scope.source.error(node.orelse[0], "a loop has no else")
         names = [node.target] if not isinstance(node.target, ast.Tuple) else list(node.target.elts)
         pairs = self.loop_bounds(node, len(names))
         writes = frozenset(_written_names(node))
@@ -81,7 +83,7 @@ class Block:
         locals_before = dict(scope.locals)
         for name, (lower, upper) in zip(names, pairs, strict=True):
             if not isinstance(name, ast.Name):
-                scope.source.fail(name, "a loop runs over names", "write for i, j in grid(m, n):")
+                raise scope.source.error(name, "a loop runs over names", "write for i, j in grid(m, n):")
             opened.append((name.id, self.open(name, lower, upper)))
             scope.loop_writes.append(writes)
         inner = self.body(node.body)
@@ -102,11 +104,15 @@ class Block:
                 return [(ends[0] if len(ends) == 2 else Const(0), ends[-1])]
             case ast.Call(func=ast.Name(id="grid"), args=args, keywords=[]) if args:
                 if len(args) != count:
-                    scope.source.fail(node, f"grid has {len(args)} extents, and the loop {count} name{'s' * (count > 1)}")
+                    raise scope.source.error(
+                        node, f"grid has {len(args)} extents, and the loop {count} name{'s' * (count > 1)}"
+                    )
                 return [(Const(0), expressions.integer(scope, a, "an extent of grid")) for a in args]
             case ast.Call(func=ast.Name(id="range"), args=[_, _, _]):
-                scope.source.fail(node.iter, "range takes no step", "loop over range(n) and write i * step in the index")
-        scope.source.fail(node.iter, "a loop runs over range(n), range(a, b) or grid(n, m, …)")
+                raise scope.source.error(
+                    node.iter, "range takes no step", "loop over range(n) and write i * step in the index"
+                )
+        raise scope.source.error(node.iter, "a loop runs over range(n), range(a, b) or grid(n, m, …)")
 
     def open(self, node: ast.Name, lower: Int, upper: Int) -> Axis:
         """A new axis. A name that an earlier loop had gets `_2`, `_3`, … so that axis names are unique."""
@@ -129,7 +135,9 @@ class Block:
 
     def guard(self, node: ast.If) -> list[Statement]:
         if node.orelse:
-            self.scope.source.fail(node.orelse[0], "an if has no else", "write a second if, or 'a if c else b' as a value")
+            raise self.scope.source.error(
+                node.orelse[0], "an if has no else", "write a second if, or 'a if c else b' as a value"
+            )
         self._check_size(node.test)
         test = bounds.simplified(self.scope, expressions.condition(self.scope, node.test))
         with bounds.under(self.scope, test):
@@ -144,7 +152,7 @@ class Block:
         read = expressions.read(scope, target)
         tensor = scope.tensors[read.tensor]
         if tensor.const:
-            scope.source.fail(target, f"{tensor.name} is const and cannot be written", "remove const[…] from its type")
+            raise scope.source.error(target, f"{tensor.name} is const and cannot be written", "remove const[…]")
         value = expressions.value(scope, right, tensor.dtype, f"{tensor.name}[…]")
         if op == "=":
             op, value = _accumulation(read, value)
@@ -154,13 +162,15 @@ class Block:
     def local(self, node: ast.Name, right: ast.expr) -> None:
         scope = self.scope
         if node.id in scope.locals:
-            scope.source.fail(node, f"{node.id} is already defined; locals are assigned once", "choose another name, or use a tensor")
+            raise scope.source.error(
+                node, f"{node.id} is already defined; locals are assigned once", "choose another name, or use a tensor"
+            )
         nodes, depth = self._check_size(right)
         operand = expressions.operand(scope, right)
         if node.id not in scope.taken or node.id in scope.known():
             scope.declare(node, node.id)
         elif node.id not in scope.gone:
-            scope.source.fail(node, f"{node.id!r} named an axis before", "choose another name")
+            raise scope.source.error(node, f"{node.id!r} named an axis before", "choose another name")
         values: list[Condition] = [operand] if not isinstance(operand, float) and is_value(operand) else []  # type: ignore[list-item]
         read = {v.tensor for value in values for v in walk(value) if isinstance(v, Read)}  # type: ignore[arg-type]
         scope.gone.discard(node.id)
@@ -168,7 +178,7 @@ class Block:
         scope.locals[node.id] = Local(operand, versions, len(scope.loop_writes), nodes, depth)
 
     def _check_size(self, *nodes: ast.expr) -> tuple[int, int]:
-        """Count the nodes and bound the depth of expressions with locals inlined; ProgramError where they are too large."""
+        """Nodes and depth of expressions with locals inlined; ProgramError where they are too large."""
         count, deepest = 0, 0
         for root in nodes:
             level: list[ast.AST] = [root]
@@ -181,15 +191,23 @@ class Block:
                     deepest = max(deepest, depth + (used.depth if used else 0))
                 level = [c for n in level for c in ast.iter_child_nodes(n)]
         if count > MAX_NODES or deepest > MAX_NESTING:
-            self.scope.source.fail(nodes[-1], "the expression, with its locals filled in, is too large", "store a part in an intermediate tensor: T: f32[…]")
+            raise self.scope.source.error(
+                nodes[-1],
+                "the expression, with its locals filled in, is too large",
+                "store a part in an intermediate tensor: T: f32[…]",
+            )
         return count, deepest
 
     def intermediate(self, node: ast.AnnAssign) -> None:
         scope = self.scope
         if node.value is not None or not isinstance(node.target, ast.Name):
-            scope.source.fail(node, "an intermediate tensor is declared alone", "write T: f32[m, n], and assign its elements in a loop")
+            raise scope.source.error(
+                node,
+                "an intermediate tensor is declared alone",
+                "write T: f32[m, n], and assign its elements in a loop",
+            )
         if scope.axes or scope.conditions:
-            scope.source.fail(node, "intermediate tensors are declared outside loops and guards")
+            raise scope.source.error(node, "intermediate tensors are declared outside loops and guards")
         scope.declare(node, node.target.id)
         declare_tensor(scope, node, node.target.id, node.annotation, intermediate=True)
 
@@ -199,36 +217,45 @@ class Block:
         """`assume(low <= name <= high)` or `assume(size % k == 0)`, at the top level."""
         scope = self.scope
         if scope.axes or scope.conditions:
-            scope.source.fail(node, "assume stands at the top level, outside loops and guards")
+            raise scope.source.error(node, "assume stands at the top level, outside loops and guards")
         if len(node.args) != 1 or node.keywords:
-            scope.source.fail(node, "assume takes one condition")
+            raise scope.source.error(node, "assume takes one condition")
         location = scope.source.location(node)
         match node.args[0]:
             case ast.Compare(
-                left=ast.BinOp(left=ast.Name(id=name), op=ast.Mod(), right=step), ops=[ast.Eq()], comparators=[ast.Constant(value=0)]
+                left=ast.BinOp(left=ast.Name(id=name), op=ast.Mod(), right=step),
+                ops=[ast.Eq()],
+                comparators=[ast.Constant(value=0)],
             ):
                 size = self._subject(node, name, sizes_only=True)
                 multiple = self._number(step)
                 if not isinstance(multiple, int) or multiple < 1:
-                    scope.source.fail(step, "a size is assumed to be a multiple of a positive integer")
+                    raise scope.source.error(step, "a size is assumed to be a multiple of a positive integer")
                 if isinstance(size, Const) and size.value % multiple:
-                    scope.source.fail(node, f"assume({name} % {multiple} == 0) does not hold: {name} = {size.value}")
+                    said = f"assume({name} % {multiple} == 0)"
+                    raise scope.source.error(node, f"{said} does not hold: {name} = {size.value}")
                 self.assumptions.append(Assume(name, multiple=multiple, location=location))
             case ast.Compare() as test:
                 self._assume_range(node, test)
             case _:
-                scope.source.fail(node, "assume takes a range or a divisibility", "write assume(-64 <= B <= 64) or assume(m % 16 == 0)")
+                raise scope.source.error(
+                    node,
+                    "assume takes a range or a divisibility",
+                    "write assume(-64 <= B <= 64) or assume(m % 16 == 0)",
+                )
 
     def _assume_range(self, node: ast.Call, test: ast.Compare) -> None:
         scope = self.scope
         terms = [test.left, *test.comparators]
         named = [
             k for k, t in enumerate(terms)
-            if isinstance(t, ast.Name) and (t.id in scope.tensors or t.id in scope.scalars or (t.id in scope.sizes and len(terms) > 1))
+            if isinstance(t, ast.Name) and (t.id in scope.tensors or t.id in scope.scalars or t.id in scope.sizes)
         ]  # fmt: skip
         place = named[0] if len(named) == 1 or (len(terms) == 2 and named) else 1 if len(terms) == 3 else -1
         if place < 0 or len(terms) > 3 or (len(terms) == 3 and place != 1) or not isinstance(terms[place], ast.Name):
-            scope.source.fail(node, "assume takes a range or a divisibility", "write assume(-64 <= B <= 64) or assume(m % 16 == 0)")
+            raise scope.source.error(
+                node, "assume takes a range or a divisibility", "write assume(-64 <= B <= 64) or assume(m % 16 == 0)"
+            )
         name = terms[place].id  # type: ignore[attr-defined]
         size = self._subject(node, name)
         whole = size is not None or (name in scope.tensors and scope.tensors[name].dtype.is_integer)
@@ -238,24 +265,27 @@ class Block:
         for k, op in enumerate(test.ops):
             symbol = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="}.get(type(op))
             if symbol is None:
-                scope.source.fail(node, "assume compares with < <= > >= or ==")
+                raise scope.source.error(node, "assume compares with < <= > >= or ==")
             number = self._number(terms[k if k != place else k + 1])
             if place == k:  # name op number
                 symbol = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}[symbol]
             if symbol in "<>":
                 if not whole or isinstance(number, float):
-                    scope.source.fail(node, "a range of floats includes its ends", "write <= and >=")
+                    raise scope.source.error(node, "a range of floats includes its ends", "write <= and >=")
                 number = number + 1 if symbol == "<" else number - 1
             if symbol in ("<", "<=", "=="):
                 low = number if low is None else max(low, number)
             if symbol in (">", ">=", "=="):
                 high = number if high is None else min(high, number)
         if low is not None and high is not None and low > high:
-            scope.source.fail(node, "the assumed range is empty")
+            raise scope.source.error(node, "the assumed range is empty")
         if size is not None:
             least, most = interval(size, scope.ranges)
             if (low is not None and most < low) or (high is not None and least > high):
-                scope.source.fail(node, f"the assumption does not hold: {name} = {size if isinstance(size, Const) else f'{least}..{most}'}")
+                raise scope.source.error(
+                    node,
+                    f"the assumption does not hold: {name} = {size if isinstance(size, Const) else f'{least}..{most}'}",
+                )
         self.assumptions.append(Assume(name, low, high, location=scope.source.location(node)))
 
     def _subject(self, node: ast.AST, name: str, sizes_only: bool = False) -> Int | None:
@@ -263,9 +293,13 @@ class Block:
         if name in scope.sizes:
             return scope.sizes[name]
         if name not in scope.known():
-            scope.unknown(node, name)
+            raise scope.unknown(node, name)
         if sizes_only or not (name in scope.tensors or name in scope.scalars):
-            scope.source.fail(node, f"nothing can be assumed of {name} here", "assume ranges of tensors, scalars and sizes, divisibility of sizes")
+            raise scope.source.error(
+                node,
+                f"nothing can be assumed of {name} here",
+                "assume ranges of tensors, scalars and sizes, divisibility of sizes",
+            )
         return None
 
     def _number(self, node: ast.expr) -> int | float:
@@ -274,7 +308,7 @@ class Block:
             return found.value
         if isinstance(found, float):
             return found
-        self.scope.source.fail(node, f"assume takes numbers as bounds, not {typing.describe(found)}")
+        raise self.scope.source.error(node, f"assume takes numbers as bounds, not {typing.describe(found)}")
 
 
 def _accumulation(target: Read, value: Value) -> tuple[str, Value]:

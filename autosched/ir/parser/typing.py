@@ -45,14 +45,18 @@ def literal(source: Source, node: ast.AST, value: int | float, dtype: DType) -> 
     """A literal of `dtype`; ProgramError where the type cannot hold it."""
     if dtype.is_integer:
         if isinstance(value, float):
-            source.fail(node, f"{value} is no literal of integer dtype {dtype}", f"write an integer, or cast: {dtype}(…)")
+            raise source.error(
+                node, f"{value} is no literal of integer dtype {dtype}", f"write an integer, or cast: {dtype}(…)"
+            )
         low, high = dtype.limits
         if not low <= value <= high:
-            source.fail(node, f"{value} does not fit {dtype}", f"{dtype} holds {low} to {high}; a cast wraps: {dtype}({value})")
+            raise source.error(
+                node, f"{value} does not fit {dtype}", f"{dtype} holds {low} to {high}; a cast wraps: {dtype}({value})"
+            )
         return Literal(value, dtype)
     rounded = float_literal(value, dtype)
     if math.isnan(rounded) or (math.isinf(rounded) and not _is_infinite(value)):
-        source.fail(node, f"{value} does not fit {dtype}")
+        raise source.error(node, f"{value} does not fit {dtype}")
     return Literal(rounded, dtype)
 
 
@@ -77,13 +81,15 @@ def coerce(source: Source, node: ast.AST, operand: Operand, dtype: DType, what: 
         case float():
             return literal(source, node, operand, dtype)
         case Int():
-            source.fail(node, f"{operand} is an index expression; used as a value it needs a cast", f"write {dtype}({operand})")
+            raise source.error(
+                node, f"{operand} is an index expression; used as a value it needs a cast", f"write {dtype}({operand})"
+            )
         case Bool():
-            source.fail(node, f"{what} takes {dtype}, not a condition", f"write {dtype}(1) if {operand} else 0")
+            raise source.error(node, f"{what} takes {dtype}, not a condition", f"write {dtype}(1) if {operand} else 0")
     if operand.dtype == BOOL:
-        source.fail(node, f"{what} takes {dtype}, not a condition", f"write {dtype}(1) if … else 0")
+        raise source.error(node, f"{what} takes {dtype}, not a condition", f"write {dtype}(1) if … else 0")
     if operand.dtype != dtype:
-        source.fail(node, f"{what} takes {dtype}, and this is {operand.dtype}", f"cast it: {dtype}(…)")
+        raise source.error(node, f"{what} takes {dtype}, and this is {operand.dtype}", f"cast it: {dtype}(…)")
     return operand
 
 
@@ -92,18 +98,18 @@ def unify(source: Source, node: ast.AST, what: str, *operands: Operand) -> tuple
     typed: list[Value] = []
     for operand in operands:
         if is_condition(operand):
-            source.fail(node, f"{what} takes values, not conditions", "join conditions with and, or, not")
+            raise source.error(node, f"{what} takes values, not conditions", "join conditions with and, or, not")
         if not isinstance(operand, Int | Bool | float):
             typed.append(operand)
     if not typed:
         stray = next((o for o in operands if not is_literal(o)), None)
         if stray is not None:
-            source.fail(node, f"{describe(stray)} used as a value needs a cast", f"write, say, f32({stray})")
-        source.fail(node, f"nothing gives {what} a dtype: every operand is a literal", "cast one of them, as f32(2)")
+            raise source.error(node, f"{describe(stray)} used as a value needs a cast", f"write, say, f32({stray})")
+        raise source.error(node, f"nothing gives {what} a dtype: every operand is a literal", "cast one, as f32(2)")
     dtype = typed[0].dtype
     for value in typed:
         if value.dtype != dtype:
-            source.fail(
+            raise source.error(
                 node,
                 f"{what} takes operands of one dtype, and these are {' and '.join(str(v.dtype) for v in typed)}",
                 f"cast one of them: {dtype}(…) or {value.dtype}(…)",
@@ -115,23 +121,23 @@ def check_operator(source: Source, node: ast.AST, op: str, dtype: DType) -> None
     """ProgramError where `op` is not defined on `dtype`."""
     if op in INTEGER_ONLY and not dtype.is_integer:
         hint = {"//": "write floor(a / b)", "%": "write a - floor(a / b) * b"}.get(op, "cast to an integer dtype first")
-        source.fail(node, f"{op!r} takes integers, and these are {dtype}", hint)
+        raise source.error(node, f"{op!r} takes integers, and these are {dtype}", hint)
     if op == "/" and not dtype.is_float:
-        source.fail(node, f"'/' takes floats, and these are {dtype}", "write // for integers, or cast: f32(…)")
+        raise source.error(node, f"'/' takes floats, and these are {dtype}", "write // for integers, or cast: f32(…)")
 
 
 def check_function(source: Source, node: ast.AST, name: str, dtype: DType) -> None:
     """ProgramError where the function is not defined on `dtype`."""
     if name == "popcount" and not dtype.is_integer:
-        source.fail(node, f"popcount takes integers, and this is {dtype}")
+        raise source.error(node, f"popcount takes integers, and this is {dtype}")
     if name not in ("popcount", "abs") and not dtype.is_float:
-        source.fail(node, f"{name} takes floats, and this is {dtype}", "cast first: f32(…)")
+        raise source.error(node, f"{name} takes floats, and this is {dtype}", "cast first: f32(…)")
 
 
 def convert(source: Source, node: ast.AST, operand: Operand, dtype: DType, saturate: bool) -> Value:
     """A cast. A literal becomes a literal, an index expression a `FromIndex`, a condition 0 or 1."""
     if saturate and not dtype.is_integer:
-        source.fail(node, f"sat_ takes an integer dtype, and {dtype} is none", f"{dtype}(…) rounds to nearest even")
+        raise source.error(node, f"sat_ takes an integer dtype, and {dtype} is none", f"write {dtype}(…)")
     match operand:
         case Const(value) if dtype.is_integer:
             low, high = dtype.limits
@@ -140,7 +146,9 @@ def convert(source: Source, node: ast.AST, operand: Operand, dtype: DType, satur
             return Literal(float_literal(value, dtype), dtype)
         case float():
             if dtype.is_integer:
-                source.fail(node, f"{operand} is no literal of integer dtype {dtype}", "write an integer, or s32(f32(…))")
+                raise source.error(
+                    node, f"{operand} is no literal of integer dtype {dtype}", "write an integer, or s32(f32(…))"
+                )
             return literal(source, node, operand, dtype)
         case Int():
             if saturate:

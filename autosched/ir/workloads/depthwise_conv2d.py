@@ -1,3 +1,6 @@
+# The loop-nest language, not Python: this file is parsed, never imported.
+# ruff: noqa
+# mypy: ignore-errors
 """Convolution of every channel by itself, channels last (NHWC) or first (NCHW)."""
 
 

@@ -1,3 +1,6 @@
+# The loop-nest language, not Python: this file is parsed, never imported.
+# ruff: noqa
+# mypy: ignore-errors
 """A matrix times a vector; the matrix is known before the run."""
 
 

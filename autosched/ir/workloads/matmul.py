@@ -1,3 +1,6 @@
+# The loop-nest language, not Python: this file is parsed, never imported.
+# ruff: noqa
+# mypy: ignore-errors
 """Matrix products. `_nt`: B transposed, `_tn`: A transposed, `_tt`: both; `_to`: rounded into `out` at the end."""
 
 

@@ -1,3 +1,6 @@
+# The loop-nest language, not Python: this file is parsed, never imported.
+# ruff: noqa
+# mypy: ignore-errors
 """A matrix product, a bias and a ramp."""
 
 
