@@ -6,18 +6,30 @@ keep trials. It emits events and never prints.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autosched.device.protocol import Build, Device
 from autosched.errors import AutoschedError, MissingError, StoreError, UsageError
 from autosched.search.events import Event, FinalRound, Listener, NewBest, Stopped, StudyOpened, TrialDone, WorkerDied
-from autosched.search.final import FINALISTS, ROUNDS, Verdict, finalists, pooled, race, verdict
+from autosched.search.final import (
+    FINALISTS,
+    ROUNDS,
+    Interleaves,
+    Verdict,
+    finalists,
+    pooled,
+    race,
+    raced_by_device,
+    verdict,
+)
 from autosched.search.study import Best, Study
 from autosched.store.records import Measurement, Trial
 from autosched.tiling.schedule import Candidate
 
 BATCH = 8
 """Candidates between two fits of the model."""
+_SHORT_ROUNDS = 3  # a round of a device that interleaves by itself is one sample, so more of them are affordable
 
 
 @dataclass(frozen=True)
@@ -176,6 +188,14 @@ class _Run:
         self._emit(FinalRound(len(chosen)))
         candidates = [self.study.candidate(trial) for trial in chosen]
         builds = [self._built(candidate) for candidate in candidates]
+        for trial, candidate, measurement in zip(chosen, candidates, self._raced(builds), strict=True):
+            self.study.tell(candidate, measurement, number=trial.number)
+        return verdict(self.study.finals)
+
+    def _raced(self, builds: Sequence[Build]) -> list[Measurement]:
+        if isinstance(self.device, Interleaves):
+            with self.watch.phase("measure"):
+                return raced_by_device(self.device, builds, _SHORT_ROUNDS * self.final_rounds)
         timeout_s = self.timeout_s
         raced = race(
             builds,
@@ -183,9 +203,7 @@ class _Run:
             self.final_rounds,
             late=lambda: timeout_s is not None and self.watch.elapsed_s > timeout_s,
         )
-        for trial, candidate, measurements in zip(chosen, candidates, raced, strict=True):
-            self.study.tell(candidate, pooled(measurements), number=trial.number)
-        return verdict(self.study.finals)
+        return [pooled(measurements) for measurements in raced]
 
     def _built(self, candidate: Candidate) -> Build:
         with self.watch.phase("build"):

@@ -344,6 +344,32 @@ def test_five_rounds_of_one_opinion_distinguish() -> None:
     assert not distinguishable(pooled(measured(1, 1, 1, 1, 3)), pooled(measured(2, 2, 2, 2, 2)))
 
 
+def test_fifteen_rounds_may_disagree_three_times() -> None:
+    def rounds(*times: float) -> Measurement:
+        return Measurement("ok", 1.0, extra={"rounds_s": list(times)})
+
+    slow = rounds(*[2.0] * 15)
+    assert distinguishable(rounds(*[1.0] * 12, *[3.0] * 3), slow)
+    assert not distinguishable(rounds(*[1.0] * 11, *[3.0] * 4), slow)
+    assert not distinguishable(slow, slow)
+    assert not distinguishable(Measurement("ok", 1.0), slow)
+
+
+def test_a_device_that_interleaves_races_by_itself() -> None:
+    class Interleaving(SyntheticDevice):
+        def measure_interleaved(self, builds: list[Build], rounds: int) -> list[Measurement]:
+            assert rounds == 15
+            samples = [tuple([1.0 - 0.1 * i] * rounds) for i in range(len(builds))]
+            return [Measurement("ok", s[0], s) for s in samples[:-1]] + [Measurement("timeout", message="late")]
+
+    result, study, _ = tune(60, Interleaving())
+    assert result.best is not None
+    assert result.distinguishable is True
+    assert result.best.trial == study.finals[-2]
+    assert study.finals[-1].measurement.status == "timeout"
+    assert {t.round for t in study.finals} == {"final"}
+
+
 def test_only_candidates_that_can_win_race() -> None:
     def trial(number: int, time_s: float) -> Trial:
         return Trial(number, "p", number, {}, Measurement("ok", time_s))
