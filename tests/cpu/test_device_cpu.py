@@ -4,7 +4,10 @@ next candidate works."""
 import os
 import platform
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import device_kernels as kernels
 import numpy as np
@@ -225,3 +228,50 @@ def test_the_worker_ends_with_the_device(good):
 def test_impossible_options(options):
     with pytest.raises(UsageError):
         CpuDevice(**options)
+
+
+ORPHAN = """
+import sys
+sys.path.insert(0, {folder!r})
+import device_kernels as kernels
+from autosched.device.cpu import CpuDevice
+device = CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=60.0)
+device.measure(kernels.built(kernels.kernel()))
+print(device.worker.pid, flush=True)
+device.measure(kernels.built(kernels.SPIN))
+"""
+
+
+@ON_LINUX
+def test_no_worker_outlives_a_killed_parent():
+    """Not even one that is busy with a kernel that never ends."""
+    script = ORPHAN.format(folder=os.path.dirname(__file__))
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    worker = int(parent.stdout.readline())
+    time.sleep(0.3)
+    os.kill(worker, 0)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    for _ in range(100):
+        state = Path(f"/proc/{worker}/stat")
+        if not state.exists() or " Z " in state.read_text():  # gone, or dead and not yet collected
+            return
+        time.sleep(0.05)
+    os.kill(worker, signal.SIGKILL)
+    raise AssertionError("the worker lives on")
+
+
+@ON_LINUX
+def test_an_interrupted_measurement_does_not_answer_the_next(device, good):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            device.measure(kernels.built(kernels.SPIN))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    check_good(device, good)
