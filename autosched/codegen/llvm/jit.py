@@ -16,6 +16,8 @@ import llvmlite.binding as llvm
 from autosched.codegen.llvm.errors import CompileError
 from autosched.errors import MissingError
 
+_OBJECT_MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe")  # ELF; 64-bit Mach-O
+
 
 def toolchain() -> str:
     """What builds the code: part of a study's key."""
@@ -119,6 +121,8 @@ def load(code: bytes | str, cpu: str | None = None) -> Module:
 
 def engine_of(data: bytes) -> Any:
     """An execution engine that holds one object file."""
+    if not data.startswith(_OBJECT_MAGIC):  # the loader would end the process
+        raise CompileError("cannot load the object: these bytes are no object file")
     machine = target_machine()
     context = llvm.create_context()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly("", context), machine)

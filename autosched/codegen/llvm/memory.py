@@ -51,7 +51,7 @@ class Memory:
         self.buffers = buffers
         self.index_value: IndexValue | None = None
         self._registers: dict[tuple[str, int], str] = {}
-        self._access: dict[tuple[int, Lane | None], tuple[object, Access]] = {}
+        self._access: dict[tuple[int, Lane | None, bool], tuple[object, Access]] = {}
 
     # -- registers ----------------------------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class Memory:
         """The register's element number in each lane."""
         last = index[-1]
         if isinstance(last, Int):
-            access = self.classified(index[-1:], buffer.shape[-1:], lane)
+            access = self._element_access(index, buffer, lane)
             base = self.indexing.at_lane(last, lane)
             if access.offsets is not None and not base.terms:
                 return [base.constant + o for o in access.offsets]
@@ -124,12 +124,19 @@ class Memory:
 
     def classified(self, index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None) -> Access:
         """`classify`, once for each subscript tuple of the tree."""
-        if len(index) == 1:
-            return classify(index, shape, lane)  # a slice of a tuple: its id is not its own
-        key = (id(index), lane)
+        key = (id(index), lane, False)
         found = self._access.get(key)
         if found is None:
-            found = (index, classify(index, shape, lane))
+            found = (index, classify(index, shape, lane))  # holding the tuple keeps its id its own
+            self._access[key] = found
+        return found[1]
+
+    def _element_access(self, index: tuple[Index, ...], buffer: Buffer, lane: Lane | None) -> Access:
+        """The classification of the last subscript alone."""
+        key = (id(index), lane, True)
+        found = self._access.get(key)
+        if found is None:
+            found = (index, classify(index[-1:], buffer.shape[-1:], lane))
             self._access[key] = found
         return found[1]
 

@@ -44,6 +44,7 @@ class Shared:
     kernel: Kernel
     declarations: Declarations = field(default_factory=Declarations)
     intrinsics: dict[str, None] = field(default_factory=dict)  # declare lines of intrinsics' calls
+    declared: set[str] = field(default_factory=set)  # names of the intrinsics in `intrinsics`
     functions: list[str] = field(default_factory=list)
     outlined: int = 0
 
@@ -240,8 +241,9 @@ class Printer:
             raise UnsupportedError(
                 f"{intrinsic.name} has no LLVM text of one thread", hint="add emit.llvm, or choose another intrinsic"
             )
-        for line in llvm_declarations(intrinsic):
-            self.shared.intrinsics[line] = None
+        if intrinsic.name not in self.shared.declared:
+            self.shared.declared.add(intrinsic.name)
+            self.shared.intrinsics |= dict.fromkeys(llvm_declarations(intrinsic))
         out, values = self.out, dict[str, str]()
         accumulator = intrinsic.accumulator.name
         for name, ref in stmt.operands.items():
