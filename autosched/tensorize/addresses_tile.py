@@ -14,7 +14,7 @@ import z3
 from autosched.ir.value import FromIndex, Read, Select, walk
 from autosched.logic import Bool, Const, Int, Var, to_z3
 from autosched.tensorize.addresses import Answer, Points, StageFacts
-from autosched.tensorize.axes import Assignment, index_axes
+from autosched.tensorize.axes import Assignment, Tile, index_axes
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Obligation
@@ -49,11 +49,9 @@ def _plain(read: Read) -> bool:
     return index_axes(read.index) <= alone and all(isinstance(p, Var | Const) for p in read.index)
 
 
-def element_of_coordinates(
-    facts: StageFacts, operand: Read, read: Read, assignment: Assignment, extents: dict[str, int]
-) -> Answer:
+def element_of_coordinates(facts: StageFacts, operand: Read, read: Read, assignment: Assignment, tile: Tile) -> Answer:
     """Whether two points of a tile with the same coordinates of `operand` always mean the same element `read`."""
-    held = show_leaf(read)
+    held, extents = show_leaf(read), tile.extents
     if {p.name for p in operand.index if isinstance(p, Var)} >= index_axes(operand.index):
         text = f"every axis that moves {held} is a coordinate of {operand.tensor}, or outside"
         return Answer(True, Obligation("axes", text, "structure"))
@@ -81,40 +79,46 @@ def element_of_coordinates(
     claim += [to_z3(p, tiles[0]) == to_z3(p, tiles[1]) for p in operand.index if isinstance(p, Int)]
     claim.append(z3.Or(*(first.index(i) != second.index(i) for i in read.index)))
     answer = facts.ask("axes", text, claim)
-    if not answer.holds or not _may_leave(facts, assignment, extents):
+    if not answer.holds or not _may_leave(facts, assignment, tile):
         return answer
     # A lane past the end holds a zero; its coordinates must not be those of a lane inside.
-    return facts.ask("axes", text + ", padding included", _inside_and_outside(facts, operand, assignment, extents))
+    return facts.ask("axes", text + ", padding included", _inside_and_outside(facts, operand, assignment, tile))
 
 
-def _may_leave(facts: StageFacts, assignment: Assignment, extents: dict[str, int]) -> bool:
+def _may_leave(facts: StageFacts, assignment: Assignment, tile: Tile) -> bool:
     for x, fused in assignment.axes.items():
         size = 1
         for y in fused:
             size *= facts.extents[y]
-        if size % extents[x] or not set(fused) <= facts.exact:
+        if size % tile.extents[x] or not set(fused) <= facts.exact:
             return True
     return False
 
 
-def _inside_and_outside(facts: StageFacts, operand: Read, assignment: Assignment, extents: dict[str, int]) -> list[Any]:
+def _inside_and_outside(facts: StageFacts, operand: Read, assignment: Assignment, tile: Tile) -> list[Any]:
+    """A lane whose element counts, and one past the end of a reduction, with the same coordinates. What lies past the
+    end of a spatial axis may hold anything: its result is not stored."""
+    extents = tile.extents
     claim: list[Any] = []
-    inside: list[Any] = []
+    within: list[dict[str, Any]] = []
     lanes: list[dict[str, Any]] = []
     for tag in ("", "'"):
         here = {x: z3.Int(f"lane:{x}{tag}") for x in extents}
-        within = []
+        inside = {}
         for x, fused in assignment.axes.items():
             size = 1
             for y in fused:
                 size *= facts.extents[y]
-            tile = z3.Int(f"tile:{x}")
-            claim += [here[x] >= 0, here[x] < extents[x], tile >= 0]
+            number = z3.Int(f"tile:{x}")
+            claim += [here[x] >= 0, here[x] < extents[x], number >= 0]
             # A symbolic size may end anywhere below its greatest value: one end, the same for both points.
             end = z3.IntVal(size) if set(fused) <= facts.exact else z3.Int(f"end:{x}")
             claim.append(end <= size)
-            within.append(tile * extents[x] + here[x] < end)
+            inside[x] = number * extents[x] + here[x] < end
         lanes.append(here)
-        inside.append(z3.And(*within))
+        within.append(inside)
     claim += [to_z3(p, lanes[0]) == to_z3(p, lanes[1]) for p in operand.index if isinstance(p, Int)]
-    return [*claim, inside[0], z3.Not(inside[1])]
+    first, second = within
+    reduced = [x for x in assignment.axes if x not in tile.spatial]
+    claim += [*first.values(), *(second[x] for x in tile.spatial)]
+    return [*claim, z3.Or(*(z3.Not(second[x]) for x in reduced))]

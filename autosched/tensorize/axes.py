@@ -13,10 +13,11 @@ unequal sides (m16n8) both roles count. On an intrinsic whose operands differ (t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations, product
 from math import prod
+from typing import TypeAlias
 
 from autosched.ir.value import FromIndex, Index, Read, Value, map_value, walk
 from autosched.logic import Int, Var, affine, free_vars
@@ -172,18 +173,42 @@ def assignments(
     return Assignments(tuple(sorted(found, key=order)), stuck, complete)
 
 
+Candidate: TypeAlias = tuple[Assignment, dict[str, Read]]
+
+
+def replicated(tile: Tile, assignment: Assignment, roles: Mapping[str, Read]) -> dict[str, tuple[str, ...]]:
+    """Operand to the filled tile axes that it could move with, and does not here."""
+    found = {}
+    for o, read in roles.items():
+        moved = index_axes(read.index)
+        axes = tuple(x for x, on in assignment.axes.items() if on and o in tile.moves[x] and not moved & set(on))
+        if axes:
+            found[o] = axes
+    return found
+
+
 def without_symmetric(
-    tile: Tile, found: Iterable[tuple[Assignment, dict[str, Read]]]
-) -> Iterator[tuple[Assignment, dict[str, Read]]]:
-    """The pairs of assignment and roles, less those that a symmetry of the tile takes to an earlier one."""
+    tile: Tile, found: Iterable[Candidate], cost: Callable[[Assignment, Mapping[str, Read]], int]
+) -> Iterator[Candidate]:
+    """One of each class of candidates that the tile's symmetries take into each other: the cheapest, in order of the
+    first."""
     seen: set[object] = set()
-    for assignment, roles in found:
-        sets = {x: frozenset(fused) for x, fused in assignment.axes.items()}
-        key = frozenset(sets.items()), frozenset(roles.items())
-        if key in seen:
+    for candidate in found:
+        if _key(candidate) in seen:
             continue
-        seen.add(key)
-        for turn, operands in tile.symmetries:
-            turned = frozenset((turn[x], s) for x, s in sets.items())
-            seen.add((turned, frozenset((operands[o], r) for o, r in roles.items())))
-        yield assignment, roles
+        images = [candidate, *(_image(candidate, turn, operands) for turn, operands in tile.symmetries)]
+        seen |= {_key(image) for image in images}
+        yield min(images, key=lambda image: cost(*image))
+
+
+def _key(candidate: Candidate) -> object:
+    assignment, roles = candidate
+    return frozenset((x, frozenset(on)) for x, on in assignment.axes.items()), frozenset(roles.items())
+
+
+def _image(candidate: Candidate, turn: Mapping[str, str], operands: Mapping[str, str]) -> Candidate:
+    assignment, roles = candidate
+    turned = {turn[x]: on for x, on in assignment.axes.items()}
+    axes = {x: turned[x] for x in assignment.axes}
+    swapped = {operands[o]: read for o, read in roles.items()}
+    return Assignment(axes, assignment.outer), {o: swapped[o] for o in roles}

@@ -112,6 +112,9 @@ def canonical(value: Value) -> Value:
         case Call("fma", (a, b, c), dtype):
             x, y = _sorted([canonical(a), canonical(b)])
             return Call("fma", (x, y, canonical(c)), dtype)
+        case Call("abs", (operand,), dtype):  # |x| is |-x|, for the least integer too
+            inner = canonical(operand)
+            return Call("abs", (min(inner, _distributed(inner), key=repr),), dtype)
         case Call(function, args, dtype):
             return Call(function, tuple(canonical(a) for a in args), dtype)
     return value
@@ -141,6 +144,14 @@ def _negated(inner: Value) -> Value:
         case Literal(number, dtype) if dtype.is_float:
             return Literal(-number, dtype)
     return Unary("-", inner, inner.dtype)
+
+
+def _distributed(inner: Value) -> Value:
+    """`-inner`, with the sign moved into a sum: rounding to nearest is symmetric, and only a zero's sign may differ."""
+    match inner:
+        case Arith("+", left, right, dtype):
+            return _commuted("+", _distributed(left), _distributed(right), dtype)
+    return _negated(inner)
 
 
 def _commuted(op: str, left: Value, right: Value, dtype: DType) -> Value:

@@ -17,10 +17,10 @@ def explain(match: Match) -> str:
     if match.reason is not None:
         lines += _why_not(match.reason)
     for number, mapping in enumerate(match.mappings[:_SHOWN], 1):
-        lines += ["", f"mapping {number}: {_where(mapping)}", *_details(mapping)]
+        lines += ["", f"mapping {number}: {where(mapping)}", *_details(mapping)]
     rest = match.mappings[_SHOWN:]
     if rest:
-        lines += ["", *(f"mapping {n}: {_where(m)}" for n, m in enumerate(rest[:_LISTED], _SHOWN + 1))]
+        lines += ["", *(f"mapping {n}: {where(m)}" for n, m in enumerate(rest[:_LISTED], _SHOWN + 1))]
     if len(rest) > _LISTED:
         lines.append(f"… and {len(rest) - _LISTED} more")
     lines += [f"note: {note}" for note in match.notes]
@@ -37,7 +37,8 @@ def _verdict(match: Match) -> str:
     }[match.verdict]
 
 
-def _where(mapping: Mapping) -> str:
+def where(mapping: Mapping) -> str:
+    """A mapping in one line: `i ← j; k ← p; outside: i`."""
     parts = [f"{x} ← {' × '.join(fused) if fused else '(padded from 1)'}" for x, fused in mapping.axes.items()]
     outside = ", ".join(mapping.outer)
     return "; ".join(parts or ["one element at a time"]) + (f"; outside: {outside}" if outside else "")

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from collections.abc import Mapping as MappingOf
 
 from autosched.errors import UsageError
 from autosched.ir.program import Program, Stage
+from autosched.ir.value import Read
 from autosched.tensorize.addresses import StageFacts
 from autosched.tensorize.addresses_tile import unsupported
-from autosched.tensorize.axes import tile_of, without_symmetric
+from autosched.tensorize.axes import Assignment, replicated, tile_of, without_symmetric
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason
 from autosched.tensorize.matcher_proofs import Prover, Roles, Unproved
@@ -91,10 +93,16 @@ def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prov
         if not result.found and result.complete:
             reasons.append(_no_axis(facts, intrinsic, result.stuck))
         candidates += [(a, roles) for a in result.found]
+
+    def cost(assignment: Assignment, roles: MappingOf[str, Read]) -> int:
+        """Operands that the instruction cannot broadcast by itself and that would be written out instead."""
+        copies = replicated(tile, assignment, roles)
+        return sum(x not in intrinsic.operands[o].broadcast for o, axes in copies.items() for x in axes)
+
     mappings: list[Mapping] = []
     undecided = []
     refused: dict[Roles, Reason] = {}
-    for assignment, roles in without_symmetric(tile, candidates):
+    for assignment, roles in without_symmetric(tile, candidates, cost):
         key = frozenset(roles.items())
         if key in refused:
             continue

@@ -15,7 +15,15 @@ from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Read, Value, map_value
 from autosched.tensorize.addresses import StageFacts, condition_axes
 from autosched.tensorize.addresses_tile import element_of_coordinates
-from autosched.tensorize.axes import ASSIGNMENT_LIMIT, Assignment, Assignments, Tile, assignments, index_axes
+from autosched.tensorize.axes import (
+    ASSIGNMENT_LIMIT,
+    Assignment,
+    Assignments,
+    Tile,
+    assignments,
+    index_axes,
+    replicated,
+)
 from autosched.tensorize.body import Proof
 from autosched.tensorize.body_compare import compare_bodies
 from autosched.tensorize.body_zero import zero_adds_nothing
@@ -109,7 +117,7 @@ class Prover:
             assignment.axes,
             assignment.outer,
             {o: operands[o] for o in intrinsic.operands if o in operands},
-            _replicated(tile, assignment, roles),
+            replicated(tile, assignment, roles),
             padding,
             known,
             conditions=contract.conditions,
@@ -125,7 +133,7 @@ class Prover:
         return answer.obligation
 
     def _held(self, facts: StageFacts, operand: Read, read: Read, assignment: Assignment, tile: Tile) -> Obligation:
-        answer = element_of_coordinates(facts, operand, read, assignment, tile.extents)
+        answer = element_of_coordinates(facts, operand, read, assignment, tile)
         if answer.holds is None:
             raise Refused(Unproved(answer.obligation.statement))
         if not answer.holds:
@@ -251,15 +259,3 @@ def _padding(facts: StageFacts, tile: Tile, assignment: Assignment) -> dict[str,
 def _may_pad(facts: StageFacts, assignment: Assignment, axis: str, padding: dict[str, tuple[int, int]]) -> bool:
     extent, rounded = padding[axis]
     return extent != rounded or not set(assignment.axes[axis]) <= facts.exact
-
-
-def _replicated(tile: Tile, assignment: Assignment, roles: dict[str, Read]) -> dict[str, tuple[str, ...]]:
-    found = {}
-    for o, read in roles.items():
-        moved = index_axes(read.index)
-        axes = tuple(
-            x for x, fused in assignment.axes.items() if fused and o in tile.moves[x] and not moved & set(fused)
-        )
-        if axes:
-            found[o] = axes
-    return found

@@ -42,7 +42,9 @@ def execute(mapping: Mapping, arrays: dict[str, Any]) -> Any:
     lower: dict[str, int] = {}
     extent: dict[str, int] = {}
     for a in stage.axes:  # the hull of bounds that depend on outer axes
-        corners = [dict(zip(lower, c, strict=True)) for c in product(*((lower[n], lower[n] + extent[n] - 1) for n in lower))]
+        corners = [
+            dict(zip(lower, c, strict=True)) for c in product(*((lower[n], lower[n] + extent[n] - 1) for n in lower))
+        ]
         lower[a.name] = min(int(evaluate(a.lower, c)) for c in corners)
         extent[a.name] = max(int(evaluate(a.upper, c)) for c in corners) - lower[a.name]
     inner = {y for fused in mapping.axes.values() for y in fused}
@@ -54,14 +56,19 @@ def execute(mapping: Mapping, arrays: dict[str, Any]) -> Any:
     staged = {c for cs in mapping.guards.values() for g in cs for c in (g.parts if isinstance(g, And) else (g,))}
     loose = [c for c in conditions if c not in staged and isinstance(c, Bool)]
     tiles = {x: intrinsic_extent(mapping, x) for x in mapping.axes}
-    numbers = {x: int(np.prod([extent[y] for y in fused], dtype=np.int64)) if fused else 1 for x, fused in mapping.axes.items()}
+    numbers = {
+        x: int(np.prod([extent[y] for y in fused], dtype=np.int64)) if fused else 1 for x, fused in mapping.axes.items()
+    }
     for x in mapping.axes:
         assert mapping.padding[x] == (numbers[x], -(-numbers[x] // tiles[x]) * tiles[x])
     target = arrays[stage.assign.tensor]
     if stage.init is not None:
-        assert is_zero(stage.init)
+        assert is_zero(stage.init) or isinstance(stage.init, Read), "tests start from zero or from an element"
         for point in product(*(range(lower[a.name], lower[a.name] + extent[a.name]) for a in stage.spatial)):
-            target[index_of(stage.target, {a.name: v for a, v in zip(stage.spatial, point, strict=True)}, arrays)] = 0
+            env = {a.name: v for a, v in zip(stage.spatial, point, strict=True)}
+            first = arrays[stage.init.tensor][index_of(stage.init, env, arrays)] if isinstance(stage.init, Read) else 0
+            target[index_of(stage.target, env, arrays)] = first
+    spatial = {a.name for a in intrinsic.spatial}
     counts = [range(-(-numbers[x] // tiles[x])) for x in mapping.axes]
     for outside in product(*(range(lower[y], lower[y] + extent[y]) for y in mapping.outer)):
         outer = dict(zip(mapping.outer, outside, strict=True))
@@ -71,23 +78,31 @@ def execute(mapping: Mapping, arrays: dict[str, Any]) -> Any:
             for name, operand in intrinsic.operands.items():
                 cells: dict[tuple[int, ...], Any] = {}
                 pattern = intrinsic_read(mapping, name)
-                for lanes in product(*(range(tiles[x]) for x in mapping.axes)):
-                    lane = dict(zip(mapping.axes, lanes, strict=True))
+                used = used_axes(pattern)
+                moving = [x for x in mapping.axes if x in used]
+                for lanes in product(*(range(tiles[x]) for x in moving)):
+                    lane = dict.fromkeys(mapping.axes, 0) | dict(zip(moving, lanes, strict=True))
                     cell = tuple(int(evaluate(p, lane)) for p in pattern)
-                    env, inside = decode(mapping, lane, dict(zip(mapping.axes, tile, strict=True)), tiles, numbers, extent, lower)
+                    env, inside = decode(
+                        mapping, lane, dict(zip(mapping.axes, tile, strict=True)), tiles, numbers, extent, lower
+                    )
                     env |= outer
-                    used = used_axes(pattern)
+                    # What lies past the end of a spatial axis may hold anything: its result is not stored.
+                    if name != accumulator and not all(inside[x] for x in used if x in spatial):
+                        continue
                     value: Any = None
                     if all(inside[x] for x in used):
-                        known = {y: v for y, v in env.items() if y not in inner or any(y in mapping.axes[x] for x in used)}
+                        known = {
+                            y: v for y, v in env.items() if y not in inner or any(y in mapping.axes[x] for x in used)
+                        }
                         read = mapping.operands[name]
                         keep = [c for c in loose if free(c) <= known.keys()]
                         if name == accumulator:
                             if all(truth(c, known, arrays) for c in keep):
                                 value = index_of(read, known, arrays)
-                        elif all(truth(c, known, arrays) for c in mapping.guards.get(name, ()) if isinstance(c, Bool)) and all(
-                            truth(c, known, arrays) for c in keep if free(c) <= set(mapping.outer)
-                        ):
+                        elif all(
+                            truth(c, known, arrays) for c in mapping.guards.get(name, ()) if isinstance(c, Bool)
+                        ) and all(truth(c, known, arrays) for c in keep if free(c) <= set(mapping.outer)):
                             value = arrays[read.tensor][index_of(read, known, arrays)]
                     if cell in cells and not _same(cells[cell], value):
                         raise Inconsistent(f"{name}{cell}: {cells[cell]} and {value}")

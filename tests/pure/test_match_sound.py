@@ -75,7 +75,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("intrinsic", ["x86/vpdpbusd.ymm", "x86/vpdpbusds.ymm", "cuda/dp4a.u8.s8", "portable/mac.u8.s8.s32.v4"])
+@pytest.mark.parametrize(
+    "intrinsic", ["x86/vpdpbusd.ymm", "x86/vpdpbusds.ymm", "cuda/dp4a.u8.s8", "portable/mac.u8.s8.s32.v4"]
+)
 @pytest.mark.parametrize("init", ["C[i, j] = 0", ""])
 def test_integer_matmuls(name: str, intrinsic: str, init: str) -> None:
     out = CASES[name].split(" +=")[0]
@@ -108,7 +110,9 @@ def conv(X: u8[1, h, w, ci], W: s8[kh, kw, ci, co], Y: s32[1, ho, wo, co], *, h=
 @pytest.mark.parametrize("stride", [1, 2])
 def test_convolution_with_guards(stride: int) -> None:
     program = parse(CONV, sizes={"stride": stride})
-    square = made_up("def m(a: u8[4, 3], b: s8[3, 2], c: s32[4, 2]):\n  for i, j, k in grid(4, 2, 3):\n    c[i, j] += s32(a[i, k]) * s32(b[k, j])")
+    square = made_up(
+        "def m(a: u8[4, 3], b: s8[3, 2], c: s32[4, 2]):\n  for i, j, k in grid(4, 2, 3):\n    c[i, j] += s32(a[i, k]) * s32(b[k, j])"
+    )
     assert check(program, square, 2, most=12) == 49
     assert check(program, CATALOGUE["x86/vpdpbusd.ymm"], 3, most=6) == 15 * 7
 
@@ -123,7 +127,9 @@ def test_gather_and_triangle() -> None:
         "def f(A: u8[6, 6], B: s8[6, 3], C: s32[6, 3]):\n    for i, j in grid(6, 3):\n        for k in range(i + 1):\n"
         "            C[i, j] += s32(A[i, k]) * s32(B[k, j])\n"
     )
-    square = made_up("def m(a: u8[4, 3], b: s8[3, 2], c: s32[4, 2]):\n  for i, j, k in grid(4, 2, 3):\n    c[i, j] += s32(a[i, k]) * s32(b[k, j])")
+    square = made_up(
+        "def m(a: u8[4, 3], b: s8[3, 2], c: s32[4, 2]):\n  for i, j, k in grid(4, 2, 3):\n    c[i, j] += s32(a[i, k]) * s32(b[k, j])"
+    )
     assert check(triangle, square, 5) == 1
     band = parse(
         "def f(A: u8[6, 6], B: s8[6, 6], C: s32[6, 6]):\n    for i, j in grid(6, 6):\n        for k in range(6):\n"
@@ -165,7 +171,11 @@ def programs(draw: st.DrawFn) -> str:
     if draw(st.integers(0, 9)) == 0:
         b, b_shape = a.replace("A", "B"), a_shape
     ta, tb = draw(st.sampled_from(["u8", "s8"])), draw(st.sampled_from(["u8", "s8"]))
-    terms = [f"s32({a}) * s32({b})"] * 5 + [f"s32({a}) + s32({b})", f"s32(s16({a}) * s16({b}))", f"abs(s32({a}) - s32({b}))"]
+    terms = [f"s32({a}) * s32({b})"] * 5 + [
+        f"s32({a}) + s32({b})",
+        f"s32(s16({a}) * s16({b}))",
+        f"abs(s32({a}) - s32({b}))",
+    ]
     term = draw(st.sampled_from(terms))
     op = draw(st.sampled_from(["+="] * 8 + ["-="]))
     out = ", ".join(draw(st.permutations(spatial)))

@@ -1,0 +1,96 @@
+"""The verdict suite: one file a case in `tests/verdicts`, each with a program, an instruction and the expected answer.
+
+A case is `key: value` lines, `---`, and a program. Keys: `intrinsic` (a name of the catalogue, or any name with
+`semantics`, whose lines are separated by `;`), `expect`, and what is compared where given: `count code numerics axes
+outer padding condition assumes fix bound method counterexample`; `sizes`, `stage` and `level` set the question.
+Where the answer is "match" and the case is small, every mapping is also executed.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+
+import pytest
+from test_match_sound import CATALOGUE, check, made_up
+
+from autosched.ir import parse
+from autosched.ir.program import Program
+from autosched.tensorize import Match, explain, match
+from autosched.tensorize.explain import where
+
+FOLDER = Path(__file__).parent.parent / "verdicts"
+FILES = sorted(FOLDER.glob("*.case"))
+LARGEST = 10_000
+"""Points of a nest that the slow executor still walks."""
+
+
+def read(path: Path) -> tuple[dict[str, str], str]:
+    head, _, program = path.read_text(encoding="utf-8").partition("---\n")
+    keys = dict(line.split(": ", 1) for line in head.splitlines())
+    known = set(
+        "intrinsic expect count code numerics axes outer padding condition assumes fix bound method counterexample sizes "
+        "stage level semantics semantics_numerics".split()
+    )
+    assert keys.keys() <= known, keys.keys() - known
+    return keys, program
+
+
+def question(keys: dict[str, str], text: str) -> tuple[Program, Match]:
+    sizes = dict(pair.split("=") for pair in keys.get("sizes", "").split())
+    program = parse(text, sizes={n: int(v) if v.isdigit() else v for n, v in sizes.items()})
+    if "semantics" in keys:
+        intrinsic = made_up(
+            keys["semantics"].replace("; ", "\n "), keys.get("semantics_numerics", "{accumulate: exact}")
+        )
+    else:
+        intrinsic = CATALOGUE.find(keys["intrinsic"])
+    stages = [keys["stage"]] if "stage" in keys else None
+    (found,) = match(program, [intrinsic], keys.get("level", "reassociated"), stages)
+    return program, found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_verdict(path: Path) -> None:
+    keys, text = read(path)
+    program, found = question(keys, text)
+    words = explain(found)
+    assert found.verdict == keys["expect"], words
+    if "count" in keys:
+        assert found.mapping_count == int(keys["count"]), words
+    if found.verdict == "no":
+        assert found.reason is not None
+        assert found.reason.code == keys["code"], words
+        assert keys.get("fix", "") in (found.reason.fix or ""), words
+        example = found.reason.counterexample
+        if "counterexample" in keys:
+            assert example is not None
+            assert example["program"] != example["intrinsic"]
+        return
+    lines = [where(m) for m in found.mappings]
+    assert "axes" not in keys or any(line.startswith(keys["axes"]) for line in lines), words
+    for mapping in found.mappings:
+        assert keys.get("numerics", mapping.numerics) == mapping.numerics
+        assert "outer" not in keys or keys["outer"] in mapping.outer
+        if "padding" in keys:
+            axis, extent, rounded = keys["padding"].split()
+            assert mapping.padding[axis] == (int(extent), int(rounded))
+        if "assumes" in keys:
+            assert any(keys["assumes"] in a for a in mapping.certificate.assumptions), words
+        assert keys.get("bound", mapping.certificate.error_bound) == mapping.certificate.error_bound
+        if "method" in keys:
+            assert keys["method"] in {o.method for o in mapping.certificate.obligations}
+    if "condition" in keys:
+        stated = {f"{c.kind} {c.text}" + (" tight" if c.tight else "") for m in found.mappings for c in m.conditions}
+        assert stated == {keys["condition"]}
+    points = (
+        0
+        if program.symbolic
+        else sum(prod(a.extent for a in s.axes if not path.stem.startswith("T24")) for s in program.stages)
+    )
+    if found.verdict == "match" and not program.symbolic and points <= LARGEST and len(program.stages) == 1:
+        check(program, found.intrinsic, 7, keys.get("level", "reassociated"), most=3)
+
+
+def test_the_suite_is_there() -> None:
+    assert len(FILES) >= 60
