@@ -65,10 +65,12 @@ def _node(value: Value) -> tuple[str, int]:
             return op + _text(operand, _UNARY), _UNARY
         case Arith(op, left, right, _) if op in _LEVEL:
             own = _LEVEL[op]
+            left = _typed(left, right)
             return f"{_text(left, own)} {op} {_text(right, own + 1)}", own
         case Arith(op, left, right, _):
-            return f"{op}({value_text(left)}, {value_text(right)})", 10
+            return f"{op}({value_text(_typed(left, right))}, {value_text(right)})", 10
         case Comparison(op, left, right, _):
+            left = _typed(left, right)
             return f"{_text(left, _COMPARE + 1)} {op} {_text(right, _COMPARE + 1)}", _COMPARE
         case Logical("not", parts, _):
             return f"not {_leaf(parts[0], _COMPARE)}", _NOT
@@ -76,10 +78,18 @@ def _node(value: Value) -> tuple[str, int]:
             own = _AND if op == "and" else _OR
             return f" {op} ".join(_leaf(p, own + 1) for p in parts), own
         case Select(condition, then, other, _):
+            then = _typed(then, other)
             return f"{_text(then, _OR)} if {_leaf(condition, _TERNARY)} else {_text(other, _TERNARY)}", _TERNARY
         case Call(function, args, _):
+            args = (_typed(*args), *args[1:])
             return f"{function}({', '.join(value_text(a) for a in args)})", 10
         case Cast(operand, dtype, saturate):
             return f"{'sat_' if saturate else ''}{dtype}({value_text(operand)})", 10
         case _:
             assert_never(value)
+
+
+def _typed(first: Value, *others: Value) -> Value:
+    """`first`, cast where it and all others are literals: in the language nothing else would give them a dtype."""
+    literals = isinstance(first, Literal) and all(isinstance(o, Literal) for o in others)
+    return Cast(first, first.dtype) if literals else first

@@ -23,6 +23,8 @@ def integer_helper(stem: str, dtype: DType) -> str:
             return f"{two} {{ return {_wrapped(f'({u})a {sign} ({u})b', dtype)}; }}"
         case "neg":
             return f"{one} {{ return {_wrapped(f'0u - ({u})a', dtype)}; }}"
+        case "inv":
+            return f"{one} {{ return ({t})~a; }}"
         case "abs":
             return f"{one} {{ return a < 0 ? {_wrapped(f'0u - ({u})a', dtype)} : a; }}"
         case "wrap":
@@ -107,16 +109,16 @@ def _saturating(name: str, target: DType, source: DType) -> str:
 
 
 def float_helper(stem: str, dtype: DType) -> str:
-    """The helper `stem` of f32 or f64 (small floats use f32's and round). KeyError for an unknown one."""
-    name, t, f = f"{stem}_{dtype.name}", compute_type(dtype), "" if dtype.name == "f64" else "f"
+    """The helper `stem` of f32 or f64 (small floats use f32's). KeyError for an unknown one."""
+    name, t = f"{stem}_{dtype.name}", compute_type(dtype)
     match stem:
         case "min" | "max":
             sign = "<" if stem == "min" else ">"
             return f"static inline {t} {name}({t} a, {t} b) {{ return a {sign} b || a != a ? a : b; }}  /* NaN wins */"
-        case "rsqrt":
-            return f"static inline {t} {name}({t} x) {{ return {'1.0' + f} / sqrt{f}(x); }}"
-        case "sigmoid":
-            return f"static inline {t} {name}({t} x) {{ return {'1.0' + f} / ({'1.0' + f} + exp{f}(-x)); }}"
+        case "rsqrt" if dtype.name == "f64":
+            return f"static inline double {name}(double x) {{ return 1.0 / sqrt(x); }}"
+        case "sigmoid" if dtype.name == "f64":
+            return f"static inline double {name}(double x) {{ return 1.0 / (1.0 + exp(-x)); }}"
     raise KeyError(name)
 
 

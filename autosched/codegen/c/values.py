@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from autosched.codegen.c.ctypes import BITS_STORED, SMALL_FLOATS, SUB_BYTE, compute_type, literal
+from autosched.codegen.c.helpers import is_helper
 from autosched.codegen.c.indices import INDEX_TYPE, IndexPrinter
 from autosched.ir.dtypes import DType
 from autosched.ir.value import (
@@ -57,7 +58,7 @@ class ValuePrinter:
             text, _, rounded = self._unrounded(value)
             return self._call(f"bits_{dtype.name}", text if rounded else self.value(value))
         if dtype.name in ("u4", "s4"):
-            return f"({compute_type(dtype)})({self.value(value)} & 15)"
+            return f"({compute_type(dtype)})({self._at(value, _UNARY)} & 15)"
         return self.value(value)
 
     def loaded(self, element: str, dtype: DType) -> str:
@@ -79,7 +80,8 @@ class ValuePrinter:
         return f"({INDEX_TYPE}){self._at(index, _UNARY)}"
 
     def _call(self, name: str, *args: str) -> str:
-        self.use(name)
+        if is_helper(name):
+            self.use(name)
         return f"{name}({', '.join(args)})"
 
     def _at(self, value: Value, level: int) -> str:
@@ -112,6 +114,8 @@ class ValuePrinter:
                     return (*self._float_arith(op, left, right, dtype), small and op not in ("min", "max"))
                 return (*self._int_arith(op, left, right, dtype), False)
             case Comparison(op, left, right, _):
+                if (known := _decided(op, left, right)) is not None:
+                    return str(int(known)), _PRIMARY, False
                 level = _LEVEL[op]
                 return f"{self._at(left, level + 1)} {op} {self._at(right, level + 1)}", level, False
             case Logical():
@@ -156,6 +160,9 @@ class ValuePrinter:
             return self._call(f"neg_{dtype.name}", self.value(operand)), _PRIMARY
         if dtype.name in SUB_BYTE:
             return self._call(f"wrap_{dtype.name}", f"~(uint32_t){self._at(operand, _UNARY)}"), _PRIMARY
+        if dtype.kind == "uint" and dtype.bits < 32:
+            # In a function of its own: GCC warns when a promoted complement is compared, even if it is cast back.
+            return self._call(f"inv_{dtype.name}", self.value(operand)), _PRIMARY
         return f"({compute_type(dtype)})~{self._at(operand, _UNARY)}", _UNARY
 
     def _float_arith(self, op: str, left: Value, right: Value, dtype: DType) -> Text:
@@ -179,12 +186,18 @@ class ValuePrinter:
     def _function(self, function: str, args: tuple[Value, ...], dtype: DType) -> tuple[str, int, bool]:
         texts = [self.value(a) for a in args]
         small, wide = dtype.name in SMALL_FLOATS, "f64" if dtype.name == "f64" else "f32"
+        if function == "abs" and dtype.kind == "uint":
+            return f"({texts[0]})", _PRIMARY, False
         if not dtype.is_float:
             return self._call(f"{function}_{dtype.name}", *texts), _PRIMARY, False
         if function == "fma" and small:
             return self._call(f"fma_{dtype.name}", *texts), _PRIMARY, False
-        if function in ("rsqrt", "sigmoid"):
-            return self._call(f"{function}_{wide}", *texts), _PRIMARY, small
+        if function in ("exp", "log", "tanh", "erf", "rsqrt", "sigmoid"):
+            # In double and rounded once, as the language says: the same bits on nearly every input.
+            text = self._call(f"{function}_f64" if function in ("rsqrt", "sigmoid") else function, *texts)
+            if small:
+                return self._call("odd_float", text), _PRIMARY, True
+            return (text, _PRIMARY, False) if wide == "f64" else (f"(float){text}", _UNARY, False)
         name = {"abs": "fabs", "round": "rint"}.get(function, function)
         exact = function in ("abs", "round", "floor", "ceil")
         return f"{name}{'' if wide == 'f64' else 'f'}({', '.join(texts)})", _PRIMARY, small and not exact
@@ -223,3 +236,15 @@ class ValuePrinter:
         if small:
             return self.value(operand), _TERNARY, True
         return f"({compute_type(dtype)}){self._at(operand, _UNARY)}", _UNARY, False
+
+
+def _decided(op: str, left: Value, right: Value) -> bool | None:
+    """The answer of a comparison with a limit of the integer type, which compilers warn about; None where it varies."""
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
+        return _decided(mirrored, right, left)
+    if not left.dtype.is_integer or not isinstance(right, Literal):
+        return None
+    low, high = left.dtype.limits
+    known = {("<", low): False, (">=", low): True, (">", high): False, ("<=", high): True}
+    return known.get((op, int(right.value)))

@@ -1,0 +1,92 @@
+"""Every operation, function and cast of the language in exported C against the interpreter, and random expressions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from autosched.codegen.c import print_c
+from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.kernel import Kernel
+from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.value import Value
+from cpu.c_build import build, call, needs_compiler
+from pure.value_cases import (
+    EXACT_FUNCTIONS,
+    LIBRARY_FUNCTIONS,
+    RANDOM_INPUTS,
+    casts,
+    corner_arrays,
+    corners,
+    differing,
+    kernel_of,
+    operations,
+    random_arrays,
+    small_values,
+)
+
+pytestmark = [needs_compiler, pytest.mark.compiler]
+
+
+def compare(
+    kernels: list[tuple[Kernel, Kernel, dict[str, Any]]], folder: Path, ulps: int = 0, flags: tuple[str, ...] = ("-O1",)
+) -> None:
+    """Build all kernels in one go; each output equals what the interpreter makes of the kernel's twin."""
+    library = build([print_c(k) for k, _, _ in kernels], folder, *flags)
+    wrong = []
+    for kernel, twin, arrays in kernels:
+        got, want = call(library, kernel, arrays), run_kernel(twin, arrays)
+        for name in kernel.program.outputs:
+            bad = differing(got[name], want[name], ulps).nonzero()[0]
+            if len(bad):
+                at = {n: a[bad[0]] for n, a in arrays.items()}
+                shown = f"C {got[name][bad[0]]}, interpreter {want[name][bad[0]]}"
+                wrong.append(f"{kernel.name}.{name}: {len(bad)} differ, first at {at}: {shown}")
+    assert not wrong, "\n".join(wrong)
+
+
+def twins(name: str, values: dict[str, Value], inputs: dict[str, DType], arrays: dict[str, Any], lanes: int = 1) -> Any:
+    """The kernel `lanes` at a time, and one that is quicker to interpret."""
+    n = len(arrays["x"])
+    return kernel_of(name, values, inputs, n, lanes), kernel_of(name, values, inputs, n, 256), arrays
+
+
+@pytest.mark.parametrize(("lanes", "names"), [(1, tuple(DTYPES)), (16, ("s4", "u8", "s32", "bf16", "f32"))], ids=["1", "16"])
+def test_operations(lanes: int, names: tuple[str, ...], tmp_path: Path) -> None:
+    kernels = []
+    for dtype in (DTYPES[n] for n in names):
+        values = operations(dtype, EXACT_FUNCTIONS)
+        kernels.append(twins(f"ops_{dtype}", values, dict.fromkeys("xyz", dtype), corner_arrays(dtype), lanes))
+    compare(kernels, tmp_path)
+
+
+def test_casts(tmp_path: Path) -> None:
+    every = DTYPES.values()
+    compare([twins(f"casts_{d}", casts(d), {"x": d}, {"x": corners(d)}) for d in every], tmp_path)
+
+
+def test_library_functions(tmp_path: Path) -> None:
+    """exp and its kind: the C library's, so an ulp or two aside."""
+    kernels = []
+    for dtype in DTYPES.values():
+        if dtype.is_float:
+            found = operations(dtype, LIBRARY_FUNCTIONS)
+            values = {f"{f}_": found[f"{f}_"] for f in LIBRARY_FUNCTIONS}
+            kernels.append(twins(f"library_{dtype}", values, {"x": dtype}, {"x": corners(dtype)}))
+    compare(kernels, tmp_path, ulps=2)
+
+
+# Shrinking would build hundreds of libraries; the failing outputs are named one by one instead.
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.reuse, Phase.generate])
+@given(st.lists(small_values(), min_size=24, max_size=48), st.sampled_from([1, 8]), st.integers(0, 2**31))
+def test_random_expressions(values: list[Value], lanes: int, seed: int) -> None:
+    """Many in one library; the values read `x_<dtype>` and use every operator, cast and choice."""
+    with TemporaryDirectory() as folder:
+        outputs = {f"y{n}": v for n, v in enumerate(values)}
+        kernel = kernel_of("random", outputs, dict(RANDOM_INPUTS), 37, lanes)
+        compare([(kernel, kernel, random_arrays(37, seed))], Path(folder), flags=("-O1", "-Wno-type-limits"))
