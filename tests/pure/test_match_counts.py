@@ -1,0 +1,90 @@
+"""How many mappings there are: the mask-equality column of the reference's table, and the superset over roles.
+
+The table counts one assignment of operand roles. On a square matrix multiply that is all there is, the exchanged roles
+being the same tile transposed; on other instructions the count here is the union over roles.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_match_sound import made_up
+
+from autosched.ir import parse
+from autosched.ir.program import Program
+from autosched.tensorize import match
+
+# Spatial axes, reduction axes, and the addresses of out, A and B, as in AMOS's benchmark definitions.
+OPERATORS = {
+    "GMV": ("i j", "k", "i, j", "i, k", "k, j"),
+    "GMM": ("i j", "k", "i, j", "i, k", "k, j"),
+    "C1D": ("n k l", "c r", "n, k, l", "n, c, l + r", "k, c, r"),
+    "C2D": ("n k p q", "c r s", "n, k, p, q", "n, c, p + r, q + s", "k, c, r, s"),
+    "T2D": ("n k p q", "c r s", "n, k, p, q", "n, c, p + r, q + s", "c, k, 3 - r, 3 - s"),
+    "GRP": ("n g k p q", "c r s", "n, g, k, p, q", "n, g, c, p + r, q + s", "g, k, c, r, s"),
+    "DIL": ("n k p q", "c r s", "n, k, p, q", "n, c, p + r * 2, q + s * 2", "k, c, r, s"),
+    "DEP": ("n g k p q", "r s", "n, g, k, p, q", "n, g, p + r, q + s", "g, k, r, s"),
+    "BCV": ("n k p q", "c r s", "n, k, p, q", "n, c, p + r, q + s", "n, k, c, r, s"),
+    "GFC": ("n g k", "c", "n, g, k", "n, g, c", "g, k, c"),
+    "MEN": ("i j", "k", "i, j", "i, k", "k, j"),
+}
+MMA = "def m(a: f16[4, 4], b: f16[4, 4], c: f32[4, 4]):\n for i, j, k in grid(4, 4, 4):\n  c[i, j] += f32(a[i, k]) * f32(b[k, j])"
+WIDE = "def m(a: f16[8, 4], b: f16[4, 4], c: f32[8, 4]):\n for i, j, k in grid(8, 4, 4):\n  c[i, j] += f32(a[i, k]) * f32(b[k, j])"
+VNNI = "def m(d: f16[4], w: f16[8, 4], c: f32[8]):\n for i, k in grid(8, 4):\n  c[i] += f32(d[k]) * f32(w[i, k])"
+DOT = "def m(a: f16[4], b: f16[4], c: f32[1]):\n for i, k in grid(1, 4):\n  c[i] += f32(a[k]) * f32(b[k])"
+MASK_EQUALITY = {
+    # MMA, VNNI form as written, VNNI form with the operands exchanged, dot product (reference, section 1.3)
+    "GMV": (1, 1, 1, 1), "GMM": (1, 1, 1, 1), "C1D": (9, 3, 9, 3), "C2D": (49, 7, 49, 7), "T2D": (49, 7, 49, 7),
+    "GRP": (49, 7, 49, 7), "DIL": (49, 7, 49, 7), "DEP": (21, 3, 21, 3), "BCV": (21, 7, 21, 7), "GFC": (1, 1, 1, 1),
+    "MEN": (1, 1, 1, 1),
+}  # fmt: skip
+
+
+def operator(name: str, extent: int = 4) -> Program:
+    spatial, reduction, out, a, b = OPERATORS[name]
+    axes = [*spatial.split(), *reduction.split()]
+    size = 8 * extent
+    shapes = [", ".join([str(size)] * len(x.split(","))) for x in (a, b, out)]
+    return parse(
+        f"def f(A: f16[{shapes[0]}], B: f16[{shapes[1]}], C: f32[{shapes[2]}]):\n"
+        f"    for {', '.join(axes)} in grid({', '.join([str(extent)] * len(axes))}):\n"
+        f"        C[{out}] += f32(A[{a}]) * f32(B[{b}])\n"
+    )
+
+
+def count(program: Program, semantics: str) -> int:
+    (found,) = match(program, [made_up(semantics, "{accumulate: unordered}")])
+    keys = {(tuple(sorted((x, frozenset(on)) for x, on in m.axes.items())), tuple(sorted(m.operands.items(), key=str))) for m in found.mappings}
+    assert len(keys) == len(found.mappings), "no mapping twice"
+    return found.mapping_count
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_counts_of_the_reference(name: str) -> None:
+    mma, written, exchanged, dot = MASK_EQUALITY[name]
+    program = operator(name)
+    assert count(program, MMA) == mma
+    assert count(program, WIDE) == 2 * mma, "sides of unequal length: exchanged roles are mappings of their own"
+    assert count(program, VNNI) == written + exchanged
+    assert count(program, DOT) == dot
+
+
+def subsets(n: int) -> int:
+    return 2**n - 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.tuples(*(st.integers(1, 3) for _ in range(4))))
+def test_count_is_the_product_over_axes(numbers: tuple[int, int, int, int]) -> None:
+    """The reference's formula: for each tile axis, the non-empty sets of axes with its pattern."""
+    left, right, reduced, shared = numbers
+    i, j, k, g = ([f"{x}{n}" for n in range(m)] for x, m in zip("ijkg", (left, right, reduced, shared), strict=True))
+    axes = [*g, *i, *j, *k]
+    dims = {x: ", ".join(["2"] * x) for x in range(1, 13)}
+    program = parse(
+        f"def f(A: f16[{dims[len(g + i + k)]}], B: f16[{dims[len(g + k + j)]}], C: f32[{dims[len(g + i + j)]}]):\n"
+        f"    for {', '.join(axes)} in grid({', '.join(['2'] * len(axes))}):\n"
+        f"        C[{', '.join(g + i + j)}] += f32(A[{', '.join(g + i + k)}]) * f32(B[{', '.join(g + k + j)}])\n"
+    )
+    assert count(program, MMA) == subsets(left) * subsets(right) * subsets(reduced)
