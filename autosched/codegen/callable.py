@@ -116,7 +116,8 @@ class CompiledKernel:
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _run(self, given: Mapping[str, Any], packed: Mapping[str, Array]) -> Any:
-        scalars = [convert(given[s]) for s, (_, convert) in zip(self.kernel.program.scalars, self._scalar_types(), strict=True)]
+        names = self.kernel.program.scalars
+        scalars = [convert(given[s]) for s, (_, convert) in zip(names, self._scalar_types(), strict=True)]
         self._main(*self.pointers(given, packed), *scalars)
         outputs = tuple(given[n] for n in self.kernel.program.outputs)
         return outputs[0] if len(outputs) == 1 else outputs
@@ -130,9 +131,11 @@ class CompiledKernel:
         program = self.kernel.program
         free = set(program.outputs) - set(program.inputs)
         wanted = [p for p in program.parameters if p not in without]
-        slots = wanted if len(arrays) > len([p for p in wanted if p not in free]) else [p for p in wanted if p not in free]
+        needed = [p for p in wanted if p not in free]
+        slots = wanted if len(arrays) > len(needed) else needed
+        listed = f"pass {', '.join(slots)}"
         if len(arrays) > len(slots):
-            raise UsageError(f"{program.name} takes {len(slots)} arguments, got {len(arrays)}", hint=f"pass {', '.join(slots)}")
+            raise UsageError(f"{program.name} takes {len(slots)} arguments, got {len(arrays)}", hint=listed)
         given = dict(zip(slots, arrays, strict=False))
         for name, value in named.items():
             if name not in wanted:
@@ -152,7 +155,7 @@ class CompiledKernel:
                 tensor = program.tensors[name]
                 result[name] = aligned(tensor.extents, tensor.dtype)
             else:
-                raise UsageError(f"no array for {name}", hint=f"pass {', '.join(slots)}")
+                raise UsageError(f"no array for {name}", hint=listed)
         self._refuse_overlap({n: a for n, a in result.items() if n in program.tensors})
         return result
 
@@ -194,7 +197,7 @@ def scalar_argument(dtype: DType) -> tuple[Any, Callable[[Any], Any]]:
         """The element's bits; integers wrap, floats round once."""
         if dtype.is_integer:
             return int(value) & ((1 << dtype.bits) - 1)
-        stored = np.asarray(value, np.float32).astype(dtype.numpy)
+        stored = np.asarray(value).astype(dtype.numpy)
         return int(stored.view(f"u{size}"))
 
     return kind, bits

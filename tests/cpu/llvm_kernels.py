@@ -37,7 +37,9 @@ def needs(*features: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(missing), reason=f"this CPU lacks {' '.join(missing)}")
 
 
-def program(tensors: list[Tensor], written: list[str], scalars: tuple[ScalarParam, ...] = (), name: str = "p") -> Program:
+def program(
+    tensors: list[Tensor], written: list[str], scalars: tuple[ScalarParam, ...] = (), name: str = "p"
+) -> Program:
     """A program with the given parameters, whose body assigns zero to the written ones (kernels hold the real code)."""
     table = {t.name: t for t in tensors}
     body = tuple(_fill(table[w]) for w in written)
@@ -57,14 +59,27 @@ def tensor(buffer: Buffer, const: bool = False) -> Tensor:
     return Tensor(buffer.name, buffer.dtype, tuple(Const(n) for n in buffer.shape), const)
 
 
-def kernel(buffers: list[Buffer], body: tuple[Stmt, ...], written: list[str], prepare: tuple[Function, ...] = (),
-           threads: int = 1, scalars: tuple[ScalarParam, ...] = (), extra: tuple[Tensor, ...] = ()) -> Kernel:
+def kernel(
+    buffers: list[Buffer],
+    body: tuple[Stmt, ...],
+    written: list[str],
+    prepare: tuple[Function, ...] = (),
+    threads: int = 1,
+    scalars: tuple[ScalarParam, ...] = (),
+    extra: tuple[Tensor, ...] = (),
+) -> Kernel:
     """A kernel whose `main` takes all its buffers but registers and those only `prepare` reads."""
     held = {b.origin for b in buffers if b.scope == "packed"}
     passed = tuple(b.name for b in buffers if b.scope in ("global", "packed", "workspace") and b.name not in held)
     tensors = [tensor(b, const=b.name in held) for b in buffers if b.scope == "global"] + list(extra)
-    return Kernel("k", program(tensors, written, scalars), {b.name: b for b in buffers}, prepare,
-                  Function("main", passed, body), threads)
+    return Kernel(
+        "k",
+        program(tensors, written, scalars),
+        {b.name: b for b in buffers},
+        prepare,
+        Function("main", passed, body),
+        threads,
+    )
 
 
 def intrinsic_fma() -> Intrinsic:
@@ -109,8 +124,17 @@ def guarded(condition: Bool, value: Value, dt: object) -> Value:
     return value if condition == TRUE else Select(condition, value, Literal(0, dt), dt)  # type: ignore[arg-type]
 
 
-def matmul(intrinsic: Intrinsic, m: int, n: int, k: int, rows: int, vectors: int, unroll: int = 1, threads: int = 1,
-           kind: str = "serial") -> Kernel:
+def matmul(
+    intrinsic: Intrinsic,
+    m: int,
+    n: int,
+    k: int,
+    rows: int,
+    vectors: int,
+    unroll: int = 1,
+    threads: int = 1,
+    kind: str = "serial",
+) -> Kernel:
     """C = A B on register tiles of `rows` by `vectors` registers, B packed in panels; edges are masked."""
     a_type, b_type = intrinsic.operands["a"].dtype, intrinsic.operands["b"].dtype
     c_type = intrinsic.operands["c"].dtype
@@ -141,13 +165,21 @@ def matmul(intrinsic: Intrinsic, m: int, n: int, k: int, rows: int, vectors: int
     update: tuple[Stmt, ...] = (
         unrolled("v", vectors, Assign("rb", (v, e), Read("Bp", (j0, step, v, e), b_type), wide)),
         unrolled(
-            "r", rows,
+            "r",
+            rows,
             Assign("ra", (Const(0), e), guarded(inside, Read("A", (row, k_index), a_type), a_type), wide),
-            unrolled("v", vectors, IntrinsicCall(intrinsic, {
-                "a": RegisterRef("ra", (Const(0),)),
-                "b": RegisterRef("rb", (v,)),
-                "c": RegisterRef("acc", (r, v)),
-            })),
+            unrolled(
+                "v",
+                vectors,
+                IntrinsicCall(
+                    intrinsic,
+                    {
+                        "a": RegisterRef("ra", (Const(0),)),
+                        "b": RegisterRef("rb", (v,)),
+                        "c": RegisterRef("acc", (r, v)),
+                    },
+                ),
+            ),
         ),
     )
     if steps % unroll:
@@ -155,14 +187,28 @@ def matmul(intrinsic: Intrinsic, m: int, n: int, k: int, rows: int, vectors: int
     tile = (
         unrolled("r", rows, unrolled("v", vectors, Assign("acc", (r, v, e), Literal(0, c_type), lane))),
         For("p0", Const(0), ceil_div(steps, unroll), (unrolled("u", unroll, *update),)),
-        unrolled("r", rows, unrolled("v", vectors, Assign(
-            "C", (row, column), Read("acc", (r, v, e), c_type), lane,
-            all_of(row_ok(row), TRUE if n % (16 * vectors) == 0 else column < n)))),
+        unrolled(
+            "r",
+            rows,
+            unrolled(
+                "v",
+                vectors,
+                Assign(
+                    "C",
+                    (row, column),
+                    Read("acc", (r, v, e), c_type),
+                    lane,
+                    all_of(row_ok(row), TRUE if n % (16 * vectors) == 0 else column < n),
+                ),
+            ),
+        ),
     )
     body = (For("j0", Const(0), Const(panels), (For("i0", Const(0), ceil_div(m, rows), tile, kind),)),)
     k_packed, n_packed = Var("q") * group + e % group, Var("j") * (16 * vectors) + v * 16 + e // group
     limits = all_of(k_packed < minimum(k, steps * group), n_packed < n)
-    pack = Assign("Bp", (Var("j"), Var("q"), v, e), guarded(limits, Read("B", (k_packed, n_packed), b_type), b_type), wide)
+    pack = Assign(
+        "Bp", (Var("j"), Var("q"), v, e), guarded(limits, Read("B", (k_packed, n_packed), b_type), b_type), wide
+    )
     loops: Stmt = For("v", Const(0), Const(vectors), (pack,))
     loops = For("j", Const(0), Const(panels), (For("q", Const(0), Const(steps), (loops,)),))
     prepare = Function("prepare_B", ("B", "Bp"), (loops,))

@@ -23,7 +23,7 @@ from autosched.ir.value import Arith, Cast, Comparison, FromIndex, Literal, Logi
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, any_of, maximum, minimum, where
 
 RNG = np.random.default_rng(11)
-E, I, J = Var("e"), Var("i"), Var("j")
+E, N, J = Var("e"), Var("i"), Var("j")
 
 
 def data(buffer: Buffer) -> Any:
@@ -88,36 +88,39 @@ def test_no_register_stays_in_memory() -> None:
 
 # -- memory ---------------------------------------------------------------------------------------------------------
 
+
 def lanes_index(draw: Any) -> Int:
     a = draw(st.integers(0, 5))
-    shape = draw(st.sampled_from(["contiguous", "group", "strided", "rows", "uniform", "reverse", "mixed", "min", "where"]))
+    shape = draw(
+        st.sampled_from(["contiguous", "group", "strided", "rows", "uniform", "reverse", "mixed", "min", "where"])
+    )
     match shape:
         case "contiguous":
-            return I * 16 + E + a
+            return N * 16 + E + a
         case "group":
-            return I * 4 + E % draw(st.sampled_from([2, 4, 8])) + a
+            return N * 4 + E % draw(st.sampled_from([2, 4, 8])) + a
         case "strided":
-            return E * draw(st.sampled_from([2, 3, 17])) + I + a
+            return E * draw(st.sampled_from([2, 3, 17])) + N + a
         case "rows":
-            return E % 4 * 40 + E // 4 + I * 8 + a
+            return E % 4 * 40 + E // 4 + N * 8 + a
         case "uniform":
-            return I * 3 + a
+            return N * 3 + a
         case "reverse":
-            return 200 - E - I * 5
+            return 200 - E - N * 5
         case "mixed":
-            return (I * 3 + E) // 4 + (E + I) % 3 + a
+            return (N * 3 + E) // 4 + (E + N) % 3 + a
         case "min":
-            return minimum(I * 16 + E, 100) + maximum(E - 8, 0)
+            return minimum(N * 16 + E, 100) + maximum(E - 8, 0)
         case _:
-            return where(E < 5 + I, E, E * 2 + 1)
+            return where(E < 5 + N, E, E * 2 + 1)
 
 
 def condition(draw: Any) -> Bool:
     k = draw(st.integers(-2, 40))
     return draw(st.sampled_from([
-        E < k, E >= k - 20, I * 16 + E < k + 30, I < 2, E % 4 + I * 4 < k, all_of(I >= 1, E < k),
-        any_of(E < 3, I * 4 + E % 4 < k), ~all_of(I >= 1, E < k), E * 2 + I < k, (E % 2).eq(0), I.ne(1), k - E > I,
-        E // 4 + I * 8 < k, all_of(E % 4 + I * 4 < k, E // 4 + I * 8 < k - 9),
+        k > E, k - 20 <= E, k + 30 > N * 16 + E, N < 2, k > E % 4 + N * 4, all_of(N >= 1, k > E),
+        any_of(E < 3, k > N * 4 + E % 4), ~all_of(N >= 1, k > E), k > E * 2 + N, (E % 2).eq(0), N.ne(1), k - E > N,
+        k > E // 4 + N * 8, all_of(k > E % 4 + N * 4, k - 9 > E // 4 + N * 8),
     ]))  # fmt: skip
 
 
@@ -129,24 +132,37 @@ def test_accesses(source: st.DataObject) -> None:
     dt = dtype(draw(st.sampled_from(["u8", "s32", "f32", "f16", "s64", "u4"])))
     width = draw(st.sampled_from([8, 16, 32]))
     lane = Lane("e", width)
-    buffers = [Buffer("x", dt, (700,), "global"), Buffer("w", dt, (30, 24), "global"), Buffer("t", S32, (40,), "global")]
-    row = Cast(Read("t", (I,), S32), dtype("s64"))
+    buffers = [
+        Buffer("x", dt, (700,), "global"),
+        Buffer("w", dt, (30, 24), "global"),
+        Buffer("t", S32, (40,), "global"),
+    ]
+    row = Cast(Read("t", (N,), S32), dtype("s64"))
     values: list[Value] = [
         Read("x", (lanes_index(draw),), dt),
         Select(condition(draw), Read("x", (lanes_index(draw),), dt), Read("x", (lanes_index(draw),), dt), dt),
-        Select(condition(draw), Read("w", (row, I + E % 16), dt), Literal(1, dt), dt),
+        Select(condition(draw), Read("w", (row, N + E % 16), dt), Literal(1, dt), dt),
         Select(condition(draw), Read("x", (Cast(Read("t", (E,), S32), dtype("s64")),), dt), Literal(0, dt), dt),
-        Select(Comparison("<", Read("t", (E,), S32), Literal(9, S32)), Read("x", (lanes_index(draw),), dt), Literal(1, dt), dt),
-        Select(Logical("and", (condition(draw), Comparison("<", Read("t", (I,), S32), Literal(14, S32)))),
-               Read("w", (I, I + E % 8), dt), Literal(0, dt), dt),
+        Select(
+            Comparison("<", Read("t", (E,), S32), Literal(9, S32)),
+            Read("x", (lanes_index(draw),), dt),
+            Literal(1, dt),
+            dt,
+        ),
+        Select(
+            Logical("and", (condition(draw), Comparison("<", Read("t", (N,), S32), Literal(14, S32)))),
+            Read("w", (N, N + E % 8), dt),
+            Literal(0, dt),
+            dt,
+        ),
     ]
     chosen = [draw(st.sampled_from(values)) for _ in range(2)]
     body: list[Stmt] = []
     for n, value in enumerate(chosen):
         buffers.append(Buffer(f"o{n}", dt, (4, 2200), "global"))
-        where_ = draw(st.sampled_from([E + I, E * 3, E % 4 * 50 + E // 4, 300 - E]))
+        where_ = draw(st.sampled_from([E + N, E * 3, E % 4 * 50 + E // 4, 300 - E]))
         valid = condition(draw) if draw(st.booleans()) else TRUE
-        body.append(Assign(f"o{n}", (I, where_), value, lane, valid))
+        body.append(Assign(f"o{n}", (N, where_), value, lane, valid))
     k = kernel(buffers, (For("i", Const(0), Const(3), tuple(body)),), [f"o{n}" for n in range(len(chosen))])
     arrays = {b.name: data(b) for b in buffers[:2]} | {"t": RNG.integers(0, 24, 40).astype(np.int32)}
     agree(k, arrays)
@@ -157,16 +173,20 @@ def test_registers_take_shuffles_and_zeros(name: str) -> None:
     """Elements of registers, partial writes, and zero in the lanes that are not valid."""
     dt = dtype(name)
     lane, half = Lane("e", 16), Lane("e", 8)
-    buffers = [Buffer("x", dt, (64,), "global"), Buffer("y", dt, (4, 16), "global"), Buffer("r", dt, (2, 16), "register")]
+    buffers = [
+        Buffer("x", dt, (64,), "global"),
+        Buffer("y", dt, (4, 16), "global"),
+        Buffer("r", dt, (2, 16), "register"),
+    ]
     r0, u = Const(0), Var("u")
     body: tuple[Stmt, ...] = (
-        Assign("r", (r0, E), Read("x", (I + E,), dt), lane, I + E < 13),
+        Assign("r", (r0, E), Read("x", (N + E,), dt), lane, N + E < 13),
         Assign("y", (r0, E), Read("r", (r0, E), dt), lane),
         Assign("r", (Const(1), E), Read("r", (r0, 15 - E), dt), lane),
         Assign("r", (Const(1), E * 2), Read("r", (r0, E + 3), dt), half),
-        Assign("r", (Const(1), Const(5)), Read("x", (I,), dt)),
+        Assign("r", (Const(1), Const(5)), Read("x", (N,), dt)),
         Assign("y", (Const(1), E), Read("r", (Const(1), E), dt), lane),
-        Assign("r", (r0, E), Literal(1, dt), lane, I < 1),
+        Assign("r", (r0, E), Literal(1, dt), lane, N < 1),
         For("u", Const(0), Const(2), (Assign("y", (2 + u, E), Read("r", (u, E // 4 * 4), dt), lane),), "unrolled"),
         Assign("y", (Const(3), Const(2)), Read("r", (r0, Const(7)), dt)),
     )
@@ -176,18 +196,22 @@ def test_registers_take_shuffles_and_zeros(name: str) -> None:
 def test_loops_guards_and_index_values() -> None:
     """Triangular and stepped loops, empty loops, branches, floor division of negative indices, comments, prefetches."""
     s64 = dtype("s64")
-    buffers = [Buffer("x", S32, (400,), "global"), Buffer("y", S32, (20, 20), "global"), Buffer("z", s64, (20, 20), "global")]
-    low = maximum(I - 3, 0)
+    buffers = [
+        Buffer("x", S32, (400,), "global"),
+        Buffer("y", S32, (20, 20), "global"),
+        Buffer("z", s64, (20, 20), "global"),
+    ]
+    low, tripled = maximum(N - 3, 0), Arith("*", Literal(3, S32), Read("x", (J,), S32), S32)
     body: tuple[Stmt, ...] = (
         Comment("rows\nof a band"),
-        For("j", low, minimum(I + 4, 20), (
-            Prefetch("x", (I * 20 + J + 400,)),
-            If((I + J) % 3 < 2 + 0 * I, (Assign("y", (I, J), Read("x", (I * 20 + J,), S32)),)),
-            If(((I - J) // 2).eq(-1), (Assign("z", (I, J), FromIndex((I - J * 3) // 4 + (J - I) % 5, s64)),)),
+        For("j", low, minimum(N + 4, 20), (
+            Prefetch("x", (N * 20 + J + 400,)),
+            If((N + J) % 3 < 2 + 0 * N, (Assign("y", (N, J), Read("x", (N * 20 + J,), S32)),)),
+            If(((N - J) // 2).eq(-1), (Assign("z", (N, J), FromIndex((N - J * 3) // 4 + (J - N) % 5, s64)),)),
         )),
-        For("j", Const(0), I - 5, (Assign("y", (J, I), Arith("*", Literal(3, S32), Read("x", (J,), S32), S32)),), step=4),
-        For("j", Const(5), Const(5), (Assign("y", (J, I), Literal(9, S32)),)),
-        For("j", I, I + 1, (Assign("z", (J, Const(19)), FromIndex(J, s64)),)),
+        For("j", Const(0), N - 5, (Assign("y", (J, N), tripled),), step=4),
+        For("j", Const(5), Const(5), (Assign("y", (J, N), Literal(9, S32)),)),
+        For("j", N, N + 1, (Assign("z", (J, Const(19)), FromIndex(J, s64)),)),
     )  # fmt: skip
     agree(kernel(buffers, (For("i", Const(0), Const(20), body),), ["y", "z"]))
 
@@ -195,20 +219,27 @@ def test_loops_guards_and_index_values() -> None:
 def test_accumulation_through_memory_and_branches() -> None:
     """Registers written under a branch inside a loop: the values that leave it are the right ones."""
     lane = Lane("e", 8)
-    buffers = [Buffer("x", F32, (6, 8), "global"), Buffer("y", F32, (8,), "global"), Buffer("r", F32, (1, 8), "register")]
+    buffers = [
+        Buffer("x", F32, (6, 8), "global"),
+        Buffer("y", F32, (8,), "global"),
+        Buffer("r", F32, (1, 8), "register"),
+    ]
     r = (Const(0), E)
-    update = Assign("r", r, Arith("+", Read("r", r, F32), Read("x", (I, E), F32), F32), lane)
-    body = (Assign("r", r, Literal(0, F32), lane), For("i", Const(0), Const(6), (If((I % 2).eq(1), (update,)),)),
-            Assign("y", (E,), Read("r", r, F32), lane))
+    update = Assign("r", r, Arith("+", Read("r", r, F32), Read("x", (N, E), F32), F32), lane)
+    body = (
+        Assign("r", r, Literal(0, F32), lane),
+        For("i", Const(0), Const(6), (If((N % 2).eq(1), (update,)),)),
+        Assign("y", (E,), Read("r", r, F32), lane),
+    )
     agree(kernel(buffers, body, ["y"]))
 
 
 def test_parallel_bodies_see_outer_loops() -> None:
     """A parallel loop inside a serial one, with a stepped range and a nested parallel loop that runs inline."""
     buffers = [Buffer("x", S32, (9, 40), "global"), Buffer("y", S32, (9, 40), "global")]
-    value = Arith("*", Read("x", (I, J), S32), Cast(FromIndex(I * 7 + J, S32), S32), S32)
-    inner = For("q", Const(0), Const(3), (If((J % 3).eq(Var("q")), (Assign("y", (I, J), value),)),), "parallel")
-    body = (For("i", Const(1), Const(9), (For("j", I, Const(40), (inner,), "parallel", step=3),)),)
+    value = Arith("*", Read("x", (N, J), S32), Cast(FromIndex(N * 7 + J, S32), S32), S32)
+    inner = For("q", Const(0), Const(3), (If((J % 3).eq(Var("q")), (Assign("y", (N, J), value),)),), "parallel")
+    body = (For("i", Const(1), Const(9), (For("j", N, Const(40), (inner,), "parallel", step=3),)),)
     agree(kernel(buffers, body, ["y"], threads=3))
 
 
@@ -216,15 +247,15 @@ def test_parallel_bodies_see_outer_loops() -> None:
 def test_scalars_of_every_width(name: str) -> None:
     dt = dtype(name)
     buffers = [Buffer("x", dt, (32,), "global"), Buffer("y", dt, (32,), "global")]
-    value = Arith("+", Read("x", (E + I * 16,), dt), Scalar("s", dt), dt)
-    body = (For("i", Const(0), Const(2), (Assign("y", (E + I * 16,), value, Lane("e", 16)),), "parallel"),)
+    value = Arith("+", Read("x", (E + N * 16,), dt), Scalar("s", dt), dt)
+    body = (For("i", Const(0), Const(2), (Assign("y", (E + N * 16,), value, Lane("e", 16)),), "parallel"),)
     k = kernel(buffers, body, ["y"], threads=2, scalars=(ScalarParam("s", dt),))
     agree(k, scalars={"s": 1.5 if dt.is_float else 3})
 
 
 def test_what_a_cpu_lacks_is_refused() -> None:
     buffers = [Buffer("x", F32, (8,), "global"), Buffer("y", F32, (8,), "global"), Buffer("s", F32, (8,), "shared")]
-    copy = Assign("y", (I,), Read("x", (I,), F32))
+    copy = Assign("y", (N,), Read("x", (N,), F32))
     with pytest.raises(UnsupportedError, match=r"block\.x"):
         print_llvm(kernel(buffers, (For("i", Const(0), Const(8), (copy,), "block.x"),), ["y"]))
     with pytest.raises(UnsupportedError, match="shared memory"):
@@ -236,5 +267,6 @@ def test_what_a_cpu_lacks_is_refused() -> None:
 
 def test_programs_of_the_helpers_write_what_they_say() -> None:
     tensors = matmul(intrinsic_dot(), 4, 16, 8, 4, 1).program
-    assert tensors.outputs == ("C",) and tensors.tensors["A"].dtype == U8 and tensors.tensors["B"].dtype == S8
+    assert tensors.outputs == ("C",)
+    assert (tensors.tensors["A"].dtype, tensors.tensors["B"].dtype) == (U8, S8)
     assert program([], []).outputs == ()

@@ -201,7 +201,9 @@ class Convert:
         name = self.out.declarations.need(v.type, f"llvm.fabs.{suffix('double', v.lanes)}", v.type)
         size = self._new(f"call {v.type} {name}({v.text})", F64, v.lanes)
         reached = self._new(f"call {v.type} {name}({back.text})", F64, v.lanes)
-        return self._step_to_odd(near, U32, self._test("fcmp olt", reached, size), self._test("fcmp ogt", reached, size))
+        return self._step_to_odd(
+            near, U32, self._test("fcmp olt", reached, size), self._test("fcmp ogt", reached, size)
+        )
 
     def to_odd(self, total: Val, outward: Val, zero: Val) -> Val:
         """An f64 `total` rounded to odd; `outward` is its error, positive where the exact value is farther from 0."""
@@ -209,7 +211,7 @@ class Convert:
         return self._step_to_odd(total, DTYPES["u64"], more, less)
 
     def _step_to_odd(self, near: Val, unsigned: DType, more: Val, less: Val) -> Val:
-        """Move an even, inexact value one step away from (`more`) or towards (`less`) zero: its bits plus or minus 1."""
+        """Move an even, inexact value one step away from (`more`) or towards (`less`) zero: its bits plus, minus 1."""
         raw = self.bits(near, unsigned)
         even = self._test("icmp eq", self._two("and", raw, 1), 0)
         up = Val(self._let(f"and {more.text}, {even.name}"), BOOL, near.lanes)

@@ -1,8 +1,8 @@
 """The text of one LLVM function under construction: names, blocks, scopes and declarations.
 
 A scope is a loop body (scope 0 is the function's entry). Address arithmetic, conditions and masks are pure, so they are
-printed once at the head of the outermost scope that defines their variables: loop-invariant code motion by construction,
-which is why no middle-end pass is needed.
+printed once at the head of the outermost scope that defines their variables: loop-invariant code motion by
+construction, which is why no middle-end pass is needed.
 """
 
 from __future__ import annotations

@@ -53,7 +53,9 @@ def _parse(ir: str, machine: Any) -> Any:
         module.data_layout = str(machine.target_data)
         module.verify()
     except RuntimeError as error:
-        raise CompileError(f"LLVM refused the module: {error}", hint="this is a mistake of the printer; report it") from error
+        raise CompileError(
+            f"LLVM refused the module: {error}", hint="this is a mistake of the printer; report it"
+        ) from error
     # The printer hoists and folds by itself: promoting the registers is all that the middle end has to do.
     manager = llvm.create_new_function_pass_manager()
     manager.add_sroa_pass()
@@ -112,7 +114,8 @@ def load(code: bytes | str, cpu: str | None = None) -> Module:
     Loads the thread pool too where the code has parallel loops (`runtime.pool`).
     """
     data = compile_object(code, cpu) if isinstance(code, str) else code
-    from autosched.codegen.llvm.runtime import PARALLEL_FOR, pool
+    from autosched.codegen.llvm.pool_ir import PARALLEL_FOR
+    from autosched.codegen.llvm.runtime import pool
 
     if PARALLEL_FOR.encode() in data:
         pool()

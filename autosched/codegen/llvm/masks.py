@@ -46,7 +46,9 @@ def at_lanes(formula: Bool, lane: Lane, first: int, step: int) -> Bool:
         match node:
             case Var(_):
                 return node * step + first
-            case Binary("//" | "%" as op, a, Const(divisor)) if (split := split_divisible(integer(a), divisor)) is not None:
+            case Binary("//" | "%" as op, a, Const(divisor)) if (
+                split := split_divisible(integer(a), divisor)
+            ) is not None:
                 quotient, rest = split
                 return quotient + rest // divisor if op == "//" else rest % divisor
             case Binary(op, a, b):

@@ -19,8 +19,16 @@ _INT_COMPARE = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _FLOAT_COMPARE = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
 _FLOAT_OPS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _INT_OPS = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
-_MATH = {"exp": "llvm.exp", "log": "llvm.log", "sqrt": "llvm.sqrt", "floor": "llvm.floor", "ceil": "llvm.ceil",
-         "round": "llvm.roundeven", "abs": "llvm.fabs", "tanh": "llvm.tanh"}
+_MATH = {
+    "exp": "llvm.exp",
+    "log": "llvm.log",
+    "sqrt": "llvm.sqrt",
+    "floor": "llvm.floor",
+    "ceil": "llvm.ceil",
+    "round": "llvm.roundeven",
+    "abs": "llvm.fabs",
+    "tanh": "llvm.tanh",
+}
 _ROUNDED = ("exp", "log", "tanh", "erf", "sigmoid", "rsqrt")
 
 
@@ -43,7 +51,9 @@ class Ops:
         kind = typed(element, lanes)
         first = self.out.let(f"insertelement {kind} poison, {element} {v.name}, i64 0")
         return Val(
-            self.out.let(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer"), v.dtype, lanes
+            self.out.let(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer"),
+            v.dtype,
+            lanes,
         )
 
     def together(self, *values: Val) -> tuple[Val, ...]:
@@ -117,7 +127,9 @@ class Ops:
         half = self.compare(">", self._two("fsub", quotient, floor), self.literal(0.5, a.dtype, a.lanes))
         snapped = self.select(half, self._two("fadd", floor, one), floor)
         direct = self._two("fdiv", a, b)
-        snapped = self.select(self.compare("!=", quotient, zero), snapped, self._intrinsic("llvm.copysign", zero, direct))
+        snapped = self.select(
+            self.compare("!=", quotient, zero), snapped, self._intrinsic("llvm.copysign", zero, direct)
+        )
         return self.select(self.compare("==", b, zero), direct, snapped)
 
     def _logic(self, op: str, a: Val, b: Val) -> Val:
@@ -129,8 +141,8 @@ class Ops:
         bits, signed = a.dtype.bits, a.dtype.kind == "int"
         last = self.literal(bits - 1, a.dtype, a.lanes)
         if bits == 1:
-            inside = self._two("icmp eq", b, self.literal(0, a.dtype, a.lanes))
-            return self.select(Val(inside.name, BOOL, a.lanes), a, self.literal(0, a.dtype, a.lanes))
+            stays = self._two("icmp eq", b, self.literal(0, a.dtype, a.lanes))
+            return self.select(Val(stays.name, BOOL, a.lanes), a, self.literal(0, a.dtype, a.lanes))
         amount = self._intrinsic("llvm.umin", b, last)
         if op == ">>" and signed:
             return self._two("ashr", a, amount)
@@ -183,7 +195,9 @@ class Ops:
     def unary(self, op: str, a: Val) -> Val:
         """`-` or `~`."""
         if op == "~":
-            return self._two("xor", a, self.literal(-1 if a.dtype.kind == "int" else 2**a.dtype.bits - 1, a.dtype, a.lanes))
+            return self._two(
+                "xor", a, self.literal(-1 if a.dtype.kind == "int" else 2**a.dtype.bits - 1, a.dtype, a.lanes)
+            )
         if not a.dtype.is_float:
             return self._two("sub", self.literal(0, a.dtype, a.lanes), a)
         if a.dtype.name not in NATIVE:
@@ -251,10 +265,11 @@ class Ops:
         lost = self._two("fsub", product, self._two("fsub", total, back))
         error = self._two("fadd", lost, self._two("fsub", c, back))
         zero = self.literal(0, F64, a.lanes)
-        return self.convert.cast(self.convert.to_odd(total, self._signed_error(total, error, zero), zero), args[0].dtype)
+        return self.convert.cast(
+            self.convert.to_odd(total, self._signed_error(total, error, zero), zero), args[0].dtype
+        )
 
     def _signed_error(self, total: Val, error: Val, zero: Val) -> Val:
         """The error, positive where the exact value is farther from zero than the sum."""
         negative = self.compare("<", total, zero)
         return self.select(negative, Val(self.out.let(f"fneg {error.text}"), F64, error.lanes), error)
-

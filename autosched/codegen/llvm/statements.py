@@ -21,20 +21,20 @@ from autosched.codegen.kernel import (
     Prefetch,
     Stmt,
 )
+from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Declarations, Emitter
 from autosched.codegen.llvm.errors import UnsupportedError
-from autosched.codegen.llvm.indexing import Indexing, Lanes, Linear, Range
+from autosched.codegen.llvm.indexing import Linear, Range
+from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.memory import Memory
 from autosched.codegen.llvm.ops import Ops
-from autosched.codegen.llvm.runtime import PARALLEL_FOR
+from autosched.codegen.llvm.pool_ir import PARALLEL_FOR
 from autosched.codegen.llvm.types import Val
 from autosched.codegen.llvm.values import Values
 from autosched.ir.dtypes import BOOL
 from autosched.logic import TRUE
 from autosched.tensorize.emit import llvm_declarations, render_llvm
-
-
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Printer:
         self.inside_parallel = inside_parallel
         self.buffers: dict[str, Buffer] = shared.kernel.buffers
         self.out = Emitter(shared.declarations)
-        self.indexing = Indexing(self.out)
+        self.indexing = Addresses(self.out)
         self.ops = Ops(self.out)
         self.memory = Memory(self.out, self.indexing, self.ops, self.buffers)
         self.values = Values(self.out, self.indexing, self.ops, self.memory)
@@ -149,8 +149,10 @@ class Printer:
         shared, out = self.shared, self.out
         shared.outlined += 1
         name = f"{self.function.name}.{loop.var}.{shared.outlined}"
-        atoms = sorted({t for value in self.indexing.env.values() for t, _ in (*value.terms, *lower.terms)}
-                       | {t for t, _ in lower.terms})
+        atoms = sorted(
+            {t for value in self.indexing.env.values() for t, _ in (*value.terms, *lower.terms)}
+            | {t for t, _ in lower.terms}
+        )
         passed = [*self.arguments, *(f"i64 {a}" for a in atoms)]
         inner = Printer(shared, self.function, passed, inside_parallel=True)
         inner.out.skip_names_of(out)
@@ -207,33 +209,28 @@ class Printer:
             value = self.values.value(stmt.value, stmt.lane, mask)
             if register:
                 zero = self.ops.literal(0, buffer.dtype)
-                self._write(stmt, buffer, self.ops.select(Val(valid.name, BOOL, stmt.lane.width), value, zero), None)
+                kept = self.ops.select(Val(valid.name, BOOL, stmt.lane.width), value, zero)
+                self.memory.write(buffer, stmt.index, stmt.lane, kept, None)
             else:
-                self._write(stmt, buffer, value, mask)
+                self.memory.write(buffer, stmt.index, stmt.lane, value, mask)
             return
         if valid is True:
-            self._write(stmt, buffer, self.values.value(stmt.value, stmt.lane), None)
+            self.memory.write(buffer, stmt.index, stmt.lane, self.values.value(stmt.value, stmt.lane), None)
             return
         zero = self.ops.literal(0, buffer.dtype)
         if valid is False:
             if register:
-                self._write(stmt, buffer, zero, None)
+                self.memory.write(buffer, stmt.index, stmt.lane, zero, None)
             return
         # One condition for all lanes. A register takes zero first; the branch then overwrites it.
         if register:
-            self._write(stmt, buffer, zero, None)
+            self.memory.write(buffer, stmt.index, stmt.lane, zero, None)
         then, after = self.out.label("if"), self.out.label("endif")
         self.out.branch_if(valid, then, after)
         self.out.start(then)
-        self._write(stmt, buffer, self.values.value(stmt.value, stmt.lane), None)
+        self.memory.write(buffer, stmt.index, stmt.lane, self.values.value(stmt.value, stmt.lane), None)
         self.out.branch(after)
         self.out.start(after)
-
-    def _write(self, stmt: Assign, buffer: Buffer, value: Val, mask: Mask | None) -> None:
-        if buffer.scope == "register":
-            self.memory.write_register(buffer, stmt.index, stmt.lane, value)
-        else:
-            self.memory.store(buffer, stmt.index, stmt.lane, value, mask)
 
     def _call(self, stmt: IntrinsicCall) -> None:
         intrinsic = stmt.intrinsic
@@ -244,24 +241,24 @@ class Printer:
         if intrinsic.name not in self.shared.declared:
             self.shared.declared.add(intrinsic.name)
             self.shared.intrinsics |= dict.fromkeys(llvm_declarations(intrinsic))
-        out, values = self.out, dict[str, str]()
-        accumulator = intrinsic.accumulator.name
+        out, values, registers = self.out, dict[str, str](), self.memory.registers
         for name, ref in stmt.operands.items():
-            buffer, operand = self.buffers[ref.buffer], intrinsic.operands[name]
-            register, natural = self.memory.register(buffer, ref.index), self.memory.register_type(buffer)
-            declared = operand.registers.get("llvm", natural)
-            value = out.let(f"load {natural}, ptr {register}")
+            buffer = self.buffers[ref.buffer]
+            natural = registers.register_type(buffer)
+            declared = intrinsic.operands[name].registers.get("llvm", natural)
+            value = out.let(f"load {natural}, ptr {registers.register(buffer, ref.index)}")
             values[name] = value if declared == natural else out.let(f"bitcast {natural} {value} to {declared}")
         lines, result = render_llvm(intrinsic, values, out.fresh)
         for line in lines:
             out.line(f"  {line}")
-        ref, operand = stmt.operands[accumulator], intrinsic.operands[accumulator]
+        accumulator = intrinsic.accumulator
+        ref = stmt.operands[accumulator.name]
         buffer = self.buffers[ref.buffer]
-        register, natural = self.memory.register(buffer, ref.index), self.memory.register_type(buffer)
-        declared = operand.registers.get("llvm", natural)
+        natural = registers.register_type(buffer)
+        declared = accumulator.registers.get("llvm", natural)
         if declared != natural:
             result = out.let(f"bitcast {declared} {result} to {natural}")
-        out.line(f"  store {natural} {result}, ptr {register}")
+        out.line(f"  store {natural} {result}, ptr {registers.register(buffer, ref.index)}")
 
     def text(self) -> str:
         return "start.0:\n" + self.out.text()
@@ -286,5 +283,3 @@ def thunk(name: str, passed: list[str], counter: str) -> str:
 def quoted(name: str) -> str:
     """A global name as LLVM spells it."""
     return name if name.replace("_", "").replace(".", "").isalnum() else f'"{name}"'
-
-

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import assert_never
 
 from autosched.codegen.kernel import Lane
+from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
-from autosched.codegen.llvm.indexing import Indexing, Lanes
+from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.memory import Memory
 from autosched.codegen.llvm.ops import Ops
@@ -44,12 +45,12 @@ _Side = Callable[[Mask | None], Val]
 class Values:
     """Evaluation at the current place of a function."""
 
-    def __init__(self, emitter: Emitter, indexing: Indexing, ops: Ops, memory: Memory) -> None:
+    def __init__(self, emitter: Emitter, indexing: Addresses, ops: Ops, memory: Memory) -> None:
         self.out = emitter
         self.indexing = indexing
         self.ops = ops
         self.memory = memory
-        memory.index_value = self.subscript
+        memory.places.index_value = self.subscript
 
     def value(self, v: Value, lane: Lane | None, mask: Mask | None = None) -> Val:
         """The value in every lane (or one for all)."""
@@ -57,7 +58,7 @@ class Values:
             case Literal(number, dtype):
                 return self.ops.literal(number, dtype)
             case Read(tensor, index, _):
-                return self.memory.load(self.memory.buffers[tensor], index, lane, mask)
+                return self.memory.read(self.memory.buffers[tensor], index, lane, mask)
             case Scalar(name, dtype):
                 return Val(f"%{name}", dtype)
             case FromIndex(index, dtype):

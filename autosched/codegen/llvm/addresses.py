@@ -1,0 +1,63 @@
+"""Addresses of elements: flat offsets as sums, pointers hoisted out of the loops that do not move them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autosched.codegen.access import offset_multiple, strides
+from autosched.codegen.kernel import Buffer, Lane
+from autosched.codegen.llvm.emitter import Emitter
+from autosched.codegen.llvm.indexing import Linear
+from autosched.codegen.llvm.lanes import LaneIndexing
+from autosched.ir.value import Index
+from autosched.logic import Affine, Int, affine
+
+
+class Addresses(LaneIndexing):
+    """Adds buffers: offsets, pointers and what is known of their alignment."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        super().__init__(emitter)
+        self._offsets: dict[Any, Any] = {}
+
+    def offset(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None) -> Linear:
+        """The flat element offset of the subscripts that are axes' formulas, at lane 0."""
+        key = (id(index), buffer.name, lane)
+        known = self._offsets.get(key)
+        if known is None:
+            total: Affine | None = Affine()
+            for part, stride in zip(index, strides(buffer.shape), strict=True):
+                form = affine(part) if isinstance(part, Int) else None
+                total = None if form is None or total is None else total.plus(form, stride)
+            if total is not None and lane is not None:
+                total = Affine({v: c for v, c in total.coefficients.items() if v != lane.var}, total.constant)
+            known = (index, total)
+            self._offsets[key] = known
+        if known[1] is not None:
+            return self._bind(known[1])
+        result = Linear(0)
+        for part, stride in zip(index, strides(buffer.shape), strict=True):
+            if isinstance(part, Int):
+                result = result.plus(self.at_lane(part, lane), stride)
+        return result
+
+    def pointer(self, base: str, offset: Linear, size: int) -> str:
+        """`base + offset` elements of `size` bytes: the moving part at the head of each loop, the rest a constant."""
+        pointer = base
+        groups: dict[int, list[tuple[str, int]]] = {}
+        for name, c in offset.terms:
+            groups.setdefault(self.out.depth.get(name, 0), []).append((name, c * size))
+        for depth in sorted(groups):
+            step = self.operand(Linear(0, tuple(groups[depth])))
+            text = f"getelementptr i8, ptr {pointer}, i64 {step}"
+            pointer = self.out.pure(text, self.out.depth_of(pointer, step), text, "p")
+        if offset.constant:
+            pointer = self.out.let(f"getelementptr i8, ptr {pointer}, i64 {offset.constant * size}", "q")
+        return pointer
+
+    def alignment(self, buffer: Buffer, offset: Linear, size: int) -> int:
+        """Bytes of provable alignment: workspaces and packed buffers start on 64 bytes, arrays on an element."""
+        if buffer.scope not in ("workspace", "packed"):
+            return size
+        multiple = offset_multiple(dict(offset.terms), offset.constant) * size
+        return next(a for a in (64, 32, 16, 8, 4, 2, 1) if multiple % a == 0) if multiple else 64

@@ -1,0 +1,101 @@
+"""Registers: one `alloca` per vector register, read and written whole, in parts, or shuffled.
+
+SROA turns them into SSA values; their subscripts are constants once loops are unrolled.
+"""
+
+from __future__ import annotations
+
+from autosched.codegen.access import Access, classify
+from autosched.codegen.kernel import Buffer, Lane
+from autosched.codegen.llvm.addresses import Addresses
+from autosched.codegen.llvm.emitter import Emitter
+from autosched.codegen.llvm.errors import UnsupportedError
+from autosched.codegen.llvm.ops import Ops
+from autosched.codegen.llvm.types import Val, scalar, typed
+from autosched.ir.value import Index
+from autosched.logic import Int
+
+
+class Registers:
+    """The vector registers of one function."""
+
+    def __init__(self, emitter: Emitter, indexing: Addresses, ops: Ops) -> None:
+        self.out = emitter
+        self.indexing = indexing
+        self.ops = ops
+        self._registers: dict[tuple[str, int], str] = {}
+        self._access: dict[tuple[int, Lane | None], tuple[object, Access]] = {}
+
+    def register(self, buffer: Buffer, index: tuple[Int, ...]) -> str:
+        """The alloca of one vector register, `index` being all subscripts but the last."""
+        number = 0
+        for part, extent in zip(index, buffer.shape[:-1], strict=True):
+            value = self.indexing.linear(part)
+            if value.terms:
+                raise UnsupportedError(
+                    f"register buffer {buffer.name} is indexed by {part}", hint="unroll the loops that index registers"
+                )
+            number = number * extent + value.constant
+        key = (buffer.name, number)
+        found = self._registers.get(key)
+        if found is None:
+            found = f"%{buffer.name}.r{number}"
+            size = max(1, buffer.shape[-1] * buffer.dtype.bytes)
+            align = min(64, size & -size)
+            self.out.entry.insert(0, f"  {found} = alloca {self.register_type(buffer)}, align {align}")
+            self._registers[key] = found
+        return found
+
+    @staticmethod
+    def register_type(buffer: Buffer) -> str:
+        return typed(scalar(buffer.dtype), buffer.shape[-1])
+
+    def _elements(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None) -> list[int]:
+        """The register's element number in each lane."""
+        last = index[-1]
+        if isinstance(last, Int):
+            access = self._element_access(index, buffer, lane)
+            base = self.indexing.at_lane(last, lane)
+            if access.offsets is not None and not base.terms:
+                return [base.constant + o for o in access.offsets]
+        raise UnsupportedError(
+            f"an element of register {buffer.name} is chosen by {last}", hint="unroll the loops that index registers"
+        )
+
+    def read(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None) -> Val:
+        register, n = self.register(buffer, index[:-1]), buffer.shape[-1]  # type: ignore[arg-type]
+        elements, dtype = self._elements(buffer, index, lane), buffer.dtype
+        kind = self.register_type(buffer)
+        whole = self.out.let(f"load {kind}, ptr {register}")
+        if n == 1:
+            return Val(whole, dtype)
+        if elements == list(range(n)):
+            return Val(whole, dtype, n)
+        if len(set(elements)) == 1:
+            return Val(self.out.let(f"extractelement {kind} {whole}, i64 {elements[0]}"), dtype)
+        picked = ", ".join(f"i32 {e}" for e in elements)
+        m = len(elements)
+        return Val(self.out.let(f"shufflevector {kind} {whole}, {kind} poison, <{m} x i32> <{picked}>"), dtype, m)
+
+    def write(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, value: Val) -> None:
+        register, n = self.register(buffer, index[:-1]), buffer.shape[-1]  # type: ignore[arg-type]
+        elements, kind = self._elements(buffer, index, lane), self.register_type(buffer)
+        if elements != list(range(n)):
+            whole = self.out.let(f"load {kind}, ptr {register}")
+            for e, number in enumerate(elements):
+                part = value.text
+                if value.lanes > 1:
+                    part = f"{scalar(value.dtype)} {self.out.let(f'extractelement {value.text}, i64 {e}')}"
+                whole = self.out.let(f"insertelement {kind} {whole}, {part}, i64 {number}")
+            self.out.line(f"  store {kind} {whole}, ptr {register}")
+            return
+        self.out.line(f"  store {self.ops.splat(value, n).text}, ptr {register}")
+
+    def _element_access(self, index: tuple[Index, ...], buffer: Buffer, lane: Lane | None) -> Access:
+        """The classification of the last subscript alone."""
+        key = (id(index), lane)
+        found = self._access.get(key)
+        if found is None:
+            found = (index, classify(index[-1:], buffer.shape[-1:], lane))
+            self._access[key] = found
+        return found[1]
