@@ -127,7 +127,7 @@ def accesses(unit: Unit) -> Iterator[Access]:
 
 
 def _separable(axis: str, earlier: Unit, later: Unit, ranges: Ranges, outer: frozenset[str]) -> bool:
-    """Whether all of `earlier` may run before all of `later`: nothing in `later` meets a later iteration of `earlier`."""
+    """Whether all of `earlier` may run before all of `later`: nothing in `later` meets `earlier` further on."""
     for a in accesses(earlier):
         for b in accesses(later):
             if a.tensor != b.tensor or not (a.written or b.written):
