@@ -95,11 +95,14 @@ def _compiler() -> Looks:
     yield found is not None, found or "none found", fix
 
 
-def _cuda() -> Looks:
+def _driver() -> Looks:
     driver = _loads("libcuda.so.1")
     yield driver, "driver found" if driver else "no NVIDIA driver", (
         "install the NVIDIA driver on a machine with an NVIDIA GPU; here use -t nvidia-h200 -d simulator"
     )
+
+
+def _nvrtc() -> Looks:
     nvrtc = _loads("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so") or _module("nvidia.cuda_nvrtc")
     yield nvrtc, "NVRTC found" if nvrtc else "no NVRTC", "pip install nvidia-cuda-nvrtc-cu12"
 
@@ -134,6 +137,7 @@ _CHECKS: tuple[tuple[str, bool, Callable[[], Looks]], ...] = (
     ("cpu", True, _cpu),
     ("vector instructions", False, _features),
     ("c compiler", False, _compiler),
-    ("cuda", False, _cuda),
+    ("nvidia driver", False, _driver),
+    ("nvrtc", False, _nvrtc),
     ("pytorch", False, _torch),
 )

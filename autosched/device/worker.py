@@ -19,7 +19,8 @@ from autosched.machine import native
 def main(connection_fd: int, life_fd: int, cpus: tuple[int, ...]) -> None:
     """Serve until the parent closes the connection. Threads of a parallel kernel are pinned to `cpus`, this one to
     the first of them."""
-    connection = connect(connection_fd, life_fd)
+    folders: list[str] = []
+    connection = connect(connection_fd, life_fd, folders)
     if cpus and hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, cpus[:1])
@@ -43,6 +44,7 @@ def main(connection_fd: int, life_fd: int, cpus: tuple[int, ...]) -> None:
             match what:
                 case "data":
                     folder, tensors, cold_bytes = rest
+                    folders[:] = [folder]
                     bench = None  # let go of the last one's memory first
                     bench = Bench(Data(Path(folder), tensors), cold_bytes)
                     answer: Any = None

@@ -29,14 +29,16 @@ MEASURED = "measured on this machine"
 
 @dataclass(frozen=True, slots=True)
 class PeakEffort:
-    """Seconds of one run, runs a figure, and the most bytes that a bandwidth run walks through (all cores together)."""
+    """Seconds of one run, and runs a figure."""
 
     run_s: float
     runs: int
-    bytes: int
 
 
-EFFORTS = {"quick": PeakEffort(1e-3, 5, 64 << 20), "full": PeakEffort(2e-3, 20, 512 << 20)}
+CORES_A_CACHE = 8
+"""Last-level caches come in pieces, each for some cores; a walk of 1/8 of twice a piece by every core leaves all."""
+MOST_BYTES = 2 << 30
+EFFORTS = {"quick": PeakEffort(1e-3, 5), "full": PeakEffort(2e-3, 20)}
 """Many short runs, not few long ones: a neighbour on the core spoils a long run and misses some short ones."""
 
 
@@ -216,7 +218,7 @@ def _bandwidths(target: Target, how: PeakEffort, cpus: Sequence[int]) -> tuple[d
     alone: dict[str, float] = {}
     together: dict[str, float] = {}
     levels = [m for m in target.memories if m.name != "registers"]
-    sizes = {m.name: _walk(levels, i, len(cpus), how) for i, m in enumerate(levels)}
+    sizes = {m.name: _walk(levels, i, len(cpus)) for i, m in enumerate(levels)}
     data = {cpu: _lines(-(-max(sizes.values(), default=0) // 64)) for cpu in cpus}
 
     def job(cpu: int, size: int) -> Callable[[], float]:
@@ -243,15 +245,16 @@ def _bandwidths(target: Target, how: PeakEffort, cpus: Sequence[int]) -> tuple[d
     return alone, together
 
 
-def _walk(levels: Sequence[Memory], i: int, cores: int, how: PeakEffort) -> int:
+def _walk(levels: Sequence[Memory], i: int, cores: int) -> int:
     """Bytes that one core walks through so that its data comes from level `i`: half of it where that is enough to
     leave the level inside, all cores together where it is shared; several times the last cache for DRAM."""
     level, inner = levels[i], levels[i - 1] if i else None
+    most = min(MOST_BYTES, levels[-1].bytes // 4) // cores
     if i == len(levels) - 1 and inner is not None:
-        return min(max(2 * inner.bytes, 32 << 20), how.bytes) // cores // 4096 * 4096
+        return min(max(2 * inner.bytes, 32 << 20) // min(cores, CORES_A_CACHE), most) // 4096 * 4096
     share = level.bytes // 2 // (cores if level.shared_by == "device" else 1)
     floor = 2 * inner.bytes if inner is not None else 0
-    return min(max(share, floor), level.bytes, how.bytes // cores) // 4096 * 4096
+    return min(max(share, floor), level.bytes, most) // 4096 * 4096
 
 
 def _lines(count: int) -> npt.NDArray[np.uint8]:

@@ -237,7 +237,7 @@ import device_kernels as kernels
 from autosched.device.cpu import CpuDevice
 device = CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=60.0)
 device.measure(kernels.built(kernels.kernel()))
-print(device.worker.pid, flush=True)
+print(device.worker.pid, device._folder.name, flush=True)
 device.measure(kernels.built(kernels.SPIN))
 """
 
@@ -247,8 +247,10 @@ def test_no_worker_outlives_a_killed_parent():
     """Not even one that is busy with a kernel that never ends."""
     script = ORPHAN.format(folder=os.path.dirname(__file__))
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    worker = int(parent.stdout.readline())
+    pid, folder = parent.stdout.readline().split()
+    worker = int(pid)
     time.sleep(0.3)
+    assert os.path.isdir(folder)
     os.kill(worker, 0)
     parent.kill()
     parent.wait()
@@ -256,6 +258,7 @@ def test_no_worker_outlives_a_killed_parent():
     for _ in range(100):
         state = Path(f"/proc/{worker}/stat")
         if not state.exists() or " Z " in state.read_text():  # gone, or dead and not yet collected
+            assert not os.path.exists(folder)
             return
         time.sleep(0.05)
     os.kill(worker, signal.SIGKILL)

@@ -128,4 +128,4 @@ def test_the_doctor_finds_what_is_needed():
     findings = diagnose()
     assert all(f.ok for f in findings if f.needed), findings
     assert all(f.ok or f.fix for f in findings)
-    assert {"python", "llvm jit", "cpu", "c compiler", "cuda"} <= {f.name for f in findings}
+    assert {"python", "llvm jit", "cpu", "c compiler", "nvidia driver", "nvrtc"} <= {f.name for f in findings}
