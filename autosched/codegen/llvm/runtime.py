@@ -2,9 +2,9 @@
 
 `autosched_parallel_for(f, context, n, threads)` calls `f(context, i)` for every i below n and returns when all are
 done. One 64-bit word, the ticket, holds (generation, width, iterations left). A thread takes an iteration by
-decrementing it with compare-and-exchange; since the generation is in the word, a thread that comes late takes nothing of
-a finished region, and the caller alone can always finish. Workers spin for a while, then sleep on a condition variable.
-A call from inside a region, or beside one in another thread, runs its iterations itself.
+decrementing it with compare-and-exchange; since the generation is in the word, a thread that comes late takes nothing
+of a finished region, and the caller alone can always finish. Workers spin for a while, then sleep on a condition
+variable. A call from inside a region, or beside one in another thread, runs its iterations itself.
 """
 
 from __future__ import annotations
