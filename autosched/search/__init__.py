@@ -1,14 +1,15 @@
 """Which schedule next? Strategies over the scored union of spaces, the study that keeps trials, the tuning loop.
 
-Nothing here prints or times; it emits `events`. Read `space`, then `strategy`, then `study` and `loop`.
+Nothing here prints or times; it emits `events`. Read `space`, then `protocol`, then `study` and `loop`.
 """
 
 from autosched.search.events import Event, Listener
 from autosched.search.final import Verdict
 from autosched.search.loop import Result, run
+from autosched.search.protocol import Strategy
+from autosched.search.registry import strategies, strategy
 from autosched.search.space import Rows, SearchSpace
 from autosched.search.stopwatch import Stopwatch
-from autosched.search.strategy import Strategy, strategies, strategy
 from autosched.search.study import Best, Study, open_study
 
 __all__ = [

@@ -70,8 +70,8 @@ def run(
     """Tune until the study has `trials` trials in all, or `timeout_s` seconds of the study's stopwatch are over.
 
     `operations` is what one call computes, for the speed in `NewBest`. Raises NoScheduleError when no candidate
-    survived (naming the most frequent reason), StoreError when a trial cannot be kept, MissingError from the device,
-    UsageError for a budget of nothing.
+    survived (naming the most frequent reason; WrongResultError if some were wrong), StoreError when a trial cannot be
+    kept, MissingError from the device, UsageError for a budget of nothing.
     """
     if trials < 1:
         raise UsageError(f"trials is {trials}, and must be at least 1", hint="--trials is the total of the study")
@@ -180,9 +180,10 @@ class _Run:
 
     def _final(self) -> Verdict | None:
         """Race the best few again, unless an earlier run did and nothing was measured since."""
-        if self.study.finals:
-            return verdict(self.study.finals)
-        chosen = finalists(self.study.ranking)
+        chosen = finalists(self.study.favourites)
+        raced = self.study.finals
+        if raced and {t.key for t in chosen} <= {t.key for t in raced}:  # else it was interrupted half way
+            return verdict(raced)
         if not chosen or self.final_rounds < 1:
             return None
         self._emit(FinalRound(len(chosen)))

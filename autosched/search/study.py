@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autosched.costmodel.registry import cost_model
-from autosched.errors import NoScheduleError, StoreError
+from autosched.errors import NoScheduleError, StoreError, WrongResultError
+from autosched.search.protocol import Strategy
+from autosched.search.registry import strategy
 from autosched.search.space import SearchSpace
 from autosched.search.stopwatch import Stopwatch, TimedModel
-from autosched.search.strategy import Strategy, strategy
 from autosched.store.protocol import Store
 from autosched.store.records import Measurement, StudyRecord, Trial
 from autosched.tiling.schedule import Candidate, Schedule
@@ -112,20 +113,27 @@ class Study:
     def ranking(self) -> list[Trial]:
         """Candidates that always came out right, fastest first; one measured in the final round stands with that time,
         and where there was a final round its candidates come first."""
-        bad = {trial.key for trials in self.failures.values() for trial in trials}
-        latest: dict[str, Trial] = {}
-        for trial in self.trials:  # a later measurement is a final one, with more samples
-            if trial.key not in bad and trial.measurement.time_s is not None:
-                latest[trial.key] = trial
+        # Of one candidate's trials the latest counts: that is a final one, with more samples.
+        latest = {trial.key: trial for trial in self._fine(self.trials)}
         final = {trial.key for trial in self.finals}
         return sorted(latest.values(), key=lambda t: (t.key not in final, t.measurement.time_s, t.number))
 
     @property
+    def favourites(self) -> list[Trial]:
+        """Trials of the search whose candidates always came out right, fastest first: who may enter a final round."""
+        return sorted(self._fine(self.searched), key=lambda t: (t.measurement.time_s, t.number))
+
+    def _fine(self, trials: list[Trial]) -> list[Trial]:
+        bad = {trial.key for failed in self.failures.values() for trial in failed}
+        return [t for t in trials if t.key not in bad and t.measurement.time_s is not None]
+
+    @property
     def best(self) -> Best:
-        """The fastest verified candidate. Raises NoScheduleError, naming the most frequent reason, without any."""
+        """The fastest verified candidate. Without any: raises NoScheduleError, naming the most frequent reason, or
+        WrongResultError where wrong numbers are among the reasons."""
         ranking = self.ranking
         if not ranking:
-            raise NoScheduleError(self._why_none())
+            raise (WrongResultError if self.wrong else NoScheduleError)(self._why_none())
         return Best(ranking[0], self.candidate(ranking[0]), self._builder)
 
     @property

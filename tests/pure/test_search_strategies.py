@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autosched.costmodel import cost_model
+from autosched.costmodel import registry as models_module
 from autosched.errors import UnknownNameError
-from autosched.search import SearchSpace, Strategy, open_study, run, strategies, strategy
+from autosched.search import SearchSpace, Strategy, open_study, registry, run, strategies, strategy
 from autosched.search import space as spaces
 from autosched.search.memory import Memory, draw
 from autosched.search.space import Rows
@@ -53,6 +54,21 @@ def test_names() -> None:
     assert strategies() == ["auto", "clock", "evolutionary", "random"]
     with pytest.raises(UnknownNameError, match="did you mean 'evolutionary'"):
         strategy("evolution", SearchSpace([], clock))
+
+
+def test_plug_ins_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Point:
+        name = "mine"
+
+        def load(self) -> object:
+            return lambda *args: args
+
+    for module in (registry, models_module):
+        monkeypatch.setattr(module, "entry_points", lambda group: [Point()])
+    space = SearchSpace([], clock)
+    assert strategy("mine", space, 3, None) == (space, 3, None)
+    assert cost_model("mine", 3, 1) == (3, 1)
+    assert "mine" in strategies()
 
 
 def test_clock_proposes_in_the_order_of_the_clock() -> None:

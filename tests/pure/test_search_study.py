@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autosched.device.protocol import Build
-from autosched.errors import MissingError, NoScheduleError, StoreError, UsageError
+from autosched.errors import MissingError, NoScheduleError, StoreError, UsageError, WrongResultError
 from autosched.search import Event, Result, SearchSpace, Stopwatch, Study, open_study, run
 from autosched.search.events import FinalRound, NewBest, Stopped, StudyOpened, TrialDone, WorkerDied
 from autosched.search.final import distinguishable, finalists, pooled, race
@@ -224,6 +225,12 @@ def test_nothing_survives() -> None:
     assert e.value.exit_code == 1
 
 
+def test_nothing_survives_and_some_were_wrong() -> None:
+    with pytest.raises(WrongResultError) as e:
+        tune(20, SyntheticDevice(fail=lambda c: "wrong" if c.row % 4 == 0 else "crash"))
+    assert e.value.exit_code == 4
+
+
 def test_an_empty_space_is_no_schedule() -> None:
     with pytest.raises(NoScheduleError, match="no trials"):
         tune(5, space=SearchSpace([], clock))
@@ -392,6 +399,38 @@ def test_the_final_round_decides_and_is_not_counted() -> None:
     assert result.best.trial.measurement.time_s == min(t.measurement.time_s or 9 for t in study.finals)
     by_number = {t.number: t.key for t in study.searched}
     assert all(by_number[t.number] == t.key for t in study.finals)
+
+
+def test_a_final_round_cut_short_is_held_again() -> None:
+    store = SqliteStore(":memory:")
+    _, study, _ = tune(30, store=store)
+    whole = len(study.finals)
+    assert whole > 1
+    store._db.execute("DELETE FROM trial WHERE id = (SELECT MAX(id) FROM trial)")
+    device = SyntheticDevice()
+    result, study, _ = tune(30, device, store=store)
+    assert device.measured
+    assert len({t.key for t in study.finals}) == whole
+    assert result.best is not None
+    assert result.best.trial in study.finals
+
+
+@given(steps=st.lists(st.tuples(st.sampled_from(["build", "model", "search", "end"]), st.integers(1, 9)), max_size=30))
+def test_nested_phases_add_up(steps: list[tuple[str, int]]) -> None:
+    now = [0.0]
+    watch = Stopwatch(lambda: now[0])
+    own: Counter[str] = Counter()
+    with ExitStack() as stack:
+        inside: list[str] = []
+        for name, seconds in steps:
+            now[0] += seconds
+            own[inside[-1] if inside else "other"] += seconds
+            if name != "end":
+                stack.enter_context(watch.phase(name))
+                inside.append(name)
+    found = watch.seconds()
+    assert found.pop("total") == sum(found.values()) == sum(own.values())
+    assert {k: v for k, v in found.items() if v} == dict(own)
 
 
 def test_a_continued_study_races_again() -> None:
