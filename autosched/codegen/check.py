@@ -102,7 +102,9 @@ class _Checker:
             case Assign():
                 self._assign(stmt)
             case IntrinsicCall(intrinsic, operands):
-                self._require(set(operands) == set(intrinsic.operands), f"{intrinsic.name}: operands {sorted(operands)}")
+                self._require(
+                    set(operands) == set(intrinsic.operands), f"{intrinsic.name}: operands {sorted(operands)}"
+                )
                 for name, ref in operands.items():
                     self._register(intrinsic.name, name, ref)
                     operand, buffer = intrinsic.operands[name], self.kernel.buffers[ref.buffer]
@@ -137,7 +139,8 @@ class _Checker:
             self.variables[stmt.lane.var] = "lane"
         buffer = self._buffer(stmt.buffer)
         self._require(
-            buffer.scope in PRIVATE_SCOPES or buffer.name in self.writable, f"{buffer.name} is written but only read here"
+            buffer.scope in PRIVATE_SCOPES or buffer.name in self.writable,
+            f"{buffer.name} is written but only read here",
         )
         self._require(
             stmt.value.dtype == buffer.dtype, f"{buffer.name} is {buffer.dtype}, assigned a value of {stmt.value.dtype}"
@@ -174,7 +177,8 @@ class _Checker:
         self._require(name in self.kernel.buffers, f"buffer {name} is not declared")
         buffer = self.kernel.buffers[name]
         self._require(
-            buffer.scope in PRIVATE_SCOPES or name in self.function.buffers, f"{buffer.scope} buffer {name} is not passed"
+            buffer.scope in PRIVATE_SCOPES or name in self.function.buffers,
+            f"{buffer.scope} buffer {name} is not passed",
         )
         return buffer
 
@@ -205,7 +209,8 @@ class _Checker:
         for name in sorted(free_vars(subscript)):  # type: ignore[arg-type]
             kind = self.variables[name]
             self._require(
-                kind == "unrolled" or (element and kind == "lane"), f"register {buffer.name} is indexed by the {kind} {name}"
+                kind == "unrolled" or (element and kind == "lane"),
+                f"register {buffer.name} is indexed by the {kind} {name}",
             )
 
     def _known(self, node: Expr, what: str) -> None:

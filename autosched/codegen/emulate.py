@@ -1,7 +1,7 @@
 """An intrinsic executed from its YAML semantics: registers in, accumulator register out.
 
-The semantics is compiled once into numpy steps over whole index grids. Where the value does not read the accumulator, all
-terms are computed together and then added in the order and with the roundings that `numerics` states; otherwise the
+The semantics is compiled once into numpy steps over whole index grids. Where the value does not read the accumulator,
+all terms are computed together and then added in the order and with the roundings that `numerics` states; otherwise the
 reduction runs point by point, all spatial points together.
 """
 
@@ -42,7 +42,10 @@ class Emulator:
         self.flush = flusher(intrinsic.numerics)
         self.storages = {
             o.name: Storage(
-                Buffer(o.name, o.dtype, o.shape, "register"), np.zeros(o.elements, o.dtype.numpy), initialised=True, shared=None
+                Buffer(o.name, o.dtype, o.shape, "register"),
+                np.zeros(o.elements, o.dtype.numpy),
+                initialised=True,
+                shared=None,
             )
             for o in intrinsic.operands.values()
         }
@@ -135,7 +138,9 @@ def _places(points: npt.NDArray[np.int64], shape: tuple[int, ...]) -> npt.NDArra
     return np.asarray(np.ravel_multi_index(tuple(points), shape), dtype=np.int64).reshape(-1)
 
 
-def _write(data: Any, flat: npt.NDArray[np.int64], values: Any, mask: npt.NDArray[np.bool_] | None, dtype: DType) -> None:
+def _write(
+    data: Any, flat: npt.NDArray[np.int64], values: Any, mask: npt.NDArray[np.bool_] | None, dtype: DType
+) -> None:
     stored = np.broadcast_to(store(values, dtype), flat.shape)
     if mask is None:
         data[flat] = stored

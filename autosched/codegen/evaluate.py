@@ -1,7 +1,7 @@
 """Value and index expressions compiled once into closures that evaluate all lanes together.
 
-The scalar rules (wrapping, rounding, saturation) are the language interpreter's own; what is added here is the lane mask:
-a `Select` evaluates each side only for the lanes that choose it, so an address outside may stand in the other.
+The scalar rules (wrapping, rounding, saturation) are the language interpreter's own; what is added here is the lane
+mask: a `Select` evaluates each side only for the lanes that choose it, so an address outside may stand in the other.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def compile_value(
     scalars: Mapping[str, Any],
     flush: Callable[[Any, DType], Any] | None = None,
 ) -> Evaluator:
-    """`value` as a function of variables and mask; answers container values (`ir.numerics`) that broadcast to the lanes.
+    """`value` as a function of variables and mask; its answers are container values (`ir.numerics`) that broadcast.
 
     Entries of masked-off lanes mean nothing. `scalars` are container values. `flush` is applied to every float that is
     read or computed, for instructions that flush subnormals.
@@ -106,8 +106,8 @@ class _Compiler:
             case Read():
                 return self._read(value)
             case FromIndex(index, dtype):
-                number = compile_int(index)
-                return lambda env, mask: cast(np.asarray(number(env), np.int64), _S64, dtype)
+                place = compile_int(index)
+                return lambda env, mask: cast(np.asarray(place(env), np.int64), _S64, dtype)
             case Unary(op, operand, dtype):
                 inner = self.value(operand)
                 if op == "-":
@@ -118,7 +118,7 @@ class _Compiler:
                 return self._after(lambda env, mask: arith(op, a(env, mask), b(env, mask), dtype), dtype)
             case Comparison(op, left, right, _):
                 a, b = self.value(left), self.value(right)
-                compare = COMPARE[op]
+                compare: Any = COMPARE[op]
                 return lambda env, mask: compare(a(env, mask), b(env, mask))
             case Logical(op, parts, _):
                 return self._logical(op, [self.condition(p) for p in parts])

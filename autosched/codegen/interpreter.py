@@ -1,7 +1,7 @@
 """`run_kernel`: a loop tree executed statement by statement, the bug detector that every lowering is tested with.
 
 Every access is bounds-checked, reads of unwritten memory and races between parallel iterations are errors, and parallel
-loops run in a shuffled order. Intrinsics run from their YAML semantics, so tensorised kernels for absent hardware run too.
+loops run in a shuffled order. Intrinsics run from their YAML semantics, so kernels for absent hardware run too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run_kernel(
     """Run the prepare functions, then main; answer the program's outputs by name.
 
     `arrays` maps the program's tensor parameters to arrays of their shapes and storage types; outputs that are not also
-    inputs may be left out, and start as zeros. The arrays given stay as they are. `seed` orders the iterations of parallel loops.
+    inputs may be left out, and start as zeros. The arrays given stay as they are. `seed` orders parallel iterations.
     Raises UsageError for a missing or ill-shaped array, KernelError (with the statement) for a fault of the kernel.
     """
     machine = _Machine(kernel, arrays, scalars or {}, seed)
@@ -56,7 +56,8 @@ def run_kernel(
             machine.run(function)
         machine.run(kernel.main)
     return {
-        name: machine.storages[name].data.reshape(kernel.program.tensors[name].extents) for name in kernel.program.outputs
+        name: machine.storages[name].data.reshape(kernel.program.tensors[name].extents)
+        for name in kernel.program.outputs
     }
 
 

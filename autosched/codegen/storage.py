@@ -75,7 +75,9 @@ class Storage:
     """The elements of one buffer, flat. `written` is None where everything counts as initialised; `regions` are the
     parallel loops that run around the access, None where an element cannot be shared between iterations."""
 
-    def __init__(self, buffer: Buffer, data: npt.NDArray[Any], *, initialised: bool, shared: list[Region] | None) -> None:
+    def __init__(
+        self, buffer: Buffer, data: npt.NDArray[Any], *, initialised: bool, shared: list[Region] | None
+    ) -> None:
         self.buffer = buffer
         self.data = data.reshape(-1)
         self.written: npt.NDArray[np.bool_] | None = None if initialised else np.zeros(self.data.size, np.bool_)

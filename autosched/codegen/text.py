@@ -99,7 +99,9 @@ def _assign(stmt: Assign) -> str:
     subscripts = [_subscript(i, lane.var if lane else None, lane.width if lane else 0) for i in stmt.index]
     text = f"{stmt.buffer}[{', '.join(subscripts)}] = {value_text(stmt.value)}"
     # `acc[r, :16] = 0` says all; where more than the plain subscript depends on the lane it has to be named.
-    if lane is not None and (stmt.valid != TRUE or stmt.index[-1] != Var(lane.var) or lane.var in value_vars(stmt.value)):
+    if lane is not None and (
+        stmt.valid != TRUE or stmt.index[-1] != Var(lane.var) or lane.var in value_vars(stmt.value)
+    ):
         text += f"  for {lane.var} in 0..{lane.width}"
     if not isinstance(stmt.valid, Truth):
         text += f"  where {stmt.valid}"

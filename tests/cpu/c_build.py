@@ -31,7 +31,16 @@ def build(sources: list[CSource], folder: Path, *flags: str) -> ctypes.CDLL:
         file.write_text(source.source)
         files.append(str(file))
     library = folder / "kernels.so"
-    command = [COMPILER, "-shared", "-fPIC", "-std=gnu11", "-march=native", "-ffp-contract=off", *WARNINGS, *(flags or ("-O2",))]
+    command = [
+        COMPILER,
+        "-shared",
+        "-fPIC",
+        "-std=gnu11",
+        "-march=native",
+        "-ffp-contract=off",
+        *WARNINGS,
+        *(flags or ("-O2",)),
+    ]
     done = subprocess.run([*command, *files, "-o", str(library), "-lm"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return ctypes.CDLL(str(library))

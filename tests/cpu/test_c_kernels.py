@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cpu.c_build import build, call, missing_features, needs_compiler
+from pure.kernel_cases import CASES, case_inputs
 
 from autosched.codegen.c import print_c
 from autosched.codegen.interpreter import run_kernel
 from autosched.ir import run
-from cpu.c_build import build, call, missing_features, needs_compiler
-from pure.kernel_cases import CASES, case_inputs
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
 

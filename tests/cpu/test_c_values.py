@@ -7,15 +7,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from cpu.c_build import build, call, needs_compiler
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-
-from autosched.codegen.c import print_c
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Kernel
-from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.value import Value
-from cpu.c_build import build, call, needs_compiler
 from pure.value_cases import (
     EXACT_FUNCTIONS,
     LIBRARY_FUNCTIONS,
@@ -29,6 +23,12 @@ from pure.value_cases import (
     random_arrays,
     small_values,
 )
+
+from autosched.codegen.c import print_c
+from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.kernel import Kernel
+from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.value import Value
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
 
@@ -56,7 +56,9 @@ def twins(name: str, values: dict[str, Value], inputs: dict[str, DType], arrays:
     return kernel_of(name, values, inputs, n, lanes), kernel_of(name, values, inputs, n, 256), arrays
 
 
-@pytest.mark.parametrize(("lanes", "names"), [(1, tuple(DTYPES)), (16, ("s4", "u8", "s32", "bf16", "f32"))], ids=["1", "16"])
+@pytest.mark.parametrize(
+    ("lanes", "names"), [(1, tuple(DTYPES)), (16, ("s4", "u8", "s32", "bf16", "f32"))], ids=["1", "16"]
+)
 def test_operations(lanes: int, names: tuple[str, ...], tmp_path: Path) -> None:
     kernels = []
     for dtype in (DTYPES[n] for n in names):

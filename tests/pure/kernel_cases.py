@@ -1,12 +1,12 @@
 """Hand-made kernels, for the tests of the interpreter and of every printer.
 
-`CASES` maps a name to a function of no arguments that builds (kernel, scalars). Inputs come from `inputs_for`, the expected
-outputs from the oracle: `autosched.ir.run(kernel.program, arrays, scalars)`.
+`CASES` maps a name to a function of no arguments that builds (kernel, scalars). Inputs come from `case_inputs`, the
+expected outputs from the oracle: `autosched.ir.run(kernel.program, arrays, scalars)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.numerics import container, store
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Cast, FromIndex, Literal, Read, Scalar, Select, Value
-from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, ceil_div
+from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div
 from autosched.tensorize.catalogue import Catalogue
 
 Case = tuple[Kernel, dict[str, Any]]
@@ -39,10 +39,15 @@ Case = tuple[Kernel, dict[str, Any]]
 def inputs_for(program: Program, seed: int = 0, spread: float = 2.0) -> dict[str, np.ndarray[Any, Any]]:
     """Random arrays for every input of `program`: whole integer ranges, small floats."""
     rng = np.random.default_rng(seed)
-    return {name: random_array(program.tensors[name].dtype, program.tensors[name].extents, rng, spread) for name in program.inputs}
+    return {
+        name: random_array(program.tensors[name].dtype, program.tensors[name].extents, rng, spread)
+        for name in program.inputs
+    }
 
 
-def random_array(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, spread: float = 2.0) -> np.ndarray[Any, Any]:
+def random_array(
+    dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, spread: float = 2.0
+) -> np.ndarray[Any, Any]:
     """Random elements of one dtype, in its storage type."""
     if dtype.is_integer:
         low, high = dtype.limits
@@ -62,7 +67,9 @@ def tensor_buffers(program: Program) -> dict[str, Buffer]:
     }
 
 
-def build(program: Program, more: list[Buffer], body: list[Stmt], prepare: tuple[Function, ...] = (), **rest: Any) -> Kernel:
+def build(
+    program: Program, more: list[Buffer], body: list[Stmt], prepare: tuple[Function, ...] = (), **rest: Any
+) -> Kernel:
     """A kernel whose main takes the program's tensors, then the packed buffers and workspaces of `more`.
 
     Tensors that only the prepare functions read are not passed to main."""
@@ -97,7 +104,9 @@ def gemm(A: f32[m, k], B: f32[k, n], C: f32[m, n], *, m=1, n=1, k=1):
 '''
 
 
-def matmul_fma(m: int = 13, n: int = 41, k: int = 7, rows: int = 3, columns: int = 2, width: str = "zmm", threads: int = 1) -> Case:
+def matmul_fma(
+    m: int = 13, n: int = 41, k: int = 7, rows: int = 3, columns: int = 2, width: str = "zmm", threads: int = 1
+) -> Case:
     """Register-tiled f32 matmul: `rows` x `columns` accumulators, masked tails in both directions."""
     program = parse(GEMM, sizes={"m": m, "n": n, "k": k})
     fma = Catalogue.builtin().find(f"x86/vfmadd.f32.{width}")
@@ -120,14 +129,20 @@ def matmul_fma(m: int = 13, n: int = 41, k: int = 7, rows: int = 3, columns: int
                 unrolled(
                     "v",
                     columns,
-                    IntrinsicCall(fma, {"a": RegisterRef("a", (r,)), "b": RegisterRef("b", (v,)), "c": RegisterRef("acc", (r, v))}),
+                    IntrinsicCall(
+                        fma, {"a": RegisterRef("a", (r,)), "b": RegisterRef("b", (v,)), "c": RegisterRef("acc", (r, v))}
+                    ),
                 ),
             ),
             Prefetch("B", (p + 4, j * (columns * lanes))),
             note="the whole reduction",
         ),
         unrolled(
-            "r", rows, unrolled("v", columns, Assign("C", (row, column), Read("acc", (r, v, e), f32), lane, all_of(row < m, inside)))
+            "r",
+            rows,
+            unrolled(
+                "v", columns, Assign("C", (row, column), Read("acc", (r, v, e), f32), lane, all_of(row < m, inside))
+            ),
         ),
     ]
     outer: list[Stmt] = [
@@ -171,9 +186,11 @@ def dot_relu(A: u8[m, k], B: const[s8[k, n]], bias: f32[n], scale: f32, Y: f32[m
 '''
 
 
-def matmul_dot(m: int = 5, n: int = 37, k: int = 11, rows: int = 2, width: str = "zmm", relu: bool = False, threads: int = 1) -> Case:
-    """u8 x s8 into s32 through `vpdpbusd`: B packed in groups of four with zeros past k and n, A's group repeated, a masked
-    tail of k on A; `relu` adds an epilogue in f32 on the accumulator registers."""
+def matmul_dot(
+    m: int = 5, n: int = 37, k: int = 11, rows: int = 2, width: str = "zmm", relu: bool = False, threads: int = 1
+) -> Case:
+    """u8 x s8 into s32 through `vpdpbusd`: B packed in groups of four with zeros past k and n, A's group repeated, a
+    masked tail of k on A; `relu` adds an epilogue in f32 on the accumulator registers."""
     program = parse(DOT_RELU if relu else DOT, sizes={"m": m, "n": n, "k": k})
     dot = Catalogue.builtin().find(f"x86/vpdpbusd.{width}")
     lanes = dot.accumulator.elements
@@ -206,14 +223,25 @@ def matmul_dot(m: int = 5, n: int = 37, k: int = 11, rows: int = 2, width: str =
             unrolled(
                 "r",
                 rows,
-                Assign("a", (r, e), Read("A", (row, p * 4 + e % 4), u8), Lane("e", wide), all_of(row < m, p * 4 + e % 4 < k)),
+                Assign(
+                    "a",
+                    (r, e),
+                    Read("A", (row, p * 4 + e % 4), u8),
+                    Lane("e", wide),
+                    all_of(row < m, p * 4 + e % 4 < k),
+                ),
                 call,
             ),
         ),
         unrolled("r", rows, Assign(out, (row, column), result, Lane("e", lanes), all_of(row < m, column < n))),
     ]
     outer: list[Stmt] = [
-        loop("j", panels, For("i", Const(0), Const(m), tuple(body), step=rows), kind="parallel" if threads > 1 else "serial")
+        loop(
+            "j",
+            panels,
+            For("i", Const(0), Const(m), tuple(body), step=rows),
+            kind="parallel" if threads > 1 else "serial",
+        )
     ]
     registers = [
         Buffer("acc", s32, (rows, lanes), "register"),
@@ -252,7 +280,15 @@ def stencil(n: int = 21, lanes: int = 8) -> Case:
                 ceil_div(n, lanes),
                 If(
                     j * lanes < n,
-                    (Assign("sum", (e,), Arith("+", side(-1, column > 0), side(1, column + 1 < n), f32), Lane("e", lanes), column < n),),
+                    (
+                        Assign(
+                            "sum",
+                            (e,),
+                            Arith("+", side(-1, column > 0), side(1, column + 1 < n), f32),
+                            Lane("e", lanes),
+                            column < n,
+                        ),
+                    ),
                 ),
                 Assign("Y", (i, column), Read("sum", (e,), f32), Lane("e", lanes), column < n),
             ),
@@ -287,29 +323,6 @@ def case_inputs(kernel: Kernel, seed: int = 0) -> dict[str, np.ndarray[Any, Any]
     if "I" in arrays:
         arrays["I"] = np.random.default_rng(seed).integers(0, len(arrays["X"]), arrays["I"].shape, dtype=np.int32)
     return arrays
-
-
-def value_kernel(value: Value, inputs: Mapping[str, DType], n: int = 1, lanes: int = 1, name: str = "values") -> Kernel:
-    """`Y[i] = value` over n elements, `lanes` at a time. `value` reads `inputs` at `i` (a flat index over n elements)."""
-    tensors = ", ".join(f"{t}: {d}[n]" for t, d in inputs.items())
-    text = f"def {name}({tensors}, Y: {value.dtype}[n], *, n={n}):\n    for i in range(n):\n        Y[i] = {_text(value)}\n"
-    program = parse(text)
-    if lanes == 1:
-        return build(program, [], [loop("i", n, Assign("Y", (i,), value))])
-    from autosched.ir.value import map_value
-    from autosched.logic.expr import substitute_bool, substitute_int
-
-    at = {"i": i * lanes + e}
-    moved = map_value(value, on_int=lambda x: substitute_int(x, at), on_bool=lambda x: substitute_bool(x, at))
-    index = i * lanes + e
-    valid = TRUE if n % lanes == 0 else index < n
-    return build(program, [], [loop("i", ceil_div(n, lanes), Assign("Y", (index,), moved, Lane("e", lanes), valid))])
-
-
-def _text(value: Value) -> str:
-    from autosched.codegen.value_text import value_text
-
-    return value_text(value)
 
 
 CASES: dict[str, Callable[[], Case]] = {

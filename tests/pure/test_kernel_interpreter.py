@@ -1,4 +1,4 @@
-"""The interpreter computes what the oracle does, and finds planted faults: races, addresses outside, unwritten reads."""
+"""The interpreter computes what the oracle does, and it finds faults: races, addresses outside, unwritten memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pure.kernel_cases import CASES, build, case_inputs, literal, loop, matmul_fma, random_array
 
 from autosched.codegen.check import KernelError, check_kernel
 from autosched.codegen.emulate import Emulator
@@ -21,7 +22,6 @@ from autosched.logic import Const, Var
 from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.emulate import issue
 from autosched.tensorize.intrinsic import Intrinsic
-from pure.kernel_cases import CASES, build, case_inputs, literal, loop, matmul_fma, random_array
 
 F32 = DTYPES["f32"]
 i, j, e = Var("i"), Var("j"), Var("e")
@@ -177,7 +177,13 @@ def test_check_refuses_broken_kernels() -> None:
         (with_body(For("i", Const(0), Var("n"), (tile,))), "uses n"),
         (with_body(loop("i", 2, For("j", Const(0), i, (), "unrolled"))), "unrolled loop j has the bound i"),
         (with_body(loop("i", 2, loop("i", 2))), "inside a loop or lane of that name"),
-        (with_body(Assign("C", (e, e), literal(0.0, "f32"), Lane("e", 4)), loop("i", 2, Assign("C", (i, e), literal(0.0, "f32")))), "uses e"),
+        (
+            with_body(
+                Assign("C", (e, e), literal(0.0, "f32"), Lane("e", 4)),
+                loop("i", 2, Assign("C", (i, e), literal(0.0, "f32"))),
+            ),
+            "uses e",
+        ),
         (with_body(loop("i", 2, kind="sideways")), "unknown kind"),
     ]:
         with pytest.raises(KernelError, match=message):

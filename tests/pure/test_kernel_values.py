@@ -6,6 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pure.value_cases import (
+    RANDOM_INPUTS,
+    casts,
+    corners,
+    differing,
+    kernel_of,
+    operations,
+    random_arrays,
+    small_values,
+)
 
 from autosched.codegen.check import check_kernel
 from autosched.codegen.interpreter import run_kernel
@@ -13,7 +23,6 @@ from autosched.codegen.text import print_kernel
 from autosched.ir import parse, run
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Value
-from pure.value_cases import RANDOM_INPUTS, casts, corners, differing, kernel_of, operations, random_arrays, small_values
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

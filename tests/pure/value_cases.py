@@ -82,13 +82,48 @@ def corners(dtype: DType) -> np.ndarray[Any, Any]:
     rng = np.random.default_rng(5)
     if dtype.is_integer:
         low, high = dtype.limits
-        chosen = {low, low + 1, low // 2, -3, -2, -1, 0, 1, 2, 3, 7, dtype.bits - 1, dtype.bits, high // 2, high - 1, high}
+        chosen = {
+            low,
+            low + 1,
+            low // 2,
+            -3,
+            -2,
+            -1,
+            0,
+            1,
+            2,
+            3,
+            7,
+            dtype.bits - 1,
+            dtype.bits,
+            high // 2,
+            high - 1,
+            high,
+        }
         chosen |= {int(x) for x in rng.integers(low, high, 6, dtype=np.int64 if low else np.uint64)}
         kept = sorted(c for c in chosen if low <= c <= high)
         return np.array(kept, np.int64 if low else np.uint64).astype(dtype.numpy)
     info = ml_dtypes.finfo(dtype.numpy)
     tiny, normal, most = float(info.smallest_subnormal), float(info.smallest_normal), float(info.max)
-    edges = [0.0, 1.0, 0.5, 1.5, 2.5, 126.5, 127.5, 1e-3, tiny, 3 * tiny, normal, most, most / 2, 2.0**31, 2.0**63, 2.0**64, 3e9]
+    edges = [
+        0.0,
+        1.0,
+        0.5,
+        1.5,
+        2.5,
+        126.5,
+        127.5,
+        1e-3,
+        tiny,
+        3 * tiny,
+        normal,
+        most,
+        most / 2,
+        2.0**31,
+        2.0**63,
+        2.0**64,
+        3e9,
+    ]
     edges += [float("inf"), *(float(v) for v in rng.standard_normal(4) * 10)]
     values = np.array([*edges, *(-v for v in edges), float("nan")], np.float64)
     return store(np.asarray(round_float(values, dtype)), dtype)
@@ -103,7 +138,7 @@ def corner_arrays(dtype: DType) -> Arrays:
 
 
 def kernel_of(name: str, values: dict[str, Value], inputs: dict[str, DType], n: int, lanes: int = 1) -> Kernel:
-    """`output[i] = value` for each of `values` (which read `inputs` at `i`), `lanes` at a time; its program says the same."""
+    """`output[i] = value` for each of `values` (which read at `i`), `lanes` at a time; its program says the same."""
     tensors = {t: Tensor(t, d, (Const(n),)) for t, d in inputs.items()}
     tensors |= {out: Tensor(out, v.dtype, (Const(n),)) for out, v in values.items()}
     stages = tuple(ProgramAssign(out, (I,), "=", v) for out, v in values.items())
@@ -171,7 +206,11 @@ def _of(draw: st.DrawFn, dtype: DType, depth: int) -> Value:
         case "call":
             if dtype.is_float and draw(st.booleans()):
                 return Call("fma", (part(), part(), part()), dtype)
-            return Call(draw(st.sampled_from(["abs", "sqrt", "round", "floor"] if dtype.is_float else ["abs", "popcount"])), (part(),), dtype)
+            return Call(
+                draw(st.sampled_from(["abs", "sqrt", "round", "floor"] if dtype.is_float else ["abs", "popcount"])),
+                (part(),),
+                dtype,
+            )
         case _:
             return FromIndex(I * draw(st.integers(-300, 300)) + draw(st.integers(-70000, 70000)), dtype)
 
@@ -182,7 +221,12 @@ RANDOM_INPUTS = MappingProxyType({f"x_{d}": d for d in DTYPES.values()})
 def random_arrays(n: int, seed: int) -> Arrays:
     """Corners of every dtype, drawn at random: the inputs of `small_values`."""
     rng = np.random.default_rng(seed)
-    return {name: rng.choice(corners(d), n) if d.numpy in (np.float32, np.float64) else corners(d)[rng.integers(0, len(corners(d)), n)] for name, d in RANDOM_INPUTS.items()}
+    return {
+        name: rng.choice(corners(d), n)
+        if d.numpy in (np.float32, np.float64)
+        else corners(d)[rng.integers(0, len(corners(d)), n)]
+        for name, d in RANDOM_INPUTS.items()
+    }
 
 
 def renamed(kernel: Kernel, name: str) -> Kernel:

@@ -1,5 +1,7 @@
-"""Exported C. Read `files` (what is printed), then `statements` and `assignments` (how); `values` holds the exact meaning
-of expressions, `helpers` and `arithmetic` the functions that carry it."""
+"""Exported C. Read `files` (what is printed), then `statements` and `assignments` (how).
+
+`values` holds the exact meaning of expressions, `helpers` and `arithmetic` the functions that carry it.
+"""
 
 from autosched.codegen.c.files import CSource, print_c
 

@@ -29,7 +29,8 @@ def integer_helper(stem: str, dtype: DType) -> str:
             return f"{one} {{ return a < 0 ? {_wrapped(f'0u - ({u})a', dtype)} : a; }}"
         case "wrap":
             if dtype.name == "s4":
-                return f"static inline int8_t {name}(uint32_t bits) {{ return (int8_t)((int8_t)((bits & 15u) ^ 8u) - 8); }}"
+                value = "(int8_t)((int8_t)((bits & 15u) ^ 8u) - 8)"
+                return f"static inline int8_t {name}(uint32_t bits) {{ return {value}; }}"
             return f"static inline {t} {name}(uint32_t bits) {{ return ({t})(bits & {2**bits - 1}u); }}"
         case "min" | "max":
             return f"{two} {{ return a {'<' if stem == 'min' else '>'} b ? a : b; }}"
@@ -39,7 +40,7 @@ def integer_helper(stem: str, dtype: DType) -> str:
             return f"""\
 {two} {{  /* rounds down; the least value by -1 wraps, by 0 gives 0 */
   if (b == 0) return 0;
-  if (b == -1) return {_wrapped(f'0u - ({u})a', dtype)};
+  if (b == -1) return {_wrapped(f"0u - ({u})a", dtype)};
   return ({t})(a / b - (a % b != 0 && (a < 0) != (b < 0)));
 }}"""
         case "mod":
@@ -68,7 +69,7 @@ static inline {t} {name}(double x) {{  /* to nearest even, modulo 2^{bits}; NaN 
   r = fmod(r, 0x1p64);
   if (r >= 0x1p63) r -= 0x1p64;
   if (r < -0x1p63) r += 0x1p64;
-  return {_wrapped('(uint64_t)(int64_t)r', dtype)};
+  return {_wrapped("(uint64_t)(int64_t)r", dtype)};
 }}"""
         case "satrint":
             low, high = dtype.limits

@@ -51,7 +51,7 @@ class AssignPrinter:
         if guard == TRUE:
             yield from lines
             return
-        condition = self.scope.index.bool(guard)
+        condition = self.scope.index.condition(guard)
         if len(lines) == 1 and len(condition) + len(lines[0]) < 100:
             yield f"if ({condition}) {lines[0]}"
             return
@@ -88,7 +88,7 @@ class AssignPrinter:
         return f"{self._condition(stmt.valid)} ? {value} : 0"
 
     def _condition(self, guard: Bool) -> str:
-        text = self.scope.index.bool(guard)
+        text = self.scope.index.condition(guard)
         return f"({text})" if " " in text else text
 
     def _whole(self, stmt: Assign, register: Register, valid: Valid) -> str | None:
@@ -127,7 +127,7 @@ class AssignPrinter:
         if access.kind == "contiguous":
             if valid.count is None:
                 return f"{scope.vectors.load(register)}(&{scope.element(read.tensor, first)})"
-            count = scope.index.int(valid.count)
+            count = scope.index.number(valid.count)
             return f"{scope.vectors.load_first(register)}(&{scope.element(read.tensor, first)}, {count})"
         if access.kind == "group" and valid.count is None:
             function = scope.vectors.repeat(register, access.size)
@@ -144,7 +144,7 @@ class AssignPrinter:
             yield f"  memcpy(lanes, &{target}, sizeof lanes);"
         for line in self._copies(stmt.value):
             yield f"  {line}"
-        where = f"lanes[{scope.index.int(stmt.index[-1])}]"
+        where = f"lanes[{scope.index.number(stmt.index[-1])}]"
         value = scope.values.stored(stmt.value)
         if not whole and stmt.valid != TRUE:
             value = f"{self._condition(stmt.valid)} ? {value} : 0"
@@ -174,7 +174,7 @@ class AssignPrinter:
         value = register.cast_to_vector(scope.register(read.tensor, read.index[:-1]))  # type: ignore[arg-type]
         if valid.count is None:
             return f"{scope.vectors.store(register)}(&{first}, {value});"
-        return f"{scope.vectors.store_first(register)}(&{first}, {scope.index.int(valid.count)}, {value});"
+        return f"{scope.vectors.store_first(register)}(&{first}, {scope.index.number(valid.count)}, {value});"
 
     def _lane_loop(self, stmt: Assign, valid: Valid) -> Iterator[str]:
         scope = self.scope
@@ -194,7 +194,7 @@ class AssignPrinter:
         lines = copies + lines
         scope.lanes.clear()
         if valid.guard != TRUE:
-            yield f"if ({scope.index.bool(valid.guard)}) {{"
+            yield f"if ({scope.index.condition(valid.guard)}) {{"
         elif len(lines) > 1 and (copies or "lanes[" in lines[0]):
             yield "{"
         else:
@@ -208,7 +208,7 @@ class AssignPrinter:
             yield from body
             return
         scope, lane, width = self.scope, stmt.lane.var, stmt.lane.width
-        upper = scope.index.int(Const(width) if count is None else minimum(count, width), 5)
+        upper = scope.index.number(Const(width) if count is None else minimum(count, width), 5)
         name = scope.names(lane)
         head = f"for ({INDEX_TYPE} {name} = 0; {name} < {upper}; ++{name})"
         if len(body) == 1 and len(head) + len(body[0]) < 110:
@@ -259,4 +259,10 @@ def _at_lane_zero(stmt: Assign) -> Assign:
     assert stmt.lane is not None
     zero = {stmt.lane.var: 0}
     value = map_value(stmt.value, on_int=lambda e: substitute_int(e, zero), on_bool=lambda e: substitute_bool(e, zero))
-    return replace(stmt, lane=None, value=value, valid=substitute_bool(stmt.valid, zero), index=_substituted(stmt.index, stmt.lane.var))
+    return replace(
+        stmt,
+        lane=None,
+        value=value,
+        valid=substitute_bool(stmt.valid, zero),
+        index=_substituted(stmt.index, stmt.lane.var),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import wrap
@@ -55,9 +56,7 @@ class _Printer:
         return CSource("\n".join(self._header(prototypes)), "\n".join(self._source(bodies)), self.name)
 
     def _scope(self, function: Function) -> FunctionScope:
-        return FunctionScope(
-            self.kernel, function, self.names, self.registers, self.vectors, self.used, self.macros
-        )
+        return FunctionScope(self.kernel, function, self.names, self.registers, self.vectors, self.used, self.macros)
 
     # Functions
 
@@ -69,8 +68,8 @@ class _Printer:
             if buffer.scope != "workspace":
                 const = "" if self._written(buffer, function) else "const "
                 parameters.append(f"{const}{storage_type(buffer.dtype)} *restrict {self.names(name)}")
-        for name in self._scalars(scope):
-            parameters.append(f"{storage_type(self.kernel.program.scalars[name].dtype)} {self.names(name)}")
+        scalars = [self.kernel.program.scalars[name] for name in self._scalars(scope)]
+        parameters += [f"{storage_type(s.dtype)} {self.names(s.name)}" for s in scalars]
         if function is self.kernel.main and self.workspaces:
             parameters.append("void *restrict workspace")
         head = f"void {self._function_name(function)}("
@@ -112,11 +111,9 @@ class _Printer:
 
     def _unused(self, scope: FunctionScope, body: str) -> Iterator[str]:
         """`(void)x;` for parameters that the body does not name."""
-        import re
-
         names = [self.names(b) for b in scope.function.buffers] + [self.names(s) for s in self._scalars(scope)]
         for name in names:
-            if not re.search(rf"\b{name}(_at)?\b", body):
+            if not re.search(rf"\b{name}\b|\b{self.names(f'{name}.at')}\(", body):
                 yield f"{INDENT}(void){name};"
 
     # Files
@@ -137,9 +134,10 @@ class _Printer:
             yield from _enum(constants)
             yield ""
         packed = [b for b in kernel.buffers.values() if b.scope == "packed" and b.name in kernel.main.buffers]
-        sizes = [f"{self.name.upper()}_{self.names(b.name).upper()}_BYTES = {b.elements * b.dtype.bytes}" for b in packed]
+        prefix = self.name.upper()
+        sizes = [f"{prefix}_{self.names(b.name).upper()}_BYTES = {b.elements * b.dtype.bytes}" for b in packed]
         if self.workspaces:
-            sizes.append(f"{self.name.upper()}_WORKSPACE_BYTES = {sum(_aligned(b) for b in self.workspaces)}")
+            sizes.append(f"{prefix}_WORKSPACE_BYTES = {sum(_aligned(b) for b in self.workspaces)}")
         if sizes:
             yield f"/* Memory that the caller provides, best aligned to {ALIGNMENT} bytes. */"
             yield from _enum(sizes)
@@ -177,7 +175,8 @@ class _Printer:
         if function is not kernel.main:
             (target,) = (b for b in function.buffers if kernel.buffers[b].scope == "packed")
             origin = kernel.buffers[target].origin
-            yield f"/* Lay out {origin or 'the constants'} as {self.names(target)}, once, before any call of {self.name}. */"
+            what = f"{origin or 'the constants'} as {self.names(target)}"
+            yield f"/* Lay out {what}, once, before any call of {self.name}. */"
             return
         yield "/*"
         for name in function.buffers:
@@ -185,7 +184,7 @@ class _Printer:
             if buffer.scope == "workspace":
                 continue
             shape = "".join(f"[{n}]" for n in buffer.shape)
-            role = f"as filled by {self.name}_prepare" if buffer.scope == "packed" else self._role(buffer.name)
+            role = self._role(buffer.name)
             if buffer.scope == "packed":
                 filler = next(f for f in kernel.prepare if name in f.buffers)
                 role = f"as filled by {self._function_name(filler)}"
@@ -193,7 +192,8 @@ class _Printer:
         for name, scalar in kernel.program.scalars.items():
             yield f" * {self.names(name)}: {scalar.dtype}"
         if self.workspaces:
-            yield f" * workspace: {self.name.upper()}_WORKSPACE_BYTES bytes, aligned to {ALIGNMENT}; its contents do not matter"
+            size = f"{self.name.upper()}_WORKSPACE_BYTES bytes"
+            yield f" * workspace: {size}, aligned to {ALIGNMENT}; its contents do not matter"
         yield " * Arrays are row-major and must not overlap."
         yield " */"
 
@@ -244,5 +244,3 @@ def _text(text: str, indent: str = "") -> Iterator[str]:
 
 def _safe(text: str) -> str:
     return text.replace("*/", "* /").replace("/*", "/ *")
-
-

@@ -1,7 +1,8 @@
 """The `static inline` functions that printed code may call; each is printed only if used, after those it calls.
 
 They carry the language's exact meaning where C's own operators differ: wrapping signed arithmetic, floor division, wide
-shifts, saturation, one rounding for small floats. Integer helpers exist for each dtype and are named for it (`add_s32`).
+shifts, saturation, one rounding for small floats. Integer helpers exist for each dtype and are named for it, as
+`add_s32`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ static inline float float_of_bits(uint32_t bits) {
     "narrow_float": """\
 /* x rounded to nearest even in a format of `fraction` stored bits and the given bias; codes above `greatest` become
    `overflow`, NaN becomes `nan`. */
-static inline uint32_t narrow_float(float x, int fraction, int bias, uint32_t greatest, uint32_t overflow, uint32_t nan) {
+static inline uint32_t narrow_float(float x, int fraction, int bias, uint32_t greatest, uint32_t overflow,
+                                    uint32_t nan) {
   const uint32_t magnitude = bits_of_float(x) & 0x7fffffffu;
   const int drop = 23 - fraction;
   uint32_t code;

@@ -18,17 +18,19 @@ class IndexPrinter:
     """Prints `logic` expressions; `names` spells variables, `ranges` holds their inclusive bounds where known, and
     `use` is told each helper function that the text calls."""
 
-    def __init__(self, names: Mapping[str, str], ranges: Mapping[str, tuple[int, int]], use: Callable[[str], None]) -> None:
+    def __init__(
+        self, names: Mapping[str, str], ranges: Mapping[str, tuple[int, int]], use: Callable[[str], None]
+    ) -> None:
         self.names = names
         self.ranges = ranges
         self.use = use
 
-    def int(self, node: Int, level: int = 0) -> str:
+    def number(self, node: Int, level: int = 0) -> str:
         """`node`, in parentheses where its own operator binds looser than `level` (4: a sum's part, 5: a factor)."""
         text, own = self._int(node)
         return f"({text})" if own < level else text
 
-    def bool(self, node: Bool) -> str:
+    def condition(self, node: Bool) -> str:
         """`node` as an `if` condition."""
         return self._bool(node, 0)
 
@@ -40,17 +42,17 @@ class IndexPrinter:
                 return self.names[name], _PRIMARY
             case Binary("min" | "max" as op, left, right):
                 self.use(f"{op}_index")
-                return f"{op}_index({self.int(left)}, {self.int(right)})", _PRIMARY
+                return f"{op}_index({self.number(left)}, {self.number(right)})", _PRIMARY
             case Binary("//" | "%" as op, left, right) if not self._natural(left, right):
                 name = "floor_div_index" if op == "//" else "floor_mod_index"
                 self.use(name)
-                return f"{name}({self.int(left)}, {self.int(right)})", _PRIMARY
+                return f"{name}({self.number(left)}, {self.number(right)})", _PRIMARY
             case Binary(op, left, right):
                 level = _LEVEL[op]
                 symbol = "/" if op == "//" else op
-                return f"{self.int(left, level)} {symbol} {self.int(right, level + 1)}", level
+                return f"{self.number(left, level)} {symbol} {self.number(right, level + 1)}", level
             case Where(condition, then, other):
-                return f"{self._bool(condition, 3)} ? {self.int(then, 3)} : {self.int(other, 3)}", 0
+                return f"{self._bool(condition, 3)} ? {self.number(then, 3)} : {self.number(other, 3)}", 0
         raise TypeError(f"not an integer expression: {node!r}")
 
     def _natural(self, left: Int, right: Int) -> bool:
@@ -66,7 +68,7 @@ class IndexPrinter:
             case Truth(value):
                 return "1" if value else "0"
             case Compare(op, left, right):
-                return _wrap(f"{self.int(left, 4)} {op} {self.int(right, 4)}", 2, level)
+                return _wrap(f"{self.number(left, 4)} {op} {self.number(right, 4)}", 2, level)
             case And(parts):
                 return _wrap(" && ".join(self._bool(p, 2) for p in parts), 1, level)
             case Or(parts):
@@ -90,5 +92,3 @@ def loop_range(lower: Int, upper: Int, step: int, ranges: Mapping[str, tuple[int
     if isinstance(lower, Const) and isinstance(upper, Const) and high >= low:
         high = low + (high - low) // step * step
     return low, max(low, high)
-
-

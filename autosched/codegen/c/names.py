@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from autosched.codegen.c.helpers import is_helper
+
 # Keywords, what the included headers define as macros or types, and what printed code itself uses.
 _RESERVED = frozenset(
-    """auto break case char const continue default do double else enum extern float for goto if inline int long register
-    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof bool true
-    false NULL NAN INFINITY HUGE_VAL I main memcpy memset errno EOF size_t ptrdiff_t linux unix abs exp log sqrt tanh erf floor
-    ceil round fma fmaf rint fmod fabs sin cos tan pow gamma y0 y1 yn j0 j1 jn signgam lane lanes workspace count group
-    near div index""".split()
-)  # fmt: skip
+    """
+    auto break case char const continue default do double else enum extern float for goto if inline int
+    long register restrict return short signed sizeof static struct switch typedef union unsigned void
+    volatile while asm typeof bool true false NULL NAN INFINITY HUGE_VAL I DBL_MAX INT32_MIN INT64_MIN
+    INT64_C UINT64_C main memcpy memset memmove errno EOF linux unix abs exp exp2 log log2 log10 sqrt
+    cbrt hypot tanh sinh cosh erf erfc floor ceil round trunc fma fmaf fmax fmin rint fmod fabs sin cos
+    tan asin acos atan pow gamma index div y0 y1 yn j0 j1 jn signgam lanes workspace
+    """.split()  # noqa: SIM905
+)
+_HELPER = r"^(load|store|splat|load_first|store_first|repeat_\d+)_[a-z]\w*x\d+$"
 
 
 class Names:
@@ -39,7 +45,7 @@ class Names:
         base = re.sub(r"\W", "_", like, flags=re.ASCII)
         if not re.match(r"[A-Za-z]", base):
             base = f"v{base}"
-        while base in self._taken or re.search(r"_t$|^[fsu]\d+x\d+$", base):
+        while base in self._taken or is_helper(base) or re.search(rf"_t$|^[a-z]+\d+x\d+|{_HELPER}", base):
             base += "_"
         self._taken.add(base)
         return base

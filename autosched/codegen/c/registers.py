@@ -1,7 +1,7 @@
 """How each register buffer is held in C, and the helpers that load, splat and store such registers.
 
-Registers that an intrinsic uses have the type its YAML names (`__m512i`); others are vectors of their own element type, or
-plain scalars and arrays where a vector cannot have their size.
+Registers that an intrinsic uses have the type its YAML names (`__m512i`); others are vectors of their own element type,
+or plain scalars and arrays where a vector cannot have their size.
 """
 
 from __future__ import annotations

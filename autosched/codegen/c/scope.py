@@ -49,7 +49,10 @@ class FunctionScope:
             return f"{name}[{subscripts[0] if subscripts else 0}]"
         if buffer not in self.macros:
             self._define(buffer)
-        return f"{name}_at({', '.join(subscripts)})"
+        return f"{self._macro(buffer)}({', '.join(subscripts)})"
+
+    def _macro(self, buffer: str) -> str:
+        return self.names(f"{self.names(buffer)}.at")  # no buffer has this name, so the macro's is its own
 
     def _define(self, buffer: str) -> None:
         name, shape = self.names(buffer), self.kernel.buffers[buffer].shape
@@ -57,11 +60,11 @@ class FunctionScope:
         offset = f"({arguments[0]})"
         for d, (argument, n) in enumerate(zip(arguments[1:], shape[1:], strict=True)):
             offset = f"{f'({offset})' if d else offset} * {n} + ({argument})"
-        self.macros[buffer] = f"#define {name}_at({', '.join(arguments)}) {name}[{offset}]"
+        self.macros[buffer] = f"#define {self._macro(buffer)}({', '.join(arguments)}) {name}[{offset}]"
 
     def register(self, buffer: str, index: tuple[Int, ...]) -> str:
         """A whole register: `acc[r][v]`."""
-        return self.names(buffer) + "".join(f"[{self.index.int(i)}]" for i in index)
+        return self.names(buffer) + "".join(f"[{self.index.number(i)}]" for i in index)
 
     def read(self, read: Read) -> str:
         """An element as an rvalue, of memory or of a register."""
@@ -82,7 +85,7 @@ class FunctionScope:
 
     def flat(self, buffer: str, index: tuple[Int, ...]) -> str:
         """The offset of an element, in elements."""
-        return self.index.int(flat_offset(self.kernel.buffers[buffer], index))
+        return self.index.number(flat_offset(self.kernel.buffers[buffer], index))
 
     def declarations(self, at: For | None) -> list[str]:
         """Declarations of the private buffers that live in the parallel loop `at` (None: in the whole function)."""
@@ -127,7 +130,7 @@ def values_of(body: tuple[Stmt, ...]) -> list[Value]:
 
 
 def _homes(kernel: Kernel, function: Function) -> dict[str, For | None]:
-    """For each private buffer that the function uses, the innermost parallel loop around all uses (None: there is none)."""
+    """For each private buffer that the function uses, the innermost parallel loop around all uses, or None."""
     chains: dict[str, tuple[For, ...]] = {}
 
     def touch(name: str, chain: tuple[For, ...]) -> None:

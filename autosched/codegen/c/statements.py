@@ -33,7 +33,7 @@ class StatementPrinter:
             case For():
                 yield from self._for(stmt)
             case If(condition, body):
-                yield f"if ({scope.index.bool(condition)}) {{"
+                yield f"if ({scope.index.condition(condition)}) {{"
                 yield from self.body(body, 1)
                 yield "}"
             case Assign():
@@ -44,7 +44,8 @@ class StatementPrinter:
                 scope.use("prefetch_address")
                 name = scope.names(buffer)
                 offset = scope.flat(buffer, index)
-                yield f"__builtin_prefetch(prefetch_address({name}, ({offset}) * ({INDEX_TYPE})sizeof *{name}), {int(write)}, 3);"
+                address = f"prefetch_address({name}, ({offset}) * ({INDEX_TYPE})sizeof *{name})"
+                yield f"__builtin_prefetch({address}, {int(write)}, 3);"
             case Comment(text):
                 for line in text.splitlines():
                     yield f"/* {line.replace('*/', '* /')} */"
@@ -54,7 +55,7 @@ class StatementPrinter:
     def _for(self, loop: For) -> Iterator[str]:
         scope = self.scope
         var = scope.names(loop.var)
-        lower, upper = scope.index.int(loop.lower), scope.index.int(loop.upper, 5)
+        lower, upper = scope.index.number(loop.lower), scope.index.number(loop.upper, 5)
         notes = [n for n in (loop.note, loop.kind if "." in loop.kind or loop.kind == "warp" else "") if n]
         comment = f"  /* {', '.join(notes).replace('*/', '* /')} */" if notes else ""
         if loop.kind == "parallel":
@@ -62,7 +63,8 @@ class StatementPrinter:
             yield f"#pragma omp parallel for schedule(static) num_threads({scope.kernel.threads})"
             yield "#endif"
         elif loop.kind == "unrolled":
-            assert isinstance(loop.lower, Const) and isinstance(loop.upper, Const)
+            assert isinstance(loop.lower, Const)
+            assert isinstance(loop.upper, Const)
             trips = -(-(loop.upper.value - loop.lower.value) // loop.step)
             if trips > 1:
                 yield f"#pragma GCC unroll {trips}"

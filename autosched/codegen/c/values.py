@@ -76,7 +76,7 @@ class ValuePrinter:
     def subscript(self, index: Index) -> str:
         """A subscript as an index expression; a data-dependent one is cast."""
         if isinstance(index, Int):
-            return self.index.int(index)
+            return self.index.number(index)
         return f"({INDEX_TYPE}){self._at(index, _UNARY)}"
 
     def _call(self, name: str, *args: str) -> str:
@@ -134,7 +134,7 @@ class ValuePrinter:
 
     def _condition(self, condition: Condition, level: int) -> str:
         if isinstance(condition, Bool):
-            text = self.index.bool(condition)
+            text = self.index.condition(condition)
             return f"({text})" if level > _TERNARY and (" " in text) else text
         return self._at(condition, level)
 
@@ -146,7 +146,7 @@ class ValuePrinter:
         return f" {symbol} ".join(self._condition(p, _AND + 1) for p in value.parts), level
 
     def _from_index(self, index: Int, dtype: DType) -> Text:
-        text = self.index.int(index)
+        text = self.index.number(index)
         if dtype.name in SUB_BYTE:
             return self._call(f"wrap_{dtype.name}", f"(uint32_t)({text})"), _PRIMARY
         if dtype.name in SMALL_FLOATS:

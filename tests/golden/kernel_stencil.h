@@ -1,0 +1,41 @@
+/*
+ * stencil: The mean of the neighbours that exist, in the order left, right.
+ *
+ *   def stencil(X: f32[n, n], Y: f32[n, n], *, n=1):
+ *       """The mean of the neighbours that exist, in the order left, right."""
+ *       for i, j in grid(n, n):
+ *           Y[i, j] = (X[i, j - 1] if j > 0 else f32(0)) * 0.5 + (X[i, j + 1] if j + 1 < n else f32(0)) * 0.5
+ *
+ * Build: -std=gnu11 -O2 -ffp-contract=off -fopenmp (2 threads)
+ */
+#ifndef STENCIL_H
+#define STENCIL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define restrict __restrict
+extern "C" {
+#endif
+
+/* Sizes that the code was made for. */
+enum { STENCIL_N = 21 };
+
+/* Memory that the caller provides, best aligned to 64 bytes. */
+enum { STENCIL_WORKSPACE_BYTES = 1792 };
+
+/*
+ * X: f32[21][21], read
+ * Y: f32[21][21], written
+ * workspace: STENCIL_WORKSPACE_BYTES bytes, aligned to 64; its contents do not matter
+ * Arrays are row-major and must not overlap.
+ */
+void stencil(const float *restrict X, float *restrict Y, void *restrict workspace);
+
+#ifdef __cplusplus
+}
+#undef restrict
+#endif
+
+#endif
