@@ -20,7 +20,9 @@ from autosched.machine.native import Calls
 
 COLD_LIMIT_BYTES = 1 << 30
 HOPELESS = 3.0
-"""A first call this many times slower than the limit for sampling: cold caches and odd alignment do not explain it."""
+SURE_S = 2e-3
+"""A first call this many times slower than the limit for sampling, and this long: cold caches, first touches of code
+and odd alignment do not explain it."""
 Report = Callable[[str], None]
 """Tells the parent what comes next, so that a death can be placed."""
 
@@ -28,9 +30,9 @@ Report = Callable[[str], None]
 class Wrong(Exception):
     """The outputs differ; carries the outcome's fields."""
 
-    def __init__(self, message: str, difference: Difference | None = None) -> None:
+    def __init__(self, message: str, difference: Difference | None = None, index: list[int] | None = None) -> None:
         super().__init__(message)
-        self.difference = difference
+        self.difference, self.index = difference, index
 
 
 class Data:
@@ -79,11 +81,13 @@ class Data:
             difference = compare(views[name].view(numpy_dtype(self.tensors[name].dtype)), want, tolerance)
             if not difference.ok:
                 d = difference
+                index = [int(i) for i in np.unravel_index(d.index, self.tensors[name].shape)]
                 allowed = f", tolerance {d.tolerance:.3g}" if d.tolerance else ""
                 raise Wrong(
-                    f"{name}[flat {d.index}] is {d.got:.9g}, not {d.want:.9g} (error {d.error:.3g}{allowed}); "
+                    f"{name}{index} is {d.got:.9g}, not {d.want:.9g} (error {d.error:.3g}{allowed}); "
                     f"{d.wrong:,} of {want.size:,} elements are wrong",
                     difference,
+                    index,
                 )
             found.append(difference)
         return max(found, key=lambda d: d.error / d.tolerance if d.tolerance else 0.0, default=None)
@@ -127,7 +131,7 @@ class Bench:
         except Wrong as wrong:
             costs.setdefault("check", time.perf_counter() - clock)
             d = wrong.difference
-            detail = {"index": d.index, "wrong_elements": d.wrong} if d else {}
+            detail = {"index": wrong.index, "wrong_elements": d.wrong} if d else {}
             error, tolerance = (d.error, d.tolerance) if d else (None, None)
             return Outcome("wrong", (), error, tolerance, str(wrong), costs, detail)
         return _fine(samples, difference, costs, why)
@@ -187,7 +191,7 @@ class Bench:
         if touched := [n for n, g in everything.items() if not g.intact()]:
             raise Wrong(f"bytes outside {', '.join(touched)} were written")
         difference = self.data.verify(views)
-        if effort.slower_than_s is not None and took_s > HOPELESS * effort.slower_than_s:
+        if effort.slower_than_s is not None and took_s > max(HOPELESS * effort.slower_than_s, SURE_S):
             return Ready(job, None, took_s, {}, loaded), difference
         sets = self._timing_memory(job, guarded, effort.cold)
         pointers = [[_address(one[b]) for b in job.main.buffers] for one in sets]

@@ -44,7 +44,7 @@ class Tensor:
 
     name: str
     dtype: str
-    elements: int
+    shape: tuple[int, ...]
     bytes: int
     input: bool
     output: bool

@@ -61,7 +61,7 @@ def write(program: Program, oracle: Oracle, folder: Path) -> tuple[Tensor, ...]:
             continue
         tensor = program.tensors[name]
         storage = np.dtype(tensor.dtype.numpy)
-        elements = int(np.prod(tensor.extents, dtype=np.int64))
+        size = int(np.prod(tensor.extents, dtype=np.int64)) * storage.itemsize
         is_input, is_output = name in oracle.inputs, name in oracle.wants
         if is_input:
             np.ascontiguousarray(oracle.inputs[name], storage).tofile(folder / f"{name}.in")
@@ -72,5 +72,5 @@ def write(program: Program, oracle: Oracle, folder: Path) -> tuple[Tensor, ...]:
             if tolerance is not None:
                 filled = np.broadcast_to(np.asarray(tolerance, np.float64), tensor.extents)
                 np.ascontiguousarray(filled).tofile(folder / f"{name}.tol")
-        tensors.append(Tensor(name, storage.name, elements, elements * storage.itemsize, is_input, is_output))
+        tensors.append(Tensor(name, storage.name, tensor.extents, size, is_input, is_output))
     return tuple(tensors)

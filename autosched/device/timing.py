@@ -41,11 +41,12 @@ def spread(samples: Sequence[float]) -> float | None:
 def sample(run: Sampler, effort: Effort, warm_s: float) -> tuple[list[float], str]:
     """Times of one call, a sample each, and why sampling stopped: `stable`, `budget`, `most` or `slow`.
 
-    `warm_s` is the time of a call made before; it sizes the batches, and another call confirms a slow one.
+    `warm_s` is the time of a call made before; it sizes the batches, and a batch confirms a slow one.
     """
     slow = effort.slower_than_s
     if slow is not None and warm_s > slow:
-        again_s = run(1)
+        calls = batch(warm_s, effort)  # one call of a microsecond says little
+        again_s = run(calls) / calls
         if again_s > slow:
             return [again_s], "slow"
         warm_s = min(warm_s, again_s)

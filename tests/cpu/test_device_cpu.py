@@ -13,7 +13,7 @@ import device_kernels as kernels
 import numpy as np
 import pytest
 
-from autosched.device.cpu import CpuDevice
+from autosched.device.cpu import EFFORTS, CpuDevice
 from autosched.device.job import Entry, Scratch
 from autosched.device.oracle import Oracle
 from autosched.device.protocol import Build
@@ -37,7 +37,7 @@ def good():
 def check_good(device, build):
     measured = device.measure(build)
     assert measured.status == "ok", measured.message
-    assert 0 < measured.time_s < 1e-3
+    assert measured.time_s > 0
     return measured
 
 
@@ -51,7 +51,7 @@ def test_a_right_kernel_is_timed(device, good):
 
 
 def test_final_takes_more_samples(device, good):
-    assert len(device.measure(good, "final").samples_s) > 10
+    assert len(device.measure(good, "final").samples_s) >= EFFORTS["final"].fewest
 
 
 @ON_LINUX
@@ -89,8 +89,8 @@ def test_wrong_numbers_are_found(device, good, text, index, wrong):
     assert measured.max_abs_error > measured.tolerance
     assert measured.extra["wrong_elements"] == wrong
     if index is not None:
-        assert measured.extra["index"] == index
-        assert f"Y[flat {index}]" in measured.message
+        assert measured.extra["index"] == [index]
+        assert f"Y[{index}]" in measured.message
     check_good(device, good)
 
 
@@ -234,7 +234,7 @@ ORPHAN = """
 import sys
 sys.path.insert(0, {folder!r})
 import device_kernels as kernels
-from autosched.device.cpu import CpuDevice
+from autosched.device.cpu import EFFORTS, CpuDevice
 device = CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=60.0)
 device.measure(kernels.built(kernels.kernel()))
 print(device.worker.pid, device._folder.name, flush=True)
