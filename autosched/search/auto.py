@@ -71,8 +71,8 @@ class Auto:
         well = ranked.take(rng.permutation(ceil(len(ranked) * _WELL))[: 4 * n])
         rows = topped_up(self._space, self._memory, Rows.join([batch, well]).distinct(), max(0, n - wild), rng)
         rows = Rows.join([rows, topped_up(self._space, self._memory, Rows.of(0, []), n - len(rows), rng)])
-        if not len(rows):
-            return []
+        if not len(rows) or not self._fitted_to:
+            return self._space.candidates(rows)  # before any measurement there is only the clock's word
         predicted = self._model.predict(self._space.features(rows), self._space.analytic(rows))
         return self._space.candidates(rows, predicted.seconds)
 

@@ -38,7 +38,7 @@ class Evolutionary:
         wanted = n - int(rng.binomial(n, _AT_RANDOM))
         bred = self._children(wanted, rng) if self._model is None else self._evolved(wanted, rng, self._model)
         rows = topped_up(self._space, self._memory, bred, n, rng)
-        if self._model is None or not len(rows):
+        if self._model is None or not len(rows) or not self._memory.measured:
             return self._space.candidates(rows)
         predicted = self._model.predict(self._space.features(rows), self._space.analytic(rows))
         return self._space.candidates(rows, predicted.seconds)
