@@ -65,6 +65,8 @@ def _draw(
         values = np.where(values < low, _inward(dtype, low, np.inf), values)
     if high is not None:
         values = np.where(values > high, _inward(dtype, high, -np.inf), values)
+    if (low is not None and np.any(values < low)) or (high is not None and np.any(values > high)):
+        raise ProgramError(f"no {dtype} value satisfies the assumptions about {name}")
     return np.asarray(values, container(dtype))
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from autosched.errors import ProgramError, UnknownNameError
 from autosched.ir.dtypes import BOOL, DTYPES, DType
 from autosched.ir.parser import bounds, typing
-from autosched.ir.parser.scope import FUNCTIONS, Local, Operand, Scope
+from autosched.ir.parser.scope import FUNCTIONS, Choice, Local, Operand, Scope
 from autosched.ir.value import Arith, Call, Comparison, Condition, Index, Logical, Read, Scalar, Select, Unary, Value
 from autosched.logic import TRUE, Bool, Const, Int, Truth, Var, all_of, any_of, free_vars
 from autosched.logic.expr import binary, compare, negate, where
@@ -153,7 +153,7 @@ def _subscript(scope: Scope, node: ast.expr) -> Index:
             raise scope.source.error(node, "slices are not part of the language", "index one element, in a loop")
         case Int():
             return found
-        case Bool() | float():
+        case Bool() | float() | Choice():
             raise scope.source.error(node, f"an index is an integer, not {typing.describe(found)}")
         case _ if not found.dtype.is_integer:
             raise scope.source.error(node, f"an index is an integer, and this is {found.dtype}", "cast it: s32(…)")
@@ -179,7 +179,7 @@ def condition(scope: Scope, node: ast.expr) -> Condition:
     found = operand(scope, node)
     if isinstance(found, Bool):
         return found
-    if isinstance(found, Int | float) or found.dtype != BOOL:
+    if isinstance(found, Int | float | Choice) or found.dtype != BOOL:
         raise scope.source.error(node, f"a condition is needed, not {typing.describe(found)}", "compare it: … != 0")
     return found
 
@@ -199,11 +199,11 @@ def _unary(scope: Scope, node: ast.UnaryOp) -> Operand:
             return -found_value
         case Int() if symbol == "-":
             return -found_value
-        case Int() | float():
+        case Int() | float() | Choice():
             raise scope.source.error(
                 node, f"'~' takes a value with a dtype, not {typing.describe(found_value)}", "cast it: ~s32(…)"
             )
-    assert not isinstance(found_value, Int | Bool | float)
+    assert not isinstance(found_value, Int | Bool | float | Choice)
     if symbol == "~" and not found_value.dtype.is_integer:
         raise scope.source.error(node, f"'~' takes integers, and this is {found_value.dtype}")
     return Unary(symbol, found_value, found_value.dtype)
@@ -288,10 +288,10 @@ def _choice(scope: Scope, node: ast.IfExp) -> Operand:
         then = operand(scope, node.body)
     with bounds.under(scope, _negated(test)):
         other = operand(scope, node.orelse)
-    if isinstance(then, Int) and isinstance(other, Int):
-        if isinstance(test, Bool):
-            return where(test, then, other)
-        raise scope.source.error(node, "nothing gives this choice a dtype", f"cast one side: s32({then}) if … else …")
+    if isinstance(then, Int) and isinstance(other, Int) and isinstance(test, Bool):
+        return where(test, then, other)
+    if typing.is_literal(then) and typing.is_literal(other):
+        return Choice(test, then, other)
     a, b = typing.unify(scope.source, node, "'if else'", then, other)
     if isinstance(test, Truth):
         return a if test == TRUE else b

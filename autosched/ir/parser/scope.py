@@ -17,9 +17,19 @@ FUNCTIONS = frozenset([*UNARY_FUNCTIONS, "min", "max", "fma"])
 WORDS = frozenset([*FUNCTIONS, *DTYPES, "grid", "range", "assume", "const", "inf"])
 """Names that a program may not give to anything."""
 
-Operand: TypeAlias = Int | Bool | float | Value
+
+@dataclass(frozen=True)
+class Choice:
+    """`1.0 if c else 0.0`: literals on both sides, whose dtype the context gives."""
+
+    test: Condition
+    then: Operand
+    other: Operand
+
+
+Operand: TypeAlias = Int | Bool | float | Choice | Value
 """What an expression means before its context is known: an integer over axes and sizes (a literal one is a constant),
-a condition on axes, a float literal, or a typed value."""
+a condition on axes, a float literal, a choice of literals, or a typed value."""
 
 
 @dataclass(frozen=True)

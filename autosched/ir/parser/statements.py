@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from autosched.ir.parser import bounds, expressions, typing
-from autosched.ir.parser.scope import Local, Scope
+from autosched.ir.parser.scope import Choice, Local, Scope
 from autosched.ir.parser.signature import declare_tensor
 from autosched.ir.program import Assign, Assume, Axis, Guard, Loop, Statement
 from autosched.ir.value import Arith, Condition, Read, Value, is_value, walk
@@ -167,6 +167,9 @@ class Block:
             )
         nodes, depth = self._check_size(right)
         operand = expressions.operand(scope, right)
+        if isinstance(operand, Choice):
+            hint = "cast one side: f32(1) if … else 0"
+            raise scope.source.error(right, "nothing gives this choice a dtype", hint)
         if node.id not in scope.taken or node.id in scope.known():
             scope.declare(node, node.id)
         elif node.id not in scope.gone:

@@ -9,10 +9,10 @@ import numpy as np
 
 from autosched.ir.dtypes import BOOL, DType
 from autosched.ir.numerics import round_float, wrap_int
-from autosched.ir.parser.scope import Operand
+from autosched.ir.parser.scope import Choice, Operand
 from autosched.ir.parser.source import Source
 from autosched.ir.value import Cast, FromIndex, Literal, Select, Value
-from autosched.logic import Bool, Const, Int
+from autosched.logic import Bool, Const, Int, Where
 
 INTEGER_ONLY = frozenset(["//", "%", "<<", ">>", "&", "|", "^"])
 
@@ -28,17 +28,21 @@ def describe(operand: Operand) -> str:
             return "a condition"
         case float():
             return f"the literal {operand}"
+        case Choice():
+            return "a choice of literals"
         case _:
             return "a condition" if operand.dtype == BOOL else f"a value of dtype {operand.dtype}"
 
 
 def is_literal(operand: Operand) -> bool:
     """Whether the operand takes its dtype from the context."""
-    return isinstance(operand, float | Const)
+    if isinstance(operand, Where):
+        return is_literal(operand.then) and is_literal(operand.other)
+    return isinstance(operand, float | Const | Choice)
 
 
 def is_condition(operand: Operand) -> bool:
-    return isinstance(operand, Bool) or (not isinstance(operand, Int | float) and operand.dtype == BOOL)
+    return isinstance(operand, Bool) or (not isinstance(operand, Int | float | Choice) and operand.dtype == BOOL)
 
 
 def literal(source: Source, node: ast.AST, value: int | float, dtype: DType) -> Literal:
@@ -80,12 +84,16 @@ def coerce(source: Source, node: ast.AST, operand: Operand, dtype: DType, what: 
             return literal(source, node, value, dtype)
         case float():
             return literal(source, node, operand, dtype)
+        case Choice(test, then, other) | Where(test, then, other) if is_literal(operand):
+            first, second = (coerce(source, node, side, dtype, what) for side in (then, other))
+            return Select(test, first, second, dtype)
         case Int():
             raise source.error(
                 node, f"{operand} is an index expression; used as a value it needs a cast", f"write {dtype}({operand})"
             )
         case Bool():
             raise source.error(node, f"{what} takes {dtype}, not a condition", f"write {dtype}(1) if {operand} else 0")
+    assert not isinstance(operand, Choice)
     if operand.dtype == BOOL:
         raise source.error(node, f"{what} takes {dtype}, not a condition", f"write {dtype}(1) if … else 0")
     if operand.dtype != dtype:
@@ -99,7 +107,7 @@ def unify(source: Source, node: ast.AST, what: str, *operands: Operand) -> tuple
     for operand in operands:
         if is_condition(operand):
             raise source.error(node, f"{what} takes values, not conditions", "join conditions with and, or, not")
-        if not isinstance(operand, Int | Bool | float):
+        if not isinstance(operand, Int | Bool | float | Choice):
             typed.append(operand)
     if not typed:
         stray = next((o for o in operands if not is_literal(o)), None)
@@ -150,6 +158,8 @@ def convert(source: Source, node: ast.AST, operand: Operand, dtype: DType, satur
                     node, f"{operand} is no literal of integer dtype {dtype}", "write an integer, or s32(f32(…))"
                 )
             return literal(source, node, operand, dtype)
+        case Choice():
+            return coerce(source, node, operand, dtype, str(dtype))
         case Int():
             if saturate:
                 from autosched.ir.dtypes import DTYPES

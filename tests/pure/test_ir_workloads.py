@@ -1,0 +1,173 @@
+"""The built-in workloads compute what numpy computes; options, defaults and einsum strings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import autosched.ir as ir
+from autosched.errors import AutoschedError, UnknownNameError, UsageError
+from autosched.ir.workload import accumulator
+
+RNG = np.random.default_rng
+
+
+def computed(program: ir.Program, seed: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
+    data = ir.random_inputs(program, RNG(seed))
+    return {n: a.astype(np.float64) for n, a in data.items()}, ir.run(program, data)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [("u8", "s8"), ("f32", "f32"), ("bf16", "bf16"), ("s4", "u4"), ("f64", "f64"), ("f16", "s8")]
+)
+@pytest.mark.parametrize(("ta", "tb"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_matmul(a: str, b: str, ta: int, tb: int) -> None:
+    program = ir.workload("matmul", m=9, n=7, k=13, a=a, b=b, ta=ta, tb=tb)
+    data, out = computed(program)
+    left, right = data["A"].T if ta else data["A"], data["B"].T if tb else data["B"]
+    acc = program.tensors["C"].dtype
+    assert acc.name == accumulator(a, b)
+    np.testing.assert_allclose(out["C"].astype(np.float64), left @ right, rtol=1e-5, atol=1e-5)
+    assert program.tensors["B"].const
+    assert program.stages[0].init is not None
+
+
+def test_matmul_into_another_dtype() -> None:
+    program = ir.workload("matmul", m=8, n=8, k=8, a="f16", b="f16", out="bf16")
+    data, out = computed(program)
+    assert out["C"].dtype == ml_dtypes.bfloat16
+    np.testing.assert_allclose(out["C"].astype(np.float64), data["A"] @ data["B"], rtol=1e-2, atol=1e-2)
+    assert ir.workload("matmul", out="f32").stages[0].name == "C"
+
+
+def reference_conv2d(x: Any, w: Any, stride: int, pad: int, dilation: int, groups: int) -> Any:
+    n, h, wd, _ = x.shape
+    kh, kw, cig, co = w.shape
+    xp = np.pad(x, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    ho, wo = ((e + 2 * pad - dilation * (k - 1) - 1) // stride + 1 for e, k in ((h, kh), (wd, kw)))
+    out = np.zeros((n, ho, wo, co))
+    cog = co // groups
+    for y in range(ho):
+        for q in range(wo):
+            ys, qs = y * stride, q * stride
+            patch = xp[:, ys : ys + dilation * (kh - 1) + 1 : dilation, qs : qs + dilation * (kw - 1) + 1 : dilation]
+            for g in range(groups):
+                part, weights = patch[..., g * cig : (g + 1) * cig], w[..., g * cog : (g + 1) * cog]
+                out[:, y, q, g * cog : (g + 1) * cog] = np.einsum("nrsc,rsco->no", part, weights)
+    return out
+
+
+@pytest.mark.parametrize("layout", ["nhwc", "nchw"])
+@pytest.mark.parametrize("t", ["f32", "u8"])
+@pytest.mark.parametrize(
+    ("stride", "pad", "dilation", "groups", "k"), [(1, 1, 1, 1, 3), (2, 1, 1, 1, 3), (1, 0, 1, 1, 1), (1, 2, 2, 2, 3), (3, 3, 1, 4, 5)]
+)  # fmt: skip
+def test_conv2d(layout: str, t: str, stride: int, pad: int, dilation: int, groups: int, k: int) -> None:
+    program = ir.workload(
+        "conv2d", n=2, h=9, w=7, ci=8, co=4, kh=k, kw=k, stride=stride, pad=pad, dilation=dilation, groups=groups, t=t, layout=layout
+    )  # fmt: skip
+    data, out = computed(program)
+    x, w, y = data["X"], data["W"], out["Y"]
+    if layout == "nchw":
+        x, w, y = x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0), y.transpose(0, 2, 3, 1)
+    np.testing.assert_allclose(y, reference_conv2d(x, w, stride, pad, dilation, groups), rtol=1e-4, atol=1e-4)
+    assert program.outputs == ("Y",)
+    assert program.inputs == ("X", "W")
+
+
+@pytest.mark.parametrize("layout", ["nhwc", "nchw"])
+def test_depthwise_conv2d(layout: str) -> None:
+    program = ir.workload("depthwise_conv2d", n=2, h=9, w=7, c=5, stride=2, dilation=2, layout=layout)
+    data, out = computed(program)
+    x, w, y = data["X"], data["W"], out["Y"]
+    if layout == "nchw":
+        x, w, y = x.transpose(0, 2, 3, 1), w.transpose(1, 2, 0), y.transpose(0, 2, 3, 1)
+    np.testing.assert_allclose(y, reference_conv2d(x, w[:, :, None, :], 2, 1, 2, 5), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_conv1d(groups: int) -> None:
+    program = ir.workload("conv1d", n=2, w=9, ci=4, co=6, kw=3, stride=2, dilation=2, pad=2, groups=groups)
+    data, out = computed(program)
+    x, w = data["X"][:, None], data["W"][None]
+    xp = np.pad(x, ((0, 0), (2, 2), (0, 0), (0, 0)))  # pad=2 in the other dimension is cropped below
+    full = reference_conv2d(xp, w, 2, 2, 2, groups)
+    np.testing.assert_allclose(out["Y"], full[:, 2], rtol=1e-4, atol=1e-4)
+
+
+def test_the_others() -> None:
+    data, out = computed(ir.workload("softmax", m=5, n=9))
+    e = np.exp(data["X"] - data["X"].max(1, keepdims=True))
+    np.testing.assert_allclose(out["Y"], e / e.sum(1, keepdims=True), rtol=1e-5)
+    data, out = computed(ir.workload("matmul_bias_relu", m=5, n=9, k=4))
+    np.testing.assert_allclose(out["C"], np.maximum(data["A"] @ data["B"] + data["D"], 0), rtol=1e-4, atol=1e-5)
+    data, out = computed(ir.workload("matmul_requant", m=5, n=9, k=4))
+    exact = np.clip(np.rint((data["A"] @ data["B"]).astype(np.float32) * data["D"].astype(np.float32)), -128, 127)
+    np.testing.assert_array_equal(out["C"], exact)
+    data, out = computed(ir.workload("batch_matmul", batch=3, m=5, n=9, k=4, t="s8"))
+    np.testing.assert_array_equal(out["C"], data["A"] @ data["B"])
+    data, out = computed(ir.workload("gemv", m=5, k=40, out="f16"))
+    np.testing.assert_allclose(out["C"].astype(np.float64), data["A"] @ data["B"], rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "types"),
+    [("mk,kn->mn", {}), ("km,kn->nm", {"a": "u8", "b": "s8"}), ("bij,bjk->bik", {}), ("ij->ji", {}), ("ij->", {}), ("ij,jk", {}),
+     ("i,j->ij", {"a": "s8", "b": "s8"}), ("ij,jk,kl->il", {}), ("ii->i", {}), ("ab,bc->ac", {"a": 4, "acc": "f64", "out": "f16"}), ("ijk,ik->", {})],
+)  # fmt: skip
+def test_einsum(spec: str, types: dict[str, Any]) -> None:
+    letters = {c: 3 + k for k, c in enumerate(sorted({c for c in spec if c.isalpha()}))}
+    program = ir.einsum(spec, **{**letters, **types})
+    data, out = computed(program)
+    expected = np.einsum(spec, *data.values())
+    exact = not program.tensors["C"].dtype.is_float
+    np.testing.assert_allclose(
+        out["C"].astype(np.float64).reshape(expected.shape), expected, rtol=0 if exact else 2e-3, atol=2e-3
+    )
+
+
+@pytest.mark.parametrize(
+    "spec", ["", "->", "mk,kn->mq", "mk,kn->mm", "...k,kn->n", "m1,1n->mn", "mk;kn->mn", "C,b->", "a" * 300]
+)
+def test_bad_einsums(spec: str) -> None:
+    with pytest.raises(UsageError):
+        ir.einsum(spec)
+
+
+@pytest.mark.parametrize(
+    ("name", "defines", "hint"),
+    [("matmull", {}, "did you mean 'matmul'?"), ("matmul", {"mm": 4}, "known:"), ("matmul", {"ta": 2}, "0, 1"), ("conv2d", {"layout": "nhcw"}, "nhwc, nchw"),
+     ("matmul", {"acc": "f31"}, "did you mean"), ("conv2d", {"groups": 3}, ""), ("conv2d", {"kh": 99}, ""), ("softmax", {"k": 3}, "known:"), ("matmul", {"t": "q"}, "")],
+)  # fmt: skip
+def test_bad_workloads(name: str, defines: dict[str, Any], hint: str) -> None:
+    with pytest.raises(AutoschedError) as caught:
+        ir.workload(name, **defines)
+    assert hint in str(caught.value)
+
+
+def test_resolve(tmp_path: Path) -> None:
+    path = tmp_path / "two.py"
+    path.write_text("def f(C: f32[m], *, m=2):\n    C[0] = 0\n\n\ndef g(C: f32[m], *, m=2):\n    C[0] = 1\n")
+    assert ir.resolve(f"{path}:g", {"m": "5"}).tensors["C"].extents == (5,)
+    with pytest.raises(UsageError, match="several functions"):
+        ir.resolve(str(path), {})
+    with pytest.raises(UnknownNameError):
+        ir.resolve(f"{path}:h", {})
+    assert ir.resolve("matmul", {"m": 4}).sizes["m"] == 4
+    assert ir.resolve(" mk , kn -> mn ", {"m": 4}).sizes["m"] == 4
+    for bad in ("", "matmu", "nowhere.py", "nowhere.py:f", "a/b", "mk,kn->"):
+        if bad != "mk,kn->":
+            with pytest.raises(UsageError):
+                ir.resolve(bad, {})
+
+
+def test_every_workload_at_its_defaults_is_well_formed() -> None:
+    for name in ir.workload_names():
+        program = ir.workload(name)
+        assert not program.inouts
+        assert any(not program.tensors[i].const for i in program.inputs)
+        assert program.doc
