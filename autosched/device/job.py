@@ -59,10 +59,10 @@ class Effort:
     """
 
     fewest: int = 5
-    most: int = 40
+    most: int = 25
     sample_s: float = 3e-4
-    budget_s: float = 0.15
-    tolerance: float = 0.004
+    budget_s: float = 0.1
+    tolerance: float = 0.01
     slower_than_s: float | None = None
     cold: bool = False
 
