@@ -15,8 +15,8 @@
  *
  * Build: -std=gnu11 -O2 -ffp-contract=off -mavx512vnni -mavx512f
  */
-#ifndef DOT_RELU_H
-#define DOT_RELU_H
+#ifndef DOT_RELU_H_INCLUDED
+#define DOT_RELU_H_INCLUDED
 
 #include <stddef.h>
 #include <stdint.h>

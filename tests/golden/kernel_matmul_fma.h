@@ -15,8 +15,8 @@
  *
  * Build: -std=gnu11 -O2 -ffp-contract=off -mavx512f
  */
-#ifndef GEMM_H
-#define GEMM_H
+#ifndef GEMM_H_INCLUDED
+#define GEMM_H_INCLUDED
 
 #include <stddef.h>
 #include <stdint.h>

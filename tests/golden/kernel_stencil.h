@@ -8,8 +8,8 @@
  *
  * Build: -std=gnu11 -O2 -ffp-contract=off -fopenmp (2 threads)
  */
-#ifndef STENCIL_H
-#define STENCIL_H
+#ifndef STENCIL_H_INCLUDED
+#define STENCIL_H_INCLUDED
 
 #include <stddef.h>
 #include <stdint.h>

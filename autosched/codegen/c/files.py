@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from autosched.codegen.c.registers import VectorHelpers, registers_of
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.statements import INDENT, StatementPrinter
 from autosched.codegen.kernel import Buffer, Function, Kernel
+from autosched.ir.program import Program
 
 ALIGNMENT = 64
 """Of packed buffers and workspaces, in bytes: a cache line, and the widest register."""
@@ -47,6 +49,7 @@ class _Printer:
         self.vectors = VectorHelpers()
         self.used: set[str] = set()
         self.macros: dict[str, str] = {}
+        self.constants: dict[str, str] = {}
         self.workspaces = [kernel.buffers[b] for b in kernel.main.buffers if kernel.buffers[b].scope == "workspace"]
 
     def files(self) -> CSource:
@@ -119,7 +122,7 @@ class _Printer:
     # Files
 
     def _header(self, prototypes: list[str]) -> Iterator[str]:
-        kernel, guard = self.kernel, f"{self.name.upper()}_H"
+        kernel, guard = self.kernel, f"{self.name.upper()}_H_INCLUDED"
         yield "/*"
         yield from self._describe()
         yield " */"
@@ -128,16 +131,15 @@ class _Printer:
         yield "#define restrict __restrict"
         yield 'extern "C" {'
         yield from ("#endif", "")
-        constants = [f"{self.name.upper()}_{name.upper()} = {value}" for name, value in kernel.program.sizes.items()]
+        constants = [f"{self._constant(name)} = {value}" for name, value in kernel.program.sizes.items()]
         if constants:
             yield "/* Sizes that the code was made for. */"
             yield from _enum(constants)
             yield ""
         packed = [b for b in kernel.buffers.values() if b.scope == "packed" and b.name in kernel.main.buffers]
-        prefix = self.name.upper()
-        sizes = [f"{prefix}_{self.names(b.name).upper()}_BYTES = {b.elements * b.dtype.bytes}" for b in packed]
+        sizes = [f"{self._constant(f'{b.name}_bytes')} = {b.elements * b.dtype.bytes}" for b in packed]
         if self.workspaces:
-            sizes.append(f"{prefix}_WORKSPACE_BYTES = {sum(_aligned(b) for b in self.workspaces)}")
+            sizes.append(f"{self._constant('workspace_bytes')} = {sum(_aligned(b) for b in self.workspaces)}")
         if sizes:
             yield f"/* Memory that the caller provides, best aligned to {ALIGNMENT} bytes. */"
             yield from _enum(sizes)
@@ -148,14 +150,21 @@ class _Printer:
             yield ""
         yield from ("#ifdef __cplusplus", "}", "#undef restrict", "#endif", "", "#endif", "")
 
+    def _constant(self, name: str) -> str:
+        """The constant of a size or a byte count: `GEMM_M`."""
+        if name not in self.constants:  # sizes may differ in case only
+            self.constants[name] = self.names.fresh(f"{self.name}_{name}".upper())
+        return self.constants[name]
+
     def _describe(self) -> Iterator[str]:
         """The comment on top of the header: what, how, and how to build."""
         kernel = self.kernel
         doc = " ".join(kernel.program.doc.split())
         yield from _text(f"{self.name}: {doc}" if doc else f"{self.name}")
-        if kernel.program.source.strip():
+        text = _function_text(kernel.program)
+        if text:
             yield " *"
-            yield from (f" *   {_safe(line)}".rstrip() for line in kernel.program.source.strip().splitlines())
+            yield from (f" *   {_safe(line)}".rstrip() for line in text.splitlines())
         if kernel.schedule:
             yield " *"
             yield " * Schedule:"
@@ -192,7 +201,7 @@ class _Printer:
         for name, scalar in kernel.program.scalars.items():
             yield f" * {self.names(name)}: {scalar.dtype}"
         if self.workspaces:
-            size = f"{self.name.upper()}_WORKSPACE_BYTES bytes"
+            size = f"{self._constant('workspace_bytes')} bytes"
             yield f" * workspace: {size}, aligned to {ALIGNMENT}; its contents do not matter"
         yield " * Arrays are row-major and must not overlap."
         yield " */"
@@ -221,6 +230,16 @@ class _Printer:
             yield from (text, "")
         for body in bodies:
             yield from (body, "")
+
+
+def _function_text(program: Program) -> str:
+    """The program's own text: of a file with several functions, its function."""
+    try:
+        tree = ast.parse(program.source)
+    except (SyntaxError, ValueError):
+        return ""
+    found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == program.name]
+    return (ast.get_source_segment(program.source, found[0]) or "") if found else ""
 
 
 def _aligned(buffer: Buffer) -> int:
