@@ -35,6 +35,11 @@ from autosched.ir.numerics import load, store
 from autosched.logic import TRUE, evaluate
 
 Runner = Callable[[Env], None]
+WORKERS = ("warp", "thread")
+INDEPENDENT = ("parallel", "block.x", "block.y", "block.z", *WORKERS)
+"""Loops whose iterations run in no particular order. Workers of a block keep their registers from one loop over them to
+the next, and share the block's memory; what they leave in other iterations' registers they may not read either, since
+each has its own index there."""
 
 
 def run_kernel(
@@ -91,7 +96,7 @@ class _Machine:
     def _statement(self, stmt: Stmt) -> Runner:
         match stmt:
             case For():
-                return self._parallel(stmt) if stmt.kind == "parallel" else self._for(stmt)
+                return self._parallel(stmt) if stmt.kind in INDEPENDENT else self._for(stmt)
             case If(condition, body):
                 inner = self._body(body)
                 return lambda env: inner(env) if evaluate(condition, env) else None
@@ -118,7 +123,8 @@ class _Machine:
     def _parallel(self, loop: For) -> Runner:
         """Iterations in a shuffled order; what one leaves in registers is unreadable to the next, as on threads."""
         lower, upper, body = compile_int(loop.lower), compile_int(loop.upper), self._body(loop.body)
-        private = [self.storages[name] for name in sorted(_written_privately(loop, self.kernel))]
+        lost = () if loop.kind in WORKERS else sorted(_written_privately(loop, self.kernel))
+        private = [self.storages[name] for name in lost]
 
         def run(env: Env) -> None:
             iterations = list(range(lower(env), upper(env), loop.step))
@@ -128,10 +134,9 @@ class _Machine:
             for i in iterations:
                 region.iteration = (i - lower(env)) // loop.step
                 env[loop.var] = i
-                for storage in private:
-                    if storage.written is not None:
-                        storage.written[:] = False
+                _forget(private)
                 body(env)
+            _forget(private)
             self.regions.pop()
             env.pop(loop.var, None)
 
@@ -188,6 +193,12 @@ class _Machine:
                     storage.store(places[name], result, None)
 
         return run
+
+
+def _forget(storages: list[Storage]) -> None:
+    for storage in storages:
+        if storage.written is not None:
+            storage.written[:] = False
 
 
 def _located(runner: Runner, stmt: Stmt) -> Runner:

@@ -317,6 +317,29 @@ def reverse(n: int = 19, lanes: int = 4) -> Case:
     return build(program, [], [loop("i", ceil_div(n, lanes), store_back)]), {}
 
 
+def two_regions(n: int = 33) -> Case:
+    """Two parallel loops and serial code that use one register, and a register that the loops only read."""
+    program = parse(
+        "def twice(X: f32[n], Y: f32[n], *, n=1):\n    for i in range(n):\n        Y[i] = X[i] * 2 * 2\n",
+        sizes={"n": n},
+    )
+    f32, zero = DTYPES["f32"], (Const(0),)
+
+    def doubled(source: str) -> tuple[Stmt, ...]:
+        product = Arith("*", Read("t", zero, f32), Read("two", zero, f32), f32)
+        return Assign("t", zero, Read(source, (i,), f32)), Assign("Y", (i,), product)
+
+    body: list[Stmt] = [
+        Assign("two", zero, literal(2.0, "f32")),
+        loop("i", n, *doubled("X"), kind="parallel"),
+        loop("i", 5, *doubled("Y")),
+        For("i", Const(5), Const(n), doubled("Y"), "parallel"),
+    ]
+    return build(
+        program, [Buffer("t", f32, (1,), "register"), Buffer("two", f32, (1,), "register")], body, threads=2
+    ), {}
+
+
 def case_inputs(kernel: Kernel, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     """`inputs_for` the kernel's program; integer tensors that are used as subscripts stay in range."""
     arrays = inputs_for(kernel.program, seed)
@@ -336,4 +359,5 @@ CASES: dict[str, Callable[[], Case]] = {
     "matmul_dot_threads": lambda: matmul_dot(5, 37, 9, width="ymm", threads=2),
     "stencil": stencil,
     "reverse": reverse,
+    "two_regions": two_regions,
 }

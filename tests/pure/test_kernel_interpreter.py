@@ -119,6 +119,9 @@ def test_registers_do_not_pass_from_one_parallel_iteration_to_the_next() -> None
     run_copy(loop("i", 8, fill, use), more=(register,))
     with pytest.raises(UninitialisedError):
         run_copy(loop("i", 8, fill, use, kind="parallel"), more=(register,))
+    after = Assign("Y", (Const(0),), Read("t", (Const(0),), F32))
+    with pytest.raises(UninitialisedError):
+        run_copy(loop("i", 8, Assign("t", (Const(0),), X_I), use, kind="parallel"), after, more=(register,))
 
 
 def test_invalid_lanes_of_a_register_become_zero_and_memory_stays() -> None:

@@ -90,9 +90,7 @@ class FunctionScope:
     def declarations(self, at: For | None) -> list[str]:
         """Declarations of the private buffers that live in the parallel loop `at` (None: in the whole function)."""
         lines = []
-        for name, home in self.homes.items():
-            if home is not at:
-                continue
+        for name in self.homes.get(id(at) if at is not None else None, ()):
             buffer, register = self.kernel.buffers[name], self.registers.get(name)
             if register is None:
                 lines.append(f"{storage_type(buffer.dtype)} {self.names(name)}[{buffer.elements}];")
@@ -129,36 +127,40 @@ def values_of(body: tuple[Stmt, ...]) -> list[Value]:
     return found
 
 
-def _homes(kernel: Kernel, function: Function) -> dict[str, For | None]:
-    """For each private buffer that the function uses, the innermost parallel loop around all uses, or None."""
-    chains: dict[str, tuple[For, ...]] = {}
+def _homes(kernel: Kernel, function: Function) -> dict[int | None, tuple[str, ...]]:
+    """The private buffers to declare in each parallel loop (by its id) and in the function (None).
 
-    def touch(name: str, chain: tuple[For, ...]) -> None:
-        if kernel.buffers[name].scope not in PRIVATE_SCOPES:
-            return
-        known = chains.get(name, chain)
-        common = [a for a, b in zip(known, chain, strict=False) if a is b]
-        chains[name] = tuple(common)
+    A parallel loop that writes a register has its own; one that only reads it sees the surrounding one. The interpreter
+    holds kernels to the same rule.
+    """
+    homes: dict[int | None, tuple[str, ...]] = {}
 
-    def visit(body: tuple[Stmt, ...], chain: tuple[For, ...]) -> None:
+    def visit(body: tuple[Stmt, ...]) -> tuple[dict[str, None], set[str]]:
+        """Buffers used, in order, and those written, less what nested parallel loops declare."""
+        used: dict[str, None] = {}
+        written: set[str] = set()
         for stmt in body:
             match stmt:
-                case For():
-                    visit(stmt.body, (*chain, stmt) if stmt.kind == "parallel" else chain)
-                case If():
-                    visit(stmt.body, chain)
+                case For() | If():
+                    inner, wrote = visit(stmt.body)
+                    if isinstance(stmt, For) and stmt.kind == "parallel":
+                        homes[id(stmt)] = tuple(n for n in inner if n in wrote)
+                        inner = {n: None for n in inner if n not in wrote}
+                        wrote = set()
+                    used |= inner
+                    written |= wrote
                 case Assign():
-                    touch(stmt.buffer, chain)
-                    for node in walk(stmt.value):
-                        if isinstance(node, Read):
-                            touch(node.tensor, chain)
+                    written.add(stmt.buffer)
+                    used[stmt.buffer] = None
+                    used |= {n.tensor: None for n in walk(stmt.value) if isinstance(n, Read)}
                 case IntrinsicCall():
-                    for ref in stmt.operands.values():
-                        touch(ref.buffer, chain)
+                    written.add(stmt.operands[stmt.intrinsic.accumulator.name].buffer)
+                    used |= {ref.buffer: None for ref in stmt.operands.values()}
                 case Prefetch():
-                    touch(stmt.buffer, chain)
+                    used[stmt.buffer] = None
                 case _:
                     pass
+        return {n: None for n in used if kernel.buffers[n].scope in PRIVATE_SCOPES}, written
 
-    visit(function.body, ())
-    return {name: chain[-1] if chain else None for name, chain in chains.items()}
+    homes[None] = tuple(visit(function.body)[0])
+    return homes
