@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from autosched.cli import options
+from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table
+from autosched.device.registry import CPU_ISAS
 from autosched.errors import UnknownNameError
 from autosched.ir.printer import print_program
 from autosched.machine.detect import host_features
@@ -21,7 +22,7 @@ NamesArg = Annotated[list[str] | None, typer.Argument(metavar="[NAME|GLOB|FILE.y
 @app.command("list")
 def list_(intrinsics: options.IntrinsicsOpt = None, json: options.JsonOpt = False) -> None:
     """All intrinsics, with what they need and what they compute."""
-    known = options.catalogue(intrinsics)
+    known = inputs.catalogue(intrinsics)
     features = host_features()
     if json:
         answer_json([_data(known[n]) for n in known])
@@ -29,15 +30,15 @@ def list_(intrinsics: options.IntrinsicsOpt = None, json: options.JsonOpt = Fals
     rows = []
     for name in known:
         i = known[name]
-        runs = "yes" if "llvm" in i.emit and i.requires <= features and i.isa in ("x86", "arm", "portable") else "match only"
-        rows.append((name, " ".join(sorted(i.requires)), runs, i.summary))
+        runs = "llvm" in i.emit and i.requires <= features and i.isa in CPU_ISAS
+        rows.append((name, " ".join(sorted(i.requires)), "yes" if runs else "match only", i.summary))
     table(("intrinsic", "needs", "runs here", "summary"), rows)
 
 
 @app.command("show")
 def show(name: str, intrinsics: options.IntrinsicsOpt = None, json: options.JsonOpt = False) -> None:
     """One intrinsic in full."""
-    i = options.catalogue(intrinsics).find(name)
+    i = inputs.catalogue(intrinsics).find(name)
     if json:
         answer_json(_data(i))
         return
@@ -68,7 +69,7 @@ def check(
     """
     files = [n for n in names or () if n.endswith((".yaml", ".yml"))]
     patterns = [n for n in names or () if n not in files]
-    known = options.catalogue([*(intrinsics or ()), *files])
+    known = inputs.catalogue([*(intrinsics or ()), *files])
     if files:
         from autosched.tensorize.catalogue import load
 

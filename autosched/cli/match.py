@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from autosched import api
-from autosched.cli import options
+from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.tensorize.explain import explain as explained
 from autosched.tensorize.explain_json import to_json
@@ -25,25 +25,28 @@ def match(
     explain: Annotated[bool, typer.Option("--explain", help="Say what was proved, and why not.")] = False,
     numerics: options.NumericsOpt = "reassociated",
     json: options.JsonOpt = False,
+    quiet: options.QuietOpt = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="The same as --explain.")] = False,
 ) -> None:
     """Decide by proof which intrinsics can compute the program.
 
     Exit status 0 when at least one fits (conditions included), 1 when none does or none could be decided.
     """
-    known = options.catalogue(intrinsics)
+    inputs.choice("numerics level", numerics, inputs.NUMERICS)
+    loaded = inputs.program(program, define)
+    known = inputs.catalogue(intrinsics)
     chosen = list(known.select(intrinsic)) if intrinsic else [known[n] for n in known]
     if target is not None:
-        machine = options.target(target)
+        machine = inputs.target(target)
         chosen = [i for i in chosen if i.isa in (machine.isa, "portable") and machine.has(i.requires)]
-    loaded = options.program(program, define)
     found: list[Match] = [m for i in chosen for m in _listed(api.match(loaded, i, numerics=numerics))]
     if json:
         objects: list[dict[str, Any]] = [to_json(m) for m in found]
         answer_json(objects[0] if intrinsic and len(objects) == 1 else objects)
-    elif explain or (intrinsic and len(found) == 1):
+    elif explain or verbose or (intrinsic and len(found) == 1):
         answer("\n\n".join(explained(m) for m in found))
     else:
-        _list(found)
+        _list(found, quiet)
     raise typer.Exit(0 if any(m.verdict in ("match", "conditional") for m in found) else 1)
 
 
@@ -51,7 +54,7 @@ def _listed(found: Any) -> list[Match]:
     return found if isinstance(found, list) else [found]
 
 
-def _list(found: list[Match]) -> None:
+def _list(found: list[Match], quiet: bool) -> None:
     fits = [m for m in found if m.verdict != "no"]
     rows = []
     for m in fits:
@@ -68,6 +71,6 @@ def _list(found: list[Match]) -> None:
     for m in found:
         if m.verdict == "no" and m.reason:
             reasons[m.reason.code] = reasons.get(m.reason.code, 0) + 1
-    if reasons:
+    if reasons and not quiet:
         said = ", ".join(f"{n} {code}" for code, n in sorted(reasons.items(), key=lambda x: -x[1]))
         talk().print(f"{sum(reasons.values())} others do not fit ({said}); --explain says why", markup=False)

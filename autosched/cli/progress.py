@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
+from rich.table import Column
 
 from autosched.cli.output import seconds, speed, talk
 from autosched.ir.work import operations
@@ -23,20 +25,21 @@ class Progress:
         self.request, self.quiet, self.verbose = request, quiet, verbose
         self.console: Console = talk()
         self.work = operations(request.program)
-        self.live = self.console.is_terminal and not quiet
+        self.live = sys.stderr.isatty() and not self.console.is_dumb_terminal and not quiet
+        self.peak: float | None = None
+        self.before = 0
+        """Trials of earlier runs, which say nothing of this run's pace."""
         self.last_plain_s = 0.0
         self.shown_kinds: set[str] = set()
         self.bar = Bar(
-            TextColumn("{task.percentage:>3.0f}%"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=12),
             MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[said]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
             console=self.console,
             transient=True,
             disable=not self.live,
         )
-        self.task = self.bar.add_task("", total=request.trials, said="", start=True)
+        self.task = self.bar.add_task("", total=request.trials, said="matching", start=True)
 
     def __enter__(self) -> Progress:
         if self.live:
@@ -52,32 +55,38 @@ class Progress:
             return
         match event:
             case events.Matched():
-                fits = [n for n, (verdict, _) in event.verdicts.items() if verdict == "match"]
-                shown = ", ".join(fits[:6]) + (f" and {len(fits) - 6} more" if len(fits) > 6 else "")
-                self._line(f"match  {shown or 'no intrinsic: scalar code'}   ({event.seconds:.2f} s)")
+                self._matched(event)
             case events.Scored():
                 self._line(
                     f"space  {event.plans} plans · {event.rows:,} legal schedules of {event.rows_in_all:,}"
                     f"   ({event.seconds:.1f} s)"
                 )
             case events.StudyOpened():
-                state = "new" if event.created else f"continuing: {event.done} of {event.total} trials done"
-                self._line(f"study  {event.name}   ({state}, seed {event.seed})")
+                self.before = event.done
+                best = f", best {seconds(event.best_s)}" if event.best_s else ""
+                state = "new" if event.created else f"continuing: {event.done} of {event.total} trials done{best}"
+                self._line(f"study  {event.name}   ({state}; seed {event.seed})")
+                self.bar.update(self.task, completed=event.done, total=event.total, said="")
             case events.TrialDone():
                 self._trial(event)
             case events.NewBest():
                 if not self.live:
                     m = event.trial.measurement
-                    self._line(
-                        f"trial {event.trial.number:>4}  {seconds(m.time_s)}  {speed(self.work, m.time_s)}  "
-                        f"{event.trial.plan}"
-                    )
+                    self._line(f"trial {event.trial.number:>4}  {self._speed(m.time_s)}  {event.trial.plan}")
             case events.FinalRound():
                 self._line(f"final  the best {event.candidates} again, interleaved")
-            case events.WorkerDied():
-                pass  # the trial that it belongs to says so
-            case events.Stopped():
-                pass
+                self.bar.update(self.task, said="final round")
+            case events.WorkerDied() | events.Stopped():
+                pass  # the trial and the answer say so
+
+    def _matched(self, event: events.Matched) -> None:
+        if event.peak and self.request.target.isa != "cuda":
+            self.peak = event.peak[1]
+        fits = [n for n, (verdict, _) in event.verdicts.items() if verdict == "match"]
+        fits.sort(key=lambda n: n.startswith("portable/"))  # the machine's own first
+        shown = ", ".join(fits[:4]) + (f" and {len(fits) - 4} more" if len(fits) > 4 else "")
+        self._line(f"match  {shown or 'no intrinsic: scalar code'}   ({event.seconds:.2f} s)")
+        self.bar.update(self.task, said="scoring the space")
 
     def _trial(self, event: events.TrialDone) -> None:
         m = event.trial.measurement
@@ -85,22 +94,25 @@ class Progress:
             self.shown_kinds.add(m.status)
             first = m.message.strip().splitlines()[0] if m.message.strip() else "no message"
             self._line(f"trial {event.trial.number:>4}  failed ({m.status}): {first}")
-        elif self.verbose:
-            self._line(f"trial {event.trial.number:>4}  {seconds(m.time_s)}  {event.trial.plan}")
-        failed = " · ".join(f"{kind} {n}" for kind, n in event.failed.items())
-        said = f"best {seconds(event.best_s)}  {speed(self.work, event.best_s)}"
-        said += (f"  failed: {failed}" if failed else "") + self._left(event)
+        elif m.ok and self.verbose and (self.live or m.time_s != event.best_s):  # a new best says so itself when piped
+            self._line(f"trial {event.trial.number:>4}  {self._speed(m.time_s)}  {event.trial.plan}")
+        said = ("best " + self._speed(event.best_s) if event.best_s else "no best yet") + self._left(event)
+        if event.failed:
+            said += "  failed: " + " · ".join(f"{kind} {n}" for kind, n in event.failed.items())
         self.bar.update(self.task, completed=event.done, total=event.total, said=said)
         if not self.live and event.elapsed_s - self.last_plain_s >= PLAIN_EVERY_S:
             self.last_plain_s = event.elapsed_s
             self._line(f"{event.done}/{event.total} trials  {said}")
 
-    @staticmethod
-    def _left(event: events.TrialDone) -> str:
+    def _speed(self, time_s: float | None) -> str:
+        share = f"  {self.work / time_s / self.peak:.0%} of peak" if time_s and self.peak else ""
+        return f"{seconds(time_s)}  {speed(self.work, time_s)}{share}"
+
+    def _left(self, event: events.TrialDone) -> str:
         """Time left, from the pace so far."""
-        if event.done == 0 or event.done >= event.total:
+        if event.done == self.before or event.done >= event.total:
             return ""
-        left = event.elapsed_s / event.done * (event.total - event.done)
+        left = event.elapsed_s / (event.done - self.before) * (event.total - event.done)
         return f"  ~{left:.0f} s left"
 
     def _line(self, text: str) -> None:

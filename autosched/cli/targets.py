@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from autosched import api
-from autosched.cli import options
+from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table
 from autosched.device.native_target import native_target
 from autosched.errors import UsageError
@@ -31,7 +31,7 @@ def list_(json: options.JsonOpt = False) -> None:
 @app.command("show")
 def show(name: str, json: options.JsonOpt = False) -> None:
     """One target in full: a name, a YAML file, or native."""
-    target = options.target(name)
+    target = inputs.target(name)
     if json:
         answer_json(target_data(target))
     else:
@@ -47,9 +47,10 @@ def detect(
     """Describe this machine: features, cores, caches, and measured instruction rates and bandwidths."""
     if yaml and json:
         raise UsageError("--yaml and --json exclude each other")
+    inputs.choice("effort", effort, ("quick", "full"))
     known = api.catalogue()
     chosen = [known[n] for n in known if known[n].isa != "portable"]
-    target, peaks = native_target(chosen, cache=options.peaks_path(), effort=effort)
+    target, peaks = native_target(chosen, cache=inputs.peaks_path(), effort=effort)
     if json:
         answer_json(target_data(target) | {"measured": {"rates": peaks.rates, "seconds": peaks.seconds}})
     elif yaml:

@@ -11,10 +11,12 @@ from autosched.store.records import Trial
 
 @dataclass(frozen=True)
 class Matched:
-    """Matching is done: intrinsic to (verdict, mappings)."""
+    """Matching is done: intrinsic to (verdict, mappings). `peak` names the fastest instruction among the matches whose
+    rate the target knows, and its operations a second on the threads allowed."""
 
     verdicts: dict[str, tuple[str, int]]
     seconds: float
+    peak: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -84,14 +84,19 @@ class Tuning:
 
     @property
     def peak(self) -> tuple[str, float] | None:
-        """The fastest matched intrinsic with a measured rate, and its operations a second on the threads allowed."""
-        target, threads = self.request.target, self.request.threads
-        rates = {
-            m.intrinsic.name: m.intrinsic.operations * target.rates[m.intrinsic.name] * target.clock_hz * threads
-            for m in self.matches
-            if m.verdict == "match" and m.intrinsic.name in target.rates
-        }
-        return max(rates.items(), key=lambda item: item[1]) if rates else None
+        """See `peak_of`."""
+        return peak_of(self.request, self.matches)
+
+
+def peak_of(request: TuneRequest, matches: Sequence[Match]) -> tuple[str, float] | None:
+    """The fastest matched intrinsic whose rate the target knows, and its operations a second on the threads allowed."""
+    target = request.target
+    rates = {
+        m.intrinsic.name: m.intrinsic.operations * target.rates[m.intrinsic.name] * target.clock_hz * request.threads
+        for m in matches
+        if m.verdict == "match" and m.intrinsic.name in target.rates
+    }
+    return max(rates.items(), key=lambda item: item[1]) if rates else None
 
 
 def usable(catalogue: Catalogue, target: Target, device: str, only: Sequence[str] = ()) -> tuple[Intrinsic, ...]:
@@ -131,7 +136,8 @@ def prepare(
     program, target = request.program, request.target
     with watch.phase("match"):
         matches, plans = plans_of(request)
-    emit(Matched({m.intrinsic.name: (m.verdict, m.mapping_count) for m in matches}, watch.seconds()["match"]))
+    verdicts = {m.intrinsic.name: (m.verdict, m.mapping_count) for m in matches}
+    emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
     with watch.phase("search"):
         space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed)
         plausible = space.plausible

@@ -1,0 +1,49 @@
+"""Where the command starts, and the one place where errors become messages and exit statuses."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+
+def main() -> None:
+    """Run the command line. Whatever a person can cause ends in one message and the right status, never a traceback."""
+    try:
+        sys.exit(_run())
+    except BrokenPipeError:  # the reader of our output has left: nothing to say to it, nor when Python flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _run() -> int:
+    try:
+        # Imported here, since loading the solver takes a second in which Ctrl-C must not show a traceback.
+        from autosched.cli.app import app
+        from autosched.cli.output import complain
+        from autosched.errors import AutoschedError
+    except KeyboardInterrupt:
+        return 130
+    try:
+        app()
+    except SystemExit as status:
+        return status.code if isinstance(status.code, int) else 0 if status.code is None else 2
+    except AutoschedError as error:
+        complain(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return 130
+    except BrokenPipeError:
+        raise
+    except MemoryError:
+        complain("out of memory", "use smaller sizes or fewer threads")
+        return 3
+    except RecursionError:
+        complain("the input nests too deeply")
+        return 2
+    except Exception:
+        complain("this is a mistake in autosched, not in your input; please report what follows")
+        traceback.print_exc()
+        return 70
+    return 0

@@ -1,0 +1,67 @@
+"""`autosched export`: a kernel, a schedule or all trials as files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autosched.cli import options
+from autosched.cli.output import answer, answer_json
+from autosched.cli.stored import kernel_of, opened, picked
+from autosched.codegen.c import print_c
+from autosched.errors import UsageError
+from autosched.store.exchange import schedule_json, write_trials
+
+
+def export(
+    study: options.StudyArg,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="FILE.c (with FILE.h), FILE.json (schedule) or FILE.jsonl (trials)."
+        ),
+    ],
+    trial: options.TrialOpt = None,
+    store: options.StoreOpt = None,
+    json: options.JsonOpt = False,
+) -> None:
+    """Write the best kernel as C with its header, its schedule as JSON, or all trials as JSON lines.
+
+    The kernel's function has the file's name.
+    """
+    if output.suffix not in (".c", ".h", ".json", ".jsonl"):
+        what = output.suffix or "a name without an ending"
+        raise UsageError(f"-o {output}: no format for {what}", hint="it ends in .c, .json or .jsonl")
+    record, trials = opened(study, store)
+    written = [output]
+    if output.suffix == ".jsonl":
+        write_trials(output, record, trials)
+    elif output.suffix == ".json":
+        _write(output, schedule_json(record, picked(record, trials, trial)))
+    else:
+        written = [output.with_suffix(".c"), output.with_suffix(".h")]
+        kernel = replace(kernel_of(record, picked(record, trials, trial)), name=_function(output))
+        code = print_c(kernel)
+        for path, text in zip(written, (code.source, code.header), strict=True):
+            _write(path, text)
+    if json:
+        answer_json({"schema": "autosched/export/1", "study": record.name, "files": [str(p) for p in written]})
+    else:
+        answer(" ".join(str(p) for p in written))
+
+
+def _function(output: Path) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", output.stem):
+        raise UsageError(f"-o {output}: {output.stem!r} cannot name a C function", hint="as in -o gemm.c")
+    return output.stem
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint="give another path with -o") from None

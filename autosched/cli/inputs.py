@@ -1,0 +1,90 @@
+"""The texts of flags, read once into values; what cannot be right is a UsageError."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_dir, user_data_dir
+
+from autosched import api
+from autosched.errors import UnknownNameError, UsageError
+from autosched.ir.program import Program
+from autosched.machine.target import Target
+from autosched.store.sqlite import SqliteStore
+from autosched.tensorize.catalogue import Catalogue
+
+_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+NUMERICS = ("bitwise", "reassociated", "real")
+
+
+def defines(texts: Sequence[str] | None) -> dict[str, Any]:
+    """`-D` texts as sizes, ranges and dtypes. Raises UsageError for one without a name or a value, or given twice."""
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        name, value = name.strip(), value.strip()
+        if not equals or not name.isidentifier() or not value:
+            raise UsageError(f"-D {text}: not of the form name=value", hint="as in -D m=512 or -D a=u8")
+        if name in found:
+            raise UsageError(f"-D {name} is given twice")
+        found[name] = int(value) if re.fullmatch(r"[+-]?\d{1,18}", value) else value
+    return found
+
+
+def program(spec: str, texts: Sequence[str] | None) -> Program:
+    """The program that the command names, with its sizes."""
+    return api.resolve(spec, defines(texts))
+
+
+def intrinsic_paths(paths: Sequence[str] | None) -> tuple[str, ...]:
+    """`--intrinsics`, after the folders of AUTOSCHED_INTRINSICS (separated as PATH is), as absolute paths."""
+    known = [p for p in os.environ.get("AUTOSCHED_INTRINSICS", "").split(os.pathsep) if p]
+    return tuple(str(Path(p).expanduser().resolve()) for p in [*known, *(paths or ())])
+
+
+def catalogue(paths: Sequence[str] | None) -> Catalogue:
+    """The built-in catalogue with the user's files."""
+    return api.catalogue(intrinsic_paths(paths))
+
+
+def target(name: str) -> Target:
+    """The target; measured figures of this machine are kept in the user's cache folder."""
+    return api.target(name, cache=peaks_path())
+
+
+def peaks_path() -> Path:
+    return Path(user_cache_dir("autosched")) / "peaks.json"
+
+
+def choice(flag: str, value: str, known: Sequence[str]) -> str:
+    """A flag's value that must be one of a few. Raises UnknownNameError naming the nearest."""
+    if value not in known:
+        raise UnknownNameError(flag, value, known)
+    return value
+
+
+def timeout(text: str | None) -> float | None:
+    """`90s`, `10m`, `2h` or plain seconds. Raises UsageError for anything else, and for zero."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*(ms|s|m|h)?\s*", text)
+    value = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
+    if value <= 0:
+        raise UsageError(f"--timeout {text}: not a time", hint="as in 90s, 10m or 2h")
+    return value
+
+
+def store_path(where: str | None) -> str:
+    """`--store`, else AUTOSCHED_STORE, else a file in the user's data folder."""
+    if where is not None:
+        return where
+    return os.environ.get("AUTOSCHED_STORE") or str(Path(user_data_dir("autosched")) / "autosched.db")
+
+
+def open_store(where: str | None, *, read_only: bool = False) -> SqliteStore:
+    """The store, made when it is not there yet unless it is only read."""
+    return SqliteStore(store_path(where), read_only=read_only)

@@ -1,0 +1,62 @@
+"""`autosched show`: the schedule, the loop tree and the code of a stored trial."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from autosched.cli import inputs, options
+from autosched.cli.output import answer, answer_json, seconds, speed
+from autosched.cli.stored import kernel_of, opened, picked
+from autosched.codegen.c import print_c
+from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.text import print_kernel
+from autosched.ir import parse
+from autosched.ir.work import operations
+from autosched.store import codec
+
+VIEWS = ("all", "schedule", "loops", "c", "llvm", "key")
+
+
+def show(
+    study: options.StudyArg,
+    trial: options.TrialOpt = None,
+    view: Annotated[str, typer.Option("--as", metavar="VIEW", help=f"One of {', '.join(VIEWS)}.")] = "all",
+    store: options.StoreOpt = None,
+    json: options.JsonOpt = False,
+) -> None:
+    """Show a study's best schedule, its loop tree and its C code."""
+    inputs.choice("view", view, VIEWS)
+    record, trials = opened(study, store)
+    if view == "key":
+        answer_json(record.key)
+        return
+    chosen = picked(record, trials, trial)
+    kernel = kernel_of(record, chosen)
+    if json:
+        answer_json(
+            {
+                "schema": "autosched/show/1",
+                "study": record.name,
+                "trial": codec.trial_to_dict(chosen),
+                "loops": print_kernel(kernel),
+                "c": print_c(kernel).source,
+            }
+        )
+        return
+    time_s = chosen.measurement.time_s
+    parts = []
+    if view in ("all", "schedule"):
+        head = f"{record.name}   trial {chosen.number}   {seconds(time_s)}"
+        head += "   " + (speed(operations(parse(record.program)), time_s) if time_s else chosen.measurement.status)
+        width = max((len(k) for k in chosen.schedule), default=0)
+        rows = [f"  {k:<{width}} = {v}" for k, v in chosen.schedule.items()]
+        parts.append("\n".join([head, f"plan  {chosen.plan}", *rows]))
+    if view in ("all", "loops"):
+        parts.append(print_kernel(kernel).rstrip())
+    if view in ("all", "c"):
+        parts.append(print_c(kernel).source.rstrip())
+    if view == "llvm":
+        parts.append(print_llvm(kernel).rstrip())
+    answer("\n\n".join(parts))

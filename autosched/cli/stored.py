@@ -1,0 +1,45 @@
+"""A stored study, one of its trials, and the kernel that the trial measured."""
+
+from __future__ import annotations
+
+from autosched.cli import inputs
+from autosched.codegen.kernel import Kernel
+from autosched.codegen.lower import lower
+from autosched.errors import NoScheduleError, StoreError, UsageError
+from autosched.search.tune import plans_of, reopen
+from autosched.store.records import StudyRecord, Trial
+
+
+def opened(study: str, store: str | None) -> tuple[StudyRecord, list[Trial]]:
+    """A study and its trials. Raises StoreError, naming the nearest study for an unknown one."""
+    with inputs.open_store(store, read_only=True) as found:
+        return found.study(study), found.trials(study)
+
+
+def picked(record: StudyRecord, trials: list[Trial], number: int | None) -> Trial:
+    """The trial of that number, else the fastest verified one (final measurements count before others)."""
+    if number is not None:
+        numbered = [t for t in trials if t.number == number]
+        if not numbered:
+            hint = f"it has 1 to {max(t.number for t in trials)}" if trials else "it has none yet: tune it"
+            raise UsageError(f"study {record.name!r} has no trial {number}", hint=hint)
+        return numbered[-1]
+    bad = {t.key for t in trials if not t.measurement.ok}
+    good = [t for t in trials if t.key not in bad and t.measurement.time_s is not None]
+    if not good:
+        raise NoScheduleError(f"study {record.name!r} has no candidate that came out right")
+    final = [t for t in good if t.round == "final"]
+    return min(final or good, key=lambda t: t.measurement.time_s or 0.0)
+
+
+def kernel_of(record: StudyRecord, trial: Trial) -> Kernel:
+    """Lower a stored trial again. Raises StoreError where this version no longer has its plan."""
+    request = reopen(record, inputs.catalogue(record.settings.get("intrinsics", ())))
+    _, plans = plans_of(request)
+    for plan in plans:
+        if plan.name == trial.plan:
+            return lower(plan, plan.space.schedule(trial.row))
+    raise StoreError(
+        f"trial {trial.number} of {record.name!r} used the plan {trial.plan!r}, which this version does not make",
+        hint="tune again with --fresh",
+    )

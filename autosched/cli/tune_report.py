@@ -1,0 +1,96 @@
+"""What a tuning run found: as the object that `--json` prints, and as a few lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autosched.cli.output import seconds, speed
+from autosched.ir.work import operations
+from autosched.search.loop import Result
+from autosched.search.tune import Tuning
+from autosched.store.explain import MEMORY
+from autosched.store.records import Measurement
+from autosched.store.sqlite import SqliteStore
+
+
+def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
+    """Schema autosched/tune/1 (docs/cli.md). `best` is null where the run was interrupted before anything succeeded."""
+    request, study = tuning.request, tuning.study
+    best = result.best
+    found: dict[str, Any] | None = None
+    verified: dict[str, Any] = {"ok": False, "max_abs_error": None, "tolerance": None}
+    if best is not None:
+        m = best.trial.measurement
+        found = {
+            "trial": best.trial.number,
+            "time_s": best.time_s,
+            "spread": m.spread,
+            "gflops": operations(request.program) / best.time_s / 1e9,
+            "schedule": best.trial.schedule,
+            "intrinsic": ", ".join(best.candidate.plan.intrinsics) or None,
+            "kernel_sha": m.kernel_sha,
+        }
+        verified = {"ok": m.ok, "max_abs_error": m.max_abs_error, "tolerance": m.tolerance} | (
+            {"by": m.extra["verified_by"]} if "verified_by" in m.extra else {}
+        )
+    baseline = tuning.baseline
+    return {
+        "schema": "autosched/tune/1",
+        "study": study.name,
+        "program": str(request.program),
+        "target": request.target.name,
+        "device": study.record.device,
+        "seed": study.seed,
+        "strategy": request.strategy,
+        "space": {"plans": len(tuning.plans), "rows": study.space.rows, "rejected": study.space.rejected},
+        "trials": {"done": result.done, "failed": result.failed},
+        "best": found,
+        "baseline": {"name": baseline.name, "time_s": baseline.time_s} if baseline else None,
+        "verified": verified,
+        "seconds": _seconds(result),
+    }
+
+
+def _seconds(result: Result) -> dict[str, float]:
+    """The contract's phases: comparing with the oracle is a part of measuring."""
+    spent = result.seconds
+    found = {k: spent[k] for k in ("total", "match", "search", "build", "measure", "model")}
+    return found | {"measure": spent["measure"] + spent.get("check", 0.0)}
+
+
+def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
+    """The best candidate, what it is compared with, what checked it, and what to do next; `brief` is its first line."""
+    assert result.best is not None
+    best, request = result.best, tuning.request
+    m = best.trial.measurement
+    work = operations(request.program)
+    spread = f" ±{m.spread:.1%}" if m.spread else ""
+    lines = [f"best   trial {best.trial.number}   {seconds(best.time_s)}{spread}   {speed(work, best.time_s)}"]
+    if brief:
+        return lines[0]
+    if tuning.peak and tuning.study.record.device == "cpu":
+        name, peak = tuning.peak
+        whose = "measured on this machine" if request.target.name == "native" else f"stated by {request.target.name}"
+        lines.append(f"       {work / best.time_s / peak:.0%} of the peak of {name} {whose}")
+    if tuning.baseline and tuning.baseline.time_s:
+        ratio = tuning.baseline.time_s / best.time_s
+        lines.append(f"       {ratio:.3g} times as fast as {tuning.baseline.name} ({seconds(tuning.baseline.time_s)})")
+    if result.runner_up is not None and result.distinguishable is False:
+        lines.append(f"       indistinguishable from trial {result.runner_up.number}")
+    lines += [f"plan   {best.candidate.plan.name}", f"       {best.schedule}", f"check  {_checked(m)}"]
+    if result.failed:
+        lines.append("failed " + " · ".join(f"{kind} {n}" for kind, n in result.failed.items()))
+    spent = {k: v for k, v in result.seconds.items() if k != "total" and v >= 0.05}
+    lines.append("time   " + " · ".join(f"{k} {v:.1f} s" for k, v in spent.items()))
+    if isinstance(request.store, SqliteStore) and request.store.path != MEMORY:
+        study = tuning.study.name
+        lines += ["", f"see it   autosched show {study}"]
+        lines += [f"use it   autosched export {study} -o {request.program.name}.c"]
+    return "\n".join(lines)
+
+
+def _checked(m: Measurement) -> str:
+    by = m.extra.get("verified_by", "the interpreter")
+    if m.max_abs_error is not None and m.tolerance:
+        return f"against {by}: largest error {m.max_abs_error:.2e}, allowed {m.tolerance:.2e}"
+    return f"against {by}: exact"
