@@ -89,6 +89,7 @@ class SearchSpace:
     ) -> None:
         self._clock = clock
         self._threads = threads
+        self._seed = seed
         self.plans = tuple(_lay_out(plan, limit, np.random.default_rng([seed, n])) for n, plan in enumerate(plans))
         self.number = {entry.plan.name: n for n, entry in enumerate(self.plans)}
         if len(self.number) != len(self.plans):
@@ -149,11 +150,15 @@ class SearchSpace:
 
     @cached_property
     def _probe(self) -> dict[int, tuple[Ids, Seconds]]:
-        """For each plan with rows: some rows at even distances, and the clock's seconds for them."""
+        """For each plan with rows: some of them at random, and the clock's seconds for these.
+
+        At even distances they could all share the value of a low digit of the row's number, and a bad one."""
         found = {}
         for n, entry in enumerate(self.plans):
             if len(entry.ids):
-                ids = entry.ids[np.linspace(0, len(entry.ids) - 1, min(_PROBE, len(entry.ids))).astype(np.int64)]
+                rng = np.random.default_rng([self._seed, n])
+                few = len(entry.ids) <= _PROBE
+                ids = entry.ids if few else entry.ids[np.unique(rng.integers(0, len(entry.ids), _PROBE))]
                 found[n] = (ids, self._seconds(n, ids))
         return found
 

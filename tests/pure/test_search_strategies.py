@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from statistics import mean
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from conformance.strategy import StrategyConformance, play
-from conformance.synthetic import SyntheticDevice, clock, hidden_s, make_plan, record, tiny_plan
+from conformance.synthetic import FakePlan, SyntheticDevice, clock, hidden_s, make_plan, record, tiny_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +20,8 @@ from autosched.search import SearchSpace, Strategy, open_study, registry, run, s
 from autosched.search import space as spaces
 from autosched.search.memory import Memory, draw
 from autosched.search.space import Rows
+from autosched.tiling.space import Space
+from autosched.tiling.step import Decision, Step
 
 
 class TestRandom(StrategyConformance):
@@ -213,3 +217,19 @@ def test_a_space_above_the_limit_is_sampled() -> None:
 def test_counts_of_a_union() -> None:
     space = SearchSpace([tiny_plan("x"), tiny_plan("y")], clock)
     assert (space.rows, space.rows_in_all, space.rejected) == (14, 16, {"registers": 2})
+
+
+def test_a_plan_is_not_given_up_for_a_regular_pattern_in_its_rows() -> None:
+    """The last decision is terrible at all but one of its values; probing must not meet the bad ones only."""
+    bad = Decision("bad", (1, 2, 3, 4, 5, 6, 7, 8))
+    plans = [
+        FakePlan(name, Space(name, [Step("s", (Decision("a", tuple(range(4096))), bad))]), speed)
+        for name, speed in (("first", 1.0), ("second", 0.99))
+    ]
+
+    def steep(plan: FakePlan, values: Mapping[str, npt.NDArray[np.int64]]) -> dict[str, npt.NDArray[np.float64]]:
+        return {"total": plan.speed * np.where(values["bad"] == 8, 1e-3, 1.0) * (1 + values["a"] / 4096)}
+
+    space = SearchSpace(plans, steep)
+    assert [space.plans[n].plan.name for n in space.plausible] == ["second", "first"]
+    assert space.best(1)[1][0] == np.float32(0.99e-3)
