@@ -36,7 +36,7 @@ class PeakEffort:
 
 
 CORES_A_CACHE = 8
-"""Last-level caches come in pieces, each for some cores; a walk of 1/8 of twice a piece by every core leaves all."""
+"""Last-level caches come in pieces, each for some cores; a walk of 1/8 of four times a piece by every core leaves all."""
 MOST_BYTES = 2 << 30
 EFFORTS = {"quick": PeakEffort(1e-3, 5), "full": PeakEffort(2e-3, 20)}
 """Many short runs, not few long ones: a neighbour on the core spoils a long run and misses some short ones."""
@@ -251,7 +251,7 @@ def _walk(levels: Sequence[Memory], i: int, cores: int) -> int:
     level, inner = levels[i], levels[i - 1] if i else None
     most = min(MOST_BYTES, levels[-1].bytes // 4) // cores
     if i == len(levels) - 1 and inner is not None:
-        return min(max(2 * inner.bytes, 32 << 20) // min(cores, CORES_A_CACHE), most) // 4096 * 4096
+        return min(max(4 * inner.bytes, 64 << 20) // min(cores, CORES_A_CACHE), most) // 4096 * 4096
     share = level.bytes // 2 // (cores if level.shared_by == "device" else 1)
     floor = 2 * inner.bytes if inner is not None else 0
     return min(max(share, floor), level.bytes, most) // 4096 * 4096
