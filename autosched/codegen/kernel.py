@@ -20,7 +20,8 @@ from autosched.tensorize.intrinsic import Intrinsic
 SCOPES = ("global", "workspace", "packed", "register", "shared", "local")
 """global: a program parameter · workspace: scratch memory of one call · packed: a `const` operand re-laid out before the
 run · register: vector registers · shared, local: GPU memories."""
-LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z", "warp")
+LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z", "warp", "thread")
+"""`warp` and `thread` loops run over the workers of a block; two of them side by side are separated by a barrier."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,14 @@ class Fused:
 
 @dataclass(frozen=True)
 class TensorPart:
-    """`keep`: whether the accumulated tensor itself must reach memory (an output, or read elsewhere)."""
+    """`keep`: whether the accumulated tensor itself must reach memory (an output, or read elsewhere). `scheme` says
+    whose steps laid it out: `cpu` (threads, cache blocks) or `gpu` (blocks, warps)."""
 
     nest: Nest
     names: StepNames
     epilogue: tuple[Fused, ...] = ()
     keep: bool = True
+    scheme: str = "cpu"
 
     @property
     def title(self) -> str:
@@ -45,13 +47,15 @@ class TensorPart:
 @dataclass(frozen=True)
 class ScalarPart:
     """`order`: the stage's axes, outermost first, as they will be nested; `vector`: the axis that may be vectorised
-    (always innermost among the spatial ones) or None; `parallel`: whether the outermost axis is proved independent."""
+    (always innermost among the spatial ones) or None; `parallel`: whether the outermost axis is proved independent;
+    `scheme`: as of a tensor part."""
 
     stage: Stage
     names: StepNames
     order: tuple[str, ...]
     vector: str | None
     parallel: bool
+    scheme: str = "cpu"
 
     @property
     def title(self) -> str:

@@ -7,6 +7,7 @@ right behind it that read nothing but its own element are fused; what is left ru
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -23,6 +24,10 @@ from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps import (
     StepNames,
     cache_block,
+    gpu_limits,
+    gpu_stage,
+    gpu_tile,
+    is_gpu,
     loop_order,
     pack,
     parallel,
@@ -34,6 +39,9 @@ from autosched.tiling.steps import (
 from autosched.tiling.steps.pack import panel_elements
 
 VECTORS = (1, 4, 8, 16)
+GPU_VECTORS = (1, 32, 64, 128)
+"""Elements of a scalar stage that one warp computes together."""
+SCOPES = ("thread", "warp", "core")
 MOST_PLANS = 12
 WITHIN = 4.0
 """A mapping that takes this many times the best mapping's cycles at least (`least_cycles`) is not laid out."""
@@ -83,6 +91,8 @@ def _usable(stage: Stage, mappings: Sequence[match_types.Mapping], dependences: 
         return []
     nests = []
     for mapping in mappings:
+        if mapping.intrinsic.scope not in SCOPES:
+            continue
         try:
             nest = make_nest(mapping)
             nest.guarded  # noqa: B018  raises where the guard cannot be staged
@@ -133,11 +143,13 @@ def _plan(
             if literal[stage.name] not in parts:
                 parts.append(literal[stage.name])
         elif stage.name in nests:
-            tensor = TensorPart(nests[stage.name], names, fused[stage.name], _kept(program, stage, fused[stage.name]))
+            keep = _kept(program, stage, fused[stage.name])
+            tensor = TensorPart(nests[stage.name], names, fused[stage.name], keep, "gpu" if is_gpu(target) else "cpu")
             parts.append(tensor)
             steps += nest_steps(tensor.nest, target, threads, names)
         else:
             scalar = _scalar(stage, names, dependences)
+            scalar = replace(scalar, scheme="gpu") if is_gpu(target) else scalar
             parts.append(scalar)
             steps.append(_scalar_step(scalar, threads))
     if not steps:
@@ -147,7 +159,9 @@ def _plan(
 
 
 def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> list[Step]:
-    """The steps of a tensorized nest, in order: the whole CPU space of one mapping."""
+    """The steps of a tensorized nest, in order: the whole space of one mapping on this kind of target."""
+    if is_gpu(target):
+        return [gpu_tile(nest, target, names), gpu_stage(nest, target, names), gpu_limits(nest, target, names)]
     return [
         register_tile(nest, target, names),
         cache_block(nest, names),
@@ -219,9 +233,10 @@ def _needs_order(stage: Stage, spatial: list[str]) -> bool:
 
 def _scalar_step(part: ScalarPart, threads: int) -> Step:
     names = part.names
-    decisions = [Decision(names("threads"), tuple(range(1, threads + 1)) if part.parallel else (1,))]
+    shared_out = part.parallel and part.scheme == "cpu"  # blocks of a GPU share the outermost axis in any case
+    decisions = [Decision(names("threads"), tuple(range(1, threads + 1)) if shared_out else (1,))]
     if part.vector:
-        decisions.insert(0, Decision(names("vector"), VECTORS))
+        decisions.insert(0, Decision(names("vector"), GPU_VECTORS if part.scheme == "gpu" else VECTORS))
     return Step("scalar", tuple(decisions))
 
 

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from autosched.codegen.kernel import Function, Kernel, Stmt
 from autosched.codegen.lower.context import Context, used_buffers
+from autosched.codegen.lower.gpu_nest import lower_gpu
 from autosched.codegen.lower.literal import lower_literal
 from autosched.codegen.lower.scalar import lower_scalar
 from autosched.codegen.lower.tensor_nest import lower_tensor
@@ -23,7 +24,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     for part in plan.parts:
         match part:
             case TensorPart():
-                body += lower_tensor(part, ctx)
+                body += lower_gpu(part, ctx) if part.scheme == "gpu" else lower_tensor(part, ctx)
             case ScalarPart():
                 body += lower_scalar(part, ctx)
             case LiteralPart():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.epilogue import epilogue
-from autosched.codegen.lower.operands import LANE, Position, Source, elements
+from autosched.codegen.lower.operands import LANE, Loads, Position, elements
 from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.simplify import bind
 from autosched.ir.value import Read, Value
@@ -30,16 +31,29 @@ class DepthRange:
 
 
 class Micro:
-    """Emits register tiles of one part; its registers are declared once and shared by all variants."""
+    """Emits register tiles of one part; its registers are declared once and shared by all variants.
 
-    def __init__(self, part: TensorPart, sources: dict[str, Source], ctx: Context) -> None:
+    `tiled` are the axes of the tile where they are not those of a CPU's; `owner` is (worker, how many) where accumulators
+    outlive one loop over workers, each of which then has its own.
+    """
+
+    def __init__(
+        self,
+        part: TensorPart,
+        sources: Mapping[str, Loads],
+        ctx: Context,
+        tiled: tuple[NestAxis, ...] | None = None,
+        owner: tuple[Int, int] | None = None,
+    ) -> None:
         self.part, self.nest, self.names, self.sources, self.ctx = part, part.nest, part.names, sources, ctx
-        self.tiled = tiled_axes(self.nest)
+        self.tiled = tiled_axes(self.nest) if tiled is None else tiled
         self.intrinsic = self.nest.intrinsic
         self.accumulator = self.intrinsic.accumulator
         factors = [ctx.values[self.names.register(a)] for a in self.tiled]
         acc = self.accumulator
-        self.acc = ctx.declare("acc", acc.dtype, (*factors, acc.elements), "register").name
+        self.owner: tuple[Int, ...] = () if owner is None else (owner[0],)
+        owners = () if owner is None else (owner[1],)
+        self.acc = ctx.declare("acc", acc.dtype, (*owners, *factors, acc.elements), "register").name
         self.registers: dict[str, str] = {}
         for o in self.intrinsic.inputs:
             shape = [f for a, f in zip(self.tiled, factors, strict=True) if a in self.held(o.name)]
@@ -70,6 +84,9 @@ class Micro:
     def register_index(self, axes: tuple[NestAxis, ...]) -> tuple[Int, ...]:
         return tuple(Var(f"{identifier(a.name)}r") for a in axes)
 
+    def acc_index(self) -> tuple[Int, ...]:
+        return (*self.owner, *self.register_index(self.tiled))
+
     def over(self, axes: tuple[NestAxis, ...], counts: dict[str, int], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Unrolled loops over units of the register tile."""
         for axis in reversed(axes):
@@ -93,13 +110,13 @@ class Micro:
         return Lane(LANE, count) if count > 1 else None
 
     def acc_read(self) -> Read:
-        index = (*self.register_index(self.tiled), self.element(self.accumulator.elements))
+        index = (*self.acc_index(), self.element(self.accumulator.elements))
         return Read(self.acc, index, self.accumulator.dtype)
 
     # -- start ------------------------------------------------------------------------------------------------------
 
     def prefetch_out(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
-        if not self.ctx.values[self.names("prefetch_out")] or not self.part.keep:
+        if not self.ctx.values.get(self.names("prefetch_out")) or not self.part.keep:
             return ()
         axes, _ = self.output(at)
         target = self.nest.stage.assign
@@ -111,7 +128,7 @@ class Micro:
         stage, n = self.nest.stage, self.accumulator.elements
         axes, valid = self.output(at)
         self.ctx.tensor(stage.assign.tensor)
-        index = (*self.register_index(self.tiled), self.element(n))
+        index = (*self.acc_index(), self.element(n))
         stored = Read(stage.assign.tensor, place_index(stage.assign.index, axes), self.accumulator.dtype)
 
         def assign(value: Value, valid: Bool) -> tuple[Stmt, ...]:
@@ -183,7 +200,7 @@ class Micro:
             else:
                 loads.setdefault(len(own), []).extend(load)
         refs = {o: RegisterRef(b, self.register_index(self.held(o))) for o, b in self.registers.items()}
-        refs[self.accumulator.name] = RegisterRef(self.acc, self.register_index(self.tiled))
+        refs[self.accumulator.name] = RegisterRef(self.acc, self.acc_index())
         body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), IntrinsicCall(self.intrinsic, refs))
         for level in reversed(range(len(self.tiled))):
             body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body))

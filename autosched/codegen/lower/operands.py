@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from autosched.codegen.kernel import Assign, Buffer, For, Function, Lane, Stmt
 from autosched.codegen.lower.context import Context, identifier
@@ -25,6 +26,14 @@ class Position:
     tile: Int | None
     unit: Int
     partial: bool = False
+
+
+class Loads(Protocol):
+    """Where an operand's registers are filled from."""
+
+    def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
+        """The value of register element `element` at a place, and under which condition it is real (else zero)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -154,7 +163,7 @@ def panel(
     real = [c for c in real if not _always(c, ranges)]
     real.append(substitute_bool(nest.guarded[operand], axes))
     read = nest.mapping.operands[operand]
-    value = _or_zero(Read(tensor.name, place_index(read.index, axes), tensor.dtype), all_of(*real))
+    value = or_zero(Read(tensor.name, place_index(read.index, axes), tensor.dtype), all_of(*real))
     index = panel_index(nest, operand, at, lanes)
     return buffer, _loops(loops, (Assign(buffer.name, index, value, lane),), f"pack {tensor.name} in the order of use")
 
@@ -178,7 +187,7 @@ def padded(
     box = {n: (0, c - 1) for n, c in loops} | {LANE: (0, width - 1)}
     original = tuple(i + low for i, low in zip(index, lows, strict=True))
     real = [c for i, n in zip(original, tensor.shape, strict=True) for c in (i >= 0, i < n) if not _always(c, box)]
-    value = _or_zero(Read(tensor.name, original, tensor.dtype), all_of(*real))
+    value = or_zero(Read(tensor.name, original, tensor.dtype), all_of(*real))
     return buffer, _loops(
         loops, (Assign(buffer.name, index, value, lane),), f"copy {tensor.name} with a border of zeros"
     )
@@ -193,7 +202,8 @@ def _lows(nest: Nest, read: Read) -> tuple[int, ...]:
     return tuple(min(0, interval(i, ranges)[0]) for i in read.index if isinstance(i, Int))
 
 
-def _or_zero(read: Read, real: Bool) -> Value:
+def or_zero(read: Read, real: Bool) -> Value:
+    """The element where it is real, else zero."""
     return read if real == TRUE else Select(real, read, Literal(0, read.dtype), read.dtype)
 
 
@@ -222,4 +232,4 @@ def _bind(body: tuple[Stmt, ...], name: str) -> tuple[Stmt, ...]:
     return bind(body, {name: Const(0)})
 
 
-__all__ = ["LANE", "Position", "Source", "elements", "source", "substitute_int"]
+__all__ = ["LANE", "Loads", "Position", "Source", "elements", "or_zero", "source", "substitute_int"]

@@ -52,8 +52,16 @@ class Scalar:
         lower, upper = substitute_int(axis.lower, at), substitute_int(axis.upper, at)
         if axis.name == self.part.vector and self.width > 1:
             return self.chunks(axis, k, at)
-        kind = "parallel" if k == 0 and self.threads > 1 and self.part.parallel else "serial"
+        kind = self.kind(k)
         return (For(var.name, lower, upper, self.loops(k + 1, at | {axis.name: var}, vectored), kind),)
+
+    def kind(self, k: int) -> str:
+        """How the loop over axis `k` runs: the outermost is shared out, among threads or as a GPU's blocks."""
+        if k > 0 or not self.part.parallel:
+            return "serial"
+        if self.part.scheme == "gpu":
+            return "block.x"
+        return "parallel" if self.threads > 1 else "serial"
 
     def chunks(self, axis: Axis, k: int, at: dict[str, Int]) -> tuple[Stmt, ...]:
         """The vectorised axis in whole vectors, then one partial vector."""
@@ -63,7 +71,7 @@ class Scalar:
         stmts: list[Stmt] = []
         body = self.loops(k + 1, at | {axis.name: var + Var(LANE)}, True)
         if full:
-            kind = "parallel" if k == 0 and self.threads > 1 and self.part.parallel else "serial"
+            kind = self.kind(k)
             low = axis.lower.value
             stmts.append(For(var.name, Const(low), Const(low + full * w), body, kind, w))
         if rest:

@@ -1,10 +1,13 @@
-"""The steps of a tensorized nest on a CPU, one scheduling idea a file; `cpu_steps` lists them in order.
+"""The steps of a tensorized nest, one scheduling idea a file; those that only a GPU has are called `gpu_…`.
 
 Each file holds what its idea decides, forbids and derives. The code it turns into is in the file of the same name under
 `codegen/lower`, since a space never holds source text.
 """
 
 from autosched.tiling.steps.cache_block import cache_block
+from autosched.tiling.steps.gpu_limits import gpu_limits
+from autosched.tiling.steps.gpu_stage import gpu_stage
+from autosched.tiling.steps.gpu_tile import gpu_pair, gpu_tile, is_gpu
 from autosched.tiling.steps.loop_order import ORDERS, loop_order
 from autosched.tiling.steps.names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.pack import DIRECT, PADDED, PANEL, pack, vectorises
@@ -21,6 +24,11 @@ __all__ = [
     "StepNames",
     "blocked_axes",
     "cache_block",
+    "gpu_limits",
+    "gpu_pair",
+    "gpu_stage",
+    "gpu_tile",
+    "is_gpu",
     "loop_order",
     "pack",
     "parallel",

@@ -7,7 +7,7 @@ from math import prod
 from autosched.logic import Const, Int, Var, ceil_div
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Operand
-from autosched.tiling.nest import Nest
+from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.names import StepNames, tiled_axes
 
@@ -31,15 +31,6 @@ def register_tile(nest: Nest, target: Target, names: StepNames) -> Step:
         decisions.append(Decision(names.register(axis), tuple(v for v in values if v <= axis.units)))
         derived[names.tiles(axis)] = ceil_div(axis.units, Var(names.register(axis)))
 
-    def count(operand: str) -> Int:
-        held = [a for a in tiled if a in nest.operand_axes(operand)]
-        if held == list(tiled[: len(held)]):
-            return Const(1)
-        total: Int = Const(1)
-        for axis in held:
-            total = total * Var(names.register(axis))
-        return total
-
     accumulators: Int = Const(1)
     for axis in tiled:
         accumulators = accumulators * Var(names.register(axis))
@@ -47,7 +38,7 @@ def register_tile(nest: Nest, target: Target, names: StepNames) -> Step:
     accumulator = nest.intrinsic.accumulator.name
     registers = accumulators * wide[accumulator]
     for operand in nest.intrinsic.inputs:
-        registers = registers + count(operand.name) * wide[operand.name]
+        registers = registers + held_tiles(nest, tiled, operand.name, names) * wide[operand.name]
     derived[names("accumulators")] = accumulators
     derived[names("registers")] = registers
     limit = target.limits.get("vector_registers", 16)
@@ -58,6 +49,16 @@ def register_tile(nest: Nest, target: Target, names: StepNames) -> Step:
         (Rule(names("registers"), Var(names("registers")) <= limit, sentence),),
         derived,
     )
+
+
+def held_tiles(nest: Nest, tiled: tuple[NestAxis, ...], operand: str, names: StepNames) -> Int:
+    """How many registers of an input are live at once: those along the axes it has, unless they are the outermost."""
+    held = [a for a in tiled if a in nest.operand_axes(operand)]
+    total: Int = Const(1)
+    if held != list(tiled[: len(held)]):
+        for axis in held:
+            total = total * Var(names.register(axis))
+    return total
 
 
 def registers_of(operand: Operand, target: Target) -> int:
