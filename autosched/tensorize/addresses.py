@@ -18,6 +18,7 @@ from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Condition, FromIndex, Index, Literal, Read, Value
 from autosched.logic import And, Bool, Int, Var, all_of, free_vars, interval, to_z3
 from autosched.tensorize.axes import index_axes, value_axes
+from autosched.tensorize.body_guard import lift_guards
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.match_types import Obligation, Reason
 from autosched.tensorize.reduction_update import Update, update_of
@@ -104,7 +105,11 @@ class StageFacts:
     @cached_property
     def update(self) -> Update:
         """The stage's normal form (raises NotAnUpdate)."""
-        return update_of(self.stage)
+        return self._lifted[0]
+
+    @cached_property
+    def _lifted(self) -> tuple[Update, tuple[Condition, ...]]:
+        return lift_guards(update_of(self.stage))
 
     @cached_property
     def ranges(self) -> dict[str, tuple[int, int]]:
@@ -130,15 +135,20 @@ class StageFacts:
         return frozenset(a.name for a in self.stage.spatial)
 
     @cached_property
+    def lifted(self) -> tuple[Condition, ...]:
+        """Guards that the stage's term chooses by, one conjunct each; `stage.guards` does not hold them."""
+        return conjuncts(self._lifted[1])
+
+    @cached_property
     def guards(self) -> tuple[Condition, ...]:
-        """The stage's guards, and the bounds of axes that depend on other axes, one conjunct each."""
+        """The stage's guards, those its term chooses by, and bounds that depend on other axes, one conjunct each."""
         names = set(self.extents)
         bounds = [
             all_of(a.lower <= Var(a.name), Var(a.name) < a.upper)
             for a in self.stage.axes
             if index_axes((a.lower, a.upper)) & names
         ]
-        return conjuncts((*bounds, *self.stage.guards))
+        return conjuncts((*bounds, *self.stage.guards, *self._lifted[1]))
 
     def ask(self, part: str, statement: str, claim: list[Any]) -> Answer:
         """Whether the constraints `claim` contradict each other, which proves the statement."""

@@ -23,6 +23,7 @@ _EXPONENTS = {
 }  # fmt: skip
 """Exponents of the least subnormal and of the greatest finite value (OCP OFP8 1.0; IEEE 754-2019)."""
 _COMMUTE = frozenset(["+", "*", "&", "|", "^", "min", "max"])
+"""Of integers. Of floats + and * commute; min and max of two zeros may take either's sign."""
 _FLIP = {">": "<", ">=": "<="}
 
 
@@ -93,7 +94,7 @@ def canonical(value: Value) -> Value:
             return Unary(op, canonical(operand), dtype)
         case Arith("-", left, right, dtype):  # a - b is a + (-b), in IEEE 754 too
             return canonical(Arith("+", left, Unary("-", right, dtype), dtype))
-        case Arith(op, left, right, dtype) if op in _COMMUTE:
+        case Arith(op, left, right, dtype) if op in (_COMMUTE if dtype.is_integer else "+*"):
             return _commuted(op, canonical(left), canonical(right), dtype)
         case Arith(op, left, right, dtype):
             return Arith(op, canonical(left), canonical(right), dtype)
@@ -112,7 +113,7 @@ def canonical(value: Value) -> Value:
         case Call("fma", (a, b, c), dtype):
             x, y = _sorted([canonical(a), canonical(b)])
             return Call("fma", (x, y, canonical(c)), dtype)
-        case Call("abs", (operand,), dtype):  # |x| is |-x|, for the least integer too
+        case Call("abs", (operand,), dtype) if dtype.signed:  # |x| is |-x|, for the least integer too
             inner = canonical(operand)
             return Call("abs", (min(inner, _distributed(inner), key=repr),), dtype)
         case Call(function, args, dtype):

@@ -11,17 +11,19 @@ from autosched.tensorize.match_types import Reason
 from autosched.tensorize.reduction_update import Update
 
 
-def compare_bodies(program: Update, intrinsic: Update, term: Value, timeout_ms: int) -> Proof | Reason:
-    """A proof (or an unknown) that `term`, the intrinsic's with its roles filled in, is the program's; else why not."""
+def compare_bodies(program: Update, intrinsic: Update, timeout_ms: int) -> Proof | Reason:
+    """A proof (or an unknown) that the term of `intrinsic`, its roles filled in, is the program's; else why not."""
+    term = intrinsic.term
     wanted, offered = program.target.dtype, intrinsic.target.dtype
     if wanted != offered:
         return _accumulators(program, term, wanted, offered, timeout_ms)
     # A term wider than the accumulator (a clamped addition's) counts modulo the accumulator.
     proof = prove_equal(program.term, term if term.dtype == wanted else Cast(term, wanted), timeout_ms)
-    return proof if proof.status != "differs" else _differs(program, intrinsic, term, proof)
+    return proof if proof.status != "differs" else _differs(program, intrinsic, proof)
 
 
-def _differs(program: Update, intrinsic: Update, term: Value, proof: Proof) -> Reason:
+def _differs(program: Update, intrinsic: Update, proof: Proof) -> Reason:
+    term = intrinsic.term
     if program.negated != intrinsic.negated:
         text = (
             "the program subtracts where the intrinsic adds"

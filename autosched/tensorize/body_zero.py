@@ -27,6 +27,11 @@ def zero_adds_nothing(update: Update, reads: frozenset[Read], timeout_ms: int) -
     return () if proof.status == "proved" else proof
 
 
+def is_zero_by_structure(value: Value) -> bool:
+    """Whether `value` is zero whatever its (finite) inputs are."""
+    return _is_zero(value, set())
+
+
 def _is_zero(value: Value, finite: set[str]) -> bool:
     """Whether `value` is zero by structure; what must be finite for that goes into `finite`."""
     match value:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from autosched.ir.value import Condition as Guard
@@ -58,7 +58,7 @@ class Prover:
     def __init__(self, timeout_ms: int, limit: int = ASSIGNMENT_LIMIT) -> None:
         self.timeout_ms = timeout_ms
         self.limit = limit
-        self._bodies: dict[tuple[Value, Value], Reason | Obligation | Unproved] = {}
+        self._bodies: dict[object, Reason | Obligation | Unproved] = {}
         self._zeros: dict[tuple[Value, frozenset[Read], str | None], Proof | tuple[str, ...]] = {}
 
     def assignments(self, facts: StageFacts, tile: Tile, roles: MappingOf[str, Read]) -> Assignments:
@@ -97,14 +97,15 @@ class Prover:
             obligations.append(self._held(facts, operand, roles[operand.tensor], assignment, tile))
         covers = {g: self._covers(facts, assignment, roles, g) for g in facts.guards}
         program = facts.update
+        applied = with_roles(update, roles)
         for refuse in (dtype_reason(update, roles), combination_reason(program, update)):
             if refuse is not None:
                 raise Refused(refuse)
-        obligations.append(self._body(facts, update, roles))
+        obligations.append(self._body(facts, applied))
         padding = _padding(facts, tile, assignment)
         staged, more, assumptions = self._zeros_of(facts, tile, assignment, roles, padding, covers)
         obligations += more
-        contract = self._reduction(facts, intrinsic, update, assignment, level)
+        contract = self._reduction(facts, intrinsic, applied, assignment, level)
         obligations.append(Obligation("reduction", contract.statement, "structure"))
         known = Certificate(
             tuple(obligations), contract.level, (*contract.assumptions, *assumptions), contract.error_bound
@@ -145,24 +146,24 @@ class Prover:
     ) -> tuple[str, ...] | None:
         """The operands that see every tile axis of a guard; () where it stays outside, None where the store sees it."""
         needed = condition_axes(guard) & assignment.inner
-        if not needed:
+        in_body = guard in facts.lifted  # nobody but the staging knows of these
+        if not needed and not in_body:
             return ()
         covering = tuple(o for o, read in roles.items() if needed <= index_axes(read.index))
         if covering:
             return covering
-        if facts.free_axes(condition_axes(guard)) <= facts.spatial:
+        if facts.free_axes(condition_axes(guard)) <= facts.spatial and not in_body:
             return None
         names = ", ".join(sorted(needed))
         text = f"the guard {show_leaf(guard)} depends on {names}, and no operand moves with all of these"
         raise Refused(Reason("DEPENDS", text, fix="leave one of these axes outside"))
 
-    def _body(self, facts: StageFacts, update: Update, roles: dict[str, Read]) -> Obligation:
+    def _body(self, facts: StageFacts, applied: Update) -> Obligation:
         program = facts.update
-        term = map_value(update.term, lambda v: roles.get(v.tensor, v) if isinstance(v, Read) else v)
-        key = program.term, term
+        key = program.term, program.target.dtype, program.negated, applied.term, applied.target.dtype, applied.negated
         if key not in self._bodies:
             started = time.perf_counter()
-            found = compare_bodies(program, update, term, self.timeout_ms)
+            found = compare_bodies(program, applied, self.timeout_ms)
             seconds = time.perf_counter() - started
             if isinstance(found, Proof):
                 if found.status == "unknown":
@@ -244,6 +245,12 @@ class Prover:
         if isinstance(found, Reason):
             raise Refused(found)
         return found
+
+
+def with_roles(update: Update, roles: MappingOf[str, Read]) -> Update:
+    """An intrinsic's normal form with the program's elements for its operands."""
+    term = map_value(update.term, lambda v: roles.get(v.tensor, v) if isinstance(v, Read) else v)
+    return replace(update, term=term)
 
 
 def _padding(facts: StageFacts, tile: Tile, assignment: Assignment) -> dict[str, tuple[int, int]]:

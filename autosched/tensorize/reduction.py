@@ -66,8 +66,8 @@ def prove_reduction(
 ) -> Contract | Reason:
     """The contract under which `intrinsic` accumulates what `update` does, or why there is none at `level`.
 
-    `terms` is the greatest number of terms an element sums; `tiled` says that
-    one issue sums several.
+    `intrinsic` has the program's elements for its operands; `terms` is the greatest number of terms an element sums;
+    `tiled` says that one issue sums several.
     """
     accumulator = update.target.dtype
     if accumulator.is_integer:
@@ -135,23 +135,24 @@ def _integer(program: Program, update: Update, intrinsic: Update, terms: int) ->
     ring = f"{_NAMES[update.combine]} of {accumulator} is associative and commutative modulo 2^{accumulator.bits}"
     if intrinsic.saturate is None or update.saturate is not None:
         return Contract("bitwise", ring if update.combine else "one assignment to each element")
-    return _unclamped(program, update, terms, ring)
+    return _unclamped(program, update, intrinsic, terms, ring)
 
 
-def _unclamped(program: Program, update: Update, terms: int, ring: str) -> Contract | Reason:
+def _unclamped(program: Program, update: Update, intrinsic: Update, terms: int, ring: str) -> Contract | Reason:
     """A clamping instruction for a wrapping program: where no partial sum, in any order, reaches the clamp."""
     accumulator = update.target.dtype
     limits = accumulator.limits
     leaves = stated_ranges(program, update.operands)
-    term = exact_range(update.term, leaves)
+    # The intrinsic's own term counts: it may be wider than the accumulator, and equal to the program's only modulo 2^w.
+    term = exact_range(intrinsic.term, leaves)
     start = Range(0, 0) if is_zero(update.init) else _start(program, update)
     total = Range(start.low + min(term.low, 0) * terms, start.high + max(term.high, 0) * terms)
     if total.within(limits):
         fact = f"{terms} terms in {term} from {start} stay within {total}, so the clamp never acts"
         return Contract("bitwise", f"{ring}; {fact}", facts=(fact,))
     condition = (
-        _length_condition(program, update, term, start)
-        or _value_condition(update, terms, leaves, start)
+        _length_condition(program, update, intrinsic.term, term, start)
+        or _value_condition(update, intrinsic.term, terms, leaves, start)
         or _start_condition(update, term, terms)
     )
     if condition is None:
@@ -166,7 +167,7 @@ def _start(program: Program, update: Update) -> Range:
     return stated_ranges(program, (update.target,)).get(update.target, Range(*update.target.dtype.limits))
 
 
-def _length_condition(program: Program, update: Update, term: Range, start: Range) -> Condition | None:
+def _length_condition(program: Program, update: Update, value: Value, term: Range, start: Range) -> Condition | None:
     """A bound on the one symbolic size that is the reduction's length."""
     low, high = update.target.dtype.limits
     bounds = []
@@ -185,11 +186,11 @@ def _length_condition(program: Program, update: Update, term: Range, start: Rang
     greatest, extreme = min(bounds, default=(0, 0))
     if len(symbolic) != 1 or greatest < known:
         return None
-    tight = start.low == start.high and _attained(program, update, extreme)
+    tight = start.low == start.high and _attained(program, update, value, extreme)
     return Condition("length", f"{symbolic[0]} <= {greatest // known}", tight)
 
 
-def _attained(program: Program, update: Update, extreme: int) -> bool:
+def _attained(program: Program, update: Update, value: Value, extreme: int) -> bool:
     """Whether tensors filled with one value each make every term `extreme`, so that no longer sum is safe."""
     ranges = stated_ranges(program, update.operands)
     tensors = list(dict.fromkeys(r.tensor for r in update.operands))
@@ -198,12 +199,14 @@ def _attained(program: Program, update: Update, extreme: int) -> bool:
     for choice in product(*((c.low, c.high) for c in corners)):
         filled = dict(zip(tensors, choice, strict=True))
         inputs = {r: numerics.container(r.dtype)(filled[r.tensor]) for r in update.operands}
-        if leaves(update.term) == update.operands and int(evaluate(update.term, inputs)) == extreme:
+        if set(leaves(value)) == set(update.operands) and int(evaluate(value, inputs)) == extreme:
             return True
     return False
 
 
-def _value_condition(update: Update, terms: int, leaves: Mapping[Value, Range], start: Range) -> Condition | None:
+def _value_condition(
+    update: Update, value: Value, terms: int, leaves: Mapping[Value, Range], start: Range
+) -> Condition | None:
     """The widest symmetric range of one operand under which the sum stays inside; at least -1 to 1."""
     limits = update.target.dtype.limits
     best: tuple[int, str, Range] | None = None
@@ -213,7 +216,7 @@ def _value_condition(update: Update, terms: int, leaves: Mapping[Value, Range], 
         while low < high:
             middle = (low + high + 1) // 2
             narrowed = whole.clamped((-middle, middle))
-            term = exact_range(update.term, {**leaves, read: narrowed})
+            term = exact_range(value, {**leaves, read: narrowed})
             total = Range(start.low + min(term.low, 0) * terms, start.high + max(term.high, 0) * terms)
             if total.within(limits):
                 low = middle

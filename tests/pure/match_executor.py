@@ -10,8 +10,9 @@ import numpy as np
 
 from autosched.ir.interpreter import run
 from autosched.ir.program import is_zero
-from autosched.ir.value import Read
+from autosched.ir.value import Comparison, Literal, Read
 from autosched.logic import And, Bool, Int, evaluate
+from autosched.logic.expr import COMPARE
 from autosched.tensorize import Mapping
 
 
@@ -31,7 +32,11 @@ def index_of(read: Read, env: dict[str, int], arrays: dict[str, Any]) -> tuple[i
 
 
 def truth(condition: Any, env: dict[str, int], arrays: dict[str, Any]) -> bool:
-    assert isinstance(condition, Bool), "tests use guards on axes only"
+    if isinstance(condition, Comparison):  # a guard on data: an element against a literal
+        assert isinstance(condition.left, Read)
+        assert isinstance(condition.right, Literal)
+        element = arrays[condition.left.tensor][index_of(condition.left, env, arrays)]
+        return bool(COMPARE[condition.op](int(element), condition.right.value))
     return bool(evaluate(condition, env))
 
 
@@ -100,9 +105,9 @@ def execute(mapping: Mapping, arrays: dict[str, Any]) -> Any:
                         if name == accumulator:
                             if all(truth(c, known, arrays) for c in keep):
                                 value = index_of(read, known, arrays)
-                        elif all(
-                            truth(c, known, arrays) for c in mapping.guards.get(name, ()) if isinstance(c, Bool)
-                        ) and all(truth(c, known, arrays) for c in keep if free(c) <= set(mapping.outer)):
+                        elif all(truth(c, known, arrays) for c in mapping.guards.get(name, ())) and all(
+                            truth(c, known, arrays) for c in keep if free(c) <= set(mapping.outer)
+                        ):
                             value = arrays[read.tensor][index_of(read, known, arrays)]
                     if cell in cells and not _same(cells[cell], value):
                         raise Inconsistent(f"{name}{cell}: {cells[cell]} and {value}")

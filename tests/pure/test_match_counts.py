@@ -29,8 +29,12 @@ OPERATORS = {
     "GFC": ("n g k", "c", "n, g, k", "n, g, c", "g, k, c"),
     "MEN": ("i j", "k", "i, j", "i, k", "k, j"),
 }
-MMA = "def m(a: f16[4, 4], b: f16[4, 4], c: f32[4, 4]):\n for i, j, k in grid(4, 4, 4):\n  c[i, j] += f32(a[i, k]) * f32(b[k, j])"
-WIDE = "def m(a: f16[8, 4], b: f16[4, 4], c: f32[8, 4]):\n for i, j, k in grid(8, 4, 4):\n  c[i, j] += f32(a[i, k]) * f32(b[k, j])"
+MMA = """
+def m(a: f16[4, 4], b: f16[4, 4], c: f32[4, 4]):
+    for i, j, k in grid(4, 4, 4):
+        c[i, j] += f32(a[i, k]) * f32(b[k, j])
+"""
+WIDE = MMA.replace("a: f16[4", "a: f16[8").replace("c: f32[4", "c: f32[8").replace("grid(4", "grid(8")
 VNNI = "def m(d: f16[4], w: f16[8, 4], c: f32[8]):\n for i, k in grid(8, 4):\n  c[i] += f32(d[k]) * f32(w[i, k])"
 DOT = "def m(a: f16[4], b: f16[4], c: f32[1]):\n for i, k in grid(1, 4):\n  c[i] += f32(a[k]) * f32(b[k])"
 MASK_EQUALITY = {
@@ -55,7 +59,10 @@ def operator(name: str, extent: int = 4) -> Program:
 
 def count(program: Program, semantics: str) -> int:
     (found,) = match(program, [made_up(semantics, "{accumulate: unordered}")])
-    keys = {(tuple(sorted((x, frozenset(on)) for x, on in m.axes.items())), tuple(sorted(m.operands.items(), key=str))) for m in found.mappings}
+    keys = {
+        (frozenset((x, frozenset(on)) for x, on in m.axes.items()), frozenset(m.operands.items()))
+        for m in found.mappings
+    }
     assert len(keys) == len(found.mappings), "no mapping twice"
     return found.mapping_count
 

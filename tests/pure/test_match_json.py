@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from test_match_sound import CATALOGUE
+from test_match_sound import CATALOGUE, made_up
 
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.tensorize import explain, match, match_stage, to_json
+from autosched.tensorize.addresses import StageFacts
+from autosched.tensorize.matcher import _decide
 from autosched.tensorize.matcher_proofs import Prover
 
 GEMM = """
@@ -22,7 +24,8 @@ def gemm(A: u8[m, k], B: const[s8[k, n]], C: s32[m, n], *, m=512, n=512, k=512):
 DESIGN = """
 {"schema": "autosched/match/1", "program": "gemm", "stage": "C", "intrinsic": "x86/vpdpbusd.zmm",
  "verdict": "match", "mapping_count": 3,
- "mappings": [{"axes": {"i": ["j"], "k": ["p"]}, "outer": ["i"], "operands": {"a": "A[i, p]", "b": "B[p, j]", "c": "C[i, j]"},
+ "mappings": [{"axes": {"i": ["j"], "k": ["p"]}, "outer": ["i"],
+               "operands": {"a": "A[i, p]", "b": "B[p, j]", "c": "C[i, j]"},
                "replicated": {"a": ["i"]}, "padding": {"i": [512, 512], "k": [512, 512]},
                "adapters": [], "conditions": [], "numerics": "bitwise", "assumptions": []}],
  "reason": null, "seconds": 0.02}
@@ -87,13 +90,12 @@ def test_the_explanation() -> None:
         assert part in text, text
 
 
-def test_a_limit_is_unknown_and_never_no(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_is_unknown_and_never_no() -> None:
     """Sixteen-bit products written in two ways need the solver; with no time left the answer is unknown."""
     text = "def f(A: u16[8], B: u16[8], C: u32[8]):\n    for i in range(8):\n        C[i] += {}\n"
     program = parse(text.format("u32(A[i]) * u32(B[i])"))
-    yaml = "def m(a: u16[8], b: u16[8], c: u32[8]):\n for i in range(8):\n  c[i] += (u32(a[i] >> 8) * u32(b[i]) << 8) + u32(a[i] & 255) * u32(b[i])"
-    from test_match_sound import made_up
-
+    term = "(u32(a[i] >> 8) * u32(b[i]) << 8) + u32(a[i] & 255) * u32(b[i])"
+    yaml = f"def m(a: u16[8], b: u16[8], c: u32[8]):\n for i in range(8):\n  c[i] += {term}"
     (found,) = match(program, [made_up(yaml)], timeout_ms=1)
     assert found.verdict in ("unknown", "match")
     if found.verdict == "unknown":
@@ -104,9 +106,6 @@ def test_a_limit_is_unknown_and_never_no(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_many_axes_meet_the_limit_honestly() -> None:
     program = parse(GEMM)
     intrinsic = CATALOGUE["x86/vpdpbusd.zmm"]
-    from autosched.tensorize.addresses import StageFacts
-    from autosched.tensorize.matcher import _decide
-
     facts = StageFacts(program, program.stage("C"))
     verdict, mappings, _, notes = _decide(facts, intrinsic, "reassociated", Prover(2000, limit=4))
     assert verdict == "match"

@@ -13,11 +13,10 @@ from match_executor import execute
 from autosched.ir import parse
 from autosched.ir.interpreter import run
 from autosched.ir.program import Program
-from autosched.tensorize import Catalogue, Intrinsic, match
+from autosched.tensorize import Catalogue, Intrinsic, match, to_json
 from autosched.tensorize.spec import load_text
 
 CATALOGUE = Catalogue.builtin()
-TYPES = {"u8": np.uint8, "s8": np.int8, "s32": np.int32, "f32": np.float32, "f16": np.float16}
 
 
 def made_up(semantics: str, numerics: str = "{accumulate: exact}") -> Intrinsic:
@@ -44,7 +43,7 @@ def random_arrays(program: Program, seed: int) -> dict[str, np.ndarray]:
 def check(program: Program, intrinsic: Intrinsic, seed: int, numerics: str = "reassociated", most: int = 12) -> int:
     """Executes up to `most` mappings; answers how many there were."""
     (found,) = match(program, [intrinsic], numerics)
-    json.dumps(found_json(found))
+    json.dumps(to_json(found), allow_nan=False)
     if found.verdict == "no" and found.reason is not None and found.reason.counterexample is not None:
         example = found.reason.counterexample
         assert example["program"] != example["intrinsic"]
@@ -58,12 +57,6 @@ def check(program: Program, intrinsic: Intrinsic, seed: int, numerics: str = "re
         got = execute(mapping, copies)
         np.testing.assert_array_equal(got, want[target], err_msg=f"{program}\n{intrinsic.program}\n{mapping.axes}")
     return found.mapping_count
-
-
-def found_json(found: object) -> object:
-    from autosched.tensorize import to_json
-
-    return to_json(found)  # type: ignore[arg-type]
 
 
 CASES = {
@@ -95,8 +88,14 @@ def test_integer_matmuls(name: str, intrinsic: str, init: str) -> None:
         assert found.verdict == "conditional"
 
 
+SQUARE = """
+def m(a: u8[4, 3], b: s8[3, 2], c: s32[4, 2]):
+    for i, j, k in grid(4, 2, 3):
+        c[i, j] += s32(a[i, k]) * s32(b[k, j])
+"""
 CONV = """
-def conv(X: u8[1, h, w, ci], W: s8[kh, kw, ci, co], Y: s32[1, ho, wo, co], *, h=3, w=3, ci=2, co=2, kh=3, kw=2, stride=1, pad=1):
+def conv(X: u8[1, h, w, ci], W: s8[kh, kw, ci, co], Y: s32[1, ho, wo, co],
+         *, h=3, w=3, ci=2, co=2, kh=3, kw=2, stride=1, pad=1):
     ho = (h + 2 * pad - kh) // stride + 1
     wo = (w + 2 * pad - kw) // stride + 1
     for b, y, x, o in grid(1, ho, wo, co):
@@ -110,31 +109,39 @@ def conv(X: u8[1, h, w, ci], W: s8[kh, kw, ci, co], Y: s32[1, ho, wo, co], *, h=
 @pytest.mark.parametrize("stride", [1, 2])
 def test_convolution_with_guards(stride: int) -> None:
     program = parse(CONV, sizes={"stride": stride})
-    square = made_up(
-        "def m(a: u8[4, 3], b: s8[3, 2], c: s32[4, 2]):\n  for i, j, k in grid(4, 2, 3):\n    c[i, j] += s32(a[i, k]) * s32(b[k, j])"
-    )
+    square = made_up(SQUARE)
     assert check(program, square, 2, most=12) == 49
     assert check(program, CATALOGUE["x86/vpdpbusd.ymm"], 3, most=6) == 15 * 7
 
 
+GATHER = """
+def f(A: u8[3, 5], idx: s32[4], B: s8[5, 3], C: s32[4, 3]):
+    for i, j in grid(4, 3):
+        for k in range(5):
+            C[i, j] += s32(A[idx[i], k]) * s32(B[k, j])
+"""
+TRIANGLE = """
+def f(A: u8[6, 6], B: s8[6, 3], C: s32[6, 3]):
+    for i, j in grid(6, 3):
+        for k in range(i + 1):
+            C[i, j] += s32(A[i, k]) * s32(B[k, j])
+"""
+BAND = """
+def f(A: u8[6, 6], B: s8[6, 6], C: s32[6, 6]):
+    for i, j in grid(6, 6):
+        for k in range(6):
+            if i + j <= 5:
+                C[i, j] += s32(A[i, k]) * s32(B[k, j])
+"""
+
+
 def test_gather_and_triangle() -> None:
-    gather = parse(
-        "def f(A: u8[3, 5], idx: s32[4], B: s8[5, 3], C: s32[4, 3]):\n    for i, j in grid(4, 3):\n        for k in range(5):\n"
-        "            C[i, j] += s32(A[idx[i], k]) * s32(B[k, j])\n"
-    )
+    gather = parse(GATHER)
     assert check(gather, CATALOGUE["x86/vpdpbusd.ymm"], 4) == 3
-    triangle = parse(
-        "def f(A: u8[6, 6], B: s8[6, 3], C: s32[6, 3]):\n    for i, j in grid(6, 3):\n        for k in range(i + 1):\n"
-        "            C[i, j] += s32(A[i, k]) * s32(B[k, j])\n"
-    )
-    square = made_up(
-        "def m(a: u8[4, 3], b: s8[3, 2], c: s32[4, 2]):\n  for i, j, k in grid(4, 2, 3):\n    c[i, j] += s32(a[i, k]) * s32(b[k, j])"
-    )
+    triangle = parse(TRIANGLE)
+    square = made_up(SQUARE)
     assert check(triangle, square, 5) == 1
-    band = parse(
-        "def f(A: u8[6, 6], B: s8[6, 6], C: s32[6, 6]):\n    for i, j in grid(6, 6):\n        for k in range(6):\n"
-        "            if i + j <= 5:\n                C[i, j] += s32(A[i, k]) * s32(B[k, j])\n"
-    )
+    band = parse(BAND)
     assert check(band, square, 6) == 1
 
 
@@ -171,11 +178,16 @@ def programs(draw: st.DrawFn) -> str:
     if draw(st.integers(0, 9)) == 0:
         b, b_shape = a.replace("A", "B"), a_shape
     ta, tb = draw(st.sampled_from(["u8", "s8"])), draw(st.sampled_from(["u8", "s8"]))
-    terms = [f"s32({a}) * s32({b})"] * 5 + [
-        f"s32({a}) + s32({b})",
-        f"s32(s16({a}) * s16({b}))",
-        f"abs(s32({a}) - s32({b}))",
-    ]
+    chosen = f"({a} if {spatial[0]} + {(spatial + reduction)[-1]} <= {draw(st.integers(0, 4))} else 0)"
+    terms = (
+        [f"s32({a}) * s32({b})"] * 5
+        + [f"s32({chosen}) * s32({b})"] * 2
+        + [
+            f"s32({a}) + s32({b})",
+            f"s32(s16({a}) * s16({b}))",
+            f"abs(s32({a}) - s32({b}))",
+        ]
+    )
     term = draw(st.sampled_from(terms))
     op = draw(st.sampled_from(["+="] * 8 + ["-="]))
     out = ", ".join(draw(st.permutations(spatial)))
@@ -211,6 +223,14 @@ def instructions(draw: st.DrawFn) -> str:
     a, a_shape = operand("a")
     b, b_shape = operand("b")
     ta, tb = draw(st.sampled_from(["u8", "s8"])), draw(st.sampled_from(["u8", "s8"]))
+    if draw(st.integers(0, 7)) == 0:
+        clamped = f"c[{', '.join(spatial)}] = sat_s32(s64(c[{', '.join(spatial)}]) + s64({a}) * s64({b}))"
+        if not reduction:
+            head = (
+                f"def f(a: {ta}[{a_shape}], b: {tb}[{b_shape}], c: s32[{', '.join(str(extents[x]) for x in spatial)}]):"
+            )
+            loops = "".join(f"{'  ' * (n + 1)}for {x} in range({extents[x]}):\n" for n, x in enumerate(spatial))
+            return f"{head}\n{loops}{'  ' * (len(spatial) + 1)}{clamped}"
     term = draw(st.sampled_from([f"s32({a}) * s32({b})"] * 5 + [f"s32({a}) + s32({b})", f"abs(s32({a}) - s32({b}))"]))
     shape = ", ".join(str(extents[x]) for x in spatial)
     out = f"c[{', '.join(spatial)}]"

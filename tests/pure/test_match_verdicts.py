@@ -21,6 +21,10 @@ from autosched.tensorize.explain import where
 
 FOLDER = Path(__file__).parent.parent / "verdicts"
 FILES = sorted(FOLDER.glob("*.case"))
+KEYS = frozenset(
+    """intrinsic expect count code numerics axes outer padding condition assumes fix bound method counterexample
+    sizes stage level semantics semantics_numerics""".split()
+)
 LARGEST = 10_000
 """Points of a nest that the slow executor still walks."""
 
@@ -28,11 +32,7 @@ LARGEST = 10_000
 def read(path: Path) -> tuple[dict[str, str], str]:
     head, _, program = path.read_text(encoding="utf-8").partition("---\n")
     keys = dict(line.split(": ", 1) for line in head.splitlines())
-    known = set(
-        "intrinsic expect count code numerics axes outer padding condition assumes fix bound method counterexample sizes "
-        "stage level semantics semantics_numerics".split()
-    )
-    assert keys.keys() <= known, keys.keys() - known
+    assert keys.keys() <= KEYS, keys.keys() - KEYS
     return keys, program
 
 
