@@ -36,7 +36,9 @@ class PeakEffort:
 
 
 CORES_A_CACHE = 8
-"""Last-level caches come in pieces, each for some cores; a walk of 1/8 of four times a piece by every core leaves all."""
+"""Last-level caches come in pieces, each for some cores; 1/8 of four times a piece, by every core, leaves them all."""
+FIRST_WORK = 1e5
+"""Issues or bytes of the first, sizing run: some ten microseconds."""
 MOST_BYTES = 2 << 30
 EFFORTS = {"quick": PeakEffort(1e-3, 5), "full": PeakEffort(2e-3, 20)}
 """Many short runs, not few long ones: a neighbour on the core spoils a long run and misses some short ones."""
@@ -135,7 +137,7 @@ def _function(code: bytes, *arguments: Any) -> tuple[Any, native.Loaded]:
 
 def _best(call: Callable[[int], object], work: float, how: PeakEffort, limit: int = 1 << 40) -> float:
     """Work a second: `call(n)` does `n` times `work`; the fastest of the runs."""
-    times = 64
+    times = max(1, int(FIRST_WORK / work))
     while True:
         took_s = _took(call, times)
         if took_s >= how.run_s / 2 or times >= limit:
