@@ -15,7 +15,7 @@ import numpy as np
 
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.evaluate import Frame, arith, both, call, condition, fetch, value
-from autosched.ir.numerics import cast, normalise
+from autosched.ir.numerics import cast, normalise, round_float
 from autosched.ir.value import Arith, Call, Cast, Comparison, Condition, Logical, Read, Select, Unary, Value, is_value
 from autosched.logic import Bool
 from autosched.logic.expr import COMPARE
@@ -210,9 +210,10 @@ def _cast(operand: Pair, source: DType, dtype: DType, saturating: bool) -> Pair:
         return result, None
     x = number(v)
     if dtype.is_float:
-        exact = source.is_float and source.mantissa <= dtype.mantissa
-        own = 0.0 if exact else 2 * dtype.unit_roundoff * (np.abs(x) + e) + least(dtype)
-        return result, np.where(e > 0, e + own, 0.0)
+        # Rounding is monotone: the kernel's result lies between those of the interval's ends.
+        middle = number(result)
+        moved = np.maximum(number(round_float(x + e, dtype)) - middle, middle - number(round_float(x - e, dtype)))
+        return result, np.where(e > 0, np.where(np.isnan(moved), np.inf, moved), 0.0)
     low, high = dtype.limits
     upper, lower = np.rint(x + e), np.rint(x - e)
     if not saturating:
