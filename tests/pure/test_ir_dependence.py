@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs stand on one line)
 """Loop-carried dependences: the oracle keeps their order, and arguments are checked."""
 
 from __future__ import annotations

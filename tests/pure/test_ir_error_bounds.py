@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs stand on one line)
 """Tolerances: kernels that reassociate stay inside them, nothing else is forgiven, and they are not slack."""
 
 from __future__ import annotations
@@ -79,7 +80,13 @@ def test_every_order_of_a_matrix_product_is_inside(acc: str, k: int) -> None:
 
 
 def test_nothing_reassociated_means_no_tolerance() -> None:
-    for name, defines in [("matmul", {}), ("matmul", {"t": "u8"}), ("matmul_bias_relu", {}), ("matmul_requant", {}), ("conv2d", {"h": 6, "w": 6})]:
+    for name, defines in [
+        ("matmul", {}),
+        ("matmul", {"t": "u8"}),
+        ("matmul_bias_relu", {}),
+        ("matmul_requant", {}),
+        ("conv2d", {"h": 6, "w": 6}),
+    ]:
         program = ir.workload(name, **{**dict.fromkeys([s for s in "mnk" if name.startswith("matmul")], 8), **defines})
         data = ir.random_inputs(program, np.random.default_rng(0))
         integer = [s.name for s in program.stages if not s.assign.value.dtype.is_float]

@@ -31,7 +31,8 @@ def assert_same(program: ir.Program, data: dict[str, Any]) -> None:
     fast, slow = ir.run(program, data), run_naive(program, data)
     for name in program.outputs:
         a, b = fast[name], slow[name]
-        assert a.dtype == program.tensors[name].dtype.numpy and a.shape == program.tensors[name].extents
+        assert a.dtype == program.tensors[name].dtype.numpy
+        assert a.shape == program.tensors[name].extents
         a, b = (x.astype(np.float64) if program.tensors[name].dtype.is_float else x.astype(object) for x in (a, b))
         same = (a == b) | ((a != a) & (b != b))
         assert np.all(same), f"{name}:\n{a}\n{b}\n{program}"

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs stand on one line)
 """Stages, merged initial values, and which tensors are inputs, outputs or both."""
 
 from __future__ import annotations

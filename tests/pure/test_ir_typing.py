@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs stand on one line)
 """Strict typing and the rules of the language: what is refused, where it is shown, and what is suggested."""
 
 from __future__ import annotations

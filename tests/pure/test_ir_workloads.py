@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs stand on one line)
 """The built-in workloads compute what numpy computes; options, defaults and einsum strings."""
 
 from __future__ import annotations
