@@ -9,6 +9,7 @@
 /* Vectors of elements. */
 typedef int32_t s32x16 __attribute__((vector_size(64)));
 typedef int8_t s8x64 __attribute__((vector_size(64)));
+typedef uint8_t u8x64 __attribute__((vector_size(64)));
 
 /* Elements of row-major arrays. */
 #define B_at(i0, i1) B[(i0) * 19 + (i1)]
@@ -41,17 +42,17 @@ void dot_relu(
     float *restrict Y,
     const int8_t *restrict B_packed,
     float scale) {
-  __m512i acc[2];
-  __m512i b;
-  __m512i a[2];
+  s32x16 acc[2];
+  s8x64 b;
+  u8x64 a[2];
   for (ptrdiff_t j = 0; j < 2; ++j) {
     for (ptrdiff_t i = 0; i < 5; i += 2) {
 #pragma GCC unroll 2
       for (ptrdiff_t r = 0; r < 2; ++r) {
-        acc[r] = (__m512i){0};
+        acc[r] = (s32x16){0};
       }
       for (ptrdiff_t p = 0; p < 3; ++p) {
-        b = (__m512i)load_s8x64(&B_packed_at(j, p, 0));
+        b = load_s8x64(&B_packed_at(j, p, 0));
 #pragma GCC unroll 2
         for (ptrdiff_t r = 0; r < 2; ++r) {
           {
@@ -59,13 +60,13 @@ void dot_relu(
             for (ptrdiff_t e = 0; e < 64; ++e) if (i + r < 5 && p * 4 + e % 4 < 10) lanes[e] = A_at(i + r, p * 4 + e % 4);
             memcpy(&a[r], lanes, sizeof lanes);
           }
-          acc[r] = _mm512_dpbusd_epi32(acc[r], a[r], b);
+          acc[r] = (s32x16)_mm512_dpbusd_epi32((__m512i)acc[r], (__m512i)a[r], (__m512i)b);
         }
       }
 #pragma GCC unroll 2
       for (ptrdiff_t r = 0; r < 2; ++r) {
         if (i + r < 5) {
-          const s32x16 acc_lanes = (s32x16)acc[r];
+          const s32x16 acc_lanes = acc[r];
           for (ptrdiff_t e = 0; e < min_index(19 - j * 16, 16); ++e)
             Y_at(i + r, j * 16 + e) = max_f32((float)acc_lanes[e] * scale + bias[j * 16 + e], 0.0f);
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import assert_never
 
@@ -80,16 +81,18 @@ class StatementPrinter:
         yield "}"
 
     def _call(self, stmt: IntrinsicCall) -> Iterator[str]:
-        intrinsic = stmt.intrinsic
+        scope, intrinsic = self.scope, stmt.intrinsic
         values = {}
         for name, ref in stmt.operands.items():
-            wanted, register = intrinsic.operands[name].registers["c"], self.scope.registers[ref.buffer]
-            text = self.scope.register(ref.buffer, ref.index)
-            # Two intrinsics may call one register by different types.
-            values[name] = text if (register.machine or register.type) == wanted else f"({wanted}){text}"
-        target = stmt.operands[intrinsic.accumulator.name]
+            register, text = scope.registers[ref.buffer], scope.register(ref.buffer, ref.index)
+            wanted = scope.vectors.operand(register, intrinsic.operands[name].registers["c"])
+            cast = register.style == "vector" and register.type != wanted
+            values[name] = f"({wanted}){text}" if cast else text
         result = render_c(intrinsic, values)
-        register = self.scope.registers[target.buffer]
-        if (register.machine or register.type) != intrinsic.accumulator.registers["c"]:
-            result = f"({register.type})({result})"
-        yield f"{self.scope.register(target.buffer, target.index)} = {result};"
+        target = stmt.operands[intrinsic.accumulator.name]
+        register = scope.registers[target.buffer]
+        if register.style == "vector" and register.type != intrinsic.accumulator.registers["c"]:
+            # One call needs no parentheses; an expression with operators does.
+            simple = re.fullmatch(r"\w+\(.*\)", result) and not re.search(r"\) [-+*/&|^<>]", result)
+            result = f"({register.type}){result}" if simple else f"({register.type})({result})"
+        yield f"{scope.register(target.buffer, target.index)} = {result};"
