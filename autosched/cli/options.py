@@ -13,7 +13,9 @@ StudyArg = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, 
 DefineOpt = Annotated[
     list[str] | None,
     typer.Option(
-        "-D", metavar="NAME=VALUE", help="A size (m=512), a range kept symbolic (m=1..4096) or a dtype (a=u8); repeatable."
+        "-D",
+        metavar="NAME=VALUE",
+        help="A size (m=512), a range kept symbolic (m=1..4096) or a dtype (a=u8); repeatable.",
     ),
 ]
 TargetOpt = Annotated[

@@ -7,14 +7,16 @@ enough for what is left. Failures go to a classifier, never into the regression 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import xgboost
 
 from autosched.costmodel.features import FEATURE_VERSION, FeatureMismatchError, Features
 from autosched.costmodel.protocol import GENERALISES, Floats, Prediction, Samples
+
+if TYPE_CHECKING:
+    import xgboost
 
 _PRIOR_SIGMA = 0.5  # ln units: without measurements the clock is trusted to within a factor of about 1.6
 _FEWEST = 4  # rows below which trees have nothing to split; the mean ratio is used then
@@ -106,6 +108,8 @@ class ResidualModel:
     def _train(
         self, matrix: Any, label: Any, weight: Any, member: int, objective: str, base: float = 0.0
     ) -> xgboost.Booster:
+        import xgboost  # here, since loading it takes longer than most commands that never fit anything
+
         parameters = {
             "objective": objective,
             "base_score": base,
