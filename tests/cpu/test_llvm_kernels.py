@@ -19,7 +19,7 @@ from autosched.codegen.llvm.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.ir.dtypes import dtype
 from autosched.ir.program import ScalarParam
-from autosched.ir.value import Arith, Cast, Comparison, FromIndex, Literal, Logical, Read, Scalar, Select, Value
+from autosched.ir.value import Arith, Call, Cast, Comparison, FromIndex, Literal, Logical, Read, Scalar, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, any_of, maximum, minimum, where
 
 RNG = np.random.default_rng(11)
@@ -270,3 +270,20 @@ def test_programs_of_the_helpers_write_what_they_say() -> None:
     assert tensors.outputs == ("C",)
     assert (tensors.tensors["A"].dtype, tensors.tensors["B"].dtype) == (U8, S8)
     assert program([], []).outputs == ()
+
+
+@pytest.mark.parametrize("name", ["s8", "u8", "s16", "f16", "f32"])
+@pytest.mark.parametrize("width", [2, 4, 8, 16, 32])
+def test_masks_survive_calls(name: str, width: int) -> None:
+    """Calls spill every mask register, and what lies beyond a short vector's lanes must stay untouched."""
+    dt, u8 = dtype(name), dtype("u8")
+    lane, count = Lane("e", width), 5 * width + 3
+    index = (N * width + E,)
+    buffers = [Buffer("x", F32, (count,), "global"), Buffer("w", u8, (count,), "global"), Buffer("y", dt, (200,), "global")]
+    inside = N * width + E < count
+    erf = Call("erf", (Read("x", index, F32),), F32)
+    big = Arith("*", erf, Literal(1000.0, F32), F32)
+    chosen = Select(Comparison("<", Read("w", index, u8), Literal(100, u8)), big, Read("x", index, F32), F32)
+    twice = Arith("+", chosen, Call("exp", (Read("x", index, F32),), F32), F32)
+    body = (For("i", Const(0), Const(6), (Assign("y", index, Cast(twice, dt, dt.is_integer), lane, inside),)),)
+    agree(kernel(buffers, body, ["y"]))

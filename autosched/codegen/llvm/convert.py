@@ -137,11 +137,31 @@ class Convert:
         return self._resize(self._pick(big, Val(wrapped.name, signed, v.lanes), direct), dtype)
 
     def _to_int_sat(self, v: Val, dtype: DType) -> Val:
+        """Integral floats clamped to an integer type of at least a byte, NaN to 0."""
+        if dtype.bits <= 32 and dtype.name != "u32":
+            return self._to_int_clamped(v, dtype)
         target = typed(scalar(dtype), v.lanes)
         stem = "llvm.fptosi.sat" if dtype.kind == "int" else "llvm.fptoui.sat"
         name = f"{stem}.{suffix(scalar(dtype), v.lanes)}.{suffix(scalar(v.dtype), v.lanes)}"
         function = self.out.declarations.need(target, name, v.type)
         return self._new(f"call {target} {function}({v.text})", dtype, v.lanes)
+
+    def _to_int_clamped(self, v: Val, dtype: DType) -> Val:
+        """The same by compares and selects, which stay vectors where LLVM takes its intrinsic apart lane by lane."""
+        low, high = dtype.limits
+        top = float(high) if dtype.bits < 32 or v.dtype == F64 else float(2**31 - 2**7)  # the greatest f32 below 2**31
+        zero = splat_text(scalar(v.dtype), double_text(0.0), v.lanes)
+        real = self._pick(self._test("fcmp ord", v, v), v, Val(zero, v.dtype, v.lanes))
+        floor = self._const(double_text(float(low)), v.dtype, v.lanes)
+        raised = self._pick(self._test("fcmp ogt", real, double_text(float(low))), real, Val(floor, v.dtype, v.lanes))
+        ceiling = self._const(double_text(top), v.dtype, v.lanes)
+        inside = self._pick(self._test("fcmp olt", raised, double_text(top)), raised, Val(ceiling, v.dtype, v.lanes))
+        s32 = DTYPES["s32"]
+        whole = self._new(f"fptosi {inside.text} to {typed('i32', v.lanes)}", s32, v.lanes)
+        if top != float(high):
+            beyond = self._test("fcmp oge", raised, double_text(float(high + 1)))
+            whole = self._pick(beyond, Val(self._const(high, s32, v.lanes), s32, v.lanes), whole)
+        return self._resize(whole, dtype)
 
     # -- floats -------------------------------------------------------------------------------------------------
 

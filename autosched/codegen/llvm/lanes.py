@@ -12,6 +12,15 @@ from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Whe
 from autosched.logic.expr import COMPARE
 
 
+def clean_width(lanes: int) -> int:
+    """The least element width whose compare fills a vector register of 128 bits.
+
+    A narrower compare is done on a wider register and leaves truth values of its own beyond the lanes. LLVM 22 clears
+    them by `kmovb`, which its spiller takes for a plain copy and drops: a masked store then writes past its lanes.
+    """
+    return max(8, 128 // lanes)
+
+
 @dataclass(frozen=True, slots=True)
 class Lanes:
     """A vector of i1, one for each lane."""
@@ -79,7 +88,7 @@ class LaneIndexing(Indexing):
         bounds = self.range_of(limit)
         if bounds is not None and (bounds[0] >= n or bounds[1] <= 0):
             return (bounds[0] >= n) == below
-        width = next(w for w in (8, 16, 32, 64) if w >= min(bits, 64) and n < 1 << (w - 1))
+        width = next(w for w in (8, 16, 32, 64) if w >= min(max(bits, clean_width(n)), 64) and n < 1 << (w - 1))
         clamped = self._extreme("min", self._extreme("max", limit, Linear(0)), Linear(n))
         count, kind = self.operand(clamped), f"<{n} x i{width}>"
         depth = self.out.depth_of(count)

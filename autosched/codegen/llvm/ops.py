@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from autosched.codegen.llvm.convert import Convert
 from autosched.codegen.llvm.emitter import Emitter
+from autosched.codegen.llvm.lanes import clean_width
 from autosched.codegen.llvm.types import Val, constant, scalar, splat_text, suffix, typed
 from autosched.ir.dtypes import BOOL, DTYPES, DType
 
@@ -176,6 +177,11 @@ class Ops:
     def compare(self, op: str, left: Val, right: Val) -> Val:
         """A comparison; with NaN only `!=` holds."""
         a, b = self.together(left, right)
+        if a.lanes > 1 and a.dtype.bits < clean_width(a.lanes):
+            wide = F64 if a.lanes == 2 else F32
+            if not a.dtype.is_float:
+                wide = DTYPES[f"{'s' if a.dtype.kind == 'int' else 'u'}{clean_width(a.lanes)}"]
+            a, b = self.convert.cast(a, wide), self.convert.cast(b, wide)
         if a.dtype.is_float:
             if a.dtype.name not in NATIVE:
                 a, b = self.convert.cast(a, F32), self.convert.cast(b, F32)
