@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import permutations, product
 from math import prod
 from typing import TypeAlias
@@ -29,7 +30,8 @@ ASSIGNMENT_LIMIT = 1 << 14
 """Assignments looked at for one role; past it the search stops and says so."""
 
 
-def index_axes(index: Iterable[Index]) -> frozenset[str]:
+@lru_cache(maxsize=4096)
+def index_axes(index: tuple[Index, ...]) -> frozenset[str]:
     """The variables that an address depends on (those under a data-dependent subscript included)."""
     names: set[str] = set()
     for part in index:
@@ -198,7 +200,7 @@ def without_symmetric(
             continue
         images = [candidate, *(_image(candidate, turn, operands) for turn, operands in tile.symmetries)]
         seen |= {_key(image) for image in images}
-        yield min(images, key=lambda image: cost(*image))
+        yield min(images, key=lambda image: cost(*image)) if len(images) > 1 else candidate
 
 
 def _key(candidate: Candidate) -> object:

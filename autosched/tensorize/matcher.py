@@ -8,7 +8,7 @@ operator or an instruction by name: it compares two small programs. The parts ar
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as MappingOf
 
 from autosched.errors import UsageError
@@ -16,10 +16,10 @@ from autosched.ir.program import Program, Stage
 from autosched.ir.value import Read
 from autosched.tensorize.addresses import StageFacts
 from autosched.tensorize.addresses_tile import unsupported
-from autosched.tensorize.axes import Assignment, replicated, tile_of, without_symmetric
+from autosched.tensorize.axes import Assignment, Assignments, Candidate, replicated, tile_of, without_symmetric
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason
-from autosched.tensorize.matcher_proofs import Prover, Roles, Unproved
+from autosched.tensorize.matcher_proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher_roles import role_assignments
 from autosched.tensorize.reduction_update import NotAnUpdate, update_of_intrinsic
 
@@ -85,37 +85,44 @@ def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prov
         return "unknown", (), None, (f"not proved within the limit: {early.statement}",)
     update = update_of_intrinsic(intrinsic)
     tile = tile_of(update)
-    candidates, reasons, notes = [], [], []
+    reasons: list[Reason] = []
+    notes: list[str] = []
+    groups: list[tuple[dict[str, Read], Roles, Assignments]] = []
     for roles in role_assignments(update, facts.update):
         result = prover.assignments(facts, tile, roles)
         if not result.complete:
             notes.append(f"more than {prover.limit} axis maps: only those of the innermost axes were looked at")
         if not result.found and result.complete:
             reasons.append(_no_axis(facts, intrinsic, result.stuck))
-        candidates += [(a, roles) for a in result.found]
+        groups.append((roles, frozenset(roles.items()), result))
 
     def cost(assignment: Assignment, roles: MappingOf[str, Read]) -> int:
         """Operands that the instruction cannot broadcast by itself and that would be written out instead."""
         copies = replicated(tile, assignment, roles)
         return sum(x not in intrinsic.operands[o].broadcast for o, axes in copies.items() for x in axes)
 
+    refused: set[Roles] = set()
+
+    def candidates() -> Iterator[Candidate]:
+        for roles, key, result in groups:
+            for assignment in result.found:
+                if key in refused:
+                    break
+                yield assignment, roles
+
     mappings: list[Mapping] = []
     undecided = []
-    refused: dict[Roles, Reason] = {}
-    for assignment, roles in without_symmetric(tile, candidates, cost):
-        key = frozenset(roles.items())
-        if key in refused:
-            continue
+    for assignment, roles in without_symmetric(tile, candidates(), cost):
         answer = prover.mapping(facts, intrinsic, update, tile, assignment, roles, numerics)
         match answer:
             case Mapping():
                 mappings.append(answer)
-            case Unproved(statement):
+            case Refused(Unproved(statement)):
                 undecided.append(f"not proved within the limit: {statement}")
-            case Reason():
-                reasons.append(answer)
-                if REASON_CODES.index(answer.code) >= REASON_CODES.index("DTYPE"):
-                    refused[key] = answer  # nothing past the addresses depends on the axis map
+            case Refused(Reason() as reason):
+                reasons.append(reason)
+        if isinstance(answer, Refused) and answer.whatever_axes:
+            refused.add(frozenset(roles.items()))
     notes = list(dict.fromkeys((*notes, *undecided)))
     if mappings:
         verdict = "match" if any(not m.conditions for m in mappings) else "conditional"

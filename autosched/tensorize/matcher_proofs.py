@@ -45,11 +45,14 @@ class Unproved:
 
 
 class Refused(Exception):
-    """Ends the proof of one mapping; `answer` is why."""
+    """Ends the proof of one mapping; `answer` is why. `whatever_axes`: it refuses the roles under every axis map."""
 
-    def __init__(self, answer: Reason | Unproved) -> None:
+    __match_args__ = ("answer",)
+
+    def __init__(self, answer: Reason | Unproved, whatever_axes: bool = False) -> None:
         super().__init__()
         self.answer = answer
+        self.whatever_axes = whatever_axes
 
 
 class Prover:
@@ -74,12 +77,12 @@ class Prover:
         assignment: Assignment,
         roles: dict[str, Read],
         level: str,
-    ) -> Mapping | Reason | Unproved:
+    ) -> Mapping | Refused:
         """The mapping with its certificate, or why it is none."""
         try:
             return self._mapping(facts, intrinsic, update, tile, assignment, roles, level)
         except Refused as refused:
-            return refused.answer
+            return refused
 
     def _mapping(
         self,
@@ -100,7 +103,7 @@ class Prover:
         applied = with_roles(update, roles)
         for refuse in (dtype_reason(update, roles), combination_reason(program, update)):
             if refuse is not None:
-                raise Refused(refuse)
+                raise Refused(refuse, whatever_axes=True)
         obligations.append(self._body(facts, applied))
         padding = _padding(facts, tile, assignment)
         staged, more, assumptions = self._zeros_of(facts, tile, assignment, roles, padding, covers)
@@ -176,7 +179,7 @@ class Prover:
         known = self._bodies[key]
         if isinstance(known, Obligation):
             return known
-        raise Refused(known)
+        raise Refused(known, whatever_axes=True)
 
     def _zeros_of(
         self,
