@@ -13,11 +13,18 @@ from autosched.logic.expr import substitute_bool, substitute_int
 
 
 def with_sizes(program: Program, values: Mapping[str, int]) -> Program:
-    """`program` with symbolic sizes given values; UsageError for one outside its range."""
+    """`program` with symbolic sizes given values; UsageError for one outside its range or its
+    assumptions."""
     for name, size in values.items():
         low, high = program.symbolic[name]
         if not low <= size <= high:
             raise UsageError(f"{name} = {size} is outside its range {low}..{high}")
+    for a in program.assumptions:
+        if a.subject in values:
+            size = values[a.subject]
+            fits = (a.low is None or size >= a.low) and (a.high is None or size <= a.high)
+            if not fits or (a.multiple is not None and size % a.multiple):
+                raise UsageError(f"{a.subject} = {size} is not what the program assumes", location=a.location)
     known = {n: Const(v) for n, v in values.items()}
 
     def integer(e: Int) -> Int:

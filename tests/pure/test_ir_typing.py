@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from autosched.errors import AutoschedError, ProgramError, UnknownNameError, UsageError
-from autosched.ir import parse
+from autosched.ir import parse, with_sizes
 from autosched.ir.program import Assign, Guard, Loop, Program
 from autosched.ir.value import Cast, FromIndex, Literal
 
@@ -210,3 +210,23 @@ def test_several_functions() -> None:
         parse(text)
     with pytest.raises(UnknownNameError):
         parse(text, function="h")
+
+
+def test_proofs_are_asked_a_bounded_number_of_times() -> None:
+    """Products of symbolic sizes are hard for a solver; reading such a program still ends soon."""
+    head = 'def f(A: f32[m * n * k], C: f32[m * n * k], *, m="1..400", n="1..400", k="1..400"):\n    for i, j, p in grid(m, n, k):\n'
+    line = "        C[(i * n + j) * k + p] = A[(i * n + j) * k + p]\n"
+    parse(head + line * 40)
+    many = "".join(f"        if i + {k} < 8:\n            C[i + {k}] = 0\n" for k in range(1500))
+    with pytest.raises(ProgramError, match="need a proof"):
+        parse(f"def f(C: f32[8]):\n    for i in range(3000):\n{many}")
+    same = "        if i < 8:\n            C[i] = 0\n" * 1500
+    assert len(parse(f"def f(C: f32[8]):\n    for i in range(3000):\n{same}").stages) == 1500
+
+
+def test_sizes_filled_in_later_must_be_as_assumed() -> None:
+    program = parse('def f(C: f32[m], *, m="4..64"):\n    assume(m % 4 == 0)\n    C[0] = 0\n')
+    assert with_sizes(program, {"m": 8}).tensors["C"].extents == (8,)
+    for wrong in (6, 2, 128):
+        with pytest.raises(UsageError):
+            with_sizes(program, {"m": wrong})

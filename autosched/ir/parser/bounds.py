@@ -13,7 +13,11 @@ from autosched.ir.program import Tensor
 from autosched.ir.value import Condition, Index
 from autosched.logic import And, Bool, Compare, Const, Int, all_of, free_vars, interval, to_z3
 
-_TIMEOUT_MS = 2000
+_TIMEOUT_MS = 500
+_PROOFS = 1000
+"""Distinct accesses of one program that may need a proof; intervals settle all others."""
+_GIVEN_UP = 3
+"""After so many timeouts (products of symbolic sizes) z3 is not asked again; the oracle checks what it reaches."""
 
 
 def span(scope: Scope, node: Int) -> tuple[int, int]:
@@ -62,7 +66,7 @@ def check(scope: Scope, node: ast.AST, tensor: Tensor, index: tuple[Index, ...])
             continue
         if not all(isinstance(c, Bool) for c in scope.conditions) and not isinstance(part, Const):
             continue
-        found = _outside(scope, part, size)
+        found = _cached(scope, node, part, size)
         if found is not None:
             where = ", ".join(f"{k} = {v}" for k, v in found.items() if k != "")
             raise scope.source.error(
@@ -73,8 +77,22 @@ def check(scope: Scope, node: ast.AST, tensor: Tensor, index: tuple[Index, ...])
             )
 
 
-def _outside(scope: Scope, part: Int, size: Int) -> dict[str, int] | None:
-    """A point of the loops at which `part` leaves 0 … size - 1, or None. The index's value is under the empty name."""
+def _cached(scope: Scope, node: ast.AST, part: Int, size: Int) -> dict[str, int] | None:
+    """`_outside`, asked once for each question, and a bounded number of times."""
+    facts = tuple(c for c in scope.conditions if isinstance(c, Bool))
+    question = (part, size, facts, tuple(scope.axes.values()))
+    if question not in scope.proofs:
+        if len(scope.proofs) >= _PROOFS:
+            raise scope.source.error(node, f"more than {_PROOFS} different accesses need a proof that they stay inside")
+        gave_up = list(scope.proofs.values()).count("unknown") >= _GIVEN_UP
+        scope.proofs[question] = "unknown" if gave_up else _outside(scope, part, size)
+    found = scope.proofs[question]
+    return found if isinstance(found, dict) else None
+
+
+def _outside(scope: Scope, part: Int, size: Int) -> dict[str, int] | str:
+    """A point of the loops at which `part` leaves 0 … size - 1, else "inside" or "unknown". The index's value is under
+    the empty name."""
     names: set[str] = set(scope.ranges)
     env = {n: z3.Int(n) for n in names}
     solver = z3.Solver()
@@ -90,8 +108,9 @@ def _outside(scope: Scope, part: Int, size: Int) -> dict[str, int] | None:
             solver.add(to_z3(condition, env))
     value = to_z3(part, env)
     solver.add(z3.Or(value < 0, value >= to_z3(size, env)))
-    if solver.check() != z3.sat:
-        return None
+    verdict = solver.check()
+    if verdict != z3.sat:
+        return "inside" if verdict == z3.unsat else "unknown"
     model = solver.model()
     used = sorted(free_vars(part) | free_vars(size))
     found = {n: model.eval(env[n], model_completion=True).as_long() for n in used}

@@ -62,6 +62,7 @@ class Scope:
     loop_writes: list[frozenset[str]] = field(default_factory=list)
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     conditions: list[Condition] = field(default_factory=list)
+    proofs: dict[object, dict[str, int] | str] = field(default_factory=dict)
 
     def known(self) -> list[str]:
         """All names that mean something here."""
