@@ -61,6 +61,8 @@ class Progress:
                     f"space  {event.plans} plans · {event.rows:,} legal schedules of {event.rows_in_all:,}"
                     f"   ({event.seconds:.1f} s)"
                 )
+            case events.NearMiss():
+                self._line(f"note   {event.study} differs only in {', '.join(event.fields)}: its results are not used")
             case events.StudyOpened():
                 self.before = event.done
                 best = f", best {seconds(event.best_s)}" if event.best_s else ""

@@ -41,6 +41,14 @@ class StudyOpened:
 
 
 @dataclass(frozen=True)
+class NearMiss:
+    """The study is new, but `study` in the same store differs from it only in these fields of its key."""
+
+    study: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class TrialDone:
     trial: Trial
     best_s: float | None
@@ -75,5 +83,5 @@ class Stopped:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-Event: TypeAlias = Matched | Scored | StudyOpened | TrialDone | NewBest | FinalRound | WorkerDied | Stopped
+Event: TypeAlias = Matched | Scored | NearMiss | StudyOpened | TrialDone | NewBest | FinalRound | WorkerDied | Stopped
 Listener: TypeAlias = Callable[[Event], None]

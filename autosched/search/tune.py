@@ -19,7 +19,7 @@ from autosched.machine.catalogue import target_yaml
 from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Target
 from autosched.search.baseline import Baseline, measure_baseline
-from autosched.search.events import Listener, Matched, Scored
+from autosched.search.events import Listener, Matched, NearMiss, Scored
 from autosched.search.loop import Result, run
 from autosched.search.space import SearchSpace
 from autosched.search.stopwatch import Stopwatch
@@ -145,6 +145,9 @@ def prepare(
     options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
     device = open_device(request.device, program, target, **options)
     record = study_record(request, device, plans)
+    near = getattr(request.store, "near_misses", None)
+    if near is not None and (similar := near(record.key, limit=1)) and record.name not in _names(request.store):
+        emit(NearMiss(similar[0].name, tuple(similar[0].fields)))
     study = open_study(
         record,
         space,
@@ -188,7 +191,7 @@ def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) ->
         "autosched": __version__,
     }
     return StudyRecord(
-        name=study_name(program, target, str(described.get("name", request.device)), request),
+        name=study_name(program, target, str(described.get("name", request.device)), key),
         key=key,
         program=str(program),
         program_name=program.name,
@@ -232,25 +235,27 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     return matches, make_plans(request.program, request.target, candidates_of(matches), request.threads)
 
 
-def study_name(program: Program, target: Target, device: str, request: TuneRequest) -> str:
-    """A readable name: program, sizes and dtypes, target, device, threads. The same command gives the same name."""
+def study_name(program: Program, target: Target, device: str, key: dict[str, str]) -> str:
+    """A readable name that ends in a digest of the key: program, sizes and dtypes, target, device.
+
+    The same command gives the same name; results that must not be mixed (another version, other instructions, an edited
+    program) get a study of their own, and nothing is lost.
+    """
     sizes = [f"{k}{v}" for k, v in program.sizes.items()]
     dtypes = list(dict.fromkeys(program.dtypes.values())) or list(
         dict.fromkeys(program.tensors[p].dtype.name for p in program.parameters if p in program.tensors)
     )
     parts = [program.name, "-".join([*sizes, *dtypes])]
-    name = "-".join(p for p in parts if p) + f"@{target.name}-{device}"
-    if request.threads > 1:
-        name += f"-t{request.threads}"
-    if request.cache != "warm":
-        name += f"-{request.cache}"
-    if request.only:
-        name += "-" + _digest(request.only)[:6]
-    return name
+    digest = _digest(f"{k}={v}" for k, v in key.items())[:6]
+    return "-".join(p for p in parts if p) + f"@{target.name}-{device}-{digest}"
 
 
 def _intrinsics(plan: Plan) -> list[Intrinsic]:
     return [p.nest.intrinsic for p in plan.tensor_parts]
+
+
+def _names(store: Store | None) -> set[str]:
+    return {record.name for record in store.studies()} if store else set()
 
 
 def _digest(lines: Any) -> str:
