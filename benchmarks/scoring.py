@@ -25,10 +25,14 @@ class Scoring:
         return self.legality_s + self.clock_s + self.features_s + self.model_s
 
     def line(self) -> str:
-        return (
-            f"scoring {self.rows:,} rows of {self.space}: {self.total_s:.2f} s (asked 10): "
-            f"legality {self.legality_s:.2f}, clock {self.clock_s:.2f}, features {self.features_s:.2f}, XGBoost {self.model_s:.2f}"
-        )
+        parts = {
+            "legality": self.legality_s,
+            "clock": self.clock_s,
+            "features": self.features_s,
+            "XGBoost": self.model_s,
+        }
+        split = ", ".join(f"{k} {v:.2f}" for k, v in parts.items())
+        return f"scoring {self.rows:,} rows of {self.space}: {self.total_s:.2f} s (asked 10): {split}"
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"total_s": self.total_s}

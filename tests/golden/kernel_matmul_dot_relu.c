@@ -9,6 +9,7 @@
 /* Vectors of elements. */
 typedef int32_t s32x16 __attribute__((vector_size(64)));
 typedef int8_t s8x64 __attribute__((vector_size(64)));
+typedef uint32_t u32x16 __attribute__((vector_size(64)));
 typedef uint8_t u8x64 __attribute__((vector_size(64)));
 
 /* Elements of row-major arrays. */
@@ -25,6 +26,13 @@ static inline s8x64 load_s8x64(const int8_t *p) {
   s8x64 x;
   memcpy(&x, p, sizeof x);
   return x;
+}
+
+/* p[0] to p[3] in every group of 4 elements. */
+static inline u8x64 repeat_4_u8x64(const uint8_t *p) {
+  uint32_t group;
+  memcpy(&group, p, sizeof group);
+  return (u8x64)(group - (u32x16){0});
 }
 
 void dot_relu_prepare_B(const int8_t *restrict B, int8_t *restrict B_packed) {
@@ -56,9 +64,9 @@ void dot_relu(
 #pragma GCC unroll 2
         for (ptrdiff_t r = 0; r < 2; ++r) {
           {
-            uint8_t lanes[64] = {0};
-            for (ptrdiff_t e = 0; e < 64; ++e) if (i + r < 5 && p * 4 + e % 4 < 10) lanes[e] = A_at(i + r, p * 4 + e % 4);
-            memcpy(&a[r], lanes, sizeof lanes);
+            uint8_t lanes[4] = {0};
+            for (ptrdiff_t e = 0; e < 4; ++e) if (i + r < 5 && p * 4 + e % 4 < 10) lanes[e] = A_at(i + r, p * 4 + e % 4);
+            a[r] = repeat_4_u8x64(lanes);
           }
           acc[r] = (s32x16)_mm512_dpbusd_epi32((__m512i)acc[r], (__m512i)a[r], (__m512i)b);
         }

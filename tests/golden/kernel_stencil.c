@@ -13,6 +13,12 @@ typedef float f32x8 __attribute__((vector_size(32)));
 #define X_at(i0, i1) X[(i0) * 21 + (i1)]
 #define Y_at(i0, i1) Y[(i0) * 21 + (i1)]
 
+static inline f32x8 load_f32x8(const float *p) {
+  f32x8 x;
+  memcpy(&x, p, sizeof x);
+  return x;
+}
+
 /* The first `count` elements (none where it is negative). */
 static inline void store_first_f32x8(float *p, ptrdiff_t count, f32x8 x) {
   for (int e = 0; e < 8; ++e)
@@ -43,7 +49,7 @@ void stencil(const float *restrict X, float *restrict Y, void *restrict workspac
               lanes[e] = ((j * 8 + e > 0) ? W_at(j * 8 + e - 1, i) : 0.0f) * 0.5f + ((j * 8 + e + 1 < 21) ? W_at(j * 8 + e + 1, i) : 0.0f) * 0.5f;
             }
           }
-          memcpy(&sum, lanes, sizeof lanes);
+          sum = load_f32x8(lanes);
         }
       }
       store_first_f32x8(&Y_at(i, j * 8), 21 - j * 8, sum);

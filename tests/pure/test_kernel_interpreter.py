@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pure.kernel_cases import CASES, build, case_inputs, literal, loop, matmul_fma, random_array
 
+from autosched.codegen.accumulate import aligned_block
 from autosched.codegen.check import KernelError, check_kernel
 from autosched.codegen.emulate import Emulator
 from autosched.codegen.interpreter import run_kernel
@@ -21,7 +22,7 @@ from autosched.ir.value import Arith, Read
 from autosched.logic import Const, Var
 from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.emulate import issue
-from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.intrinsic import Intrinsic, Numerics
 
 F32 = DTYPES["f32"]
 i, j, e = Var("i"), Var("j"), Var("e")
@@ -161,6 +162,28 @@ def test_emulator_agrees_with_the_semantics_run_as_a_program(name: str) -> None:
         target = intrinsic.accumulator
         expected = want[case][tuple(target.order.points()[0])].reshape(-1)
         np.testing.assert_array_equal(emulate(registers), expected)
+
+
+@pytest.mark.parametrize("name", [n for n, x in Catalogue.builtin().items() if x.numerics.fraction_bits is not None])
+def test_aligned_sums_are_exact_where_nothing_is_cut(name: str) -> None:
+    """Tensor-core addition loses low bits only: small integers come out as the plain dot product."""
+    intrinsic = Catalogue.builtin()[name]
+    rng, registers, exact = np.random.default_rng(4), {}, {}
+    for o in intrinsic.operands.values():
+        exact[o.name] = rng.integers(-4, 5, o.shape).astype(o.dtype.numpy)
+        registers[o.name] = exact[o.name][tuple(o.order.points()[0])].reshape(-1)
+    target = intrinsic.accumulator
+    want = run(intrinsic.program, exact)[target.name][tuple(target.order.points()[0])].reshape(-1)
+    np.testing.assert_array_equal(Emulator(intrinsic)(registers), want)
+
+
+def test_aligned_sum_cuts_what_lies_below_the_largest_addend() -> None:
+    numerics = Numerics("unordered", fraction_bits=13, terms=16, rounding="rz")
+    big, kept, lost = (np.array([x], np.float32) for x in (1.0, 2.0**-13, 2.0**-14))
+    assert aligned_block(big, [kept, kept], F32, numerics) == 1 + 2.0**-12
+    assert aligned_block(big, [lost] * 8, F32, numerics) == 1
+    assert aligned_block(big, [-lost] * 8, F32, numerics) == 1
+    assert np.isnan(aligned_block(big, [np.array([np.inf]), np.array([-np.inf])], F32, numerics))
 
 
 def test_check_refuses_broken_kernels() -> None:

@@ -10,7 +10,7 @@ from autosched.codegen.check import check_kernel
 from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.ir import random_inputs, run_with_error
-from tests.support.plans import covering_rows, machine, plans_of, small_programs
+from support.plans import covering_rows, machine, plans_of, small_programs
 
 PROGRAMS = small_programs()
 
