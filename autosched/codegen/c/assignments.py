@@ -10,7 +10,7 @@ from autosched.codegen.c.ctypes import storage_type
 from autosched.codegen.c.indices import INDEX_TYPE
 from autosched.codegen.c.registers import Register
 from autosched.codegen.c.scope import FunctionScope
-from autosched.codegen.c.validity import Valid, split_valid
+from autosched.codegen.c.validity import Valid, repeats, split_valid
 from autosched.codegen.kernel import Assign
 from autosched.ir.value import Literal, Read, Value, is_value, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, minimum
@@ -135,26 +135,49 @@ class AssignPrinter:
         return None
 
     def _lanes_to_register(self, stmt: Assign, register: Register, target: str, whole: bool) -> Iterator[str]:
-        """Compute the lanes in an array of the element type, then move that into the register."""
-        scope, elements = self.scope, register.elements
+        """Compute the lanes in an array of the element type, then move that into the register.
+
+        By value, through `load` and `store`: a register whose address is taken would live in memory everywhere.
+        """
+        scope = self.scope
+        group = self._group(stmt, register) if whole else None
         yield "{"
-        start = " = {0}" if whole else ""
-        yield f"  {storage_type(register.dtype)} lanes[{elements}]{start};"
+        yield f"  {storage_type(register.dtype)} lanes[{group or register.elements}]{' = {0}' if whole else ''};"
         if not whole:
-            yield f"  memcpy(lanes, &{target}, sizeof lanes);"
+            yield f"  {self._moved_out(register, target)}"
         for line in self._copies(stmt.value):
             yield f"  {line}"
         where = f"lanes[{scope.index.number(stmt.index[-1])}]"
         value = scope.values.stored(stmt.value)
         if not whole and stmt.valid != TRUE:
-            value = f"{self._condition(stmt.valid)} ? {value} : 0"
-            stores = [f"{where} = {value};"]
+            stores = [f"{where} = {self._condition(stmt.valid)} ? {value} : 0;"]
         else:
             stores = list(self._guarded(stmt.valid, [f"{where} = {value};"]))
-        yield from (f"  {line}" for line in self._over_lanes(stmt, None, stores))
+        yield from (f"  {line}" for line in self._over_lanes(stmt, Const(group) if group else None, stores))
         scope.lanes.clear()
-        yield f"  memcpy(&{target}, lanes, sizeof lanes);"
+        if register.style != "vector":
+            yield f"  memcpy(&{target}, lanes, sizeof lanes);"
+        else:
+            move = scope.vectors.repeat(register, group) if group else scope.vectors.load(register)
+            yield f"  {target} = {register.cast_from_vector(f'{move}(lanes)')};"
         yield "}"
+
+    def _moved_out(self, register: Register, target: str) -> str:
+        if register.style != "vector":
+            return f"memcpy(lanes, &{target}, sizeof lanes);"
+        return f"{self.scope.vectors.store(register)}(lanes, {register.cast_to_vector(target)});"
+
+    def _group(self, stmt: Assign, register: Register) -> int | None:
+        """The size of the group of lanes that value and validity repeat over the register; None where they do not."""
+        if register.style != "vector" or stmt.lane is None or not isinstance(stmt.value, Read):
+            return None
+        read = stmt.value
+        if read.tensor in self.scope.registers or any(is_value(i) for i in read.index):
+            return None
+        access = classify(read.index, self.scope.kernel.buffers[read.tensor].shape, stmt.lane)
+        if access.kind != "group" or not repeats(stmt.valid, stmt.lane.var, access.size):
+            return None
+        return access.size if self.scope.vectors.repeat(register, access.size) else None
 
     # Memory
 

@@ -1,8 +1,8 @@
 """How each register buffer is held in C, and the helpers that load, splat and store such registers.
 
-A register is a vector of its own elements (`s32x16`), cast to the type that the YAML names (`__m512i`) where an intrinsic
-is called: GCC keeps an array of accumulators in registers only if every access has one element type, and that is twice
-the speed for `vpdpbusd`. Plain scalars and arrays serve where a vector cannot have their size.
+A register is a vector of its own elements (`s32x16`), cast to the type that the YAML names (`__m512i`) where an
+intrinsic is called: GCC keeps an array of accumulators in registers only if every access has one element type, and that
+is twice the speed for `vpdpbusd`. Plain scalars and arrays serve where a vector cannot have their size.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class VectorHelpers:
         return self.vector(register) if register.type == register.vector else register.type
 
     def operand(self, register: Register, wanted: str) -> str:
-        """The name of an intrinsic's type `wanted`; one spelled with an attribute is defined under a name of its own."""
+        """The name of an intrinsic's type `wanted`; one spelled with an attribute is defined, under a name."""
         if "__attribute__" not in wanted:
             return wanted
         if wanted not in self.operands:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autosched.logic import TRUE, And, Bool, Compare, Int, Var, affine, all_of, free_vars
+from autosched.logic import TRUE, And, Bool, Compare, Expr, Int, Var, affine, all_of, free_vars
+from autosched.logic.expr import children
 
 _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
@@ -54,3 +55,14 @@ def _upper_bound(part: Bool, lane: str) -> Int | None:
         if name != lane:
             bound = bound - Var(name) * factor if factor > 0 else bound + Var(name) * -factor
     return bound - form.constant if form.constant else bound
+
+
+def repeats(node: Expr, lane: str, period: int) -> bool:
+    """Whether `node` depends on the lane only through `lane % period`, or not at all.
+
+    >>> repeats(Var("p") * 4 + Var("e") % 4 < 10, "e", 4), repeats(Var("e") < 3, "e", 4)
+    (True, False)
+    """
+    if node == Var(lane) % period:
+        return True
+    return node != Var(lane) and all(repeats(part, lane, period) for part in children(node))
