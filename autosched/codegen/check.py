@@ -204,11 +204,11 @@ class _Checker:
             self._unrolled(buffer, subscript, element=False)
 
     def _unrolled(self, buffer: Buffer, subscript: object, element: bool) -> None:
-        """A register's number must be a constant once unrolled; the element may also depend on the lane."""
+        """A register's number must be constant once unrolled, for each worker; the element may depend on the lane."""
         self._require(not is_value(subscript), f"register {buffer.name} is indexed by data")
         for name in sorted(free_vars(subscript)):  # type: ignore[arg-type]
             kind = self.variables[name]
-            constant = kind == "unrolled" or (element and kind == "lane")
+            constant = kind in ("unrolled", "warp", "thread") or (element and kind == "lane")
             self._require(constant, f"register {buffer.name} is indexed by the {kind} {name}")
 
     def _known(self, node: Expr, what: str) -> None:
