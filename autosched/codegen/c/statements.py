@@ -57,7 +57,7 @@ class StatementPrinter:
         scope = self.scope
         var = scope.names(loop.var)
         lower, upper = scope.index.number(loop.lower), scope.index.number(loop.upper, 5)
-        notes = [n for n in (loop.note, loop.kind if "." in loop.kind or loop.kind == "warp" else "") if n]
+        notes = [n for n in (loop.note, loop.kind if "." in loop.kind or loop.kind in ("warp", "thread") else "") if n]
         comment = f"  /* {', '.join(notes).replace('*/', '* /')} */" if notes else ""
         if loop.kind == "parallel":
             yield "#ifdef _OPENMP"
