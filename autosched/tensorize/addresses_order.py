@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import z3
 
 from autosched.ir.program import Stage
-from autosched.ir.value import Read
+from autosched.ir.value import Read, is_value, reads
 from autosched.logic import Bool, to_z3
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.match_types import Reason
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
 
 def own_conflict(facts: StageFacts) -> tuple[Reason | None, bool]:
-    """A read of the written tensor, other than the accumulator itself, that may meet a written element."""
+    """A read of the written tensor, other than as the accumulator, that may meet a written element."""
     from autosched.tensorize.addresses import Points
 
     stage = facts.stage
-    for read in dict.fromkeys(stage.reads):
-        if read.tensor != stage.assign.tensor or read.index == stage.assign.index:
+    found = list(reads(facts.update.term))
+    for part in (*facts.guards, *stage.assign.index):
+        found += reads(part) if is_value(part) else ()  # type: ignore[arg-type]
+    for read in dict.fromkeys(found):
+        if read.tensor != stage.assign.tensor:
             continue
         functions: dict[str, Any] = {}
         here, there = (Points(facts.program, stage.axes, tag, functions) for tag in ("", "'"))
@@ -45,8 +48,6 @@ def _accesses(stage: Stage) -> list[tuple[Read, bool]]:
     found = [(r, False) for r in dict.fromkeys(stage.reads)]
     found.append((stage.target, True))
     if stage.init is not None:
-        from autosched.ir.value import reads
-
         found += [(r, False) for r in reads(stage.init)]
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autosched.ir.value import is_value, reads
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.match_types import Mapping, Match, Reason
 
@@ -48,6 +49,9 @@ def _details(mapping: Mapping) -> list[str]:
     lines = []
     for operand, read in mapping.operands.items():
         words = f"  {operand} holds {show_leaf(read)}"
+        through = dict.fromkeys(r.tensor for i in read.index if is_value(i) for r in reads(i))  # type: ignore[arg-type]
+        if through:
+            words += f", gathered through {', '.join(through)}"
         if operand in mapping.replicated:
             words += f", replicated along {', '.join(mapping.replicated[operand])}"
         if operand in mapping.guards:

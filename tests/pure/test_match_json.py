@@ -113,6 +113,16 @@ def test_many_axes_meet_the_limit_honestly() -> None:
     assert any("only those of the innermost axes" in n for n in notes)
 
 
+def test_a_gather_is_reported() -> None:
+    text = (
+        "def f(A: u8[9, 4], idx: s32[6], B: s8[4, 5], C: s32[6, 5]):\n    for i, j, p in grid(6, 5, 4):\n"
+        "        C[i, j] += s32(A[idx[i], p]) * s32(B[p, j])\n"
+    )
+    (found,) = match(parse(text), [CATALOGUE["x86/vpdpbusd.zmm"]])
+    assert to_json(found)["mappings"][0]["operands"]["a"] == "A[idx[i], p]"
+    assert "a holds A[idx[i], p], gathered through idx" in explain(found)
+
+
 def test_an_unknown_level_is_a_usage_error() -> None:
     program = parse(GEMM)
     with pytest.raises(UsageError, match="unknown numerics level 'exact'"):
