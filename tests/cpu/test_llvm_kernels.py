@@ -298,6 +298,6 @@ def test_masks_survive_calls(name: str, width: int) -> None:
     agree(k)
     # The wrong code needs a spill between two uses; what leads to it is visible in the text (`lanes.clean_width`).
     sizes = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "half": 16, "float": 32, "double": 64}
-    compares = re.findall(r"[if]cmp \w+ <(\d+) x (\w+)>", print_llvm(k))
+    compares = re.findall(r"icmp \w+ <(\d+) x (\w+)>", print_llvm(k))
     assert compares
     assert all(int(n) * sizes[element] >= 128 for n, element in compares)
