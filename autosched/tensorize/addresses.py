@@ -94,22 +94,22 @@ def condition_axes(condition: Condition) -> frozenset[str]:
 
 
 class StageFacts:
-    """Facts about one stage, proved once and shared by every intrinsic that is tried on it."""
+    """Facts about one stage, proved once and shared by every intrinsic that is tried on it.
+
+    `stage` is the `original` with the choices of its body that are guards written as such.
+    """
 
     def __init__(self, program: Program, stage: Stage, timeout_ms: int = 2000) -> None:
         self.program = program
-        self.stage = stage
+        self.original = stage
+        self.stage = lift_guards(stage)
         self.timeout_ms = timeout_ms
         self._functions: dict[tuple[Read, frozenset[str]], Answer] = {}
 
     @cached_property
     def update(self) -> Update:
         """The stage's normal form (raises NotAnUpdate)."""
-        return self._lifted[0]
-
-    @cached_property
-    def _lifted(self) -> tuple[Update, tuple[Condition, ...]]:
-        return lift_guards(update_of(self.stage))
+        return update_of(self.stage)
 
     @cached_property
     def ranges(self) -> dict[str, tuple[int, int]]:
@@ -135,20 +135,15 @@ class StageFacts:
         return frozenset(a.name for a in self.stage.spatial)
 
     @cached_property
-    def lifted(self) -> tuple[Condition, ...]:
-        """Guards that the stage's term chooses by, one conjunct each; `stage.guards` does not hold them."""
-        return conjuncts(self._lifted[1])
-
-    @cached_property
     def guards(self) -> tuple[Condition, ...]:
-        """The stage's guards, those its term chooses by, and bounds that depend on other axes, one conjunct each."""
+        """The stage's guards, and the bounds of axes that depend on other axes, one conjunct each."""
         names = set(self.extents)
         bounds = [
             all_of(a.lower <= Var(a.name), Var(a.name) < a.upper)
             for a in self.stage.axes
             if index_axes((a.lower, a.upper)) & names
         ]
-        return conjuncts((*bounds, *self.stage.guards, *self._lifted[1]))
+        return conjuncts((*bounds, *self.stage.guards))
 
     def ask(self, part: str, statement: str, claim: list[Any]) -> Answer:
         """Whether the constraints `claim` contradict each other, which proves the statement."""

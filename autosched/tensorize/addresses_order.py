@@ -56,7 +56,7 @@ def neighbour_conflict(facts: StageFacts) -> tuple[Reason | None, bool]:
     """A dependence, carried by a shared loop, that runs against the text's order: the stages cannot be split into
     loops of their own."""
     stages = facts.program.stages
-    own = stages.index(facts.stage)
+    own = stages.index(facts.original)
     for at, other in enumerate(stages):
         shared = _shared(facts.stage, other)
         if at == own or not shared:

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autosched.ir.value import Condition, Literal, Select, Value, map_value, walk
+from autosched.ir.program import Stage
+from autosched.ir.value import Literal, Select, Value, map_value, walk
 from autosched.tensorize.body_zero import is_zero_by_structure
-from autosched.tensorize.reduction_update import Update
 
 
-def lift_guards(update: Update) -> tuple[Update, tuple[Condition, ...]]:
-    """The update with every choice between a value and zero taken out of its term, and their conditions.
+def lift_guards(stage: Stage) -> Stage:
+    """The stage with every choice between a value and zero taken out of what it adds, as guards:
 
-    A choice is taken out only where zero in its place makes the whole term zero: leaving the step out is then the same
+        C[i] += s32(A[i, p] if p <= i else 0) * s32(B[p])    becomes    if p <= i: C[i] += s32(A[i, p]) * s32(B[p])
+
+    A choice is taken out only where zero in its place makes the whole sum zero: leaving the step out is then the same
     as adding it, the sign of a zero aside.
     """
-    if update.combine != "+":
-        return update, ()
-    found: list[Condition] = []
-    term = update.term
-    for node in list(walk(term)):
+    if stage.assign.op not in ("+=", "-="):
+        return stage
+    guards = list(stage.guards)
+    value = stage.assign.value
+    for node in list(walk(value)):
         if not (isinstance(node, Select) and isinstance(node.other, Literal) and node.other.value == 0):
             continue
-        if is_zero_by_structure(_replaced(term, node, Literal(0, node.dtype))):
-            term = _replaced(term, node, node.then)
-            found.append(node.condition)
-    return replace(update, term=term), tuple(dict.fromkeys(found))
+        if is_zero_by_structure(_replaced(value, node, Literal(0, node.dtype))):
+            value = _replaced(value, node, node.then)
+            guards.append(node.condition)
+    if len(guards) == len(stage.guards):
+        return stage
+    return replace(stage, guards=tuple(guards), assign=replace(stage.assign, value=value))
 
 
 def _replaced(term: Value, node: Value, by: Value) -> Value:

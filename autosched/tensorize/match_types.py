@@ -57,6 +57,7 @@ class Condition:
 class Mapping:
     """One proved way for an intrinsic to compute a stage.
 
+    `stage` is the program's, with choices between a value and zero in its body written as guards.
     `axes`: intrinsic axis to the program axes fused on it, outermost first (empty: padded from extent 1). `outer`: the
     program's other axes. `operands`: intrinsic operand to the program element it holds. `replicated`: operand to the
     intrinsic axes it does not depend on here. `padding`: intrinsic axis to (extent, extent rounded up to tiles).

@@ -149,13 +149,12 @@ class Prover:
     ) -> tuple[str, ...] | None:
         """The operands that see every tile axis of a guard; () where it stays outside, None where the store sees it."""
         needed = condition_axes(guard) & assignment.inner
-        in_body = guard in facts.lifted  # nobody but the staging knows of these
-        if not needed and not in_body:
+        if not needed:
             return ()
         covering = tuple(o for o, read in roles.items() if needed <= index_axes(read.index))
         if covering:
             return covering
-        if facts.free_axes(condition_axes(guard)) <= facts.spatial and not in_body:
+        if facts.free_axes(condition_axes(guard)) <= facts.spatial:
             return None
         names = ", ".join(sorted(needed))
         text = f"the guard {show_leaf(guard)} depends on {names}, and no operand moves with all of these"
@@ -202,7 +201,7 @@ class Prover:
                 wanted.append((f"padding {x} with zeros adds nothing", [moved], None))
         for condition, covering in covers.items():
             if covering:
-                text = f"where {show_leaf(condition)} fails, staged zeros add nothing"
+                text = f"where {show_leaf(condition)} fails, zeros staged for it add nothing"
                 wanted.append((text, [*((o,) for o in covering), covering], condition))
         for text, choices, guard in wanted:
             chosen, found = self._choose(facts, roles, choices)
@@ -211,7 +210,7 @@ class Prover:
                     raise Refused(Unproved(text))
                 fix = "choose sizes that fill whole tiles" if guard is None else "leave the guarded axes outside"
                 raise Refused(Reason("BODY_DIFFERS", f"not so: {text}", found.counterexample, fix))
-            where = "" if guard is None else f" of {', '.join(chosen)}"
+            where = "" if guard is None else f" (in {', '.join(chosen)})"
             obligations.append(Obligation("body", text + where, "structure"))
             assumptions |= dict.fromkeys(found)
             if guard is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from autosched.ir.value import Read
+from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.match_types import Reason
 from autosched.tensorize.reduction_update import Update
 
@@ -46,6 +47,6 @@ def dtype_reason(intrinsic: Update, roles: dict[str, Read]) -> Reason | None:
         # The same bits, read as the other type: the least value that the two do not share.
         stored = -1 if read.dtype.signed else read.dtype.limits[1]
         seen = dtype.limits[1] if read.dtype.signed else -1
-        counterexample = {"inputs": {read.tensor: stored}, "program": stored, "intrinsic": seen}
+        counterexample = {"inputs": {show_leaf(read): stored}, "program": stored, "intrinsic": seen}
         text += f": {stored} would be read as {seen}"
     return Reason("DTYPE", text, counterexample, fix, len(wrong))

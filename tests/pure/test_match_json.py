@@ -54,7 +54,7 @@ def test_a_refusal() -> None:
     assert got["reason"] == {
         "code": "DTYPE",
         "message": "operand a is u8, A is s8: -1 would be read as 255",
-        "counterexample": {"inputs": {"A": -1}, "program": -1, "intrinsic": 255},
+        "counterexample": {"inputs": {"A[i, p]": -1}, "program": -1, "intrinsic": 255},
         "fix": "declare A as u8, or shift it by 128 (a ^ 0x80, with a compensation term)",
     }
 
