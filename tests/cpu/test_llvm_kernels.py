@@ -6,11 +6,13 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from cpu.llvm_kernels import F32, S8, S32, U8, Intrinsic, intrinsic_dot, intrinsic_fma, kernel, matmul, needs, program
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pure.kernel_cases import CASES, case_inputs
 
 from autosched.codegen.callable import CompiledKernel
 from autosched.codegen.interpreter import run_kernel
@@ -18,6 +20,7 @@ from autosched.codegen.kernel import Assign, Buffer, Comment, For, If, Kernel, L
 from autosched.codegen.llvm.errors import UnsupportedError
 from autosched.codegen.llvm.jit import load
 from autosched.codegen.llvm.module import print_llvm
+from autosched.ir import run as run_program
 from autosched.ir.dtypes import dtype
 from autosched.ir.program import ScalarParam
 from autosched.ir.value import Arith, Call, Cast, Comparison, FromIndex, Literal, Logical, Read, Scalar, Select, Value
@@ -301,3 +304,18 @@ def test_masks_survive_calls(name: str, width: int) -> None:
     compares = re.findall(r"icmp \w+ <(\d+) x (\w+)>", print_llvm(k))
     assert compares
     assert all(int(n) * sizes[element] >= 128 for n, element in compares)
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_cases_shared_with_the_other_printers(case: str) -> None:
+    """Program, loop tree and compiled code agree."""
+    k, scalars = CASES[case]()
+    host = llvm.get_host_cpu_features()
+    missing = {f for i in k.intrinsics for f in i.requires if not host.get(f.replace("avx512_", "avx512"))}
+    if missing - {"avx_vnni"} or ("avx_vnni" in missing and not host.get("avxvnni")):
+        pytest.skip(f"this CPU lacks {' '.join(sorted(missing))}")
+    arrays = case_inputs(k)
+    want = run_program(k.program, arrays, scalars)
+    got = CompiledKernel(k, load(print_llvm(k)))(**arrays, **scalars)
+    for name, array in zip(k.program.outputs, got if isinstance(got, tuple) else (got,), strict=True):
+        np.testing.assert_allclose(array.astype(float), want[name].astype(float), rtol=1e-4, atol=1e-4, err_msg=name)

@@ -35,7 +35,9 @@ class Pool:
 
     def start(self, threads: int, cpus: Sequence[int] = ()) -> None:
         """Create `threads - 1` workers now (the caller is the first thread); worker w is pinned to
-        `cpus[w % len(cpus)]` where cpus are given. Workers that exist keep their place: `stop` first to move them."""
+        `cpus[w % len(cpus)]` where cpus are given. Workers that exist keep their place: `stop` first to move them.
+
+        The caller is not moved: who times kernels pins it to `cpus[0]`, else it may share a core with a worker."""
         numbers = (ctypes.c_int32 * max(1, len(cpus)))(*cpus)
         self._start(threads, ctypes.addressof(numbers), len(cpus))
 
