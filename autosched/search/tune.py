@@ -14,6 +14,7 @@ from autosched.device.registry import device as open_device
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.ir.program import Program
+from autosched.ir.rewrite import simplify
 from autosched.ir.work import operations
 from autosched.machine.catalogue import target_yaml
 from autosched.machine.spec import target_from_yaml
@@ -229,10 +230,11 @@ def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None
 
 
 def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
-    """Match the program and lay out its plans."""
+    """Simplify the program by proved rewrites, match it and lay out its plans."""
     intrinsics = usable(request.catalogue, request.target, request.device, request.only)
-    matches = match(request.program, intrinsics, numerics=request.numerics)
-    return matches, make_plans(request.program, request.target, candidates_of(matches), request.threads)
+    program, _ = simplify(request.program)
+    matches = match(program, intrinsics, numerics=request.numerics)
+    return matches, make_plans(program, request.target, candidates_of(matches), request.threads)
 
 
 def study_name(program: Program, target: Target, device: str, key: dict[str, str]) -> str:

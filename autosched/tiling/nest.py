@@ -105,7 +105,11 @@ class Nest:
         return tuple(a for a in self.axes if a.name in used)
 
     def operand_axes(self, operand: str) -> tuple[NestAxis, ...]:
-        return self.axes_of(self.mapping.operands[operand])
+        """The axes that an operand's register varies with: those of its element's address, and a reduction axis of the
+        intrinsic that no program axis fills (all but its first element must be zero)."""
+        own = self.axes_of(self.mapping.operands[operand])
+        has = self.intrinsic.operand_axes[operand]
+        return tuple(a for a in self.axes if a in own or (a.reduction and not a.members and a.intrinsic_axis in has))
 
     @cached_property
     def guarded(self) -> dict[str, Bool]:

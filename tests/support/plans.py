@@ -137,7 +137,16 @@ def masked(A: s32[m, n], M: s32[m, n], C: s32[m], *, m=7, n=20):
                 C[i] += A[i, j]
 """
 
+OUTER = """
+def outer(a: u8[m], b: s8[n], C: s32[m, n], *, m=5, n=21):
+    for i, j in grid(m, n):
+        C[i, j] = 0
+    for i, j in grid(m, n):
+        C[i, j] += s32(a[i]) * s32(b[j])
+"""
+
 TEXTS = {
+    "outer": OUTER,
     "triangle": TRIANGLE,
     "bias_start": BIAS_START,
     "chain": CHAIN,
@@ -164,6 +173,9 @@ def small_programs() -> dict[str, Program]:
     found["matmul_f64"] = workload("matmul", m=5, n=17, k=6, a="f64", b="f64")
     found["matmul_bf16"] = workload("matmul", m=5, n=17, k=7, a="bf16", b="bf16")
     found["matmul_s8s8"] = workload("matmul", m=5, n=17, k=7, a="s8", b="s8")
+    found["matmul_one"] = workload("matmul", m=1, n=1, k=1, a="u8", b="s8")
+    found["matmul_k1"] = workload("matmul", m=3, n=5, k=1, a="u8", b="s8")
+    found["matmul_row"] = workload("matmul", m=1, n=37, k=18, a="f32", b="f32")
     found["batch_matmul"] = workload("batch_matmul", batch=3, m=5, n=18, k=6)
     found["gemv"] = workload("gemv", m=19, k=11)
     found["softmax"] = workload("softmax", m=4, n=19)

@@ -1,0 +1,43 @@
+"""Rewrites compute the same, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.plans import CONV, small_programs
+
+from autosched.ir import parse, random_inputs, run, workload
+from autosched.ir.rewrite import drop_unit_axes, simplify
+
+
+def same(program, rewritten) -> None:
+    arrays = random_inputs(program, np.random.default_rng(5))
+    want, found = run(program, arrays), run(rewritten, arrays)
+    assert want.keys() == found.keys()
+    for name, value in want.items():
+        assert np.array_equal(value, found[name], equal_nan=value.dtype.kind == "f")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.fixed_dictionaries({n: st.integers(1, 3) for n in ("h", "w", "ci", "co", "kh", "kw")}), st.integers(0, 2))
+def test_unit_axes_are_dropped_and_nothing_else_changes(sizes: dict[str, int], pad: int) -> None:
+    grown = sizes | {"h": sizes["h"] + sizes["kh"], "w": sizes["w"] + sizes["kw"], "pad": pad}
+    program = parse(CONV, filename="conv.py", sizes=grown)
+    rewritten, steps = simplify(program)
+    assert all(a.extent > 1 for s in rewritten.stages for a in s.axes)
+    assert bool(steps) == any(a.extent == 1 for s in program.stages for a in s.axes)
+    same(program, rewritten)
+
+
+@pytest.mark.parametrize("name", small_programs())
+def test_simplified_programs_compute_the_same(name: str) -> None:
+    program = small_programs()[name]
+    same(program, simplify(program)[0])
+
+
+def test_a_program_without_unit_axes_is_left_alone() -> None:
+    program = workload("matmul", m=4, n=4, k=4, a="f32", b="f32")
+    assert drop_unit_axes(program) is None
+    assert simplify(program) == (program, ())
