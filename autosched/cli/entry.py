@@ -10,13 +10,14 @@ import traceback
 def main() -> None:
     """Run the command line. Whatever a person can cause ends in one message and the right status, never a traceback."""
     try:
-        sys.exit(_run())
+        sys.exit(run())
     except BrokenPipeError:  # the reader of our output has left: nothing to say to it, nor when Python flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
 
 
-def _run() -> int:
+def run() -> int:
+    """Run the command that `sys.argv` holds; the exit status. Only a pipe that closed is raised on."""
     try:
         # Imported here, since loading the solver takes a second in which Ctrl-C must not show a traceback.
         from autosched.cli.app import app

@@ -9,7 +9,9 @@ import typer
 ProgramArg = Annotated[
     str, typer.Argument(metavar="PROGRAM", help="path.py, path.py:function, a workload's name, or an einsum string.")
 ]
-StudyArg = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, as `autosched studies` lists it.")]
+StudyArg = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A study's name, or its beginning; `autosched studies` lists them.")
+]
 DefineOpt = Annotated[
     list[str] | None,
     typer.Option(

@@ -11,9 +11,17 @@ from autosched.store.records import StudyRecord, Trial
 
 
 def opened(study: str, store: str | None) -> tuple[StudyRecord, list[Trial]]:
-    """A study and its trials. Raises StoreError, naming the nearest study for an unknown one."""
+    """A study, by its name or the beginning of it, and its trials.
+
+    Raises UsageError where several begin so, StoreError, naming the nearest study, where none does.
+    """
     with inputs.open_store(store, read_only=True) as found:
-        return found.study(study), found.trials(study)
+        names = [record.name for record in found.studies()]
+        begin = [study] if study in names else [name for name in names if name.startswith(study)]
+        if len(begin) > 1:
+            raise UsageError(f"{len(begin)} studies begin with {study!r}", hint=f"name one: {', '.join(begin[:6])}")
+        name = begin[0] if begin else study
+        return found.study(name), found.trials(name)
 
 
 def picked(record: StudyRecord, trials: list[Trial], number: int | None) -> Trial:

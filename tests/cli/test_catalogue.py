@@ -1,0 +1,66 @@
+"""`intrinsics`, `targets` and `doctor`, and the help that every command has."""
+
+from __future__ import annotations
+
+import pytest
+from cli.conftest import Cli
+
+
+def test_intrinsics_list_and_show(cli: Cli) -> None:
+    cli = cli.near()
+    found = {i["name"]: i for i in cli("intrinsics", "list", "--json").json}
+    assert {"x86/vpdpbusd.zmm", "x86/vfmadd.f32.zmm", "cuda/dp4a.s8.s8"} <= set(found)
+    shown = cli("intrinsics", "show", "x86/vpdpbusd.zmm").out
+    assert "def vpdpbusd(a: u8[16, 4], b: s8[16, 4], c: s32[16])" in shown
+
+
+def test_intrinsics_check_proves_and_runs(cli: Cli) -> None:
+    (report,) = cli("intrinsics", "check", "x86/vpdpbusd.zmm", "--json").json
+    assert report["ok"]
+    assert "1 checked, 0 wrong" in cli.near()("intrinsics", "check", "cuda/wmma.m16n16k16.f16.f32").out
+
+
+def test_intrinsics_check_finds_a_wrong_description(cli: Cli) -> None:
+    """The semantics multiply; the instruction adds. Only running it tells."""
+    cli = cli.near()
+    (cli.folder / "wrong.yaml").write_text(
+        "isa: portable\nintrinsics:\n  - name: times\n    semantics: |\n"
+        "      def times(a: s32[1], c: s32[1]):\n          for i in range(1):\n              c[i] = c[i] * a[i]\n"
+        "    operands:\n      a: {register: {llvm: i32, c: int32_t}}\n      c: {register: {llvm: i32, c: int32_t}}\n"
+        "    emit: {llvm: 'add i32 {c}, {a}'}\n"
+    )
+    (report,) = cli("intrinsics", "check", "wrong.yaml", "--json", status=1).json
+    assert not report["ok"]
+    assert "differs" in report["said"] or "differ" in report["said"], report["said"]
+
+
+def test_targets_list_and_show_read_back(cli: Cli) -> None:
+    cli = cli.near()
+    names = {t["name"] for t in cli("targets", "list", "--json").json}
+    assert {"nvidia-h200", "x86-avx512"} <= names
+    (cli.folder / "copy.yaml").write_text(cli("targets", "show", "x86-avx2").out)
+    assert cli("targets", "show", "copy.yaml", "--json").json == cli("targets", "show", "x86-avx2", "--json").json
+
+
+def test_targets_detect_describes_this_machine(cli: Cli) -> None:
+    found = cli("targets", "detect", "--effort", "quick", "--json").json
+    assert found["name"] == "native"
+    assert found["memories"]
+    cli = cli.near()
+    (cli.folder / "here.yaml").write_text(cli("targets", "detect", "--effort", "quick", "--yaml").out)
+    assert cli("targets", "show", "here.yaml", "--json").json["features"] == found["features"]
+
+
+def test_doctor_finds_what_tuning_needs(cli: Cli) -> None:
+    found = {f["name"]: f for f in cli("doctor", "--json").json}
+    assert all(f["ok"] for f in found.values() if f["needed"])
+    assert {"llvm jit", "timing worker", "store"} <= set(found)
+    assert not list(cli.folder.iterdir())
+    (cli.folder / "file").write_text("x")
+    missing = cli.near()("doctor", "--store", "file/x.db", status=3).out
+    assert "MISSING store" in missing
+
+
+@pytest.mark.parametrize("command", [(), ("tune",), ("intrinsics",)])
+def test_help_names_the_command_and_ends_well(cli: Cli, command: tuple[str, ...]) -> None:
+    assert "Usage: autosched" in cli.near()(*command, "--help").out

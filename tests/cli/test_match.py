@@ -1,0 +1,72 @@
+"""`match`: verdicts as exit statuses, and the JSON of the contract."""
+
+from __future__ import annotations
+
+from cli.conftest import Cli
+
+U8S8 = ("matmul", "-D", "m=512", "-D", "n=512", "-D", "k=512", "-D", "a=u8", "-D", "b=s8", "-D", "acc=s32")
+F32 = ("matmul", "-D", "m=64", "-D", "n=64", "-D", "k=64")
+FIRST = {
+    "axes": {"i": ["j"], "k": ["p"]},
+    "outer": ["i"],
+    "operands": {"a": "A[i, p]", "b": "B[p, j]", "c": "C[i, j]"},
+    "replicated": {"a": ["i"]},
+    "padding": {"i": [512, 512], "k": [512, 512]},
+    "adapters": [],
+    "conditions": [],
+    "numerics": "bitwise",
+    "assumptions": [],
+}
+
+
+def test_the_json_of_one_intrinsic(cli: Cli) -> None:
+    found = cli("match", *U8S8, "-i", "x86/vpdpbusd.zmm", "--json").json
+    assert found.pop("seconds") >= 0
+    mappings = found.pop("mappings")
+    assert found == {
+        "schema": "autosched/match/1", "program": "matmul", "stage": "C", "intrinsic": "x86/vpdpbusd.zmm",
+        "verdict": "match", "mapping_count": 3, "reason": None,
+    }  # fmt: skip
+    assert FIRST in mappings
+    assert sorted(m["axes"]["i"] for m in mappings) == [["i"], ["i", "j"], ["j"]]
+
+
+def test_several_intrinsics_are_a_list(cli: Cli) -> None:
+    cli = cli.near()
+    found = cli("match", *U8S8, "-i", "x86/vpdpbusd*", "-i", "x86/vfmadd*", "--json").json
+    verdicts = {m["intrinsic"]: m["verdict"] for m in found}
+    assert verdicts["x86/vpdpbusd.zmm"] == "match"
+    assert verdicts["x86/vfmadd.f32.zmm"] == "no"
+
+
+def test_no_is_exit_status_one_and_says_why(cli: Cli) -> None:
+    cli = cli.near()
+    no = cli("match", *F32, "-i", "x86/vpdpbusd.zmm", "--json", status=1).json
+    assert (no["verdict"], no["mappings"]) == ("no", [])
+    assert no["reason"]["code"] == "DTYPE"
+    said = cli("match", *F32, "-i", "x86/vpdpbusd.zmm", "--explain", status=1).out
+    assert "x86/vpdpbusd.zmm" in said
+    assert "DTYPE" in said or no["reason"]["message"] in said
+
+
+def test_a_target_limits_the_intrinsics(cli: Cli) -> None:
+    cli = cli.near()
+    names = {m["intrinsic"].split("/")[0] for m in cli("match", *U8S8, "-t", "x86-avx2", "--json", status=0).json}
+    assert names == {"x86", "portable"}
+    table = cli("match", *U8S8)
+    assert "x86/vpdpbusd.zmm" in table.out
+    assert "others do not fit" in table.err
+    assert cli("match", *U8S8, "-q").err == ""
+
+
+def test_a_user_s_instruction_needs_no_python(cli: Cli) -> None:
+    cli = cli.near()
+    (cli.folder / "mine.yaml").write_text(
+        "isa: portable\nintrinsics:\n  - name: dot2\n    semantics: |\n"
+        "      def dot2(a: f32[2], b: f32[2], c: f32[1]):\n          for k in range(2):\n"
+        "              c[0] += a[k] * b[k]\n"
+    )
+    found = cli("match", *F32, "--intrinsics", "mine.yaml", "-i", "portable/dot2", "--json").json
+    assert found["verdict"] == "match"
+    also = cli("match", *F32, "-i", "portable/dot2", "--json", AUTOSCHED_INTRINSICS=str(cli.folder)).json
+    assert also["mapping_count"] == found["mapping_count"]

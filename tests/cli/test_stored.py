@@ -1,0 +1,115 @@
+"""`show`, `trials`, `studies` and `export` of a finished study."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli.conftest import NAME, Cli
+
+from autosched.store import read_schedule, read_trials
+
+COMPILER = next((c for c in ("cc", "gcc", "clang") if shutil.which(c)), None)
+
+
+def test_show_has_schedule_loops_and_code(tuned: Cli) -> None:
+    everything = tuned("show", NAME).out
+    tuned = tuned.near()
+    for view in ("schedule", "loops", "c"):
+        part = tuned("show", NAME, "--as", view).out
+        assert part.strip() in everything
+    assert "define " in tuned("show", NAME, "--as", "llvm").out
+    assert "main(" in tuned("show", NAME, "--as", "loops").out
+    key = json.loads(tuned("show", NAME, "--as", "key").out)
+    assert {"program", "target", "device", "intrinsics", "spaces"} <= set(key)
+
+
+def test_show_of_one_trial(tuned: Cli) -> None:
+    tuned = tuned.near()
+    trials = tuned("trials", NAME, "--json").json
+    found = tuned("show", NAME, "--trial", 3, "--json").json
+    assert found["trial"]["schedule"] == next(t["schedule"] for t in trials if t["number"] == 3)
+    assert "no trial 99" in tuned("show", NAME, "--trial", 99, status=2).err
+
+
+def test_trials_and_studies_as_tables_and_json(tuned: Cli) -> None:
+    (study,) = tuned("studies", "--json").json
+    assert study["study"].startswith(NAME)
+    assert study["trials"] == {"done": 8, "failed": {}}
+    tuned = tuned.near()
+    assert NAME in tuned("studies").out
+    trials = tuned("trials", NAME, "--json").json
+    assert [t["number"] for t in trials if t["round"] == "search"] == list(range(1, 9))
+    assert len(tuned("trials", NAME).out.splitlines()) == 1 + len(trials)
+    assert study["best_s"] == min(t["measurement"]["time_s"] for t in trials if t["round"] == "search")
+
+
+def test_the_beginning_of_a_name_must_be_clear(cli: Cli) -> None:
+    cli = cli.near()
+    for m in (8, 9):
+        cli("tune", "matmul", "-D", f"m={m}", "-D", "n=8", "-D", "k=8", "-n", 1, "-q", "-s", "random")
+    assert "2 studies begin with 'matmul'" in cli("show", "matmul", status=2).err
+    assert cli("trials", "matmul-m9", "--json").json
+    assert "there is no study 'conv'" in cli("show", "conv", status=2).err
+
+
+def test_no_store_yet_is_no_study(cli: Cli) -> None:
+    assert cli.near()("studies", "--json").json == []
+    assert not list(cli.folder.iterdir())
+
+
+def test_export_of_schedule_and_trials_reads_back(tuned: Cli, tmp_path: Path) -> None:
+    tuned = tuned.near()
+    tuned("export", NAME, "-o", tmp_path / "best.json")
+    key, best = read_schedule(tmp_path / "best.json")
+    assert key == json.loads(tuned("show", NAME, "--as", "key").out)
+    assert best.measurement.ok
+    assert tuned("export", NAME, "-o", tmp_path / "all.jsonl", "--json").json["files"] == [str(tmp_path / "all.jsonl")]
+    record, trials = read_trials(tmp_path / "all.jsonl")
+    assert record.name.startswith(NAME)
+    assert len(trials) == len(tuned("trials", NAME, "--json").json)
+
+
+@pytest.mark.compiler
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+def test_exported_c_computes_the_product(tuned: Cli, tmp_path: Path) -> None:
+    """Built and called as the header says, and by nothing else: flags, buffers, preparation, argument order."""
+    tuned("export", NAME, "-o", tmp_path / "gemm.c")
+    header = (tmp_path / "gemm.h").read_text()
+    flags = re.search(r"Build: (.*)", header)
+    assert flags
+    command = [str(COMPILER), *flags[1].split(), "-Wall", "-Werror", "-shared", "-fPIC", "gemm.c", "-o", "gemm.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 256, (48, 64), dtype=np.uint8)
+    b = rng.integers(-128, 128, (64, 32), dtype=np.int8)
+    c = np.full((48, 32), 99, np.int32)
+    arrays: dict[str, np.ndarray] = {"A": a, "B": b, "C": c}
+    for name, size in re.findall(r"GEMM_(\w+)_BYTES = (\d+)", header):
+        arrays[name] = np.zeros(int(size), np.uint8)
+    upper = {k.upper(): v for k, v in arrays.items()}
+    library = ctypes.CDLL(str(tmp_path / "gemm.so"))
+    prototypes = re.findall(r"^void (\w+)\(([^)]*)\);", header, re.MULTILINE)
+    assert prototypes[-1][0] == "gemm", "preparations come first"
+    for function, parameters in prototypes:
+        names = [p.split()[-1].lstrip("*") for p in parameters.split(",")]
+        getattr(library, function)(*(upper[n.upper()].ctypes.data_as(ctypes.c_void_p) for n in names))
+    assert np.array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
+
+
+@pytest.mark.parametrize(("file", "said"), [
+    ("gemm.txt", "no format for .txt"),
+    ("gemm", "no format for a name without an ending"),
+    ("2gemm.c", "cannot name a C function"),
+    ("no/such/gemm.c", "cannot write"),
+    ("no/such/all.jsonl", "cannot write"),
+])  # fmt: skip
+def test_export_says_what_it_cannot_write(tuned: Cli, file: str, said: str) -> None:
+    assert said in tuned.near()("export", NAME, "-o", file, status=2).err

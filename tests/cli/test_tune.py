@@ -1,0 +1,122 @@
+"""Tuning, continuing, and what `tune` prints."""
+
+from __future__ import annotations
+
+import numpy as np
+from cli.conftest import NAME, SMALL, Cli
+
+import autosched
+
+KEYS = {"schema", "study", "program", "target", "device", "seed", "strategy", "space", "trials", "best", "baseline",
+        "verified", "seconds"}  # fmt: skip
+
+
+def test_a_study_is_continued_to_its_total(cli: Cli) -> None:
+    first = cli("tune", *SMALL, "-n", 3, "--json").json
+    assert first["trials"]["done"] == 3
+    again = cli("tune", *SMALL, "-n", 5, "--json")
+    assert again.json["trials"]["done"] == 5
+    assert "continuing: 3 of 5 trials done" in again.err
+    assert again.json["study"] == first["study"]
+    assert first["study"].startswith(NAME)
+    numbers = [t["number"] for t in cli.near()("trials", NAME, "--json").json if t["round"] == "search"]
+    assert numbers == [1, 2, 3, 4, 5]
+
+
+def test_a_finished_study_measures_nothing_again(tuned: Cli) -> None:
+    before = tuned("trials", NAME, "--json").json
+    assert tuned("tune", *SMALL, "-n", 8, "--json").json["trials"]["done"] == 8
+    assert tuned("trials", NAME, "--json").json == before
+
+
+def test_fresh_starts_over(cli: Cli) -> None:
+    cli = cli.near()
+    cli("tune", *SMALL, "-n", 4, "-q")
+    assert cli("tune", *SMALL, "-n", 2, "--fresh", "--json").json["trials"]["done"] == 2
+
+
+def test_a_study_keeps_its_first_seed(cli: Cli) -> None:
+    cli = cli.near()
+    cli("tune", *SMALL, "-n", 1, "--seed", 7, "-q")
+    assert cli("tune", *SMALL, "-n", 2, "--seed", 8, "--json").json["seed"] == 7
+
+
+def test_one_seed_proposes_the_same_candidates(cli: Cli) -> None:
+    cli = cli.near()
+    flags = ("-n", 4, "-s", "random", "--seed", 3, "-q")
+    cli("tune", *SMALL, *flags, "--store", "one.db")
+    cli("tune", *SMALL, *flags, "--store", "two.db")
+    rows = [[t["schedule"] for t in cli("trials", NAME, "--store", s, "--json").json if t["round"] == "search"]
+            for s in ("one.db", "two.db")]  # fmt: skip
+    assert rows[0] == rows[1]
+
+
+def test_the_json_object_has_the_contract_s_keys(tuned: Cli) -> None:
+    tuned = tuned.near()
+    found = tuned("tune", *SMALL, "-n", 8, "--json").json
+    assert set(found) == KEYS
+    assert found["schema"] == "autosched/tune/1"
+    assert set(found["space"]) == {"plans", "rows", "rejected"}
+    assert set(found["trials"]) == {"done", "failed"}
+    best = found["best"]
+    assert set(best) == {"trial", "time_s", "spread", "gflops", "schedule", "intrinsic", "kernel_sha"}
+    assert best["gflops"] == 2 * 48 * 32 * 64 / best["time_s"] / 1e9
+    assert set(found["seconds"]) == {"total", "match", "search", "build", "measure", "model"}
+    assert found["verified"]["ok"] is True
+    assert found["verified"]["max_abs_error"] == 0
+    assert found["program"] == str(autosched.workload("matmul", m=48, n=32, k=64, a="u8", b="s8", acc="s32"))
+
+
+def test_answers_on_standard_output_and_talk_on_standard_error(cli: Cli) -> None:
+    loud = cli("tune", *SMALL, "-n", 2)
+    assert loud.out.startswith("best   trial ")
+    assert "\x1b" not in loud.out + loud.err
+    for word in ("match  ", "space  ", "study  "):
+        assert word in loud.err
+    quiet = cli("tune", *SMALL, "-n", 2, "-q")
+    assert quiet.err == ""
+    assert len(quiet.out.splitlines()) == 1
+    verbose = cli("tune", *SMALL, "-n", 2, "-v", "--fresh")
+    assert verbose.err.count("\ntrial ") == 2
+
+
+def test_nothing_is_kept_in_memory(cli: Cli) -> None:
+    cli = cli.near()
+    cli("tune", *SMALL, "-n", 1, "-q", "--store", ":memory:")
+    assert not list(cli.folder.iterdir())
+
+
+def test_programs_from_a_file_and_from_an_einsum(cli: Cli) -> None:
+    cli = cli.near()
+    text = "def scale(A: f32[m], B: f32[m], *, m=64):\n    for i in range(m):\n        B[i] = A[i] * 3.0\n"
+    (cli.folder / "two.py").write_text(text + text.replace("scale", "other"))
+    assert cli("tune", "two.py:other", "-n", 1, "--json").json["study"].startswith("other-m64")
+    found = cli("tune", "mk,kn->mn", "-D", "m=32", "-D", "n=32", "-D", "k=32", "-n", 1, "--json").json
+    assert found["best"]["time_s"] > 0
+
+
+def test_tuning_needs_no_compiler(cli: Cli) -> None:
+    """The PATH is empty, so nothing but the JIT can build the kernels."""
+    (cli.folder / "empty").mkdir()
+    found = cli("tune", *SMALL, "-n", 2, "--json", PATH=str(cli.folder / "empty"), CC="/nowhere/cc").json
+    assert found["trials"] == {"done": 2, "failed": {}}
+
+
+def test_the_simulator_is_a_laptop_s_gpu(cli: Cli) -> None:
+    found = cli("tune", "matmul", "-D", "m=64", "-D", "n=64", "-D", "k=64", "-D", "a=f16", "-D", "b=f16",
+                "-t", "nvidia-h200", "-d", "simulator", "-n", 4, "--json").json  # fmt: skip
+    assert found["target"] == "nvidia-h200"
+    assert found["best"]["intrinsic"].startswith("cuda/")
+    assert found["verified"]["by"]
+
+
+def test_the_kernel_of_a_study_computes(cli: Cli) -> None:
+    """The Python interface continues what the command began, in one store."""
+    cli("tune", *SMALL, "-n", 2, "-q")
+    program = autosched.workload("matmul", m=48, n=32, k=64, a="u8", b="s8", acc="s32")
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 256, (48, 64), dtype=np.uint8)
+    b = rng.integers(-128, 128, (64, 32), dtype=np.int8)
+    study = autosched.tune(program, trials=3, store=cli.folder / "studies.db")
+    assert len(study.searched) == 3
+    assert np.array_equal(study.best.build()(a, b), a.astype(np.int32) @ b.astype(np.int32))
