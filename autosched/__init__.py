@@ -14,10 +14,11 @@ from autosched.version import __version__
 
 if TYPE_CHECKING:
     from autosched import intrinsics, targets
-    from autosched.api import einsum, load, match, parse, resolve, tune, workload
+    from autosched.api import compare, einsum, load, match, parse, resolve, tune, workload
 
 __all__ = [
     "__version__",
+    "compare",
     "device",
     "einsum",
     "intrinsics",

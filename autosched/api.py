@@ -21,7 +21,10 @@ from autosched.tensorize.match_types import Match
 
 if TYPE_CHECKING:
     from autosched.device.protocol import Device
+    from autosched.report.comparison import Comparison
+    from autosched.search.compare import RunListener
     from autosched.search.events import Listener
+    from autosched.search.protocol import Factory
     from autosched.search.study import Study
     from autosched.store.protocol import Store
 
@@ -155,8 +158,55 @@ def device(name: str = "auto", program: Program | None = None, target: Target | 
     return find(name, program, target, **options)
 
 
+def compare(
+    program: Program,
+    strategies: Sequence[str | Factory] = ("random", "evolutionary", "auto"),
+    device: str = "simulator",
+    trials: int = 64,
+    seeds: int | Sequence[int] = 20,
+    target: str | Path | Target = "native",
+    *,
+    cost_model: str = "xgb",
+    threads: int = 1,
+    intrinsics: Sequence[str] = (),
+    numerics: str = "reassociated",
+    known: Catalogue | None = None,
+    on_run: RunListener | None = None,
+) -> Comparison:
+    """Tune with every strategy and every seed, each from the start, and compare what they found by when.
+
+    A strategy is a name, a name with a cost model of its own (`auto:analytic`), or a factory, called with (space, seed,
+    model); `seeds` is their number, or the seeds. A candidate is measured once for all runs. Raises UsageError for
+    arguments that leave nothing to compare, and what `tune` raises for the rest, but for failing candidates.
+    """
+    from autosched.report.comparison import Comparison
+    from autosched.search import compare as comparing
+    from autosched.search.tune import TuneRequest, prepare
+
+    chosen, numbers = comparing.contestants(strategies, cost_model), comparing.seeds_of(seeds)
+    request = TuneRequest(
+        program,
+        globals()["target"](target),
+        device=device,
+        trials=trials,
+        threads=threads,
+        catalogue=known or catalogue(),
+        only=tuple(intrinsics),
+        numerics=numerics,
+    )
+    tuning = prepare(request)
+    study = tuning.study
+    try:
+        rows = comparing.compare(study.space, tuning.device, study.record, chosen, trials, numbers, on_run=on_run)
+    finally:
+        tuning.device.close()
+    names = tuple(c.name for c in chosen)
+    return Comparison(program.name, request.target.name, study.record.device, names, numbers, trials, rows)
+
+
 __all__ = [
     "catalogue",
+    "compare",
     "device",
     "einsum",
     "load",

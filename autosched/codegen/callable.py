@@ -10,11 +10,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from autosched.codegen.c import CSource, print_c
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.jit import Module
 from autosched.errors import UnknownNameError, UsageError
@@ -101,6 +103,22 @@ class CompiledKernel:
             pointers = [self._place(name, consts, packed).ctypes.data for name in function.buffers]
             self._prepare[function.name](*pointers)
         return packed
+
+    # -- the code -----------------------------------------------------------------------------------------------
+
+    @property
+    def source(self) -> str:
+        """The kernel as the C that `autosched export` writes. Raises SpecError for an intrinsic that has no C text."""
+        return self._printed.source
+
+    @property
+    def header(self) -> str:
+        """The header that goes with `source`: the prototype, and what each argument is."""
+        return self._printed.header
+
+    @cached_property
+    def _printed(self) -> CSource:
+        return print_c(self.kernel)
 
     # -- for timers ---------------------------------------------------------------------------------------------
 

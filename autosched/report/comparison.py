@@ -1,0 +1,176 @@
+"""`Comparison`: what strategies found with the same budget and seeds, as rows, a table, statistics and curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from autosched.errors import UnknownNameError, UsageError
+from autosched.report import statistics
+from autosched.report.extras import extra
+from autosched.report.statistics import Floats, Interval
+from autosched.report.text import aligned, points, seconds
+from autosched.search.compare import Row
+
+
+@dataclass(frozen=True)
+class StrategySummary:
+    """`best_s`: trials to the median over seeds of the best time so far, in seconds.
+
+    `regret` is the mean over seeds and trials of 1 - fastest time of all / best time so far: 0 for a strategy that
+    starts with the fastest candidate, 1 while nothing was found. `failed` is the share of trials that failed.
+    """
+
+    strategy: str
+    best_s: dict[int, Interval]
+    regret: Interval
+    failed: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A strategy less the baseline, paired by seed; below 0 is better than the baseline.
+
+    `outcome` is `regret` (over the whole search) or `final` (1 - fastest of all / best after the last trial).
+    `superiority` is the probability that the strategy has the better of a pair, ties counting half; `p` the exact sign
+    test's, corrected (Holm) for the number of strategies.
+    """
+
+    strategy: str
+    baseline: str
+    outcome: str
+    difference: Interval
+    superiority: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    strategies: tuple[StrategySummary, ...]
+    differences: tuple[Difference, ...]
+
+    def __str__(self) -> str:
+        checkpoints = list(self.strategies[0].best_s)
+        head = ["strategy", *(f"best of {n}" for n in checkpoints), "regret", "failed"]
+        lines = [
+            [s.strategy, *(_spanned(s.best_s[n], seconds) for n in checkpoints), _spanned(s.regret, points), _share(s)]
+            for s in self.strategies
+        ]
+        text = aligned([head, *lines])
+        for d in self.differences:
+            gap = f"{d.difference.value:+.1%} [{d.difference.low:+.1%}, {d.difference.high:+.1%}]"
+            p = "p < 0.001" if d.p < 0.001 else f"p = {d.p:.3f}"
+            text += f"\n{d.strategy} - {d.baseline}: {d.outcome} {gap}, better in {d.superiority:.0%} of pairs, {p}"
+        return text
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All trials of all runs: `rows` in the order strategy, seed, trial (see `Row`); runs are paired by seed."""
+
+    program: str
+    target: str
+    device: str
+    strategies: tuple[str, ...]
+    seeds: tuple[int, ...]
+    trials: int
+    rows: tuple[Row, ...]
+
+    @property
+    def frame(self) -> Any:
+        """The rows as a pandas DataFrame, one row a trial. Raises MissingError without pandas (the extra `plots`)."""
+        return extra("pandas", "table.frame").DataFrame(list(self.rows), columns=list(Row._fields))
+
+    @property
+    def best_s(self) -> float | None:
+        """Seconds of the fastest candidate that any run found."""
+        return min((r.time_s for r in self.rows if r.status == "ok" and r.time_s is not None), default=None)
+
+    @cached_property
+    def curves(self) -> dict[str, Floats]:
+        """Best seconds so far by strategy, shape (seeds, trials); infinite until a candidate came out right. A run that
+        exhausted its space keeps its last value."""
+        found = {name: np.full((len(self.seeds), self.trials), np.inf) for name in self.strategies}
+        place = {seed: i for i, seed in enumerate(self.seeds)}
+        for row in self.rows:
+            if row.best_s is not None:
+                found[row.strategy][place[row.seed], row.trial - 1 :] = row.best_s
+        return found
+
+    @property
+    def regrets(self) -> dict[str, Floats]:
+        """1 - fastest of all / best so far, by strategy, shape (seeds, trials)."""
+        best_s = self.best_s or 0.0
+        return {name: 1 - best_s / curve for name, curve in self.curves.items()}
+
+    def summary(
+        self, baseline: str | None = None, checkpoints: Sequence[int] | None = None, *, seed: int = 0
+    ) -> Summary:
+        """Medians at `checkpoints` (trials; default 4, 16, 64, … and the last), and differences from `baseline`
+        (default: the first strategy), with 95 % bootstrap intervals over seeds drawn with `seed`.
+
+        Raises UsageError for a checkpoint out of range, UnknownNameError for a baseline that did not take part.
+        """
+        chosen = list(checkpoints) if checkpoints is not None else _powers(self.trials)
+        for n in chosen:
+            if not 1 <= n <= self.trials:
+                raise UsageError(f"checkpoint {n}: there were {self.trials} trials", hint=f"1 to {self.trials}")
+        first = self.strategies[0] if baseline is None else baseline
+        if first not in self.strategies:
+            raise UnknownNameError("strategy", first, self.strategies)
+        rng = np.random.default_rng(seed)
+        return Summary(tuple(self._summarised(s, chosen, rng) for s in self.strategies), self._differences(first, rng))
+
+    def _summarised(self, name: str, checkpoints: list[int], rng: np.random.Generator) -> StrategySummary:
+        value, low, high = statistics.median_curve(self.curves[name][:, [n - 1 for n in checkpoints]], rng)
+        best_s = {n: Interval(float(value[i]), float(low[i]), float(high[i])) for i, n in enumerate(checkpoints)}
+        statuses = [r.status for r in self.rows if r.strategy == name]
+        failed = sum(s != "ok" for s in statuses) / max(1, len(statuses))
+        return StrategySummary(name, best_s, statistics.mean(self.regrets[name].mean(axis=1), rng), failed)
+
+    def _differences(self, baseline: str, rng: np.random.Generator) -> tuple[Difference, ...]:
+        regrets = self.regrets
+        others = [s for s in self.strategies if s != baseline]
+        found: list[Difference] = []
+        for outcome in ("regret", "final"):
+            of = {s: r.mean(axis=1) if outcome == "regret" else r[:, -1] for s, r in regrets.items()}
+            p_values = statistics.holm([statistics.sign_test(of[baseline], of[s]) for s in others])
+            for s, p in zip(others, p_values, strict=True):
+                difference = statistics.mean(of[s] - of[baseline], rng)
+                # Less regret is better, so the baseline's must be the larger.
+                found.append(
+                    Difference(s, baseline, outcome, difference, statistics.superiority(of[baseline], of[s]), p)
+                )
+        return tuple(found)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Median best time so far by trials, with 95 % intervals, on matplotlib axes (new ones by default), which are
+        returned. Raises MissingError without matplotlib (the extra `plots`)."""
+        from autosched.report.plots import comparison
+
+        axes = comparison(self.curves, ax=ax)
+        axes.set_title(f"{self.program} on {self.device}, {len(self.seeds)} seeds")
+        return axes
+
+    def __str__(self) -> str:
+        runs = f"{len(self.strategies)} strategies × {len(self.seeds)} seeds × {self.trials} trials"
+        where = f"{self.program} for {self.target} on {self.device}"
+        different = len({(r.plan, r.row) for r in self.rows})
+        best = f"fastest of {different} different candidates: {seconds(self.best_s)}"
+        return f"{where}: {runs}\n{best}\n\n{self.summary()}"
+
+
+def _powers(trials: int) -> list[int]:
+    return [*(n for n in (4**k for k in range(1, 16)) if n < trials), trials]
+
+
+def _spanned(interval: Interval, show: Any) -> str:
+    return f"{show(interval.value)} [{show(interval.low)}, {show(interval.high)}]"
+
+
+def _share(summary: StrategySummary) -> str:
+    return f"{summary.failed:.0%}"

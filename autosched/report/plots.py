@@ -1,0 +1,98 @@
+"""Plots of a study and of a comparison, on matplotlib axes that are given or made, and returned.
+
+All raise MissingError where matplotlib (the extra `plots`) is not installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import log10
+from typing import Any
+
+import numpy as np
+
+from autosched.report import statistics
+from autosched.report.extras import extra
+from autosched.report.statistics import Floats
+from autosched.store.records import Trial
+
+_UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+
+
+def history(trials: Iterable[Trial], ax: Any = None) -> Any:
+    """Times of a search by trial, the best so far as a line, and failures as ticks below, by kind."""
+    axes = _axes(ax)
+    searched = [t for t in trials if t.round == "search"]
+    times = [t.measurement.time_s if t.measurement.ok else None for t in searched]
+    found = np.array([np.nan if s is None else s for s in times], np.float64)
+    scale, unit = _unit(found)
+    numbers = np.array([t.number for t in searched])
+    best = np.fmin.accumulate(found) if len(found) else found
+    axes.plot(numbers, found * scale, ".", color="0.6", label="trial")
+    axes.step(numbers, best * scale, where="post", label="best so far")
+    kinds = sorted({t.measurement.status for t in searched if not t.measurement.ok})
+    for kind in kinds:
+        failed = [t.number for t in searched if t.measurement.status == kind]
+        # The height is in parts of the axes, so that ticks stay at the bottom whatever the times are.
+        axes.plot(failed, [0.02] * len(failed), "|", markersize=10, transform=axes.get_xaxis_transform(), label=kind)
+    axes.set_xlabel("trial")
+    axes.set_ylabel(f"time ({unit})")
+    axes.legend()
+    return axes
+
+
+def predicted(trials: Iterable[Trial], ax: Any = None) -> Any:
+    """Predicted against measured time of each trial of a search, by the analytic clock and by the learned model."""
+    axes = _axes(ax)
+    done = [t for t in trials if t.round == "search" and t.measurement.ok and t.measurement.time_s]
+    measured = np.array([t.measurement.time_s for t in done], np.float64)
+    clock = np.array([t.analytic_s or np.nan for t in done], np.float64)
+    model = np.array([t.predicted_s or np.nan for t in done], np.float64)
+    scale, unit = _unit(measured)
+    for name, marker, values in (("clock", ".", clock), ("learned model", "x", model)):
+        if np.isfinite(values).any():
+            axes.plot(measured * scale, values * scale, marker, label=name)
+    if len(done):
+        ends = [float(np.nanmin([measured, clock, model])) * scale, float(np.nanmax([measured, clock, model])) * scale]
+        axes.plot(ends, ends, "-", color="0.7", linewidth=1, label="measured = predicted")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(f"measured ({unit})")
+    axes.set_ylabel(f"predicted ({unit})")
+    axes.legend()
+    return axes
+
+
+def comparison(curves: Mapping[str, Floats], ax: Any = None, seed: int = 0) -> Any:
+    """Median over seeds of the best time so far by trial, and its 95 % bootstrap interval, for each strategy.
+
+    `curves` holds seconds, shape (seeds, trials), infinite while nothing was found (`Comparison.curves`).
+    """
+    axes = _axes(ax)
+    rng = np.random.default_rng(seed)
+    scale, unit = _unit(np.concatenate([c.ravel() for c in curves.values()]) if curves else np.zeros(0))
+    for name, curve in curves.items():
+        value, low, high = (np.where(np.isfinite(s), s, np.nan) * scale for s in statistics.median_curve(curve, rng))
+        trials = np.arange(1, curve.shape[1] + 1)
+        (line,) = axes.plot(trials, value, drawstyle="steps-post", label=name)
+        axes.fill_between(trials, low, high, step="post", alpha=0.2, color=line.get_color(), linewidth=0)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(extra("matplotlib.ticker", "a plot").ScalarFormatter())
+    axes.set_xlabel("trials")
+    axes.set_ylabel(f"best time so far ({unit})")
+    axes.legend()
+    return axes
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    return extra("matplotlib.pyplot", "a plot").subplots()[1]
+
+
+def _unit(values: Floats) -> tuple[float, str]:
+    """The factor from seconds to a unit that suits the smallest value, and its name."""
+    fine = values[np.isfinite(values) & (values > 0)]
+    smallest = float(fine.min()) if len(fine) else 1.0
+    unit = next((u for u, size in _UNITS.items() if log10(smallest / size) >= 0), "ns")
+    return 1 / _UNITS[unit], unit

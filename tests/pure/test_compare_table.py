@@ -1,0 +1,197 @@
+"""Statistics of a comparison on rows whose answers are known, and what is shown of them."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autosched.errors import MissingError, UnknownNameError, UsageError
+from autosched.report import plots, statistics
+from autosched.report.comparison import Comparison
+from autosched.search.compare import Row
+from autosched.store.records import Measurement, Trial
+
+
+def table(times: dict[str, list[list[float | None]]]) -> Comparison:
+    """A comparison from times by strategy, seed and trial; None failed."""
+    rows = []
+    for name, runs in times.items():
+        for seed, run in enumerate(runs):
+            best: float | None = None
+            for number, time_s in enumerate(run, 1):
+                best = time_s if best is None else best if time_s is None else min(best, time_s)
+                status = "crash" if time_s is None else "ok"
+                rows.append(Row(name, seed, number, "p", number, status, time_s, best, number * 0.1))
+    runs = max(len(r) for r in times.values())
+    trials = max(len(run) for r in times.values() for run in r)
+    return Comparison("gemm", "t", "synthetic", tuple(times), tuple(range(runs)), trials, tuple(rows))
+
+
+def two() -> Comparison:
+    return table({"slow": [[8.0, 4.0, 4.0, 2.0]] * 6, "fast": [[2.0, 1.0, 3.0, 1.0]] * 6})
+
+
+def test_summary_of_known_rows() -> None:
+    slow, fast = two().summary(checkpoints=[1, 2, 4]).strategies
+    assert {n: i.value for n, i in slow.best_s.items()} == {1: 8.0, 2: 4.0, 4: 2.0}
+    assert {n: (i.low, i.high) for n, i in fast.best_s.items()} == {1: (2.0, 2.0), 2: (1.0, 1.0), 4: (1.0, 1.0)}
+    # 1 - 1/best so far, over the four trials.
+    assert slow.regret.value == pytest.approx(np.mean([7 / 8, 3 / 4, 3 / 4, 1 / 2]))
+    assert fast.regret.value == pytest.approx(np.mean([1 / 2, 0, 0, 0]))
+
+
+def test_differences_are_paired_and_point_the_right_way() -> None:
+    regret, final = two().summary().differences
+    assert (regret.strategy, regret.baseline, regret.outcome, final.outcome) == ("fast", "slow", "regret", "final")
+    assert regret.difference.value == pytest.approx(0.125 - 0.71875)
+    assert final.difference.value == pytest.approx(-0.5)
+    assert regret.superiority == final.superiority == 1.0
+    assert regret.p == final.p == pytest.approx(2 / 2**6)
+    back = two().summary(baseline="fast").differences[0]
+    assert (back.strategy, back.superiority, back.difference.value) == ("slow", 0.0, -regret.difference.value)
+
+
+def test_pairing_matters() -> None:
+    """Seeds differ far more than strategies do; by pairs the small difference is certain."""
+    base = [[float(2**s)] for s in range(8)]
+    found = table({"a": base, "b": [[t * 0.99] for (t,) in base]}).summary().differences[0]
+    assert found.superiority == 1.0
+    assert found.difference.high < 0
+
+
+def test_runs_without_a_result_are_the_worst() -> None:
+    found = table({"a": [[None, 2.0], [None, None]], "b": [[1.0, 1.0], [None, 1.0]]})
+    a, b = found.summary(checkpoints=[1, 2]).strategies
+    assert a.best_s[1].value == a.best_s[2].value == np.inf
+    assert a.regret.value == pytest.approx((1 + 0.5 + 1 + 1) / 4)
+    assert b.best_s[2].value == 1.0
+    assert a.failed == 0.75
+    assert b.failed == 0.25
+    assert "nan" not in str(found)
+
+
+def test_nothing_found_at_all() -> None:
+    found = table({"a": [[None]], "b": [[None]]})
+    assert found.best_s is None
+    assert {d.superiority for d in found.summary().differences} == {0.5}
+    assert "nan" not in str(found)
+
+
+def test_one_strategy_has_no_differences() -> None:
+    assert table({"a": [[1.0]]}).summary().differences == ()
+
+
+def test_the_text() -> None:
+    text = str(two())
+    assert "gemm for t on synthetic: 2 strategies × 6 seeds × 4 trials" in text
+    assert "fast      1 s [1 s, 1 s]  12.5% [12.5%, 12.5%]  0%" in text
+    assert "fast - slow: final -50.0% [-50.0%, -50.0%], better in 100% of pairs, p = 0.031" in text
+
+
+@pytest.mark.parametrize("checkpoint", [0, 5, -1])
+def test_checkpoints_out_of_range(checkpoint: int) -> None:
+    with pytest.raises(UsageError, match=f"checkpoint {checkpoint}"):
+        two().summary(checkpoints=[checkpoint])
+
+
+def test_a_baseline_that_did_not_take_part() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'slow'"):
+        two().summary(baseline="slo")
+
+
+def test_the_frame_is_tidy() -> None:
+    pytest.importorskip("pandas")
+    found = two()
+    assert list(found.frame.columns) == list(Row._fields)
+    assert [tuple(r) for r in found.frame.itertuples(index=False)] == list(found.rows)
+    assert found.frame.groupby("strategy").time_s.min().to_dict() == {"fast": 1.0, "slow": 2.0}
+
+
+@pytest.mark.parametrize(("module", "use"), [("pandas", "frame"), ("matplotlib.pyplot", "plot")])
+def test_without_the_extra(module: str, use: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingError, match=module.split(".")[0]) as caught:
+        two().frame if use == "frame" else two().plot()
+    assert "autosched[plots]" in str(caught.value)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.floats(1e-6, 1.0), min_size=3, max_size=3), min_size=1, max_size=12))
+def test_intervals_hold_their_estimate(curves: list[list[float]]) -> None:
+    value, low, high = statistics.median_curve(curves, np.random.default_rng(0), 200)
+    table = np.array(curves)
+    assert np.all((low <= high) & (low >= table.min(axis=0)) & (high <= table.max(axis=0)))
+    assert np.allclose(value, np.median(table, axis=0))
+
+
+def test_intervals_cover() -> None:
+    """Of 200 samples of 20 from a known distribution, about 95 % of the intervals of the mean hold the mean."""
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(200):
+        found = statistics.mean(rng.exponential(1.0, 20), rng, 400)
+        held += found.low <= 1.0 <= found.high
+    assert 160 <= held < 200  # a bootstrap of 20 long-tailed values covers a little less than it says
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=10))
+def test_sign_test_and_superiority_are_symmetric(pairs: list[tuple[int, int]]) -> None:
+    a, b = zip(*pairs, strict=True)
+    assert statistics.sign_test(a, b) == statistics.sign_test(b, a)
+    assert statistics.superiority(a, b) == pytest.approx(1 - statistics.superiority(b, a))
+    assert 0 < statistics.sign_test(a, b) <= 1
+
+
+def test_holm_is_monotone_and_never_below_the_raw_value() -> None:
+    raw = [0.001, 0.9, 0.02, 0.02]
+    corrected = statistics.holm(raw)
+    assert corrected == pytest.approx([0.004, 0.9, 0.06, 0.06])
+    assert statistics.holm([]) == []
+
+
+class TestPlots:
+    def setup_method(self) -> None:
+        pytest.importorskip("matplotlib").use("Agg")
+
+    def trials(self) -> list[Trial]:
+        times = [3e-6, None, 2e-6, 4e-6, None]
+        found = [Measurement("ok", t) if t else Measurement("crash") for t in times]
+        return [Trial(n, "p", n, {}, m, 2.5e-6, 2e-6 if n > 2 else None) for n, m in enumerate(found, 1)]
+
+    def test_comparison_draws_medians_and_intervals(self) -> None:
+        axes = two().plot()
+        lines = {line.get_label(): line.get_ydata().tolist() for line in axes.lines}
+        assert lines == {"slow": [8.0, 4.0, 4.0, 2.0], "fast": [2.0, 1.0, 1.0, 1.0]}
+        assert len(axes.collections) == 2
+        assert "(s)" in axes.get_ylabel()
+
+    def test_comparison_leaves_out_what_was_not_found(self) -> None:
+        axes = table({"a": [[None, 2.0]], "b": [[None, None]]}).plot()
+        shown = [line.get_ydata().tolist() for line in axes.lines]
+        assert np.isnan(shown[0][0])
+        assert shown[0][1] == 2.0
+        assert np.isnan(shown[1]).all()
+
+    def test_history(self) -> None:
+        axes = plots.history(self.trials())
+        lines = {line.get_label(): line for line in axes.lines}
+        assert lines["best so far"].get_ydata() == pytest.approx([3, 3, 2, 2, 2])
+        assert list(lines["crash"].get_xdata()) == [2, 5]
+        assert "µs" in axes.get_ylabel()
+
+    def test_predicted(self) -> None:
+        lines = {line.get_label(): line for line in plots.predicted(self.trials()).lines}
+        assert lines["clock"].get_ydata() == pytest.approx([2.5] * 3)
+        assert lines["learned model"].get_ydata()[1:] == pytest.approx([2, 2])
+
+    def test_given_axes_are_used_and_nothing_is_no_error(self) -> None:
+        from matplotlib.figure import Figure
+
+        given = Figure().add_subplot()
+        assert plots.history([], given) is plots.predicted([], given) is plots.comparison({}, given) is given
+        assert plots.history(self.trials()[1:2]) is not given
