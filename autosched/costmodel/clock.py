@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
 from autosched.costmodel.traffic import traffic
 from autosched.ir.value import walk
 from autosched.machine.target import Target
@@ -44,17 +45,19 @@ Terms = dict[str, npt.NDArray[np.float64]]
 
 
 def clock(plan: Plan, values: Columns) -> Terms:
-    """Seconds per row: the terms of TERMS and `total`, each a float64 column; `values` are columns of `plan.space`."""
+    """Seconds per row: the terms of TERMS (of `clock_gpu.TERMS` for parts on a GPU) and `total`, each a float64 column;
+    `values` are columns of `plan.space`."""
     total: Terms = {}
     for part in plan.parts:
         match part:
             case TensorPart():
-                terms = _tensor(part.nest, part.names, values, plan.target)
+                on = gpu_tensor if part.scheme == "gpu" else _tensor
+                terms = on(part.nest, part.names, values, plan.target)
             case ScalarPart():
                 terms = _scalar(part, values, plan)
             case LiteralPart():
                 terms = _literal(part, values, plan)
-        total = {k: total.get(k, 0.0) + terms[k] for k in (*TERMS, "total")}
+        total = {k: total.get(k, 0.0) + terms.get(k, 0.0) for k in (*total, *terms)}
     return total
 
 
@@ -82,9 +85,23 @@ def _tensor(nest: Nest, names: StepNames, values: Columns, target: Target) -> Te
     return terms
 
 
+SILENT = frozenset({"prefetch", "prefetch_out"})
+"""Decisions that no term reads: their effect is left to measurement and to the learned model."""
+
+
+def run_length(plan: Plan) -> int:
+    """How many rows in a run of ids share one time: the combinations of the last decisions that the clock ignores."""
+    length = 1
+    for decision in reversed(plan.space.decisions):
+        if decision.name.split(".")[-1] not in SILENT:
+            break
+        length *= len(decision.domain)
+    return length
+
+
 def _needed(nest: Nest, names: StepNames) -> list[str]:
     tiled = tiled_axes(nest)
-    found = [names("threads"), names("order"), names("inner"), names("prefetch_out"), names("accumulators")]
+    found = [names("threads"), names("order"), names("inner"), names("accumulators")]
     found += [names.register(a) for a in tiled] + [names.tiles(a) for a in tiled]
     found += [names.pack(o.name) for o in nest.intrinsic.inputs]
     from autosched.tiling.steps import blocked_axes
@@ -197,9 +214,11 @@ def _extent(axis: object, plan: Plan) -> int:
 
 def _scalar(part: ScalarPart, values: Columns, plan: Plan) -> Terms:
     names = part.names
-    n = len(values[next(iter(values))]) if isinstance(values, dict) else len(values[names("vector")])
+    n = len(values[plan.space.decisions[0].name])
     vector = values[names("vector")].astype(np.float64) if part.vector else np.ones(n)
     threads = values[names("threads")].astype(np.float64)
+    if part.scheme == "gpu":
+        return _only_compute(*gpu_scalar(part, values, plan, _work(part, plan)))
     seconds = _work(part, plan) / plan.target.clock_hz / threads / np.sqrt(np.maximum(1.0, vector))
     return _only_compute(seconds, np.where(threads > 1, FORK_SECONDS, 0.0))
 

@@ -81,13 +81,22 @@ class PlanRows:
 class SearchSpace:
     """The plans of a study with their legal rows. `clock(plan, values)` gives seconds by term, `total` among them.
 
-    Legal rows above `limit` in one plan are represented by a sample drawn with `seed`.
+    Legal rows above `limit` in one plan are represented by a sample drawn with `seed`. `run_length(plan)` says how many
+    consecutive ids (from a multiple of it) the clock gives one time.
     """
 
     def __init__(
-        self, plans: Sequence[Plan], clock: Clock, *, threads: int = 2, seed: int = 0, limit: int = LIMIT
+        self,
+        plans: Sequence[Plan],
+        clock: Clock,
+        *,
+        threads: int = 2,
+        seed: int = 0,
+        limit: int = LIMIT,
+        run_length: Callable[[Plan], int] = lambda plan: 1,
     ) -> None:
         self._clock = clock
+        self._run_length = run_length
         self._threads = threads
         self._seed = seed
         self.plans = tuple(_lay_out(plan, limit, np.random.default_rng([seed, n])) for n, plan in enumerate(plans))
@@ -247,11 +256,15 @@ class SearchSpace:
         return {name: np.broadcast_to(s, (rows,)) for name, s in self._clock(plan, values).items()}
 
     def _seconds(self, number: int, ids: Ids) -> Seconds:
+        """The clock's seconds; neighbours that it cannot tell apart are asked for once."""
         plan = self.plans[number].plan
+        length = self._run_length(plan)
         found = np.empty(len(ids), np.float32)
-        for top in range(0, len(ids), _BLOCK):
-            block = ids[top : top + _BLOCK]
-            found[top : top + _BLOCK] = self._clock(plan, plan.space.values(block))["total"]
+        for top in range(0, len(ids), _BLOCK * length):
+            heads = ids[top : top + _BLOCK * length] // length * length
+            first = np.flatnonzero(np.diff(heads, prepend=-1))
+            seconds = np.asarray(self._clock(plan, plan.space.values(heads[first]))["total"], np.float32)
+            found[top : top + _BLOCK * length] = np.repeat(seconds, np.diff(first, append=len(heads)))
         return found
 
     def _score(self, numbers: Sequence[int]) -> None:

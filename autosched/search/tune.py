@@ -140,7 +140,7 @@ def prepare(
     verdicts = {m.intrinsic.name: (m.verdict, m.mapping_count) for m in matches}
     emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
     with watch.phase("search"):
-        space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed)
+        space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length)
         plausible = space.plausible
     emit(Scored(len(plausible), space.rows, space.rows_in_all, space.rejected, watch.seconds()["search"]))
     options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
