@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from autosched.costmodel.registry import cost_model, cost_models
 from autosched.device.protocol import Build, Device
-from autosched.errors import NoScheduleError, UnknownNameError, UsageError, WrongResultError
+from autosched.errors import AutoschedError, NoScheduleError, UnknownNameError, UsageError, WrongResultError
 from autosched.search.events import Event, TrialDone
 from autosched.search.loop import BATCH, run
 from autosched.search.protocol import Factory
@@ -120,13 +120,15 @@ def compare(
 ) -> tuple[Row, ...]:
     """Run all strategies with all seeds, each `trials` trials; rows in the order strategy, seed, trial.
 
-    The space is shared, so enumeration and the clock's scores are paid once. Runs whose candidates all fail have rows
-    like any other. Raises UsageError for no trials, MissingError from the device; Ctrl-C ends the comparison.
+    The space is shared, so enumeration and the clock's scores are paid once. A run whose candidates all fail has rows
+    like any other; where that is so of all runs, raises NoScheduleError or WrongResultError, naming the most frequent
+    reason of the first. Raises UsageError for no trials, MissingError from the device; Ctrl-C ends the comparison.
     """
     if trials < 1:
         raise UsageError(f"{trials} trials leave nothing to compare", hint="give 1 or more")
     remembering = Remembering(device, clock)
     rows: list[Row] = []
+    failure: AutoschedError | None = None
     done, total = 0, len(strategies) * len(seeds)
     for chosen in strategies:
         for seed in seeds:
@@ -134,15 +136,21 @@ def compare(
             model = TimedModel(cost_model(chosen.model, seed, threads), watch)
             strategy = chosen.factory(space, seed, model)
             study = Study(replace(record, seed=seed), space, strategy, watch=watch)
-            mine = _rows(study, remembering, trials, batch, chosen.name)
+            mine, error = _rows(study, remembering, trials, batch, chosen.name)
+            failure = failure or error
             rows += mine
             done += 1
             if on_run is not None:
                 on_run(RunDone(chosen.name, seed, len(mine), mine[-1].best_s if mine else None, done, total))
+    if failure is not None and all(row.status != "ok" for row in rows):
+        raise failure
     return tuple(rows)
 
 
-def _rows(study: Study, device: Remembering, trials: int, batch: int, name: str) -> list[Row]:
+def _rows(
+    study: Study, device: Remembering, trials: int, batch: int, name: str
+) -> tuple[list[Row], AutoschedError | None]:
+    """The rows of one run, and why nothing came out right where nothing did."""
     rows: list[Row] = []
 
     def note(event: Event) -> None:
@@ -153,11 +161,11 @@ def _rows(study: Study, device: Remembering, trials: int, batch: int, name: str)
 
     try:
         result = run(study, device, trials, batch=batch, listener=note, final_rounds=0)
-    except (NoScheduleError, WrongResultError):
-        return rows  # nothing came out right: that is this run's result
+    except (NoScheduleError, WrongResultError) as error:
+        return rows, error
     if result.reason == "interrupted":
         raise KeyboardInterrupt
-    return rows
+    return rows, None
 
 
 class Remembering:

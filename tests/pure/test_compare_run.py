@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from conformance.synthetic import SyntheticDevice, clock, make_plan, record, tiny_plan
 
-from autosched.errors import UnknownNameError, UsageError
+from autosched.errors import NoScheduleError, UnknownNameError, UsageError, WrongResultError
 from autosched.report.comparison import Comparison
-from autosched.search import SearchSpace, open_study, run
+from autosched.search import SearchSpace, open_study, run, strategy
 from autosched.search.compare import Row, RunDone, compare, contestants, seeds_of
 from autosched.search.simple import Random
 from autosched.store.records import Trial
@@ -82,10 +82,19 @@ def test_failures_count_as_trials() -> None:
     assert all((r.time_s is None) == (r.status != "ok") for r in rows)
 
 
-def test_runs_in_which_everything_failed() -> None:
-    for kind in ("crash", "wrong"):
-        rows = rows_of(["random"], device=SyntheticDevice(fail=lambda c, kind=kind: kind), trials=4, seeds=2)
-        assert [(r.status, r.best_s) for r in rows] == [(kind, None)] * 8
+def test_a_run_in_which_everything_failed_is_a_run_like_any_other() -> None:
+    """Only the row that `clock` proposes first comes out right, and `random` does not come by it."""
+    (first,) = strategy("clock", space()).propose(1)
+    device = SyntheticDevice(fail=lambda c: None if c.key == first.key else "crash")
+    rows = rows_of(["random", "clock"], device=device, trials=4, seeds=2)
+    assert [(r.status, r.best_s) for r in rows[:8]] == [("crash", None)] * 8
+    assert all(r.best_s is not None for r in rows[8:])
+
+
+@pytest.mark.parametrize(("kind", "error"), [("crash", NoScheduleError), ("wrong", WrongResultError)])
+def test_when_everything_failed_the_reason_is_said(kind: str, error: type[Exception]) -> None:
+    with pytest.raises(error, match=f"it went {kind}"):
+        rows_of(device=SyntheticDevice(fail=lambda c: kind), trials=4)
 
 
 def test_a_small_space_ends_the_run() -> None:
@@ -100,8 +109,9 @@ def test_a_small_space_ends_the_run() -> None:
     assert all((c[:, 6:] == done[0].best_s).all() for c in curves.values())
 
 
-def test_an_empty_space_has_no_rows() -> None:
-    assert rows_of(["random"], over=SearchSpace([], clock)) == ()
+def test_an_empty_space() -> None:
+    with pytest.raises(NoScheduleError, match="no trials"):
+        rows_of(["random"], over=SearchSpace([], clock))
 
 
 def test_a_strategy_of_ones_own() -> None:
