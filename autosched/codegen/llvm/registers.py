@@ -23,7 +23,7 @@ class Registers:
         self.out = emitter
         self.indexing = indexing
         self.ops = ops
-        self._registers: dict[tuple[str, int], str] = {}
+        self.known: dict[tuple[str, int], str] = {}  # alloca of each register (buffer, number) in use
         self._access: dict[tuple[int, Lane | None], tuple[object, Access]] = {}
 
     def register(self, buffer: Buffer, index: tuple[Int, ...]) -> str:
@@ -36,14 +36,18 @@ class Registers:
                     f"register buffer {buffer.name} is indexed by {part}", hint="unroll the loops that index registers"
                 )
             number = number * extent + value.constant
+        return self.numbered(buffer, number)
+
+    def numbered(self, buffer: Buffer, number: int) -> str:
+        """The alloca of a register by its row-major number."""
         key = (buffer.name, number)
-        found = self._registers.get(key)
+        found = self.known.get(key)
         if found is None:
             found = f"%{buffer.name}.r{number}"
             size = max(1, buffer.shape[-1] * buffer.dtype.bytes)
             align = min(64, size & -size)
             self.out.entry.insert(0, f"  {found} = alloca {self.register_type(buffer)}, align {align}")
-            self._registers[key] = found
+            self.known[key] = found
         return found
 
     @staticmethod

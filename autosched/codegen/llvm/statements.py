@@ -33,6 +33,7 @@ from autosched.codegen.llvm.pool_ir import PARALLEL_FOR
 from autosched.codegen.llvm.types import Val
 from autosched.codegen.llvm.values import Values
 from autosched.ir.dtypes import BOOL
+from autosched.ir.value import reads
 from autosched.logic import TRUE
 from autosched.tensorize.emit import llvm_declarations, render_llvm
 
@@ -166,6 +167,10 @@ class Printer:
         inner.indexing.env[loop.var] = Linear(0, ((value, 1),))
         inner.body(loop.body)
         inner.out.line("  ret void")
+        values = [a.split()[-1] for a in passed]
+        for argument, value_name in self._registers_in(inner):
+            passed.append(argument)
+            values.append(value_name)
         signature = ", ".join([*passed, f"i64 {counter}"])
         head = f"define internal void @{quoted(name + '.body')}({signature}) #0"
         shared.functions.append(f"{head} {{\n{inner.text()}\n}}")
@@ -173,10 +178,9 @@ class Printer:
 
         context = f"%context.{shared.outlined}"
         out.entry.insert(0, f"  {context} = alloca [{max(1, len(passed))} x i64], align 64")
-        for slot, argument in enumerate(passed):
-            kind, value_name = argument.split()[0], argument.split()[-1]
+        for slot, (argument, value_name) in enumerate(zip(passed, values, strict=True)):
             where = out.let(f"getelementptr i8, ptr {context}, i64 {8 * slot}", "q")
-            out.line(f"  store {kind} {value_name}, ptr {where}, align 8")
+            out.line(f"  store {argument.split()[0]} {value_name}, ptr {where}, align 8")
         extent = upper.plus(lower, -1).plus(Linear(loop.step - 1))
         count = self.indexing.operand(extent)
         if loop.step > 1:
@@ -184,6 +188,25 @@ class Printer:
         function = shared.declarations.need("void", PARALLEL_FOR, "ptr", "ptr", "i64", "i32")
         threads = shared.kernel.threads
         out.line(f"  call void {function}(ptr @{quoted(name)}, ptr {context}, i64 {count}, i32 {threads})")
+
+    def _registers_in(self, inner: Printer) -> list[tuple[str, str]]:
+        """Registers that an outlined body shares with the code around it: each iteration starts from a copy of what
+        they hold before the loop. Answers (the body's argument, the pointer passed)."""
+        result = []
+        around = registers_around(self.function.body, self.buffers)
+        for (name, number), register in inner.memory.registers.known.items():
+            if name not in around:
+                continue
+            buffer, out = self.buffers[name], self.out
+            kind, argument = self.memory.registers.register_type(buffer), f"{register}.in"
+            copy = out.fresh("copy")
+            out.entry.insert(0, f"  {copy} = alloca {kind}, align 64")
+            held = out.let(f"load {kind}, ptr {self.memory.registers.numbered(buffer, number)}")
+            out.line(f"  store {kind} {held}, ptr {copy}, align 64")
+            inner.out.entry.append(f"  {argument}.value = load {kind}, ptr {argument}, align 64")
+            inner.out.entry.append(f"  store {kind} {argument}.value, ptr {register}")
+            result.append((f"ptr {argument}", copy))
+        return result
 
     # -- the rest -----------------------------------------------------------------------------------------------
 
@@ -278,6 +301,24 @@ def thunk(name: str, passed: list[str], counter: str) -> str:
         f"define internal void @{quoted(name)}(ptr %context.0, i64 {counter}) #0 {{\n{body}\n"
         f"  call void @{quoted(name + '.body')}({', '.join(values)})\n  ret void\n}}"
     )
+
+
+def registers_around(body: tuple[Stmt, ...], buffers: dict[str, Buffer]) -> frozenset[str]:
+    """Register buffers that statements outside parallel loops mention."""
+    found: set[str] = set()
+    for stmt in body:
+        match stmt:
+            case For(kind="parallel"):
+                pass
+            case For() | If():
+                found |= registers_around(stmt.body, buffers)
+            case Assign():
+                found |= {stmt.buffer, *(r.tensor for r in reads(stmt.value))}
+            case IntrinsicCall():
+                found |= {ref.buffer for ref in stmt.operands.values()}
+            case _:
+                pass
+    return frozenset(b for b in found if buffers[b].scope == "register")
 
 
 def quoted(name: str) -> str:
