@@ -17,10 +17,11 @@ import numpy as np
 from autosched.ir import contract
 from autosched.ir.error_rules import TRANSCENDENTAL, Rules, gamma, least, number, plus
 from autosched.ir.evaluate import Frame, both, fetch, put
-from autosched.ir.interpreter import NestRun, execute, prepare
+from autosched.ir.interpreter import NestRun, execute, prepare, run_unit
 from autosched.ir.nests import Nest, Serial, Unit, accesses, plan
 from autosched.ir.numerics import store
 from autosched.ir.program import Axis, Program
+from autosched.ir.stages import condition_reads
 from autosched.ir.value import Arith, Call, Read, is_value, walk
 from autosched.logic import evaluate
 
@@ -55,7 +56,21 @@ def _transcendental(value: Any) -> bool:
     return any(isinstance(v, Call) and v.function in TRANSCENDENTAL for v in walk(value))
 
 
+def _exact(unit: Unit, errors: Mapping[str, Any], fused: set[int]) -> bool:
+    """Whether the unit neither meets nor makes an error."""
+    if isinstance(unit, Serial):
+        guard = () if isinstance(unit.level, Axis) else (unit.level,)
+        met = any(r.tensor in errors for r in condition_reads(guard))
+        return not met and all(_exact(u, errors, fused) for u in unit.body)
+    values = [unit.assign.value, *(c for c in unit.conditions if is_value(c))]
+    made = id(unit.assign) in fused or any(_transcendental(v) for v in values)
+    return not made and not any(a.tensor in errors for a in accesses(unit))
+
+
 def _run_unit(unit: Unit, frame: Frame, errors: dict[str, Any], fused: set[int]) -> None:
+    if _exact(unit, errors, fused):
+        run_unit(unit, frame)
+        return
     match unit:
         case Nest():
             ErrorRun(unit, frame, errors, id(unit.assign) in fused).go()
@@ -81,16 +96,7 @@ class ErrorRun(NestRun):
 
     def go(self) -> None:
         tensor = self.assign.tensor
-        touched = {a.tensor for a in accesses(self.nest)}
-        conditions = [v for c in self.conditions if is_value(c) for v in walk(c)]  # type: ignore[arg-type]
-        inexact = _transcendental(self.assign.value) or any(
-            isinstance(v, Call) and v.function in TRANSCENDENTAL for v in conditions
-        )
-        if self.fused or inexact or not touched.isdisjoint(self.errors):
-            self.errors.setdefault(tensor, np.zeros(self.frame.arrays[tensor].shape))
-            self.tracked = True
-        else:
-            self.tracked = False
+        self.errors.setdefault(tensor, np.zeros(self.frame.arrays[tensor].shape))
         super().go()
 
     def rules(self, frame: Frame, contracted: bool = False) -> Rules:
@@ -109,9 +115,6 @@ class ErrorRun(NestRun):
         return mask, unsure
 
     def step(self, frame: Frame) -> None:
-        if not self.tracked:
-            super().step(frame)
-            return
         a = self.assign
         rules = self.rules(frame, self.fused)
         mask, unsure = self._masks(frame, rules)
@@ -140,9 +143,6 @@ class ErrorRun(NestRun):
         put(there, a.tensor, a.index, np.where(np.isnan(error), np.inf, error), mask)
 
     def reduce(self) -> None:
-        if not self.tracked:
-            super().reduce()
-            return
         a = self.assign
         base = self.slab([], {s.name: s.first for s in self.serial})
         base.lenient = True

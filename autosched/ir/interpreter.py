@@ -6,7 +6,7 @@ run in program order, each step a slab over the independent axes; integer sums r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -15,11 +15,13 @@ import numpy as np
 
 from autosched.errors import UsageError
 from autosched.ir import contract
+from autosched.ir.dependence import Ranges
 from autosched.ir.dtypes import DType
 from autosched.ir.evaluate import Frame, arith, both, condition, fetch, inside, positions, put, value
 from autosched.ir.nests import Nest, Serial, Unit, accesses, plan
 from autosched.ir.numerics import container, load, normalise, store, wrap_int
 from autosched.ir.program import Axis, Program, Tensor
+from autosched.ir.scalar import Compiler
 from autosched.ir.sizes import sizes_from_shapes, with_sizes
 from autosched.ir.value import Condition
 from autosched.logic import Int, Var, all_of, evaluate, free_vars, interval
@@ -27,6 +29,8 @@ from autosched.logic.expr import compare
 
 SLAB = 2**22
 """Elements computed at once; larger slabs only cost memory."""
+SCALAR = 8
+"""Up to so many independent points, a nest runs point by point."""
 RUN = 2**18
 """Terms of a reduction that are computed together when the independent axes are few."""
 
@@ -132,6 +136,9 @@ def execute(program: Program, memory: dict[str, Any], scalars: Mapping[str, Any]
 
 def run_unit(unit: Unit, frame: Frame) -> None:
     """Run one unit; axes of `frame.env` are fixed."""
+    if is_scalar(unit, _known(frame.env)):
+        Compiler(frame.arrays, frame.scalars).unit(unit)(dict(frame.env))
+        return
     match unit:
         case Nest():
             NestRun(unit, frame).go()
@@ -162,7 +169,7 @@ class NestRun:
     def __init__(self, nest: Nest, frame: Frame) -> None:
         self.nest, self.assign, self.location = nest, nest.assign, nest.assign.location
         self.frame = Frame(frame.arrays, frame.scalars, dict(frame.env), location=self.location)
-        self.spans, self.conditions = spans(nest, frame.env)
+        self.spans, self.conditions = spans(nest, _known(frame.env))
         free = nest.free
         self.serial = [s for s in self.spans if s.name not in free]
         self.vector = [s for s in self.spans if s.name in free]
@@ -174,7 +181,7 @@ class NestRun:
     def go(self) -> None:
         if any(s.count <= 0 for s in self.spans):
             return
-        if self.is_reduction():
+        if accumulates(self.nest, {s.name for s in self.serial}):
             self.reduce()
             return
         for fixed in points(self.serial):
@@ -198,16 +205,6 @@ class NestRun:
         put(frame, a.tensor, a.index, np.array(new, copy=True), mask)
 
     # -- reductions
-
-    def is_reduction(self) -> bool:
-        """Whether the serial axes only accumulate into elements that the vector axes address."""
-        a = self.assign
-        if a.op == "=" or not self.serial or not all(isinstance(i, Int) for i in a.index):
-            return False
-        serial = {s.name for s in self.serial}
-        if any(serial & free_vars(i) for i in a.index if isinstance(i, Int)):
-            return False
-        return not any(x.tensor == a.tensor and not x.written for x in accesses(self.nest))
 
     def reduce(self) -> None:
         a = self.assign
@@ -285,9 +282,9 @@ def identity(op: str, dtype: DType) -> Any:
     return kind(-np.inf if op == "max" else np.inf)
 
 
-def spans(nest: Nest, fixed: Mapping[str, Any]) -> tuple[list[Span], list[Condition]]:
+def spans(nest: Nest, outer: Ranges) -> tuple[list[Span], list[Condition]]:
     """The nest's axes over their whole ranges, and the conditions that cut out what really runs, outermost first."""
-    known = {n: (int(v), int(v)) for n, v in fixed.items()}
+    known = dict(outer)
     found: list[Span] = []
     conditions: list[Condition] = []
     for level in nest.levels:
@@ -302,6 +299,36 @@ def spans(nest: Nest, fixed: Mapping[str, Any]) -> tuple[list[Span], list[Condit
         if cuts:
             conditions.append(all_of(*cuts))
     return found, conditions
+
+
+def is_scalar(unit: Unit, known: Ranges) -> bool:
+    """Whether slabs would hold next to nothing: no nest has more than SCALAR independent points, and none just sums."""
+    if isinstance(unit, Serial):
+        level = unit.level
+        inner = dict(known)
+        if isinstance(level, Axis):
+            low, high = interval(level.lower, known)[0], interval(level.upper, known)[1] - 1
+            inner[level.name] = (low, max(low, high))
+        return all(is_scalar(u, inner) for u in unit.body)
+    found, _ = spans(unit, known)
+    serial = [s for s in found if s.name not in unit.free]
+    if not serial or prod(s.count for s in found if s.name in unit.free) > SCALAR:
+        return False
+    return not accumulates(unit, {s.name for s in serial})
+
+
+def _known(fixed: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    return {n: (int(v), int(v)) for n, v in fixed.items()}
+
+
+def accumulates(nest: Nest, serial: Collection[str]) -> bool:
+    """Whether the serial axes only accumulate into elements that the other axes address."""
+    a = nest.assign
+    if a.op == "=" or not serial or not all(isinstance(i, Int) for i in a.index):
+        return False
+    if any(not free_vars(i).isdisjoint(serial) for i in a.index if isinstance(i, Int)):
+        return False
+    return not any(x.tensor == a.tensor and not x.written for x in accesses(nest))
 
 
 def conjunction(conditions: list[Condition], frame: Frame) -> Any:
