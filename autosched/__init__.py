@@ -14,7 +14,7 @@ from autosched.version import __version__
 
 if TYPE_CHECKING:
     from autosched import intrinsics, targets
-    from autosched.api import compare, einsum, load, match, parse, resolve, tune, workload
+    from autosched.api import compare, einsum, load, match, parse, resolve, target, tune, workload
 
 __all__ = [
     "__version__",
@@ -26,6 +26,7 @@ __all__ = [
     "match",
     "parse",
     "resolve",
+    "target",
     "targets",
     "tune",
     "workload",

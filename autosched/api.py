@@ -8,11 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autosched.ir import Program, einsum, load, parse, resolve, workload
+from autosched.ir import Program, einsum, load, resolve, workload
+from autosched.ir import parse as parse_text
 from autosched.machine.target import Target
 from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.catalogue import load as load_yaml
@@ -30,6 +31,25 @@ if TYPE_CHECKING:
 
 _loaded: list[Intrinsic] = []
 """Intrinsics added by `intrinsics.load` in this process, on top of the built-in catalogue."""
+
+
+def parse(
+    text: str,
+    /,
+    filename: str = "<text>",
+    function: str | None = None,
+    *,
+    sizes: Mapping[str, Any] | None = None,
+    **defines: Any,
+) -> Program:
+    """The program written in `text`; `defines` set its sizes and dtypes as `load` does (or `sizes`, as a mapping).
+
+    `function` names one of several, `filename` is what messages call the text. Raises ProgramError with the place.
+
+    >>> parse("def fill(A: f32[n], *, n=8):\\n    for i in range(n):\\n        A[i] = 1", n=4).sizes
+    {'n': 4}
+    """
+    return parse_text(text, filename, function, {**(sizes or {}), **defines})
 
 
 def load_intrinsics(path_or_text: str | Path) -> tuple[Intrinsic, ...]:
