@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from importlib import import_module, metadata
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from autosched.device.protocol import Device
 from autosched.errors import MissingError, UnknownNameError, UsageError
 from autosched.ir.program import Program
+from autosched.machine.detect import ISAS, host_features
 from autosched.machine.target import Target
 
 GROUP = "autosched.devices"
@@ -21,6 +23,12 @@ BUILTIN = {
 CPU_ISAS = ("x86", "arm", "portable")
 
 
+def runs_here(target: Target) -> bool:
+    """Whether this machine's CPU has everything that the target lists."""
+    here = ISAS.get(platform.machine().lower(), "portable")
+    return target.isa in (here, "portable") and target.features <= host_features()
+
+
 def device_names() -> tuple[str, ...]:
     """All names that `device` knows, plug-ins included."""
     return tuple(sorted({*BUILTIN, *(e.name for e in metadata.entry_points(group=GROUP))}))
@@ -29,11 +37,11 @@ def device_names() -> tuple[str, ...]:
 def device(name: str = "auto", program: Program | None = None, target: Target | None = None, **options: Any) -> Device:
     """The device called `name` for a program and a target (None: this machine).
 
-    `auto` is the `cpu` for a target of this machine's kind and the `simulator` for others. UnknownNameError for a name
+    `auto` is the `cpu` for a target that this machine can run and the `simulator` for others. UnknownNameError for a name
     that nothing provides, MissingError where this machine lacks what it needs, UsageError for options it does not take.
     """
     if name == "auto":
-        name = "cpu" if target is None or target.isa in CPU_ISAS else "simulator"
+        name = "cpu" if target is None or runs_here(target) else "simulator"
     factory = _factory(name)
     try:
         return factory(program, target, **options)

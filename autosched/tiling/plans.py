@@ -151,7 +151,7 @@ def _plan(
             scalar = _scalar(stage, names, dependences)
             scalar = replace(scalar, scheme="gpu") if is_gpu(target) else scalar
             parts.append(scalar)
-            steps.append(_scalar_step(scalar, threads))
+            steps.append(scalar_step(scalar, threads))
     if not steps:
         steps.append(Step("as written", (Decision("threads", (1,)),)))
     title = "; ".join(p.title for p in parts if isinstance(p, TensorPart)) or "scalar"
@@ -231,7 +231,8 @@ def _needs_order(stage: Stage, spatial: list[str]) -> bool:
     return any(outer & (free_vars(a.lower) | free_vars(a.upper)) for a in stage.spatial)
 
 
-def _scalar_step(part: ScalarPart, threads: int) -> Step:
+def scalar_step(part: ScalarPart, threads: int) -> Step:
+    """The one step of a scalar part: its vector width and threads."""
     names = part.names
     shared_out = part.parallel and part.scheme == "cpu"  # blocks of a GPU share the outermost axis in any case
     decisions = [Decision(names("threads"), tuple(range(1, threads + 1)) if shared_out else (1,))]

@@ -1,0 +1,173 @@
+"""The `simulator` device: a candidate's time from its lowered loop tree, and a check in the interpreter; no hardware."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import time
+from typing import Any
+
+from autosched.codegen.kernel import Kernel
+from autosched.codegen.lower import lower
+from autosched.codegen.text import print_kernel
+from autosched.device.compare import Difference
+from autosched.device.oracle import Oracle
+from autosched.device.protocol import Build
+from autosched.device.simulator.cpu_model import cpu_seconds
+from autosched.device.simulator.gpu_model import RefusedError, gpu_seconds
+from autosched.device.simulator.verify import MOST_ELEMENTS, MOST_STATEMENTS, Verdict, Verifier, elements
+from autosched.device.simulator.walk import Facts, facts
+from autosched.device.timing import spread
+from autosched.errors import AutoschedError, UsageError
+from autosched.ir.program import Program
+from autosched.machine.target import Target
+from autosched.store.records import Measurement
+from autosched.tiling.schedule import Candidate
+from autosched.tiling.steps import is_gpu
+
+VERSION = "1"
+CACHES = ("warm", "cold")
+SAMPLES = {"search": 5, "final": 15}
+NOT_YET = "nothing yet: the final round checks; the mapping is proved"
+
+
+class SimulatorDevice:
+    """Predicts candidates of a target that need not be here.
+
+    The same candidate, seed and version always give the same samples: `noise` is their relative standard deviation, drawn
+    from a hash of the kernel. `threads` bounds what a CPU candidate may use. `cache` `cold` adds the time to read all
+    data from memory once. UsageError on options that cannot be right.
+    """
+
+    name = "simulator"
+
+    def __init__(
+        self,
+        program: Program | None = None,
+        target: Target | None = None,
+        *,
+        threads: int = 1,
+        seed: int = 0,
+        cache: str = "warm",
+        noise: float = 0.01,
+        oracle: Oracle | None = None,
+    ) -> None:
+        if threads < 1:
+            raise UsageError(f"{threads} threads", hint="use 1 or more")
+        if cache not in CACHES:
+            raise UsageError(f"the cache is {' or '.join(CACHES)}, not {cache!r}")
+        if not 0 <= noise < 1:
+            raise UsageError(f"noise {noise} is not a relative deviation", hint="0 is none, 0.01 is one per cent")
+        self.program, self.target, self.threads, self.seed = program, target, threads, seed
+        self.cache, self.noise = cache, noise
+        self._verifier = Verifier(seed, oracle)
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
+
+    def describe(self) -> dict[str, Any]:
+        """What results depend on."""
+        return {
+            "name": self.name,
+            "kind": "simulator",
+            "version": VERSION,
+            "target": self.target.name if self.target else "of the candidate",
+            "threads": self.threads,
+            "cache": self.cache,
+            "noise": self.noise,
+        }
+
+    def build(self, candidate: Candidate) -> Build:
+        """Lower; `payload` is the Kernel."""
+        clock = time.perf_counter()
+        try:
+            kernel = lower(candidate.plan, candidate.schedule)
+        except AutoschedError as error:
+            return Build(candidate, error=error.message, seconds=time.perf_counter() - clock)
+        sha = hashlib.sha256(print_kernel(kernel).encode()).hexdigest()[:16]
+        return Build(candidate, kernel, None, time.perf_counter() - clock, sha)
+
+    def measure(self, build: Build, repeats: str = "search") -> Measurement:
+        """Time by the model, then a check: always of small kernels, of others (cut down) in the final round."""
+        if repeats not in SAMPLES:
+            raise UsageError(f"repeats is one of {', '.join(SAMPLES)}, not {repeats!r}")
+        costs = {"build": build.seconds}
+        if build.error is not None or build.payload is None:
+            return Measurement("build", message=build.error or "nothing was built", costs_s=costs)
+        kernel: Kernel = build.payload
+        target = self.target or build.candidate.plan.target
+        start = time.perf_counter()
+        parts = [facts(kernel, stmt) for stmt in kernel.main.body]
+        try:
+            causes = self._seconds(kernel, parts, target)
+        except RefusedError as refusal:
+            return Measurement("refused", message=str(refusal), kernel_sha=build.kernel_sha, costs_s=costs)
+        costs["time"] = time.perf_counter() - start
+        start = time.perf_counter()
+        verdict = self._verdict(build, kernel, parts, repeats)
+        costs["check"] = time.perf_counter() - start
+        samples = self._samples(causes["total"], build.kernel_sha or "", repeats)
+        extra: dict[str, Any] = {"verified_by": verdict.by, "model_s": {k: float(v) for k, v in causes.items()}}
+        difference = verdict.difference
+        if difference is not None and not difference.ok:
+            return Measurement(
+                "wrong",
+                max_abs_error=difference.error,
+                tolerance=difference.tolerance,
+                message=_wrong(difference),
+                kernel_sha=build.kernel_sha,
+                costs_s=costs,
+                extra=extra,
+            )
+        return Measurement(
+            "ok",
+            time_s=sorted(samples)[len(samples) // 2],
+            samples_s=samples,
+            spread=spread(samples),
+            max_abs_error=difference.error if difference else None,
+            tolerance=difference.tolerance if difference else None,
+            kernel_sha=build.kernel_sha,
+            costs_s=costs,
+            extra=extra,
+        )
+
+    def callable(self, candidate: Candidate) -> Any:
+        """The candidate as a function of numpy arrays: the interpreter runs its loop tree, slowly."""
+        from autosched.device.simulator.function import InterpretedKernel
+
+        return InterpretedKernel(lower(candidate.plan, candidate.schedule))
+
+    def close(self) -> None:
+        """Nothing is held outside this process."""
+
+    def _seconds(self, kernel: Kernel, parts: list[Facts], target: Target) -> dict[str, float]:
+        causes = gpu_seconds(kernel, parts, target) if is_gpu(target) else cpu_seconds(kernel, parts, target)
+        if self.cache == "cold":
+            speed = target.memory("DRAM").bandwidth_bytes_per_s if any(m.name == "DRAM" for m in target.memories) else None
+            tensors = (kernel.program.tensors[p] for p in kernel.program.parameters if p in kernel.program.tensors)
+            cold = sum(math.prod(t.extents) * t.dtype.bits / 8 for t in tensors) / (speed or 1e10)
+            causes = causes | {"cold": cold, "total": causes["total"] + cold}
+        return causes
+
+    def _verdict(self, build: Build, kernel: Kernel, parts: list[Facts], repeats: str) -> Verdict:
+        small = sum(p.statements for p in parts) <= MOST_STATEMENTS and elements(kernel.program) <= MOST_ELEMENTS
+        if not small and repeats == "search":
+            return Verdict(NOT_YET)
+        key = build.kernel_sha or "", repeats if not small else ""
+        if key not in self._verdicts:
+            candidate = build.candidate
+            self._verdicts[key] = (
+                self._verifier.whole(kernel)
+                if small
+                else self._verifier.cut_down(candidate.plan, candidate.schedule, self.threads)
+            )
+        return self._verdicts[key]
+
+    def _samples(self, seconds: float, sha: str, repeats: str) -> tuple[float, ...]:
+        """Times around the model's, log-normal, always the same for one kernel and seed."""
+        rng = random.Random(f"{sha} {self.seed} {VERSION}")
+        bias = rng.gauss(0.0, self.noise)  # what a model does not know of this kernel
+        return tuple(seconds * math.exp(bias + rng.gauss(0.0, self.noise / 4)) for _ in range(SAMPLES[repeats]))
+
+
+def _wrong(d: Difference) -> str:
+    return f"{d.wrong} wrong elements; element {d.index} is {d.got:g}, not {d.want:g}"

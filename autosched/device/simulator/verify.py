@@ -1,0 +1,184 @@
+"""Is the kernel right? Run in the interpreter against the oracle: as it is where it is small, else cut down.
+
+Cut down means: the same plan and schedule for a program whose loops are shorter (the tensors stay as they are, so every
+address formula does too). Decisions that the shorter loops do not have take their nearest value, and the text says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.kernel import Kernel
+from autosched.codegen.lower import lower
+from autosched.device.compare import Difference, compare
+from autosched.device.oracle import Oracle, compute
+from autosched.ir.program import Axis, Guard, Loop, Program, Statement
+from autosched.logic import Const
+from autosched.tiling.nest import make_nest
+from autosched.tiling.plan import LiteralPart, Plan, ScalarPart, TensorPart
+from autosched.tiling.plans import nest_steps, scalar_step
+from autosched.tiling.schedule import Schedule
+from autosched.tiling.space import Space
+from autosched.tiling.step import Decision, Step
+
+CAPS = (70, 37, 19, 9)
+"""Longest loops of cut-down programs, in the order in which they are tried; odd ones, so that tiles do not divide them."""
+MOST_STATEMENTS = 6_000
+"""Statements that the interpreter runs in about 0.2 s."""
+MOST_ELEMENTS = 1 << 24
+"""Elements of all tensors together above which nothing is run: filling them would take seconds."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`by` says what the kernel was checked against; `difference` is None where nothing was run."""
+
+    by: str
+    difference: Difference | None = None
+
+
+UNVERIFIED = "nothing: too large for the interpreter; the mapping is proved"
+
+
+def check(kernel: Kernel, oracle: Oracle) -> Difference:
+    """The kernel's outputs, element by element, against the oracle's."""
+    got = run_kernel(kernel, oracle.inputs, oracle.scalars)
+    worst: Difference | None = None
+    for name, want in oracle.wants.items():
+        tolerance = oracle.tolerances.get(name)
+        flat = None if tolerance is None else np.broadcast_to(np.asarray(tolerance, np.float64), want.shape).reshape(-1)
+        found = compare(np.asarray(got[name]).reshape(-1), np.asarray(want).reshape(-1), flat)
+        if worst is None or not found.ok or (worst.ok and found.error > worst.error):
+            worst = found
+        if not found.ok:
+            break
+    assert worst is not None, "a program has an output"
+    return worst
+
+
+def elements(program: Program) -> int:
+    return sum(prod(t.extents) for t in program.tensors.values())
+
+
+def cut(program: Program, most: int) -> Program:
+    """The program with no loop of constant bounds longer than `most`; tensors, addresses and guards stay."""
+
+    def visit(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        return tuple(_shorter(s, most, visit) for s in body)
+
+    return replace(program, body=visit(program.body))
+
+
+def _shorter(stmt: Statement, most: int, visit) -> Statement:  # type: ignore[no-untyped-def]
+    match stmt:
+        case Loop(axis, body):
+            if isinstance(axis.lower, Const) and isinstance(axis.upper, Const):
+                upper = min(axis.upper.value, axis.lower.value + most)
+                axis = Axis(axis.name, axis.lower, Const(upper))
+            return replace(stmt, axis=axis, body=visit(body))
+        case Guard(_, body):
+            return replace(stmt, body=visit(body))
+        case _:
+            return stmt
+
+
+def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
+    """The same plan for a cut-down program. ValueError or LookupError where its nests cannot be cut."""
+    stages = {s.name: s for s in program.stages}
+    parts: list[TensorPart | ScalarPart | LiteralPart] = []
+    steps: list[Step] = []
+    for part in plan.parts:
+        match part:
+            case TensorPart():
+                mapping = replace(part.nest.mapping, program=program, stage=stages[part.nest.stage.name])
+                behind = tuple(replace(f, stage=stages[f.stage.name]) for f in part.epilogue)
+                part = replace(part, nest=make_nest(mapping), epilogue=behind)
+                steps += nest_steps(part.nest, plan.target, threads, part.names)
+            case ScalarPart():
+                part = replace(part, stage=stages[part.stage.name])
+                steps.append(scalar_step(part, threads))
+            case LiteralPart():
+                whole = [s for s, old in zip(program.body, plan.program.body, strict=True) if old in part.body]
+                part = replace(part, body=tuple(whole))
+        parts.append(part)
+    if not steps:
+        steps.append(Step("as written", (Decision("threads", (1,)),)))
+    return Plan(plan.name, program, plan.target, tuple(parts), Space(plan.name, steps))
+
+
+def nearest_row(space: Space, schedule: Schedule) -> tuple[int, list[str]] | None:
+    """The row with the schedule's values, and the decisions that had to differ; None where no such row is legal."""
+    values: dict[str, int] = {}
+    for d in space.decisions:
+        want = schedule.values.get(d.name, d.domain[0])
+        values[d.name] = want if want in d.domain else max((v for v in d.domain if v <= want), default=d.domain[0])
+    row = int(space.canonical([space.row_of(values)])[0])
+    if not space.legal([row])[0]:
+        return None
+    chosen = space.schedule(row)
+    return row, [f"{k}={v}" for k, v in chosen.named.items() if chosen.values[k] != schedule.values.get(k)]
+
+
+class Verifier:
+    """Checks kernels of one program; what does not depend on the schedule is computed once."""
+
+    def __init__(self, seed: int, oracle: Oracle | None = None) -> None:
+        self.seed = seed
+        self._given = oracle
+        self._oracles: dict[int, tuple[Program, Oracle]] = {}
+        self._plans: dict[tuple[int, int], tuple[Plan, Plan | None]] = {}
+
+    def whole(self, kernel: Kernel) -> Verdict:
+        """The kernel itself, against the oracle."""
+        return Verdict("the interpreter", check(kernel, self._given or self.oracle(kernel.program)))
+
+    def cut_down(self, plan: Plan, schedule: Schedule, threads: int) -> Verdict:
+        """A smaller kernel of the same plan and schedule, as large as the interpreter can run quickly."""
+        if elements(plan.program) > MOST_ELEMENTS:
+            return Verdict(UNVERIFIED)
+        for most, small in self._small(plan, threads):
+            found = nearest_row(small.space, schedule)
+            if found is None:
+                continue
+            row, changed = found
+            kernel = lower(small, small.space.schedule(row))
+            if statements(kernel) > MOST_STATEMENTS:
+                continue
+            try:
+                difference = check(kernel, self.oracle(small.program))
+            except (IndexError, ValueError):  # stages of a cut-down program may read what it no longer writes
+                continue
+            but = f" (where {', '.join(changed)})" if changed else ""
+            return Verdict(f"the interpreter, with loops cut to {most} iterations{but}", difference)
+        return Verdict(UNVERIFIED)
+
+    def _small(self, plan: Plan, threads: int) -> Iterator[tuple[int, Plan]]:
+        for most in CAPS:
+            key = id(plan), most
+            if key not in self._plans:
+                try:
+                    small: Plan | None = cut_plan(plan, cut(plan.program, most), threads)
+                except (ValueError, LookupError):
+                    small = None
+                self._plans[key] = plan, small
+            found = self._plans[key][1]
+            if found is not None:
+                yield most, found
+
+    def oracle(self, program: Program) -> Oracle:
+        """The program's oracle, kept by the program's identity."""
+        if id(program) not in self._oracles:
+            self._oracles[id(program)] = program, compute(program, self.seed)
+        return self._oracles[id(program)][1]
+
+
+def statements(kernel: Kernel) -> float:
+    """Statements that one run of the kernel executes."""
+    from autosched.device.simulator.walk import facts
+
+    return sum(facts(kernel, stmt).statements for stmt in kernel.main.body)

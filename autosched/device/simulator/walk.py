@@ -1,0 +1,221 @@
+"""A kernel's loop tree as flat facts: how often everything runs, which memory it touches, which loops are around it.
+
+Bounds and branches may depend on outer loops, so counts are expectations over SAMPLES equally likely places in the
+iteration space; a tree of constant bounds is counted exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.codegen.access import Access as Pattern
+from autosched.codegen.access import classify
+from autosched.codegen.kernel import Assign, Comment, For, If, IntrinsicCall, Kernel, Lane, Prefetch, Stmt
+from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, Value, walk
+from autosched.logic import Const, Int, evaluate, free_vars
+from autosched.tensorize.intrinsic import Intrinsic
+
+SAMPLES = 64
+MEMORY = ("global", "workspace", "packed", "shared", "local")
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One loop around a statement; `number` tells it from all others, `runs` is how often its body runs in all."""
+
+    number: int
+    var: str
+    kind: str
+    lower: Int
+    upper: Int
+    step: int
+    trips: float
+    runs: float
+    value: int
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One memory access: `runs` executions of its lanes; `path` are its loops, outermost first; `bytes` an element.
+    `place` is the same number for the same elements of the same buffer."""
+
+    place: int
+    buffer: str
+    scope: str
+    bytes: float
+    index: tuple[Int, ...]
+    lane: Lane | None
+    pattern: Pattern
+    write: bool
+    path: tuple[Level, ...]
+    runs: float
+
+
+@dataclass(frozen=True)
+class Issue:
+    """`runs` executions of an intrinsic; `accumulators` independent ones take turns within its unrolled loops."""
+
+    intrinsic: Intrinsic
+    path: tuple[Level, ...]
+    runs: float
+    accumulators: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """Plain arithmetic: `runs` executions of `width` lanes of `operations` operations, `calls` of them library calls.
+    `chained`: the result goes back into what it was computed from."""
+
+    operations: int
+    calls: int
+    width: int
+    path: tuple[Level, ...]
+    runs: float
+    chained: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything about one top-level statement of a kernel."""
+
+    touches: tuple[Touch, ...]
+    issues: tuple[Issue, ...]
+    works: tuple[Work, ...]
+    statements: float
+    buffers: frozenset[str]
+    owned: frozenset[str] = frozenset()
+    """Register buffers whose first index is a worker of a GPU's block: each worker has its own part."""
+
+
+def facts(kernel: Kernel, stmt: Stmt) -> Facts:
+    """What one top-level statement of the kernel's main function does."""
+    walker = _Walker(kernel)
+    walker.visit((stmt,), (), {}, np.ones(SAMPLES))
+    statements = sum(t.runs for t in walker.stores) + sum(i.runs for i in walker.issues)
+    names = frozenset(walker.buffers)
+    lists = tuple(walker.touches), tuple(walker.issues), tuple(walker.works)
+    return Facts(*lists, statements, names, frozenset(walker.owned))
+
+
+class _Walker:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.loops = 0
+        self.touches: list[Touch] = []
+        self.issues: list[Issue] = []
+        self.works: list[Work] = []
+        self.stores: list[Work] = []
+        self.buffers: set[str] = set()
+        self.owned: set[str] = set()
+        self.places: dict[tuple[str, tuple[Int, ...], Lane | None], int] = {}
+
+    def visit(self, body: tuple[Stmt, ...], path: tuple[Level, ...], env: dict[str, Any], runs: Floats) -> None:
+        """`env` places every loop variable in each sample; `runs` is how often the body runs if each place is typical."""
+        for stmt in body:
+            match stmt:
+                case For():
+                    self._loop(stmt, path, env, runs)
+                case If(condition, inner):
+                    kept = runs * np.broadcast_to(np.asarray(evaluate(condition, env), np.float64), runs.shape)
+                    if kept.any():
+                        self.visit(inner, path, env, kept)
+                case Assign():
+                    self._assign(stmt, path, float(runs.mean()))
+                case IntrinsicCall():
+                    accumulator = stmt.operands[stmt.intrinsic.accumulator.name]
+                    self.buffers.update(ref.buffer for ref in stmt.operands.values())
+                    own = {n for i in accumulator.index for n in _variables(i)}
+                    if any(level.kind in ("warp", "thread") and level.var in own for level in path):
+                        self.owned.add(accumulator.buffer)
+                    turns = [level.trips for level in path if level.kind == "unrolled" and level.var in own]
+                    self.issues.append(Issue(stmt.intrinsic, path, float(runs.mean()), float(np.prod(turns or [1.0]))))
+                case Prefetch():
+                    self.works.append(Work(1, 0, 1, path, float(runs.mean()), False))
+                case Comment():
+                    pass
+
+    def _loop(self, loop: For, path: tuple[Level, ...], env: dict[str, Any], runs: Floats) -> None:
+        lower, upper = (np.broadcast_to(_at(b, env), runs.shape) for b in (loop.lower, loop.upper))
+        trips = np.maximum(0.0, np.ceil((upper - lower) / loop.step))
+        inside = runs * trips
+        if not inside.any():
+            return
+        # Additive recurrences with irrational steps spread samples evenly over every pair of loops.
+        share = (np.arange(SAMPLES) * (np.sqrt(_prime(len(path))) % 1.0) + 0.5) % 1.0
+        place = lower + np.floor(share * np.maximum(trips, 1.0)).astype(np.int64) * loop.step
+        typical = int(np.argmax(inside))
+        mean = float(inside.mean() / runs.mean())
+        self.loops += 1
+        level = Level(
+            self.loops,
+            loop.var,
+            loop.kind,
+            loop.lower,
+            loop.upper,
+            loop.step,
+            mean,
+            float(inside.mean()),
+            int(place[typical]),
+        )
+        self.visit(loop.body, (*path, level), env | {loop.var: place}, inside)
+
+    def _assign(self, stmt: Assign, path: tuple[Level, ...], runs: float) -> None:
+        buffers = self.kernel.buffers
+        width = stmt.lane.width if stmt.lane else 1
+        nodes = _nodes(stmt.value)
+        for node in nodes:
+            if isinstance(node, Read):
+                self._touch(node.tensor, node.index, stmt.lane, False, path, runs)
+        self._touch(stmt.buffer, stmt.index, stmt.lane, True, path, runs)
+        operations = sum(isinstance(n, Arith | Call | Unary | Select) for n in nodes)
+        calls = sum(isinstance(n, Call) and n.function in LIBRARY for n in nodes)
+        chained = buffers[stmt.buffer].scope == "register" and any(
+            isinstance(n, Read) and n.tensor == stmt.buffer and n.index == stmt.index for n in nodes
+        )
+        self.stores.append(Work(0, 0, width, path, runs, False))
+        if operations:
+            self.works.append(Work(operations, calls, width, path, runs, chained))
+
+    def _touch(
+        self, buffer: str, index: tuple[Index, ...], lane: Lane | None, write: bool, path: tuple[Level, ...], runs: float
+    ) -> None:
+        self.buffers.add(buffer)
+        if self.kernel.buffers[buffer].scope not in MEMORY:
+            return
+        known = tuple(i if isinstance(i, Int) else Const(0) for i in index)  # data-dependent: see `reuse`
+        pattern = _pattern(known, self.kernel.buffers[buffer].shape, lane)
+        of = self.kernel.buffers[buffer]
+        place = self.places.setdefault((buffer, known, lane), len(self.places))
+        self.touches.append(Touch(place, buffer, of.scope, of.dtype.bits / 8, known, lane, pattern, write, path, runs))
+
+
+
+LIBRARY = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")
+
+
+@lru_cache(maxsize=4096)
+def _pattern(index: tuple[Int, ...], shape: tuple[int, ...], lane: Lane | None) -> Pattern:
+    return classify(index, shape, lane)
+
+
+def _nodes(value: Value) -> list[Any]:
+    return list(walk(value))
+
+
+def _at(bound: Int, env: dict[str, Any]) -> Any:
+    return bound.value if isinstance(bound, Const) else evaluate(bound, env)
+
+
+def _variables(node: Int) -> frozenset[str]:
+    return free_vars(node)
+
+
+def _prime(k: int) -> int:
+    return (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53)[k % 16]
