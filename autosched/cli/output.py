@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -9,6 +10,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+_WIDE = 100_000
 
 
 def talk() -> Console:
@@ -47,8 +50,12 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str |
         shown.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         shown.add_row(*(str(x) for x in row))
-    width = None if sys.stdout.isatty() else 200
-    Console(file=sys.stdout, highlight=False, width=width).print(shown)
+    if sys.stdout.isatty():
+        Console(file=sys.stdout, highlight=False).print(shown)
+    else:  # one line a row, however long: what reads it splits lines
+        text = io.StringIO()
+        Console(file=text, highlight=False, width=_WIDE, color_system=None).print(shown)
+        answer("\n".join(line.rstrip() for line in text.getvalue().splitlines()))
 
 
 def _is_number(text: str) -> bool:

@@ -126,7 +126,7 @@ class _Run:
             best=study.best if ranking else None,
             runner_up=ranking[1] if len(ranking) > 1 else None,
             distinguishable=decided.distinguishable if decided else None,
-            done=self.done,
+            done=len(study.searched),  # Ctrl-C may come between keeping a trial and counting it
             failed=dict(study.failed),
             wrong=study.wrong,
             reason=reason,

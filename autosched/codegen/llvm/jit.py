@@ -28,14 +28,19 @@ def compile_object(ir: str, cpu: str | None = None, features: str | None = None,
     """The object file of a module's text for `cpu` (None: this machine's) with `features` (`+avx512f,-…`; None: what
     this machine has, or the cpu's own where one is named). `opt` is the code generation level, 0 to 3.
 
-    CompileError with LLVM's message where it refuses the text.
+    CompileError with LLVM's message where it refuses the text, or calls an intrinsic that LLVM does not have.
     """
     machine = target_machine(cpu, features, opt)
     module = _parse(ir, machine)
     try:
-        return bytes(machine.emit_object(module))
+        code = bytes(machine.emit_object(module))
     except RuntimeError as error:
         raise CompileError(f"LLVM could not generate code: {error}") from error
+    # LLVM takes a name that it does not know for an outside function, and the loader gives that the address 0.
+    for function in module.functions:
+        if function.is_declaration and function.name.startswith("llvm.") and f"{function.name}\0".encode() in code:
+            raise CompileError(f"LLVM has no intrinsic {function.name}", hint="correct emit.llvm in the YAML file")
+    return code
 
 
 def assembly(ir: str, cpu: str | None = None, features: str | None = None, opt: int = 2) -> str:
