@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from autosched.cli import doctor, export, intrinsics, match, show, targets, trials, tune
+from autosched.cli import compare, doctor, export, intrinsics, match, show, targets, trials, tune
 from autosched.version import __version__
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("tune")(tune.tune)
 app.command("match")(match.match)
 app.command("show")(show.show)
+app.command("compare")(compare.compare)
 app.command("export")(export.export)
 app.command("trials")(trials.trials)
 app.command("studies")(trials.studies)

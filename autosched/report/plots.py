@@ -77,7 +77,7 @@ def comparison(curves: Mapping[str, Floats], ax: Any = None, seed: int = 0) -> A
         (line,) = axes.plot(trials, value, drawstyle="steps-post", label=name)
         axes.fill_between(trials, low, high, step="post", alpha=0.2, color=line.get_color(), linewidth=0)
     axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(extra("matplotlib.ticker", "a plot").ScalarFormatter())
+    axes.xaxis.set_major_formatter(extra("matplotlib.ticker", "a plot").StrMethodFormatter("{x:g}"))
     axes.set_xlabel("trials")
     axes.set_ylabel(f"best time so far ({unit})")
     axes.legend()

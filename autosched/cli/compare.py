@@ -1,0 +1,120 @@
+"""`autosched compare`: which strategy finds good schedules sooner, with the same budget and seeds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from autosched import api
+from autosched.cli import inputs, options
+from autosched.cli.output import answer, answer_json, seconds, talk
+from autosched.errors import UsageError
+from autosched.report.exchange import as_json, figure, write_csv, write_plot
+from autosched.search.compare import RunDone
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def compare(
+    program: options.ProgramArg,
+    define: options.DefineOpt = None,
+    strategies: Annotated[
+        str,
+        typer.Option(
+            "--strategies",
+            "-s",
+            metavar="NAMES",
+            help="Names with commas; auto:analytic is auto with that cost model. The first is compared with.",
+        ),
+    ] = "random,evolutionary,auto",
+    trials: Annotated[
+        int, typer.Option("--trials", "-n", metavar="N", help="Candidates that every run measures.")
+    ] = 64,
+    seeds: Annotated[
+        int, typer.Option("--seeds", metavar="N", help="Runs of each strategy, with seeds 0 to N-1.")
+    ] = 20,
+    target: options.TargetOpt = "native",
+    device: options.DeviceOpt = "simulator",
+    cost_model: Annotated[str, typer.Option("--cost-model", metavar="NAME", help="xgb or analytic.")] = "xgb",
+    threads: Annotated[int, typer.Option("--threads", metavar="N", help="Threads that a kernel may use.")] = 1,
+    intrinsics: options.IntrinsicsOpt = None,
+    intrinsic: options.OnlyOpt = None,
+    numerics: options.NumericsOpt = "reassociated",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Also write FILE.csv (all trials) or FILE.png, .svg, .pdf."
+        ),
+    ] = None,
+    json: options.JsonOpt = False,
+    quiet: options.QuietOpt = False,
+    verbose: options.VerboseOpt = False,
+) -> None:
+    """Tune with several strategies and many seeds, and compare what they found by when.
+
+    Every candidate is measured once, so runs differ in what they chose alone. Nothing is kept in a store.
+    """
+    inputs.choice("numerics level", numerics, inputs.NUMERICS)
+    if output is not None:
+        _can_write(output)
+    with _Line(quiet, verbose) as line:
+        found = api.compare(
+            inputs.program(program, define),
+            [name.strip() for name in strategies.split(",") if name.strip()],
+            device,
+            trials,
+            seeds,
+            inputs.target(target),
+            cost_model=cost_model,
+            threads=threads,
+            intrinsics=tuple(intrinsic or ()),
+            numerics=numerics,
+            known=inputs.catalogue(intrinsics),
+            on_run=line,
+        )
+    if output is not None:
+        write = write_csv if output.suffix == ".csv" else write_plot
+        write(output, found)
+    if json:
+        answer_json(as_json(found))
+    else:
+        answer(str(found.summary()) if quiet else str(found))
+
+
+class _Line:
+    """Says how far the comparison is: in one line of a terminal, or a line for every run with --verbose."""
+
+    def __init__(self, quiet: bool, verbose: bool) -> None:
+        self.verbose = verbose
+        self.console = talk()
+        self.live = sys.stderr.isatty() and not self.console.is_dumb_terminal and not quiet and not verbose
+        self.status = self.console.status("matching") if self.live else None
+
+    def __enter__(self) -> _Line:
+        if self.status is not None:
+            self.status.start()
+        return self
+
+    def __exit__(self, *unused: Any) -> None:
+        if self.status is not None:
+            self.status.stop()
+
+    def __call__(self, run: RunDone) -> None:
+        said = f"{run.done}/{run.total} runs; {run.strategy}, seed {run.seed}: {seconds(run.best_s)}"
+        if self.status is not None:
+            self.status.update(said)
+        elif self.verbose:
+            self.console.print(said, markup=False)
+
+
+def _can_write(output: Path) -> None:
+    """Refuse before minutes of runs, and not after them, what cannot be written."""
+    if output.suffix not in (".csv", *PICTURES):
+        raise UsageError(f"-o {output}: no format for it", hint="it ends in .csv, .png, .svg or .pdf")
+    if not output.absolute().parent.is_dir():
+        raise UsageError(f"-o {output}: there is no such folder")
+    if output.suffix in PICTURES:
+        figure(output)

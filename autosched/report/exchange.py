@@ -1,0 +1,92 @@
+"""A comparison as one JSON object, its rows as a CSV file, its curves as a picture."""
+
+from __future__ import annotations
+
+import csv
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from autosched.errors import UsageError
+from autosched.report.comparison import Comparison
+from autosched.report.extras import extra
+from autosched.report.statistics import Interval
+from autosched.search.compare import Row
+
+SCHEMA = "autosched/compare/1"
+
+
+def as_json(found: Comparison, baseline: str | None = None) -> dict[str, Any]:
+    """Schema autosched/compare/1. Intervals are [value, low, high]; null stands for "nothing was found by then".
+
+    `runs` holds the best seconds so far after each trial of each run.
+    """
+    summary = found.summary(baseline)
+    return {
+        "schema": SCHEMA,
+        "program": found.program,
+        "target": found.target,
+        "device": found.device,
+        "trials": found.trials,
+        "seeds": list(found.seeds),
+        "best_s": found.best_s,
+        "strategies": [
+            {
+                "strategy": s.strategy,
+                "best_s": {str(n): _three(i) for n, i in s.best_s.items()},
+                "regret": _three(s.regret),
+                "failed": s.failed,
+            }
+            for s in summary.strategies
+        ],
+        "differences": [
+            {
+                "strategy": d.strategy,
+                "baseline": d.baseline,
+                "outcome": d.outcome,
+                "difference": _three(d.difference),
+                "superiority": d.superiority,
+                "p": d.p,
+            }
+            for d in summary.differences
+        ],
+        "runs": [
+            {"strategy": name, "seed": seed, "best_s": [_finite(float(s)) for s in curve]}
+            for name, curves in found.curves.items()
+            for seed, curve in zip(found.seeds, curves, strict=True)
+        ],
+    }
+
+
+def write_csv(path: Path, found: Comparison) -> None:
+    """All rows with a head line; empty fields for None. Raises UsageError where the file cannot be written."""
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(Row._fields)
+            writer.writerows(found.rows)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def write_plot(path: Path, found: Comparison) -> None:
+    """The curves as a file of the kind that its ending names. MissingError without matplotlib, UsageError where the
+    file cannot be written or has no ending that matplotlib knows."""
+    axes = found.plot(figure(path).add_subplot())
+    try:
+        axes.figure.savefig(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def figure(path: Path) -> Any:
+    """An empty figure for a file, without a window. Raises MissingError without matplotlib (the extra `plots`)."""
+    return extra("matplotlib.figure", str(path)).Figure(layout="tight")
+
+
+def _three(interval: Interval) -> list[float | None]:
+    return [_finite(x) for x in (interval.value, interval.low, interval.high)]
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
