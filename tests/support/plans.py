@@ -165,7 +165,7 @@ def small_programs() -> dict[str, Program]:
         "conv_f32": {},
         "conv_s32": {"t": "u8", "u": "s8", "acc": "s32"},
         "conv_strided": {"stride": 2, "pad": 2},
-        "conv_bf16": {"t": "bf16", "u": "bf16"},
+        "conv_bf16": {"t": "bf16", "u": "bf16", "h": 3, "w": 4, "ci": 3, "kh": 2},
     }.items():
         found[name] = parse(CONV, filename="conv.py", sizes=sizes)
     found["matmul_u8s8"] = workload("matmul", m=7, n=37, k=18, a="u8", b="s8")
