@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from autosched.version import __version__
 
 if TYPE_CHECKING:
-    from autosched import intrinsics, targets
     from autosched.api import compare, einsum, load, match, parse, resolve, target, tune, workload
 
 __all__ = [
