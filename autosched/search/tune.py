@@ -137,7 +137,10 @@ def prepare(
     program, target = request.program, request.target
     with watch.phase("match"):
         matches, plans = plans_of(request)
-    verdicts = {m.intrinsic.name: (m.verdict, m.mapping_count) for m in matches}
+    verdicts: dict[str, tuple[str, int]] = {}
+    for m in matches:  # one an intrinsic and stage: what fits any stage fits
+        if verdicts.get(m.intrinsic.name, ("no", 0))[0] != "match":
+            verdicts[m.intrinsic.name] = m.verdict, m.mapping_count
     emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
     with watch.phase("search"):
         space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length)
