@@ -29,7 +29,7 @@ from autosched.tiling.steps import is_gpu
 VERSION = "1"
 CACHES = ("warm", "cold")
 SAMPLES = {"search": 5, "final": 15}
-NOT_YET = "nothing yet: the final round checks; the mapping is proved"
+NOT_YET = "not verified yet: the final round checks; the mapping is proved"
 
 
 class SimulatorDevice:
@@ -106,8 +106,9 @@ class SimulatorDevice:
         verdict = self._verdict(build, kernel, parts, repeats)
         costs["check"] = time.perf_counter() - start
         samples = self._samples(causes["total"], build.kernel_sha or "", repeats)
-        extra: dict[str, Any] = {"verified_by": verdict.by, "model_s": {k: float(v) for k, v in causes.items()}}
         difference = verdict.difference
+        extra: dict[str, Any] = {"verified": difference is not None, "verified_by": verdict.by}
+        extra["model_s"] = {k: float(v) for k, v in causes.items()}
         if difference is not None and not difference.ok:
             return Measurement(
                 "wrong",

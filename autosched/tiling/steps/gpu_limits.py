@@ -50,7 +50,7 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
         Rule(
             names("block_registers"),
             Var(names("block_registers")) <= per_core,
-            "{" + names("block_registers") + f"}} registers in a block > {per_core}",
+            "{" + names("block_registers") + f"}} registers in a block > {per_core:,}",
         ),
     )
     return Step("gpu limits", (), rules, derived)

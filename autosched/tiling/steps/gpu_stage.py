@@ -52,7 +52,7 @@ def gpu_stage(nest: Nest, target: Target, names: StepNames) -> Step:
     rules = (
         Rule(names("unroll"), divides, "unroll {" + factor.name + f"}} does not divide the {depth.name} loop"),
         Rule(body, Var(body) <= BODY_LIMIT, "{" + body + f"}} instructions in one loop body > {BODY_LIMIT}"),
-        Rule(shared, Var(shared) <= limit, "{" + shared + f"}} bytes of shared memory in a block > {limit}"),
+        Rule(shared, Var(shared) <= limit, "{" + shared + f"}} bytes of shared memory in a block > {limit:,}"),
     )
     derived = {body: Var(names("accumulators")) * factor, shared: total}
     return Step("gpu stage", tuple(decisions), rules, derived, {block.name: ~staged})

@@ -73,7 +73,7 @@ def gpu_tile(nest: Nest, target: Target, names: StepNames) -> Step:
     derived[names("blocks")] = blocks
     derived[names("accumulators")] = accumulators
     most = target.limits.get("threads_per_block", 1024)
-    sentence = "{" + names("threads_in_block") + f"}} threads in a block > {most}"
+    sentence = "{" + names("threads_in_block") + f"}} threads in a block > {most:,}"
     rules.append(Rule(names("threads_in_block"), Var(names("threads_in_block")) <= most, sentence))
     inert = {}
     if len(pair) == 2:

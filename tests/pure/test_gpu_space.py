@@ -1,0 +1,137 @@
+"""GPU spaces: every sampled row lowers, is well formed, and computes the oracle's numbers in the interpreter."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autosched.codegen.check import check_kernel
+from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.kernel import For, Kernel
+from autosched.codegen.lower import lower
+from autosched.device.simulator.verify import check
+from autosched.device.oracle import compute
+from pure.gpu_plans import H200, covering, plans
+
+CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "wmma f16": ("matmul", "cuda/wmma.*", {"m": 40, "n": 24, "k": 40, "a": "f16", "b": "f16", "acc": "f32"}),
+    "mma f16": ("matmul", "cuda/mma.*", {"m": 40, "n": 24, "k": 40, "a": "f16", "b": "f16", "acc": "f32"}),
+    "mma bf16": ("matmul", "cuda/mma.*", {"m": 17, "n": 9, "k": 33, "a": "bf16", "b": "bf16", "acc": "f32"}),
+    "wmma s8": ("matmul", "cuda/wmma.*", {"m": 50, "n": 17, "k": 90, "a": "s8", "b": "s8", "acc": "s32"}),
+    "dp4a": ("matmul", "cuda/dp4a*", {"m": 10, "n": 7, "k": 13, "a": "s8", "b": "s8", "acc": "s32"}),
+    "portable": ("matmul", "portable/*v4", {"m": 6, "n": 9, "k": 5, "a": "f32", "b": "f32", "acc": "f32"}),
+    "conv2d": ("conv2d", "cuda/wmma*", {"n": 2, "h": 6, "w": 7, "ci": 5, "co": 18, "a": "f16", "b": "f16", "acc": "f32"}),
+    "strided conv2d": (
+        "conv2d",
+        "cuda/mma*",
+        {"h": 9, "w": 8, "ci": 20, "co": 9, "stride": 2, "a": "f16", "b": "f16", "acc": "f32"},
+    ),
+    "fused": ("matmul_bias_relu", "portable/*v4", {"m": 5, "n": 6, "k": 7}),
+    "gemv": ("gemv", "portable/*v4", {"m": 11, "k": 9}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rows_compute_the_oracles_numbers(case: str) -> None:
+    name, only, sizes = CASES[case]
+    program, found = plans(name, only, **sizes)
+    assert found
+    assert any(p.tensor_parts for p in found)
+    oracle = compute(program, 0)
+    for plan in found[:2]:
+        for row in covering(plan)[:14]:
+            kernel = lower(plan, plan.space.schedule(row))
+            check_kernel(kernel)
+            difference = check(kernel, oracle)
+            assert difference.ok, (plan.space.schedule(row), difference)
+
+
+def test_scalar_stages_run_in_blocks() -> None:
+    program, (plan, *_) = plans("softmax", "portable/*", m=5, n=40)
+    oracle = compute(program, 0)
+    for row in covering(plan):
+        kernel = lower(plan, plan.space.schedule(row))
+        check_kernel(kernel)
+        assert check(kernel, oracle).ok
+        assert any(isinstance(s, For) and s.kind == "block.x" for s in kernel.main.body)
+
+
+def loops(kernel: Kernel) -> list[For]:
+    found: list[For] = []
+
+    def visit(body: tuple[Any, ...]) -> None:
+        for stmt in body:
+            if isinstance(stmt, For):
+                found.append(stmt)
+            visit(getattr(stmt, "body", ()))
+
+    visit(kernel.main.body)
+    return found
+
+
+def test_loops_are_bound_and_cpu_decisions_absent() -> None:
+    _, (plan, *_) = plans("matmul", "cuda/wmma.*", m=64, n=64, k=64, a="f16", b="f16", acc="f32")
+    names = {d.name for d in plan.space.decisions}
+    assert {"reg_i", "warps_i", "stage_a", "unroll", "raster"} <= names
+    assert not names & {"threads", "order", "inner", "pack_a", "prefetch", "prefetch_out", "block_i"}
+    row = plan.space.row_of({"reg_i": 2, "warps_i": 2, "stage_a": "shared"})
+    kernel = lower(plan, plan.space.schedule(row))
+    assert {"block.x", "block.y", "warp"} <= {loop.kind for loop in loops(kernel)}
+    assert {b.scope for b in kernel.buffers.values()} == {"global", "register", "shared"}
+    assert sum(loop.kind == "warp" for loop in loops(kernel)) == 4  # start, copy, compute, finish
+
+
+def test_raster_swaps_the_grid() -> None:
+    _, (plan, *_) = plans("matmul", "cuda/wmma.*", m=64, n=64, k=64, a="f16", b="f16", acc="f32")
+    for raster, fastest in (("last fastest", "jb"), ("first fastest", "ib")):
+        kernel = lower(plan, plan.space.schedule(plan.space.row_of({"raster": raster})))
+        assert [loop.var for loop in loops(kernel) if loop.kind == "block.x"] == [fastest]
+
+
+def test_rules_say_numbers() -> None:
+    _, (plan, *_) = plans("matmul", "cuda/wmma.*", m=4096, n=4096, k=4096, a="f16", b="f16", acc="f32")
+    said = plan.space.why_not(plan.space.row_of({"reg_i": 8, "reg_j": 8, "warps_i": 8, "warps_j": 8}))
+    assert "2,048 threads in a block > 1,024" in said
+    assert any(s.endswith("registers a thread > 255") and s.split()[0].isdigit() for s in said)
+    wide = plan.space.row_of({"reg_i": 8, "warps_i": 8, "reg_j": 1, "stage_a": "shared", "block_p": 8, "unroll": 1})
+    assert "262,144 bytes of shared memory in a block > 232,448" in plan.space.why_not(wide)
+
+
+def test_a_tile_wider_than_its_axis_is_refused() -> None:
+    _, (plan, *_) = plans("matmul", "cuda/wmma.*", m=48, n=16, k=16, a="f16", b="f16", acc="f32")
+    assert "a block takes 6 tiles along i, which has 3" in plan.space.why_not(plan.space.row_of({"reg_i": 3, "warps_i": 2}))
+
+
+def test_a_forgotten_copy_is_noticed() -> None:
+    """The interpreter finds a kernel that reads shared memory nobody filled: the tests above can fail."""
+    program, (plan, *_) = plans("matmul", "cuda/wmma.*", m=32, n=16, k=32, a="f16", b="f16", acc="f32")
+    kernel = lower(plan, plan.space.schedule(plan.space.row_of({"stage_a": "shared", "block_p": 1})))
+
+    def without(body: tuple[Any, ...]) -> tuple[Any, ...]:
+        kept = []
+        for s in body:
+            if isinstance(s, For) and s.note.startswith("copy a slice"):
+                continue
+            kept.append(dataclasses.replace(s, body=without(s.body)) if isinstance(s, For) else s)
+        return tuple(kept)
+
+    broken = dataclasses.replace(kernel, main=dataclasses.replace(kernel.main, body=without(kernel.main.body)))
+    oracle = compute(program, 0)
+    with pytest.raises(AssertionError, match="A_shared"):
+        run_kernel(broken, oracle.inputs, oracle.scalars)
+
+
+def test_the_target_decides_the_limits() -> None:
+    small = dataclasses.replace(H200, limits=H200.limits | {"registers_per_thread": 64, "shared_bytes": 4096})
+    sizes = {"m": 256, "n": 256, "k": 256, "a": "f16", "b": "f16", "acc": "f32"}
+    many = len(plans("matmul", "cuda/wmma.*", **sizes)[1][0].space.enumerate())
+    few = plans("matmul", "cuda/wmma.*", target=small, **sizes)[1][0].space.enumerate()
+    assert 0 < len(few) < many
+    assert few.rejected["registers"] > 0
+    assert few.rejected["shared_bytes"] > 0
+    values = plans("matmul", "cuda/wmma.*", target=small, **sizes)[1][0].space.values(few.ids)
+    assert np.max(values["registers"]) <= 64
+    assert np.max(values["shared_bytes"]) <= 4096
