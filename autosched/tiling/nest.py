@@ -13,10 +13,11 @@ from math import prod
 
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Condition, Read, is_value
-from autosched.logic import TRUE, And, Bool, Const, Int, Var, all_of, ceil_div, free_vars, interval
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic import Bool, Const, Int, Var, all_of, free_vars, interval
+from autosched.logic.expr import substitute_int
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Mapping
+from autosched.tiling.guards import PlacedGuards, place_guards
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,15 @@ class NestAxis:
 
 @dataclass(frozen=True)
 class Nest:
-    """A stage on an intrinsic. `guard` is the stage's guards together with what keeps a non-rectangular loop inside its
-    bounds; `operands` are the intrinsic's, each with the program element it holds."""
+    """A stage on an intrinsic. `guard` is the stage's guards; `bounds` is what keeps a loop that is not rectangular
+    inside its bounds."""
 
     stage: Stage
     intrinsic: Intrinsic
     mapping: Mapping
     axes: tuple[NestAxis, ...]
     guard: Bool
+    bounds: Bool
 
     @cached_property
     def by_name(self) -> dict[str, NestAxis]:
@@ -112,25 +114,24 @@ class Nest:
         return tuple(a for a in self.axes if a in own or (a.reduction and not a.members and a.intrinsic_axis in has))
 
     @cached_property
-    def guarded(self) -> dict[str, Bool]:
-        """Operand to the part of the guard under which its element is real; elsewhere zero is staged in its place.
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """The inclusive range of each program axis in the box that holds its domain."""
+        return {m: (low, low + extent - 1) for axis in self.axes for m, low, extent in axis.members}
 
-        Each conjunct goes to one input operand whose address depends on all the axes the conjunct mentions. Raises
-        LookupError when there is no such operand: then this intrinsic cannot stage the guard.
-        """
-        staged: dict[str, Bool] = {o.name: TRUE for o in self.intrinsic.inputs}
-        parts = self.guard.parts if isinstance(self.guard, And) else (self.guard,)
-        for part in parts:
-            if part == TRUE:
-                continue
-            needs = {self.members[v].name for v in free_vars(part)}
-            for name in staged:
-                if needs <= {a.name for a in self.operand_axes(name)}:
-                    staged[name] = all_of(staged[name], part)
-                    break
-            else:
-                raise LookupError(f"no operand depends on all axes of {part}")
-        return staged
+    @cached_property
+    def placed_guards(self) -> PlacedGuards:
+        """Raises LookupError where this intrinsic cannot hold the guards."""
+        return place_guards(self)
+
+    @property
+    def guarded(self) -> dict[str, Bool]:
+        """Input operand to the condition under which its element is real; elsewhere zero is staged in its place."""
+        return self.placed_guards.staged
+
+    @property
+    def written(self) -> Bool:
+        """Over spatial axes: which elements of the output the stage writes at all."""
+        return self.placed_guards.written
 
     def at(self, positions: dict[str, Int]) -> dict[str, Int]:
         """Program axes as expressions, from a position along each nest axis."""
@@ -154,10 +155,11 @@ class Nest:
 
 
 def make_nest(mapping: Mapping) -> Nest:
-    """The nest of a mapping. Raises ValueError for what a nest cannot hold: data-dependent guards or subscripts."""
+    """The nest of a mapping. Raises ValueError for what a nest cannot hold: data-dependent guards or subscripts, and
+    loops that never run."""
     stage, intrinsic = mapping.stage, mapping.intrinsic
-    box, exact = _box(stage.axes)
-    guards = [*_formulas(stage.guards), *exact]
+    box, bounds = _box(stage.axes)
+    guard = all_of(*_formulas(stage.guards))
     for read in mapping.operands.values():
         if any(is_value(i) for i in read.index):
             raise ValueError(f"{read.tensor} is indexed by data")
@@ -175,7 +177,7 @@ def make_nest(mapping: Mapping) -> Nest:
         label = ".".join(names) or f"{ia.name}'"
         extent = prod(m[2] for m in members)
         axes.append(NestAxis(label, extent, ia.extent, ia.name not in intrinsic_spatial, members, ia.name))
-    return Nest(stage, intrinsic, mapping, tuple(axes), all_of(*guards))
+    return Nest(stage, intrinsic, mapping, tuple(axes), guard, bounds)
 
 
 def _formulas(guards: tuple[Condition, ...]) -> list[Bool]:
@@ -187,25 +189,19 @@ def _formulas(guards: tuple[Condition, ...]) -> list[Bool]:
     return formulas
 
 
-def _box(axes: tuple[Axis, ...]) -> tuple[dict[str, tuple[int, int]], list[Bool]]:
+def _box(axes: tuple[Axis, ...]) -> tuple[dict[str, tuple[int, int]], Bool]:
     """(lower, extent) of a box around each axis's range, and the bounds that the box does not imply."""
     ranges: dict[str, tuple[int, int]] = {}
     box: dict[str, tuple[int, int]] = {}
     exact: list[Bool] = []
     for axis in axes:
         low, high = interval(axis.lower, ranges)[0], interval(axis.upper, ranges)[1] - 1
-        ranges[axis.name] = low, max(low, high)
-        box[axis.name] = low, max(1, high - low + 1)
+        if high < low:
+            raise ValueError(f"the loop over {axis.name} never runs")
+        ranges[axis.name] = low, high
+        box[axis.name] = low, high - low + 1
         if not isinstance(axis.lower, Const):
             exact.append(axis.lower <= Var(axis.name))
         if not isinstance(axis.upper, Const):
             exact.append(Var(axis.name) < axis.upper)
-    return box, exact
-
-
-def tiles(axis: NestAxis, register: Int) -> Int:
-    """Register tiles along an axis, `register` units each."""
-    return ceil_div(axis.units, register)
-
-
-__all__ = ["Nest", "NestAxis", "make_nest", "substitute_bool", "tiles"]
+    return box, all_of(*exact)

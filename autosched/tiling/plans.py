@@ -6,17 +6,19 @@ right behind it that read nothing but its own element are fused; what is left ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import product, takewhile
 from math import prod
 
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement
+from autosched.ir.program import Assign, Axis, Program, Stage, Statement
+from autosched.ir.value import reads
 from autosched.logic import Const, free_vars
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
+from autosched.tiling.accesses import statements
 from autosched.tiling.dependence import Dependences, analyse
-from autosched.tiling.epilogue import fusable_epilogue
+from autosched.tiling.epilogue import epilogue_chain
 from autosched.tiling.nest import Nest, make_nest
 from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, ScalarPart, TensorPart
 from autosched.tiling.space import Space
@@ -95,7 +97,7 @@ def _usable(stage: Stage, mappings: Sequence[match_types.Mapping], dependences: 
             continue
         try:
             nest = make_nest(mapping)
-            nest.guarded  # noqa: B018  raises where the guard cannot be staged
+            nest.placed_guards  # noqa: B018  raises where a guard cannot be held
         except (ValueError, LookupError):
             continue
         nests.append(nest)
@@ -175,29 +177,32 @@ def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> li
 
 def _fused(program: Program, nests: dict[str, Nest], literal: dict[str, LiteralPart]) -> dict[str, tuple[Fused, ...]]:
     """For each tensorized stage, the run of stages right behind it that may use its result in registers."""
+    stages = program.stages
+    by_name = {s.name: s for s in stages}
     fused: dict[str, tuple[Fused, ...]] = {}
-    for k, stage in enumerate(program.stages):
-        if stage.name not in nests:
-            continue
-        group: list[Fused] = []
-        for consumer in program.stages[k + 1 :]:
-            if consumer.name in nests or consumer.name in literal:
-                break
-            found = fusable_epilogue(stage, consumer, fused=[(f.stage, f.axes) for f in group])
-            if found is None or any(f.stage.assign.tensor in {r.tensor for r in consumer.reads} for f in group):
-                break
-            group.append(Fused(consumer, {c: p for p, c in found.axes}))
-        fused[stage.name] = tuple(group)
+    for k, stage in enumerate(stages):
+        if stage.name in nests:
+            behind = list(takewhile(lambda s: s.name not in nests and s.name not in literal, stages[k + 1 :]))
+            chain = epilogue_chain(stage, behind)
+            fused[stage.name] = tuple(Fused(by_name[e.consumer], {c: p for p, c in e.axes}) for e in chain)
     return fused
 
 
 def _kept(program: Program, stage: Stage, fused: tuple[Fused, ...]) -> bool:
-    """Whether the accumulated tensor must reach memory: an output, or read by a stage that is not fused."""
+    """Whether the accumulated tensor must reach memory: an output, or used by a stage that is not fused."""
     tensor = stage.assign.tensor
     if not program.tensors[tensor].intermediate:
         return True
     behind = {f.stage.name for f in fused}
-    return any(tensor in {r.tensor for r in s.reads} for s in program.stages if s.name not in behind | {stage.name})
+    return any(tensor in _used(s) for s in program.stages if s.name not in behind | {stage.name})
+
+
+def _used(stage: Stage) -> set[str]:
+    """Tensors whose values a stage takes: those it reads, for its initial value too, and one that it updates."""
+    found = {r.tensor for r in stage.reads}
+    if stage.init is not None:
+        return found | {r.tensor for r in reads(stage.init)}
+    return found if stage.assign.op == "=" else found | {stage.assign.tensor}
 
 
 def _scalar(stage: Stage, names: StepNames, dependences: Dependences) -> ScalarPart:
@@ -242,25 +247,34 @@ def scalar_step(part: ScalarPart, threads: int) -> Step:
 
 
 def _held_together(program: Program, dependences: Dependences) -> dict[str, LiteralPart]:
-    """Stages of loops that cannot be taken apart, with the literal part that holds them: whole top-level statements."""
-    parts: dict[str, LiteralPart] = {}
-    tops = [(stmt, tuple(_stages_in(stmt, program))) for stmt in program.body]
+    """Stages of loops that cannot be taken apart, with the literal part that holds them: whole top-level statements,
+    and those between them."""
+    stages_in = _stages_by_statement(program)
+    runs: list[set[int]] = []
     for group in dependences.groups:
-        if len(group) == 1:
-            continue
-        chosen = [(stmt, names) for stmt, names in tops if set(names) & set(group)]
-        part = LiteralPart(tuple(s for s, _ in chosen), tuple(n for _, names in chosen for n in names))
+        if len(group) > 1:
+            tops = [k for k, names in enumerate(stages_in) if set(names) & set(group)]
+            run = set(range(tops[0], tops[-1] + 1))
+            for other in [r for r in runs if r & run]:
+                run |= other
+                runs.remove(other)
+            runs.append(run)
+    parts: dict[str, LiteralPart] = {}
+    for run in runs:
+        names = dict.fromkeys(name for k in sorted(run) for name in stages_in[k])
+        part = LiteralPart(tuple(program.body[k] for k in sorted(run)), tuple(names))
         parts |= dict.fromkeys(part.stages, part)
     return parts
 
 
-def _stages_in(stmt: Statement, program: Program) -> Iterator[str]:
-    match stmt:
-        case Loop() | Guard():
-            for inner in stmt.body:
-                yield from _stages_in(inner, program)
-        case Assign():
-            yield from (s.name for s in program.stages if s.assign is stmt)
+def _stages_by_statement(program: Program) -> list[list[str]]:
+    """For each top-level statement, the stages that it holds a part of: an initialisation is a part."""
+    owners = iter(statements(program))
+    return [[next(owners).stage for _ in range(_assignments(stmt))] for stmt in program.body]
+
+
+def _assignments(stmt: Statement) -> int:
+    return 1 if isinstance(stmt, Assign) else sum(_assignments(inner) for inner in stmt.body)
 
 
 def _unique(plans: list[Plan]) -> list[Plan]:

@@ -52,6 +52,18 @@ def used_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:
                 yield stmt.buffer
 
 
+_SUFFIXES = "btruvsf"
+"""Last letters of generated loop variables: block, tile, register unit, depth unit, unrolled unit, slice, fragment."""
+_TAKEN = ("e", "thread", "warp", "z", "s")
+"""Generated variables that come from no axis: the lane, the workers, a GPU's outer blocks and slices."""
+
+
 def identifier(name: str) -> str:
-    """An axis name as an identifier: fused axes `y.x` become `y_x`, an empty axis `k'` becomes `k_`."""
-    return name.replace(".", "_").replace("'", "_")
+    """An axis name as an identifier: fused axes `y.x` become `y_x`, an empty axis `k'` becomes `k_`.
+
+    A program's axis that looks like a generated variable (`ir` is the register unit of `i`) gets an underscore.
+    """
+    plain = name.replace(".", "_").replace("'", "_")
+    base = plain.rstrip("_")
+    looks_generated = base in _TAKEN or (len(base) > 1 and base[-1] in _SUFFIXES)
+    return plain + "_" if looks_generated else plain

@@ -21,17 +21,23 @@ def epilogue(
     valid: Bool,
     ctx: Context,
 ) -> tuple[Stmt, ...]:
-    """The consumer's assignment for one accumulator register; `axes` places the producer's axes."""
+    """The consumer's assignment for one accumulator register; `axes` places the producer's axes.
+
+    A consumer that updates the produced tensor itself updates the register, which is stored after all of them.
+    """
     here = {consumer: axes[producer] for consumer, producer in fused.axes.items()}
     stage = fused.stage
     for read in stage.reads:
         if read.tensor != produced.tensor:
             ctx.tensor(read.tensor)
-    ctx.tensor(stage.assign.tensor)
 
     def on_read(read: Read) -> Value:
         return register if read.tensor == produced.tensor else read
 
-    index = place_index(stage.assign.index, here)
     value = place(updated(stage), here, on_read)
+    if stage.assign.tensor == produced.tensor:
+        in_register = tuple(i for i in register.index if isinstance(i, Int))
+        return (Assign(register.tensor, in_register, value, lane, valid),)
+    ctx.tensor(stage.assign.tensor)
+    index = place_index(stage.assign.index, here)
     return (Assign(stage.assign.tensor, index, value, lane, valid),)

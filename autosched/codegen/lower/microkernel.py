@@ -11,8 +11,9 @@ from autosched.codegen.lower.epilogue import epilogue
 from autosched.codegen.lower.operands import LANE, Loads, Position, elements
 from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.simplify import bind
-from autosched.ir.value import Read, Value
-from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of
+from autosched.ir.value import Literal, Read, Value
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, minimum
+from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps import tiled_axes
@@ -33,8 +34,8 @@ class DepthRange:
 class Micro:
     """Emits register tiles of one part; its registers are declared once and shared by all variants.
 
-    `tiled` are the axes of the tile where they are not those of a CPU's; `owner` is (worker, how many) where accumulators
-    outlive one loop over workers, each of which then has its own.
+    `tiled` are the axes of the tile where they are not those of a CPU's; `owner` is (worker, how many) where
+    accumulators outlive one loop over workers, each of which then has its own.
     """
 
     def __init__(
@@ -95,11 +96,12 @@ class Micro:
         return body
 
     def output(self, at: Places) -> tuple[dict[str, Int], Bool]:
-        """Program axes of an accumulator's lane, and which lanes exist."""
+        """Program axes of an accumulator's lane, and which lanes the stage writes."""
         lanes = self.nest.lane_coordinates(self.accumulator.name, self.element(self.accumulator.elements))
         positions = elements(self.nest, at, lanes)
         valid = all_of(*(positions[a.name] < a.extent for a in self.nest.spatial if at[a.name].partial))
-        return self.nest.at(positions), valid
+        axes = self.nest.at(positions)
+        return axes, all_of(valid, substitute_bool(self.nest.written, axes))
 
     @staticmethod
     def element(count: int) -> Int:
@@ -166,7 +168,7 @@ class Micro:
         full, rest = axis.full_units, axis.extent % axis.unit
         stmts: list[Stmt] = []
         if full:
-            upper = depth.upper if not rest else _least(depth.upper, full)
+            upper = depth.upper if not rest else minimum(depth.upper, full)
             body = self.unrolled_steps(at, counts, axis, var)
             if (
                 isinstance(depth.lower, Const)
@@ -204,8 +206,6 @@ class Micro:
         body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), IntrinsicCall(self.intrinsic, refs))
         for level in reversed(range(len(self.tiled))):
             body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body))
-        if not self.tiled:
-            return body
         return body
 
     def load(self, operand: str, at: Places) -> tuple[Stmt, ...]:
@@ -232,18 +232,18 @@ class Micro:
         """Partial or final sums go to memory where they are needed; fused stages follow on the last visit."""
         axes, valid = self.output(at)
         target, n = self.nest.stage.assign, self.accumulator.elements
-        stmts: list[Stmt] = []
         store = Assign(target.tensor, place_index(target.index, axes), self.acc_read(), self.lane(n), valid)
-        if self.part.keep or last != TRUE:
-            stored = self.over(self.tiled, counts, (store,))
-            stmts += stored if self.part.keep else (If(~last, stored),)
+        stored = self.over(self.tiled, counts, (store,))
         fused: list[Stmt] = []
         for stage in self.part.epilogue:
             behind = epilogue(stage, target, self.acc_read(), axes, self.lane(n), valid, self.ctx)
             fused += self.over(self.tiled, counts, behind)
-        if fused:
-            stmts += fused if last == TRUE else [If(last, tuple(fused))]
-        return tuple(stmts)
+        if last == TRUE:
+            return (*fused, *(stored if self.part.keep else ()))
+        if any(f.stage.assign.tensor == target.tensor for f in self.part.epilogue) or not self.part.keep:
+            final = (*fused, *(stored if self.part.keep else ()))
+            return (If(~last, stored), *((If(last, final),) if final else ()))
+        return (*stored, *((If(last, tuple(fused)),) if fused else ()))
 
 
 def _formula(value: Bool | bool) -> Bool:
@@ -252,19 +252,9 @@ def _formula(value: Bool | bool) -> Bool:
     return value
 
 
-def _least(a: Int, b: int) -> Int:
-    from autosched.logic import minimum
-
-    return minimum(a, b)
-
-
 def _first_lane(index: Int) -> Int:
-    from autosched.logic.expr import substitute_int
-
     return substitute_int(index, {LANE: Const(0)})
 
 
 def _is_literal(value: Value) -> bool:
-    from autosched.ir.value import Literal
-
     return isinstance(value, Literal)

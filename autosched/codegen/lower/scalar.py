@@ -5,12 +5,12 @@ from __future__ import annotations
 from autosched.codegen.kernel import Assign, For, If, Lane, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.operands import LANE
-from autosched.codegen.lower.rename import place, place_index
+from autosched.codegen.lower.rename import place, place_condition, place_index
 from autosched.codegen.lower.simplify import bind
 from autosched.codegen.lower.update import combine, guarded, updated
 from autosched.ir.program import Axis
-from autosched.ir.value import Read, Value
-from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
+from autosched.ir.value import Read, Select, Value, reads
+from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.tiling.plan import ScalarPart
 
@@ -27,15 +27,17 @@ class Scalar:
 
     def __init__(self, part: ScalarPart, ctx: Context, width: int, threads: int) -> None:
         self.part, self.stage, self.ctx, self.width, self.threads = part, part.stage, ctx, width, threads
-        for read in (*self.stage.reads, self.stage.target):
+        started = reads(self.stage.init) if self.stage.init is not None else ()
+        for read in (*self.stage.reads, *started, self.stage.target):
             ctx.tensor(read.tensor)
         by_name = {a.name: a for a in self.stage.axes}
         self.axes = [by_name[n] for n in part.order]
         spatial = {a.name for a in self.stage.spatial}
-        self.reduces = any(a.name not in spatial for a in self.stage.axes)
-        # An accumulator register needs the reductions innermost; otherwise the sum lives in memory.
+        # A register needs the reductions innermost and a target that nobody reads meanwhile; else the sum is in memory.
         inner = [a.name not in spatial for a in self.axes]
-        self.accumulates = self.reduces and inner == sorted(inner)
+        target = self.stage.assign
+        alone = target.op != "=" and target.tensor not in {r.tensor for r in self.stage.reads}
+        self.accumulates = alone and any(inner) and inner == sorted(inner)
 
     def emit(self) -> tuple[Stmt, ...]:
         return self.loops(0, {}, False)
@@ -104,7 +106,7 @@ class Scalar:
 
         def update(at: dict[str, Int]) -> tuple[Stmt, ...]:
             new = combine(assign.op, held, place(assign.value, at))
-            value = guarded(tuple(_placed(g, at) for g in self.stage.guards), new, held)
+            value = guarded(tuple(place_condition(g, at) for g in self.stage.guards), new, held)
             return _under(self.formula(at), Assign(acc, (element,), value, lane), held)
 
         def loops(k: int, at: dict[str, Int]) -> tuple[Stmt, ...]:
@@ -122,23 +124,14 @@ class Scalar:
         )
 
     def _register(self, vectored: bool) -> str:
+        shape = (self.width if vectored else 1,)
         name = f"{self.stage.assign.tensor}_acc"
-        if name not in self.ctx.buffers:
-            shape = (self.width if vectored else 1,)
-            self.ctx.declare(name, self.stage.assign.value.dtype, shape, "register")
-        return name
-
-
-def _placed(guard: object, at: dict[str, Int]) -> Value:
-    return guard if isinstance(guard, Bool) else place(guard, at)  # type: ignore[return-value,arg-type]
+        return self.ctx.declare(name, self.stage.assign.value.dtype, shape, "register").name
 
 
 def _under(condition: Bool, stmt: Assign, otherwise: Value | None = None) -> tuple[Stmt, ...]:
     """The statement where the guard holds. A guard that differs between lanes masks the store; a register keeps its
     other lanes by an explicit choice, since a masked register assignment clears them."""
-    from autosched.ir.value import Select
-    from autosched.logic import free_vars
-
     if condition == TRUE:
         return (stmt,)
     if stmt.lane is None or LANE not in free_vars(condition):

@@ -1,0 +1,100 @@
+"""Where the guards of a tensorized stage are held: as zeros staged into an operand, or as lanes that are not written.
+
+A guard that does not hold means "no contribution", which a zero in any one operand says; and it may be what keeps an
+address inside its tensor, which concerns every access by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import z3
+
+from autosched.ir.value import Read
+from autosched.logic import TRUE, And, Bool, Int, Var, all_of, any_of, free_vars, interval, to_z3
+
+if TYPE_CHECKING:
+    from autosched.tiling.nest import Nest
+
+_Z3_TIMEOUT_MS = 2000
+
+
+@dataclass(frozen=True)
+class PlacedGuards:
+    """`staged`: input operand to the condition under which its element is real, elsewhere it is zero; `written`: the
+    condition over spatial axes under which the output's element is one that the stage writes."""
+
+    staged: dict[str, Bool]
+    written: Bool
+
+
+def place_guards(nest: Nest) -> PlacedGuards:
+    """Each conjunct goes where it can be held. Raises LookupError where there is no such place."""
+    written = _written(nest)
+    staged: dict[str, Bool] = {}
+    held = set(conjuncts(written))
+    everything = conjuncts(all_of(nest.guard, nest.bounds))
+    for operand in nest.intrinsic.inputs:
+        read = nest.mapping.operands[operand.name]
+        staged[operand.name] = TRUE
+        if not stays_inside(nest, read, TRUE):
+            mine = {a.name for a in nest.operand_axes(operand.name)}
+            staged[operand.name] = all_of(*(c for c in everything if _axes(nest, c) <= mine))
+            held |= set(conjuncts(staged[operand.name]))
+            if not stays_inside(nest, read, staged[operand.name]):
+                raise LookupError(f"{read.tensor} is read outside its shape where no guard on its own axes holds")
+    for part in everything:
+        if part not in held:
+            name = next((n for n in staged if _axes(nest, part) <= {a.name for a in nest.operand_axes(n)}), None)
+            if name is None:
+                raise LookupError(f"no operand depends on all axes of {part}")
+            staged[name] = all_of(staged[name], part)
+    return PlacedGuards(staged, written)
+
+
+def _written(nest: Nest) -> Bool:
+    """Bounds of loops that are not a box leave elements unwritten. Guards do not, unless only they keep the address
+    inside: a guarded element is written with what was there, or with its initial value."""
+    spatial = {a.name for a in nest.spatial}
+    over_spatial = [c for c in conjuncts(nest.bounds) if _axes(nest, c) <= spatial]
+    bounds = all_of(*over_spatial)
+    target = nest.stage.target
+    if stays_inside(nest, target, bounds):
+        return bounds
+    guards = [c for c in conjuncts(nest.guard) if _axes(nest, c) <= spatial]
+    written = all_of(bounds, *guards)
+    if nest.stage.init is not None or not stays_inside(nest, target, written):
+        raise LookupError(f"{target.tensor} is written outside its shape where a guard on a reduction does not hold")
+    return written
+
+
+def conjuncts(condition: Bool) -> tuple[Bool, ...]:
+    """The parts of a conjunction; none for TRUE."""
+    if condition == TRUE:
+        return ()
+    return condition.parts if isinstance(condition, And) else (condition,)
+
+
+def stays_inside(nest: Nest, read: Read, facts: Bool) -> bool:
+    """Whether the element exists all over the box of the nest's axes, wherever `facts` hold. False if not proved."""
+    ranges = nest.ranges
+    leaves: list[Bool] = []
+    for part, extent in zip(read.index, nest.mapping.program.tensors[read.tensor].extents, strict=True):
+        assert isinstance(part, Int)
+        low, high = interval(part, ranges)
+        leaves += [part < 0] if low < 0 else []
+        leaves += [part >= extent] if high >= extent else []
+    if not leaves:
+        return True
+    names = free_vars(all_of(any_of(*leaves), facts))
+    box = [b for n in names if n in ranges for b in (Var(n) >= ranges[n][0], Var(n) <= ranges[n][1])]
+    solver = z3.Solver()
+    solver.set("timeout", _Z3_TIMEOUT_MS)
+    env = {n: z3.Int(n) for n in names}
+    solver.add(to_z3(all_of(*box, facts, any_of(*leaves)), env))
+    return bool(solver.check() == z3.unsat)
+
+
+def _axes(nest: Nest, condition: Bool) -> set[str]:
+    return {nest.members[v].name for v in free_vars(condition)}
