@@ -192,8 +192,7 @@ class Remembering:
             return replace(found[0], candidate=candidate)
         began = self._real_clock()
         build = self._device.build(candidate)
-        # The payload may be a kernel, and thousands of them are too much to keep for an answer that is kept anyway.
-        self._built[candidate.key] = (replace(build, payload=None), self._real_clock() - began)
+        self._built[candidate.key] = (build, self._real_clock() - began)
         return build
 
     def measure(self, build: Build, repeats: str = "search") -> Measurement:
@@ -202,6 +201,9 @@ class Remembering:
         if found is None:
             began = self._real_clock()
             found = self._measured[key] = (self._device.measure(build, repeats), self._real_clock() - began)
+            if key in self._built:
+                # The payload may be a kernel, and thousands of them are too much to keep for an answer that is known.
+                self._built[key] = (replace(build, payload=None), self._built[key][1])
         else:
             self._saved_s += found[1]
         return found[0]

@@ -12,7 +12,7 @@ from conformance.synthetic import SyntheticDevice, clock, make_plan, record, tin
 from autosched.errors import NoScheduleError, UnknownNameError, UsageError, WrongResultError
 from autosched.report.comparison import Comparison
 from autosched.search import SearchSpace, open_study, run, strategy
-from autosched.search.compare import Row, RunDone, compare, contestants, seeds_of
+from autosched.search.compare import Remembering, Row, RunDone, compare, contestants, seeds_of
 from autosched.search.simple import Random
 from autosched.store.records import Trial
 from autosched.tiling.schedule import Candidate
@@ -72,6 +72,20 @@ def test_elapsed_time_counts_what_remembering_saved() -> None:
     rows = rows_of(["clock"], trials=5, seeds=2, device=device)
     assert len(device.measured) == 5
     assert [r.elapsed_s for r in rows] == pytest.approx([1, 2, 3, 4, 5, 1, 2, 3, 4, 5])
+
+
+def test_a_device_that_raises_is_asked_again_with_the_whole_build() -> None:
+    device = SyntheticDevice(fail=lambda c: "raise")
+    remembering = Remembering(device, device.clock)
+    (candidate,) = space().candidates(space().best(1)[0])
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            remembering.measure(remembering.build(candidate))
+    device.fail = None
+    build = remembering.build(candidate)
+    assert build.payload is candidate
+    assert remembering.measure(build).ok
+    assert remembering.build(candidate).payload is None
 
 
 def test_failures_count_as_trials() -> None:
