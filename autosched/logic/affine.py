@@ -58,9 +58,9 @@ def interval(node: Int, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int
     if form is not None:
         low = high = form.constant
         for name, c in form.coefficients.items():
-            a, b = ranges[name]
-            low += min(c * a, c * b)
-            high += max(c * a, c * b)
+            ends = [c * end for end in ranges[name]]
+            low += min(ends)
+            high += max(ends)
         return low, high
     match node:
         case Binary(op, left, right):

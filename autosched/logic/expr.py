@@ -11,14 +11,14 @@ i >= 0 and i < n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, Union
 
 IntLike: TypeAlias = Union["Int", int]
 
 _PRECEDENCE = {"+": 4, "-": 4, "*": 5, "//": 5, "%": 5}
-_FOLD = {
+_FOLD: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
