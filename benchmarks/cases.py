@@ -40,9 +40,10 @@ CASES: dict[str, Case] = {
         Case("matmul_u8s8", "matmul", _square(512, a="u8", b="s8", acc="s32"),
              {"torch._int_mm (s8·s8)": peers.torch_int_mm}, 0.85, 20.0),
         Case("matmul_f32", "matmul", _square(512, a="f32", b="f32"),
-             {"numpy (OpenBLAS)": peers.numpy_matmul, "torch packed (oneDNN)": peers.torch_linear}, 0.85, 20.0),
+             {"numpy (OpenBLAS)": peers.numpy_matmul, "torch packed (oneDNN)": peers.torch_linear,
+              "torch mkldnn_linear (oneDNN)": peers.torch_mkldnn_linear}, 0.85, 20.0),
         Case("conv2d_f32", "conv2d",
              {"n": 1, "h": 56, "w": 56, "ci": 64, "co": 64, "kh": 3, "kw": 3, "pad": 1, "t": "f32", "acc": "f32"},
-             {"torch NHWC (oneDNN)": peers.torch_conv2d}, 0.60, 60.0),
+             {"torch NHWC packed (oneDNN)": peers.torch_conv2d}, 0.60, 60.0),
     )
 }  # fmt: skip

@@ -34,8 +34,18 @@ def torch_linear(arrays: Mapping[str, Any], threads: int) -> Call | None:
         return None
     a = torch.from_numpy(arrays["A"])
     weight = torch.from_numpy(np.ascontiguousarray(arrays["B"].T))
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight.to_mkldnn(), a.shape[0])
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight, a.shape[0])
     return lambda: torch.ops.mkldnn._linear_pointwise(a, packed, None, "none", [], "")
+
+
+def torch_mkldnn_linear(arrays: Mapping[str, Any], threads: int) -> Call | None:
+    """The same on tensors that are all in oneDNN's own type, the result too: nothing is converted in the call."""
+    torch = _torch(threads)
+    if torch is None:
+        return None
+    a = torch.from_numpy(arrays["A"]).to_mkldnn()
+    weight = torch.from_numpy(np.ascontiguousarray(arrays["B"].T)).to_mkldnn()
+    return lambda: torch._C._nn.mkldnn_linear(a, weight, None)
 
 
 def torch_int_mm(arrays: Mapping[str, Any], threads: int) -> Call | None:
@@ -49,11 +59,12 @@ def torch_int_mm(arrays: Mapping[str, Any], threads: int) -> Call | None:
 
 
 def torch_conv2d(arrays: Mapping[str, Any], threads: int) -> Call | None:
-    """oneDNN's convolution, channels last, weight in its own layout."""
+    """oneDNN's convolution, channels last, with a weight that was packed before."""
     torch = _torch(threads)
     if torch is None:
         return None
     x = torch.from_numpy(arrays["X"]).permute(0, 3, 1, 2)
     w = torch.from_numpy(np.ascontiguousarray(arrays["W"].transpose(3, 2, 0, 1)))
-    w = w.contiguous(memory_format=torch.channels_last)
-    return lambda: torch.nn.functional.conv2d(x, w, padding=1)
+    packed = torch.ops.mkldnn._reorder_convolution_weight(w, [1, 1], [1, 1], [1, 1], 1, list(x.shape))
+    pointwise = torch.ops.mkldnn._convolution_pointwise
+    return lambda: pointwise(x, packed, None, [1, 1], [1, 1], [1, 1], 1, "none", [], "")
