@@ -33,7 +33,7 @@ def _numbers(cli: Cli) -> list[int]:
 
 
 def test_a_full_disk_keeps_what_was_finished(cli: Cli) -> None:
-    cli("tune", *SMALL, "-n", 2, "-q", "-s", "random")
+    cli.near()("tune", *SMALL, "-n", 2, "-q", "-s", "random")
     command = [sys.executable, "-c", _SMALL_DISK, "tune", *SMALL, "-n", "60", "-s", "random"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **cli.options())
     assert "Traceback" not in ended.stderr
@@ -45,7 +45,7 @@ def test_a_full_disk_keeps_what_was_finished(cli: Cli) -> None:
     assert kept == list(range(1, len(kept) + 1))
     assert 2 <= len(kept) < 60
     more = len(kept) + 1
-    assert cli("tune", *SMALL, "-n", more, "--json", "-s", "random").json["trials"]["done"] == more
+    assert cli.near()("tune", *SMALL, "-n", more, "--json", "-s", "random").json["trials"]["done"] == more
     assert _numbers(cli) == list(range(1, more + 1))
 
 
@@ -113,7 +113,7 @@ def test_a_kernel_that_fails_to_compile_is_a_trial(cli: Cli) -> None:
     """The instruction is described well, but LLVM does not know it: every candidate fails, and is recorded."""
     (cli.folder / "absent.yaml").write_text(_NO_SUCH)
     only = ("-D", "m=16", "-D", "n=16", "-D", "k=16", "--intrinsics", "absent.yaml", "-i", "portable/absent")
-    done = cli("tune", "matmul", *only, "-n", 3, status=1)
+    done = cli.near()("tune", "matmul", *only, "-n", 3, status=1)
     assert "none of 3 candidates survived; 3 failed with 'build'" in done.err
     trials = cli.near()("trials", "matmul", "--json").json
     assert [t["measurement"]["status"] for t in trials] == ["build"] * 3

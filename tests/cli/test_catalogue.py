@@ -15,7 +15,7 @@ def test_intrinsics_list_and_show(cli: Cli) -> None:
 
 
 def test_intrinsics_check_proves_and_runs(cli: Cli) -> None:
-    (report,) = cli("intrinsics", "check", "x86/vpdpbusd.zmm", "--json").json
+    (report,) = cli.near()("intrinsics", "check", "x86/vpdpbusd.zmm", "--json").json
     assert report["ok"]
     assert "1 checked, 0 wrong" in cli.near()("intrinsics", "check", "cuda/wmma.m16n16k16.f16.f32").out
 
@@ -43,7 +43,7 @@ def test_targets_list_and_show_read_back(cli: Cli) -> None:
 
 
 def test_targets_detect_describes_this_machine(cli: Cli) -> None:
-    found = cli("targets", "detect", "--effort", "quick", "--json").json
+    found = cli.near()("targets", "detect", "--effort", "quick", "--json").json
     assert found["name"] == "native"
     assert found["memories"]
     cli = cli.near()

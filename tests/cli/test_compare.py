@@ -8,12 +8,12 @@ import sys
 import pytest
 from cli.conftest import SMALL, Cli
 
-QUICK = (*SMALL, "-s", "random,clock", "-n", 6, "--seeds", 2)
+QUICK = (*SMALL, "-t", "x86-avx512", "-i", "x86/vpdpbusd.ymm", "-s", "random,clock", "-n", 6, "--seeds", 2)
 
 
 def test_the_answer_is_on_stdout_and_progress_is_not(cli: Cli) -> None:
     done = cli("compare", *QUICK, "-v")
-    assert "matmul for native on simulator: 2 strategies × 2 seeds × 6 trials" in done.out
+    assert "matmul for x86-avx512 on simulator: 2 strategies × 2 seeds × 6 trials" in done.out
     assert "clock - random: regret" in done.out
     assert [line.split(":")[0] for line in done.err.splitlines()] == [
         "1/4 runs; random, seed 0", "2/4 runs; random, seed 1", "3/4 runs; clock, seed 0", "4/4 runs; clock, seed 1"

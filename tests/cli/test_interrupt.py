@@ -56,7 +56,7 @@ def test_the_same_command_continues(cli: Cli, how: signal.Signals) -> None:
         assert shlex.split(said[2]) == ["autosched", *ENDLESS], "and not --fresh, which would start over"
         assert out.startswith("best ")
     total = len(done) + 2
-    again = cli("tune", *SMALL, "-s", "random", "-n", total, "--json")
+    again = cli.near()("tune", *SMALL, "-s", "random", "-n", total, "--json")
     assert again.json["trials"]["done"] == total
     assert _numbers(cli) == list(range(1, total + 1))
     assert f"continuing: {len(done)} of {total} trials done" in again.err

@@ -24,6 +24,7 @@ def test_a_study_is_continued_to_its_total(cli: Cli) -> None:
 
 
 def test_a_finished_study_measures_nothing_again(tuned: Cli) -> None:
+    tuned = tuned.near()
     before = tuned("trials", NAME, "--json").json
     assert tuned("tune", *SMALL, "-n", 8, "--json").json["trials"]["done"] == 8
     assert tuned("trials", NAME, "--json").json == before
@@ -73,6 +74,7 @@ def test_answers_on_standard_output_and_talk_on_standard_error(cli: Cli) -> None
     assert "\x1b" not in loud.out + loud.err
     for word in ("match  ", "space  ", "study  "):
         assert word in loud.err
+    cli = cli.near()
     quiet = cli("tune", *SMALL, "-n", 2, "-q")
     assert quiet.err == ""
     assert len(quiet.out.splitlines()) == 1
@@ -103,7 +105,7 @@ def test_tuning_needs_no_compiler(cli: Cli) -> None:
 
 
 def test_the_simulator_is_a_laptop_s_gpu(cli: Cli) -> None:
-    found = cli("tune", "matmul", "-D", "m=64", "-D", "n=64", "-D", "k=64", "-D", "a=f16", "-D", "b=f16",
+    found = cli.near()("tune", "matmul", "-D", "m=64", "-D", "n=64", "-D", "k=64", "-D", "a=f16", "-D", "b=f16",
                 "-t", "nvidia-h200", "-d", "simulator", "-n", 4, "--json").json  # fmt: skip
     assert found["target"] == "nvidia-h200"
     assert found["best"]["intrinsic"].startswith("cuda/")
@@ -112,7 +114,7 @@ def test_the_simulator_is_a_laptop_s_gpu(cli: Cli) -> None:
 
 def test_the_kernel_of_a_study_computes(cli: Cli) -> None:
     """The Python interface continues what the command began, in one store."""
-    cli("tune", *SMALL, "-n", 2, "-q")
+    cli.near()("tune", *SMALL, "-n", 2, "-q")
     program = autosched.workload("matmul", m=48, n=32, k=64, a="u8", b="s8", acc="s32")
     rng = np.random.default_rng(0)
     a = rng.integers(0, 256, (48, 64), dtype=np.uint8)
