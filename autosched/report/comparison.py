@@ -16,6 +16,9 @@ from autosched.report.statistics import Floats, Interval
 from autosched.report.text import aligned, points, seconds
 from autosched.search.compare import Row
 
+_ENOUGH = 6  # pairs in which a sign test can reach p <= 0.05
+_FEW = f"fewer than {_ENOUGH} seeds cannot show a difference (p <= 0.05), and their intervals are too narrow"
+
 
 @dataclass(frozen=True)
 class StrategySummary:
@@ -161,7 +164,8 @@ class Comparison:
         where = f"{self.program} for {self.target} on {self.device}"
         different = len({(r.plan, r.row) for r in self.rows})
         best = f"fastest of {different} different candidates: {seconds(self.best_s)}"
-        return f"{where}: {runs}\n{best}\n\n{self.summary()}"
+        few = f"\n{_FEW}" if len(self.seeds) < _ENOUGH and len(self.strategies) > 1 else ""
+        return f"{where}: {runs}\n{best}\n\n{self.summary()}{few}"
 
 
 def _powers(trials: int) -> list[int]:

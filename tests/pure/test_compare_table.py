@@ -92,6 +92,13 @@ def test_the_text() -> None:
     assert "fast - slow: final -50.0% [-50.0%, -50.0%], better in 100% of pairs, p = 0.031" in text
 
 
+def test_too_few_seeds_are_pointed_out() -> None:
+    few = table({"a": [[1.0]] * 5, "b": [[2.0]] * 5})
+    assert "fewer than 6 seeds" in str(few)
+    assert min(d.p for d in few.summary().differences) > 0.05 >= min(d.p for d in two().summary().differences)
+    assert "fewer than" not in str(two())
+
+
 @pytest.mark.parametrize("checkpoint", [0, 5, -1])
 def test_checkpoints_out_of_range(checkpoint: int) -> None:
     with pytest.raises(UsageError, match=f"checkpoint {checkpoint}"):
