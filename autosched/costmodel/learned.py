@@ -17,6 +17,7 @@ from autosched.costmodel.protocol import GENERALISES, Floats, Prediction, Sample
 
 if TYPE_CHECKING:
     import xgboost
+    from sklearn.ensemble import HistGradientBoostingClassifier
 
 _PRIOR_SIGMA = 0.5  # ln units: without measurements the clock is trusted to within a factor of about 1.6
 _FEWEST = 4  # rows below which trees have nothing to split; the mean ratio is used then
@@ -59,7 +60,7 @@ class ResidualModel:
         self._shift = 0.0
         self._sigma = _PRIOR_SIGMA
         self._boosters: list[xgboost.Booster] = []
-        self._failures: xgboost.Booster | None = None
+        self._failures: HistGradientBoostingClassifier | None = None
 
     def fit(self, samples: Samples) -> None:
         _check_version(samples.features)
@@ -86,7 +87,7 @@ class ResidualModel:
             sigma = guesses.std(axis=0)
         valid = np.ones(rows, np.float32)
         if self._failures is not None and rows:
-            valid = 1 - self._run(self._failures, features.matrix)
+            valid = self._failures.predict_proba(features.matrix)[:, 0].astype(np.float32)
         return Prediction(log_s, sigma, valid)
 
     def _fit_times(self, matrix: npt.NDArray[np.float32], analytic_s: Floats, time_s: Floats) -> None:
@@ -100,19 +101,23 @@ class ResidualModel:
         for member in range(self._members):
             # A Bayesian bootstrap (exponential weights) keeps every row in every member, which matters at 8 rows.
             own = weight * rng.exponential(size=len(left))
-            self._boosters.append(self._train(matrix, left, own, member, "reg:squarederror"))
+            self._boosters.append(self._train(matrix, left, own, member))
 
     def _fit_failures(self, matrix: npt.NDArray[np.float32], bad: npt.NDArray[np.bool_]) -> None:
-        self._failures = self._train(matrix, bad, np.ones(len(bad)), 0, "binary:logistic", float(np.mean(bad)))
+        """P(failure) from scikit-learn's boosted trees, which take absent quantities (NaN) as they are."""
+        from sklearn.ensemble import HistGradientBoostingClassifier  # here, for the reason given in _train
 
-    def _train(
-        self, matrix: Any, label: Any, weight: Any, member: int, objective: str, base: float = 0.0
-    ) -> xgboost.Booster:
+        model = HistGradientBoostingClassifier(
+            max_iter=self._rounds, max_depth=4, min_samples_leaf=2, early_stopping=False, random_state=self._seed
+        )
+        self._failures = model.fit(matrix, bad)
+
+    def _train(self, matrix: Any, label: Any, weight: Any, member: int) -> xgboost.Booster:
         import xgboost  # here, since loading it takes longer than most commands that never fit anything
 
         parameters = {
-            "objective": objective,
-            "base_score": base,
+            "objective": "reg:squarederror",
+            "base_score": 0.0,
             "max_depth": 4,
             "eta": 0.12,
             "colsample_bytree": 0.7,

@@ -31,16 +31,12 @@ def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     >>> spearman([1, 2, 3, 4], [10, 20, 40, 30])
     0.8
     """
-    x, y = _ranks(np.asarray(a, np.float64)), _ranks(np.asarray(b, np.float64))
+    from scipy.stats import rankdata  # here: loading it takes a good part of a second
+
+    x, y = rankdata(np.asarray(a, np.float64)), rankdata(np.asarray(b, np.float64))
     x, y = x - x.mean(), y - y.mean()
     scale = np.sqrt((x @ x) * (y @ y))
     return round(float(x @ y / scale), 12) if scale > 0 else float("nan")
-
-
-def _ranks(values: Floats) -> Floats:
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[inverse]
 
 
 def pairwise_accuracy(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> float:
