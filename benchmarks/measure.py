@@ -55,7 +55,8 @@ class CaseResult:
         peers = ", ".join(f"{r:.3f}x of {name}" for name, r in self.ratios.items())
         return (
             f"{self.case} ({self.threads} thread): {mid:.1f} GOP/s [{low:.1f}, {high:.1f}] = {self.share:.1%} of "
-            f"the peak {self.peak_ops / 1e9:.0f} ({self.intrinsic}; asked {target.target_share:.0%}); {peers or 'no peer'}\n"
+            f"the peak {self.peak_ops / 1e9:.0f} ({self.intrinsic}; asked {target.target_share:.0%}); "
+            f"{peers or 'no peer'}\n"
             f"  {self.trials} trials in {self.wall_s:.1f} s of wall time (asked {target.limit_s:.0f}); "
             f"{self.candidates_per_s:.1f} candidates/s; seconds: {split} (match {self.seconds['match']:.1f})"
         )
