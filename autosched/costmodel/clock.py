@@ -16,11 +16,13 @@ import numpy.typing as npt
 
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
 from autosched.costmodel.traffic import traffic
+from autosched.ir.program import Axis
 from autosched.ir.value import walk
+from autosched.logic import TRUE, Const
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Plan, ScalarPart, TensorPart
-from autosched.tiling.steps import DIRECT, PADDED, PANEL, StepNames, tiled_axes, vectorises
+from autosched.tiling.steps import DIRECT, PADDED, PANEL, StepNames, blocked_axes, tiled_axes, vectorises
 from autosched.tiling.steps.pack import panel_elements, tensor_elements
 
 VERSION = "1"
@@ -57,7 +59,8 @@ def clock(plan: Plan, values: Columns) -> Terms:
                 terms = _scalar(part, values, plan)
             case LiteralPart():
                 terms = _literal(part, values, plan)
-        total = {k: total.get(k, 0.0) + terms.get(k, 0.0) for k in (*total, *terms)}
+        for name, column in terms.items():
+            total[name] = total[name] + column if name in total else column
     return total
 
 
@@ -104,8 +107,6 @@ def _needed(nest: Nest, names: StepNames) -> list[str]:
     found = [names("threads"), names("order"), names("inner"), names("accumulators")]
     found += [names.register(a) for a in tiled] + [names.tiles(a) for a in tiled]
     found += [names.pack(o.name) for o in nest.intrinsic.inputs]
-    from autosched.tiling.steps import blocked_axes
-
     lanes, rows, depth = blocked_axes(nest)
     found += [names.block(a) for a in (lanes, rows, depth) if a]
     if depth is not None:
@@ -171,7 +172,7 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.ND
     kind = v[names.pack(operand)]
     elements = nest.intrinsic.operands[operand].elements
     direct = 1.0 if vectorises(nest, operand) else ELEMENT_CYCLES * LOADS_PER_CYCLE * elements
-    if str(nest.guarded[operand]) != "True":
+    if nest.guarded[operand] != TRUE:
         direct += GUARD_CYCLES * LOADS_PER_CYCLE
     return np.where(kind == DIRECT, direct, 1.0)
 
@@ -199,17 +200,16 @@ def _bandwidths(target: Target) -> list[tuple[float, bool]]:
 
 def _work(part: ScalarPart, plan: Plan) -> float:
     """Cycles of a scalar stage: its operations over all points, library calls counted apart."""
-    points = float(prod(_extent(a, plan) for a in part.stage.axes))
+    points = float(max(1, prod(_extent(a) for a in part.stage.axes)))
     nodes = list(walk(part.stage.assign.value))
     calls = sum(getattr(v, "function", "") in ("exp", "log", "tanh", "erf", "sigmoid") for v in nodes)
     return points * (SCALAR_CYCLES * len(nodes) + CALL_CYCLES * calls)
 
 
-def _extent(axis: object, plan: Plan) -> int:
-    try:
-        return axis.extent  # type: ignore[attr-defined,no-any-return]
-    except ValueError:
-        return 64  # a bound that depends on other axes: any guess ranks alike, since all rows share it
+def _extent(axis: Axis) -> int:
+    if isinstance(axis.lower, Const) and isinstance(axis.upper, Const):
+        return axis.extent
+    return 64  # a bound that depends on other axes: any guess ranks alike, since all rows share it
 
 
 def _scalar(part: ScalarPart, values: Columns, plan: Plan) -> Terms:

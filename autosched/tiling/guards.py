@@ -6,11 +6,13 @@ address inside its tensor, which concerns every access by itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import z3
 
+from autosched.ir.program import Stage
 from autosched.ir.value import Read
 from autosched.logic import TRUE, And, Bool, Int, Var, all_of, any_of, free_vars, interval, to_z3
 
@@ -38,11 +40,11 @@ def place_guards(nest: Nest) -> PlacedGuards:
     for operand in nest.intrinsic.inputs:
         read = nest.mapping.operands[operand.name]
         staged[operand.name] = TRUE
-        if not stays_inside(nest, read, TRUE):
+        if not _inside(nest, read, TRUE):
             mine = {a.name for a in nest.operand_axes(operand.name)}
             staged[operand.name] = all_of(*(c for c in everything if _axes(nest, c) <= mine))
             held |= set(conjuncts(staged[operand.name]))
-            if not stays_inside(nest, read, staged[operand.name]):
+            if not _inside(nest, read, staged[operand.name]):
                 raise LookupError(f"{read.tensor} is read outside its shape where no guard on its own axes holds")
     for part in everything:
         if part not in held:
@@ -60,11 +62,11 @@ def _written(nest: Nest) -> Bool:
     over_spatial = [c for c in conjuncts(nest.bounds) if _axes(nest, c) <= spatial]
     bounds = all_of(*over_spatial)
     target = nest.stage.target
-    if stays_inside(nest, target, bounds):
+    if _inside(nest, target, bounds):
         return bounds
     guards = [c for c in conjuncts(nest.guard) if _axes(nest, c) <= spatial]
     written = all_of(bounds, *guards)
-    if nest.stage.init is not None or not stays_inside(nest, target, written):
+    if nest.stage.init is not None or not _inside(nest, target, written):
         raise LookupError(f"{target.tensor} is written outside its shape where a guard on a reduction does not hold")
     return written
 
@@ -76,12 +78,23 @@ def conjuncts(condition: Bool) -> tuple[Bool, ...]:
     return condition.parts if isinstance(condition, And) else (condition,)
 
 
-def stays_inside(nest: Nest, read: Read, facts: Bool) -> bool:
-    """Whether the element exists all over the box of the nest's axes, wherever `facts` hold. False if not proved."""
-    ranges = nest.ranges
+def spatial_formulas(stage: Stage) -> tuple[Bool, ...]:
+    """The conjuncts of a stage's guards that are formulas over its spatial axes: they hold or not for an element."""
+    spatial = {a.name for a in stage.spatial}
+    formulas = all_of(*(g for g in stage.guards if isinstance(g, Bool)))
+    return tuple(c for c in conjuncts(formulas) if free_vars(c) <= spatial)
+
+
+def _inside(nest: Nest, read: Read, facts: Bool) -> bool:
+    return stays_inside(read, nest.mapping.program.tensors[read.tensor].extents, nest.ranges, facts)
+
+
+def stays_inside(read: Read, extents: tuple[int, ...], ranges: Mapping[str, tuple[int, int]], facts: Bool) -> bool:
+    """Whether the element exists all over the box `ranges` (inclusive), wherever `facts` hold. False if not proved."""
     leaves: list[Bool] = []
-    for part, extent in zip(read.index, nest.mapping.program.tensors[read.tensor].extents, strict=True):
-        assert isinstance(part, Int)
+    for part, extent in zip(read.index, extents, strict=True):
+        if not isinstance(part, Int):
+            return False
         low, high = interval(part, ranges)
         leaves += [part < 0] if low < 0 else []
         leaves += [part >= extent] if high >= extent else []

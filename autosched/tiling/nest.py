@@ -158,7 +158,7 @@ def make_nest(mapping: Mapping) -> Nest:
     """The nest of a mapping. Raises ValueError for what a nest cannot hold: data-dependent guards or subscripts, and
     loops that never run."""
     stage, intrinsic = mapping.stage, mapping.intrinsic
-    box, bounds = _box(stage.axes)
+    box, bounds = box_of(stage.axes)
     guard = all_of(*_formulas(stage.guards))
     for read in mapping.operands.values():
         if any(is_value(i) for i in read.index):
@@ -189,8 +189,9 @@ def _formulas(guards: tuple[Condition, ...]) -> list[Bool]:
     return formulas
 
 
-def _box(axes: tuple[Axis, ...]) -> tuple[dict[str, tuple[int, int]], Bool]:
-    """(lower, extent) of a box around each axis's range, and the bounds that the box does not imply."""
+def box_of(axes: tuple[Axis, ...]) -> tuple[dict[str, tuple[int, int]], Bool]:
+    """(lower, extent) of a box around each axis's range, and the bounds that the box does not imply. Raises ValueError
+    for a loop that never runs."""
     ranges: dict[str, tuple[int, int]] = {}
     box: dict[str, tuple[int, int]] = {}
     exact: list[Bool] = []

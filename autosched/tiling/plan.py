@@ -48,7 +48,7 @@ class TensorPart:
 class ScalarPart:
     """`order`: the stage's axes, outermost first, as they will be nested; `vector`: the axis that may be vectorised
     (always innermost among the spatial ones) or None; `parallel`: whether the outermost axis is proved independent;
-    `scheme`: as of a tensor part."""
+    `scheme`: as of a tensor part; `register`: whether a register may hold the target while the reductions run."""
 
     stage: Stage
     names: StepNames
@@ -56,6 +56,7 @@ class ScalarPart:
     vector: str | None
     parallel: bool
     scheme: str = "cpu"
+    register: bool = False
 
     @property
     def title(self) -> str:

@@ -13,13 +13,14 @@ from math import prod
 
 from autosched.ir.program import Assign, Axis, Program, Stage, Statement
 from autosched.ir.value import reads
-from autosched.logic import Const, free_vars
+from autosched.logic import Const, all_of, free_vars
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
 from autosched.tiling.accesses import statements
 from autosched.tiling.dependence import Dependences, analyse
 from autosched.tiling.epilogue import epilogue_chain
-from autosched.tiling.nest import Nest, make_nest
+from autosched.tiling.guards import conjuncts, spatial_formulas, stays_inside
+from autosched.tiling.nest import Nest, box_of, make_nest
 from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, ScalarPart, TensorPart
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
@@ -39,6 +40,7 @@ from autosched.tiling.steps import (
     vectorises,
 )
 from autosched.tiling.steps.pack import panel_elements
+from autosched.tiling.steps.register_tile import one_tile_fits
 
 VECTORS = (1, 4, 8, 16)
 GPU_VECTORS = (1, 32, 64, 128)
@@ -63,7 +65,7 @@ def make_plans(
     choices: list[list[Nest | None]] = []
     stages = [s for s in program.stages if s.name not in literal]
     for stage in stages:
-        nests = _usable(stage, mappings.get(stage.name, ()), dependences)
+        nests = _usable(stage, mappings.get(stage.name, ()), dependences, target)
         choices.append([*nests] or [None])
     plans = []
     for chosen in product(*choices):
@@ -87,7 +89,9 @@ def least_cycles(nest: Nest) -> float:
     return cycles
 
 
-def _usable(stage: Stage, mappings: Sequence[match_types.Mapping], dependences: Dependences) -> list[Nest]:
+def _usable(
+    stage: Stage, mappings: Sequence[match_types.Mapping], dependences: Dependences, target: Target
+) -> list[Nest]:
     found = dependences.stage(stage.name)
     if found.of_kind("serial"):
         return []
@@ -100,7 +104,8 @@ def _usable(stage: Stage, mappings: Sequence[match_types.Mapping], dependences: 
             nest.placed_guards  # noqa: B018  raises where a guard cannot be held
         except (ValueError, LookupError):
             continue
-        nests.append(nest)
+        if is_gpu(target) or one_tile_fits(nest, target):
+            nests.append(nest)
     least = {id(n): least_cycles(n) for n in nests}
     nests.sort(key=lambda n: least[id(n)])
     return _distinct([n for n in nests if least[id(n)] <= WITHIN * least[id(nests[0])]])
@@ -150,7 +155,7 @@ def _plan(
             parts.append(tensor)
             steps += nest_steps(tensor.nest, target, threads, names)
         else:
-            scalar = _scalar(stage, names, dependences)
+            scalar = _scalar(program, stage, names, dependences)
             scalar = replace(scalar, scheme="gpu") if is_gpu(target) else scalar
             parts.append(scalar)
             steps.append(scalar_step(scalar, threads))
@@ -205,7 +210,7 @@ def _used(stage: Stage) -> set[str]:
     return found if stage.assign.op == "=" else found | {stage.assign.tensor}
 
 
-def _scalar(stage: Stage, names: StepNames, dependences: Dependences) -> ScalarPart:
+def _scalar(program: Program, stage: Stage, names: StepNames, dependences: Dependences) -> ScalarPart:
     found = dependences.stage(stage.name)
     independent = set(found.of_kind("independent"))
     spatial = [a.name for a in stage.spatial]
@@ -219,7 +224,33 @@ def _scalar(stage: Stage, names: StepNames, dependences: Dependences) -> ScalarP
     vector = inner if inner in independent and _constant(by_name[inner]) and not _bounded_by(stage, inner) else None
     if vector and not set(after) <= {a.name for a in stage.reduction}:
         vector = None
-    return ScalarPart(stage, names, tuple(order), vector, bool(order) and order[0] in independent)
+    innermost = set(order[len(spatial) :]) == {a.name for a in stage.reduction}
+    return ScalarPart(
+        stage,
+        names,
+        tuple(order),
+        vector,
+        parallel=bool(order) and order[0] in independent,
+        register=bool(stage.reduction) and innermost and _in_register(program, stage),
+    )
+
+
+def _in_register(program: Program, stage: Stage) -> bool:
+    """Whether the target may be loaded before the reductions and stored after them: nobody reads it meanwhile, it is
+    not just overwritten (then it need not be there before), and its address needs no guard of a reduction."""
+    assign = stage.assign
+    if assign.op == "=" or assign.tensor in {r.tensor for r in stage.reads}:
+        return False
+    if stage.init is not None:
+        return True
+    try:
+        box, bounds = box_of(stage.axes)
+    except ValueError:
+        return False
+    ranges = {name: (low, low + extent - 1) for name, (low, extent) in box.items()}
+    facts = all_of(bounds, *spatial_formulas(stage))
+    over_spatial = all_of(*(c for c in conjuncts(facts) if free_vars(c) <= {a.name for a in stage.spatial}))
+    return stays_inside(stage.target, program.tensors[assign.tensor].extents, ranges, over_spatial)
 
 
 def _constant(axis: Axis) -> bool:

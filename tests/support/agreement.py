@@ -1,4 +1,4 @@
-"""Whether rows of a plan compute the program: lowered, checked, run in the loop-tree interpreter, next to the oracle."""
+"""Whether rows of a plan compute the program: lowered, checked, run in the loop-tree interpreter, then compared."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.errors import AutoschedError
 from autosched.ir import random_inputs, run_with_error
+from autosched.ir.inputs import split_inputs
 from autosched.tiling.plan import Plan
 
 
 def disagreement(plan: Plan, rows: Iterable[int], seed: int = 1) -> str | None:
     """What is wrong with the first row that is wrong, or None."""
     program = plan.program
-    arrays = random_inputs(program, np.random.default_rng(seed))
+    arrays, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(seed)))
     stages = frozenset(s.name for s in program.stages)
-    wanted, tolerance = run_with_error(program, arrays, fused_stages=stages)
+    wanted, tolerance = run_with_error(program, arrays, scalars, stages)
     for row in rows:
         schedule = plan.space.schedule(row)
         try:
             kernel = lower(plan, schedule)
             check_kernel(kernel)
-            found = run_kernel(kernel, arrays)
+            found = run_kernel(kernel, arrays, scalars)
         except (AutoschedError, AssertionError) as error:
             return f"{plan.name}\n{schedule}\n{type(error).__name__}: {error}"
         for output, want in wanted.items():

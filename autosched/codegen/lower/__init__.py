@@ -33,25 +33,23 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
                 assert_never(part)
     used = set(used_buffers(tuple(body)))
     scopes = ("global", "packed", "workspace")
-    order = sorted((b for b in ctx.buffers.values() if b.scope in scopes and b.name in used), key=_place(scopes))
+    order = sorted(
+        (b for b in ctx.buffers.values() if b.scope in scopes and b.name in used), key=lambda b: scopes.index(b.scope)
+    )
     prepared = {name for f in ctx.prepare for name in f.buffers}
     needed = {n: b for n, b in ctx.buffers.items() if n in used | prepared}
     main = Function("main", tuple(b.name for b in order), tuple(body))
-    threads = max([v for k, v in schedule.values.items() if k.split(".")[-1] == "threads"], default=1)
+    counts = [schedule.values.get(p.names("threads"), 1) for p in plan.parts if not isinstance(p, LiteralPart)]
     return Kernel(
         plan.program.name,
         plan.program,
         needed,
         tuple(ctx.prepare),
         main,
-        threads,
+        max(counts, default=1),
         dict(schedule.named),
         plan.target.isa,
     )
-
-
-def _place(scopes: tuple[str, ...]):  # type: ignore[no-untyped-def]
-    return lambda b: scopes.index(b.scope)
 
 
 __all__ = ["lower"]

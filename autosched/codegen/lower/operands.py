@@ -8,9 +8,10 @@ from typing import Protocol
 from autosched.codegen.kernel import Assign, Buffer, For, Function, Lane, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.rename import place_index
+from autosched.codegen.lower.simplify import bind
 from autosched.ir.value import Literal, Read, Select, Value
-from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars, interval
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic import TRUE, Bool, Compare, Const, Int, Var, all_of, free_vars, interval
+from autosched.logic.expr import substitute_bool
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps import DIRECT, PADDED, PANEL, tiled_axes
@@ -174,7 +175,7 @@ def padded(
     """Copy with the border that the guard leaves out filled with zeros; the layout stays the tensor's."""
     read = nest.mapping.operands[operand]
     lows = _lows(nest, read)
-    ranges = _ranges(nest)
+    ranges = nest.ranges
     highs = [interval(i, ranges)[1] for i in read.index if isinstance(i, Int)]
     shape = tuple(high - low + 1 for low, high in zip(lows, highs, strict=True))
     buffer = ctx.declare(f"{tensor.name}_padded", tensor.dtype, shape, "workspace", tensor.name)
@@ -193,12 +194,8 @@ def padded(
     )
 
 
-def _ranges(nest: Nest) -> dict[str, tuple[int, int]]:
-    return {m: (lo, lo + n - 1) for axis in nest.axes for m, lo, n in axis.members}
-
-
 def _lows(nest: Nest, read: Read) -> tuple[int, ...]:
-    ranges = _ranges(nest)
+    ranges = nest.ranges
     return tuple(min(0, interval(i, ranges)[0]) for i in read.index if isinstance(i, Int))
 
 
@@ -209,27 +206,17 @@ def or_zero(read: Read, real: Bool) -> Value:
 
 def _always(condition: Bool, ranges: dict[str, tuple[int, int]]) -> bool:
     """Whether a comparison `a < b` or `a >= b` holds all over a box."""
-    left, right = condition.left, condition.right  # type: ignore[attr-defined]
-    if not free_vars(condition) <= set(ranges):
-        return False
-    low, high = interval(left - right, ranges)
-    return high < 0 if condition.op == "<" else low >= 0  # type: ignore[attr-defined]
+    if not isinstance(condition, Compare) or not free_vars(condition) <= set(ranges):
+        return condition == TRUE
+    low, high = interval(condition.left - condition.right, ranges)
+    return high < 0 if condition.op == "<" else condition.op == ">=" and low >= 0
 
 
 def _loops(loops: list[tuple[str, int]], body: tuple[Stmt, ...], note: str) -> tuple[Stmt, ...]:
     """Serial loops around `body`; the outermost one's iterations are independent (each writes its own elements)."""
     for k, (name, count) in reversed(list(enumerate(loops))):
         if count == 1 and k > 0:
-            body = _bind(body, name)
+            body = bind(body, {name: Const(0)})
             continue
         body = (For(name, Const(0), Const(count), body, note=note if k == 0 else ""),)
     return body
-
-
-def _bind(body: tuple[Stmt, ...], name: str) -> tuple[Stmt, ...]:
-    from autosched.codegen.lower.simplify import bind
-
-    return bind(body, {name: Const(0)})
-
-
-__all__ = ["LANE", "Loads", "Position", "Source", "elements", "or_zero", "source", "substitute_int"]

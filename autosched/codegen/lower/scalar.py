@@ -12,6 +12,7 @@ from autosched.ir.program import Axis
 from autosched.ir.value import Read, Select, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.tiling.guards import spatial_formulas
 from autosched.tiling.plan import ScalarPart
 
 
@@ -32,12 +33,6 @@ class Scalar:
             ctx.tensor(read.tensor)
         by_name = {a.name: a for a in self.stage.axes}
         self.axes = [by_name[n] for n in part.order]
-        spatial = {a.name for a in self.stage.spatial}
-        # A register needs the reductions innermost and a target that nobody reads meanwhile; else the sum is in memory.
-        inner = [a.name not in spatial for a in self.axes]
-        target = self.stage.assign
-        alone = target.op != "=" and target.tensor not in {r.tensor for r in self.stage.reads}
-        self.accumulates = alone and any(inner) and inner == sorted(inner)
 
     def emit(self) -> tuple[Stmt, ...]:
         return self.loops(0, {}, False)
@@ -48,7 +43,7 @@ class Scalar:
         if k == len(self.axes):
             return self.point(at, vectored)
         axis = self.axes[k]
-        if self.accumulates and axis.name not in spatial:
+        if self.part.register and axis.name not in spatial:
             return self.accumulate(k, at, vectored)
         var = Var(identifier(axis.name))
         lower, upper = substitute_int(axis.lower, at), substitute_int(axis.upper, at)
@@ -117,11 +112,17 @@ class Scalar:
             lower, upper = substitute_int(axis.lower, at), substitute_int(axis.upper, at)
             return (For(var.name, lower, upper, loops(k + 1, at | {axis.name: var})),)
 
-        return (
-            Assign(acc, (element,), start, lane),
+        # An initial value is given to all elements, guarded or not; without one, guarded elements are not touched.
+        guards = () if self.stage.init is not None else spatial_formulas(self.stage)
+        touched = all_of(*(substitute_bool(g, at) for g in guards))
+        by_lane = lane is not None and LANE in free_vars(touched)
+        valid = touched if by_lane else TRUE
+        body = (
+            Assign(acc, (element,), start, lane, valid),
             *loops(k, at),
-            Assign(assign.tensor, index, held, lane),
+            Assign(assign.tensor, index, held, lane, valid),
         )
+        return body if by_lane or touched == TRUE else (If(touched, body),)
 
     def _register(self, vectored: bool) -> str:
         shape = (self.width if vectored else 1,)

@@ -15,8 +15,7 @@ from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.microkernel import DepthRange, Micro
 from autosched.codegen.lower.operands import Position, Source, source
 from autosched.codegen.lower.simplify import bind
-from autosched.logic import Const, Int, IntLike, Var, minimum, to_int
-from autosched.logic import all_of as both
+from autosched.logic import TRUE, Const, Int, IntLike, Var, all_of, minimum, to_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps import ORDERS, blocked_axes, tiled_axes
@@ -158,8 +157,8 @@ class NestLowering:
             stmts += _loop(var.name, r.lower, minimum(r.upper, full) if rest else r.upper, place(var, size, False))
         if rest:
             last = bind(place(var, rest, axis.extent % axis.unit != 0), {var.name: Const(full)})
-            here = both(r.lower <= full, r.upper > full)
-            stmts += last if str(here) == "True" else (If(here, last),)
+            here = all_of(r.lower <= full, r.upper > full)
+            stmts += last if here == TRUE else (If(here, last),)
         return tuple(stmts)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from autosched.logic import TRUE, And, Compare, Const, Int, Var, affine, evaluate, free_vars, interval
+from autosched.logic import TRUE, Compare, Const, Int, Var, affine, evaluate, free_vars, interval
 from autosched.logic.expr import substitute_int
+from autosched.tiling.guards import conjuncts
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.names import StepNames
@@ -86,18 +87,16 @@ def pads(nest: Nest, operand: str) -> bool:
     read = nest.mapping.operands[operand]
     tensor = nest.mapping.program.tensors[read.tensor]
     wanted = set()
-    ranges = {m: (lo, lo + n - 1) for axis in nest.axes for m, lo, n in axis.members}
+    ranges = nest.ranges
     for part, extent in zip(read.index, tensor.extents, strict=True):
         assert isinstance(part, Int)
         low, high = interval(part, ranges)
         if low < 0:
-            wanted.add(_normal(part, 0))
+            wanted.add(_normal(part))
         if high >= extent:
-            wanted.add(_normal(Const(extent - 1) - part, 0))
-    guard = nest.guarded[operand]
-    parts = guard.parts if isinstance(guard, And) else (guard,)
+            wanted.add(_normal(extent - 1 - part))
     stated = set()
-    for p in parts:
+    for p in conjuncts(nest.guarded[operand]):
         if not isinstance(p, Compare):
             return False
         difference = {
@@ -108,14 +107,11 @@ def pads(nest: Nest, operand: str) -> bool:
         }
         if p.op not in difference:
             return False
-        form = affine(difference[p.op])
-        if form is None:
-            return False
         if interval(difference[p.op], ranges)[0] < 0:
-            stated.add((tuple(sorted(form.coefficients.items())), form.constant))
-    return None not in wanted and stated == wanted
+            stated.add(_normal(difference[p.op]))
+    return None not in wanted | stated and stated == wanted
 
 
-def _normal(difference: Int, bound: int) -> tuple[tuple[tuple[str, int], ...], int] | None:
-    form = affine(difference - bound)
+def _normal(difference: Int) -> tuple[tuple[tuple[str, int], ...], int] | None:
+    form = affine(difference)
     return None if form is None else (tuple(sorted(form.coefficients.items())), form.constant)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autosched.logic import Int, Var, any_of, where
+from autosched.logic import Const, Int, Var, any_of, where
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.names import StepNames, tiled_axes
@@ -20,7 +20,8 @@ def parallel(nest: Nest, threads: int, names: StepNames) -> Step:
         return Step("parallel", (Decision(names("threads"), (1,)),))
     count, split = Var(names("threads")), Var(names("split"))
     tiled = {a.name for a in tiled_axes(nest)}
-    shares: list[Int] = [Var(names.tiles(a)) if a.name in tiled else a_units(a) for a in axes]
+    # An axis outside the register tile is shared out one by one.
+    shares: list[Int] = [Var(names.tiles(a)) if a.name in tiled else Const(a.units) for a in axes]
     enough = any_of(*(split.eq(k) & (count <= share) for k, share in enumerate(shares)))
     share: Int = shares[-1]
     for k in reversed(range(len(axes) - 1)):
@@ -35,10 +36,3 @@ def parallel(nest: Nest, threads: int, names: StepNames) -> Step:
         {names("shares"): share},
         {split.name: count.eq(1)},
     )
-
-
-def a_units(axis: NestAxis) -> Int:
-    """An axis outside the register tile is shared out one by one."""
-    from autosched.logic import Const
-
-    return Const(axis.units)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from autosched.logic import Const, Int, Var, ceil_div
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Operand
@@ -41,7 +39,7 @@ def register_tile(nest: Nest, target: Target, names: StepNames) -> Step:
         registers = registers + held_tiles(nest, tiled, operand.name, names) * wide[operand.name]
     derived[names("accumulators")] = accumulators
     derived[names("registers")] = registers
-    limit = target.limits.get("vector_registers", 16)
+    limit = register_limit(target)
     sentence = "{" + names("registers") + "} vector registers > " + str(limit)
     return Step(
         "register tile",
@@ -67,6 +65,11 @@ def registers_of(operand: Operand, target: Target) -> int:
     return max(1, -(-operand.elements * operand.dtype.bits // 8 // width))
 
 
-def tile_points(nest: Nest) -> int:
-    """Points of one intrinsic tile of the output."""
-    return prod(a.unit for a in nest.lanes)
+def register_limit(target: Target) -> int:
+    """Vector registers that one register tile may fill."""
+    return int(target.limits.get("vector_registers", 16))
+
+
+def one_tile_fits(nest: Nest, target: Target) -> bool:
+    """Whether the smallest register tile is legal: one register value of each operand."""
+    return sum(registers_of(o, target) for o in nest.intrinsic.operands.values()) <= register_limit(target)
