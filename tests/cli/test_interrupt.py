@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import time
+from typing import Any
 
 import pytest
 from cli.conftest import NAME, SMALL, Cli
@@ -23,11 +24,16 @@ def _numbers(cli: Cli) -> list[int]:
         return [t.number for t in store.trials(study.name) if t.round == "search"]
 
 
+def _interruptible() -> None:
+    """Where the tests run in the background of a shell, they and their children ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def _started(cli: Cli, *flags: str, trials: int = 3) -> subprocess.Popen[str]:
     """A run that has finished some trials."""
-    run = subprocess.Popen(
-        cli.command(*ENDLESS, *flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **cli.options()
-    )
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    command = cli.command(*ENDLESS, *flags)
+    run = subprocess.Popen(command, preexec_fn=_interruptible, **pipes, **cli.options())
     until = time.monotonic() + 90
     while time.monotonic() < until and run.poll() is None:
         try:
