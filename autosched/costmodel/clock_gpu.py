@@ -1,9 +1,10 @@
 """The analytic clock of a nest on a GPU: seconds of each row, term by term, vectorised; no measurement.
 
-A core (an SM) runs as many blocks at once as fit; together they take as long as the busiest of its units, or as long as
-one block's chain of latencies where too few blocks are there to hide it. Blocks come in waves, the last one partial. The
-equations are a simplification of published models of GEMM on NVIDIA GPUs (the roofline of Pruner, arXiv 2402.02361, and
-of DeepGEMM's heuristics); constants that come from neither a target nor a manual are named below with their source.
+A core (an SM) runs as many blocks at once as fit; together they take as long as the busiest of its units, or as long
+as one block's chain of latencies where too few blocks are there to hide it. Blocks come in waves, the last one
+partial. The equations are a simplification of published models of GEMM on NVIDIA GPUs (the roofline of Pruner, arXiv
+2402.02361, and of DeepGEMM's heuristics); constants that come from neither a target nor a manual are named below with
+their source.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from autosched.tiling.steps.pack import flat_offset, tensor_elements
 TERMS = ("mma", "shared", "l2", "dram", "latency", "store", "launch")
 """Seconds by name, each as if nothing else took time; `total` combines them."""
 
-MMA_SYNC_SHARE = 0.65  # of the tensor peak that warp-wide mma reaches on Hopper; only wgmma gets more (arXiv 2402.13499)
+MMA_SYNC_SHARE = (
+    0.65  # of the tensor peak that warp-wide mma reaches on Hopper; only wgmma gets more (arXiv 2402.13499)
+)
 L2_PORT_BYTES = 64.0  # a cycle that one SM takes from L2 at most (DeepGEMM's performance model)
 DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 TB/s on an H200
 L2_SHARE = 0.7  # of L2 that one kernel's data can count on
@@ -88,7 +91,8 @@ def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Term
     busy = longest + UNHIDDEN * (units.sum(axis=0) - longest) + store
 
     def wave(count: Column) -> Column:
-        return np.maximum(count * busy, np.where(count > 0, chain + busy, 0.0))
+        alone: Column = np.where(count > 0, chain + busy, 0.0)
+        return np.asarray(np.maximum(count * busy, alone), np.float64)
 
     full = np.floor(blocks / (target.cores * at_once))
     rest = np.ceil((blocks - full * target.cores * at_once) / target.cores)
@@ -125,7 +129,7 @@ def issue_rate(intrinsic: Intrinsic, target: Target) -> float:
 
 
 def sectors(nest: Nest, operand: str) -> float:
-    """Bytes in the sectors that one fragment touches, over the fragment's own bytes: 1 where rows fill their sectors."""
+    """Bytes in the sectors that one fragment touches, over its own bytes: 1 where rows fill their sectors."""
     spec = nest.intrinsic.operands[operand]
     size = spec.dtype.bits / 8
     offset = flat_offset(nest, operand, Var("e"))
@@ -135,9 +139,7 @@ def sectors(nest: Nest, operand: str) -> float:
     return float(np.clip(touched * SECTOR_BYTES / (spec.elements * size), 1.0, WORST_SECTORS))
 
 
-def _dram(
-    nest: Nest, names: StepNames, v: Columns, target: Target, blocks: Column, at_once: Column
-) -> Column:
+def _dram(nest: Nest, names: StepNames, v: Columns, target: Target, blocks: Column, at_once: Column) -> Column:
     """Bytes between L2 and DRAM: inputs once where they fit L2, else once for each wave of blocks; outputs once."""
     pair = gpu_pair(nest)
     grids = {a.name: _column(v, names(f"grid_{a.name}")) for a in pair}

@@ -37,8 +37,9 @@ def device_names() -> tuple[str, ...]:
 def device(name: str = "auto", program: Program | None = None, target: Target | None = None, **options: Any) -> Device:
     """The device called `name` for a program and a target (None: this machine).
 
-    `auto` is the `cpu` for a target that this machine can run and the `simulator` for others. UnknownNameError for a name
-    that nothing provides, MissingError where this machine lacks what it needs, UsageError for options it does not take.
+    `auto` is the `cpu` for a target that this machine can run and the `simulator` for others. UnknownNameError for
+    a name that nothing provides, MissingError where this machine lacks what it needs, UsageError for options it
+    does not take.
     """
     if name == "auto":
         name = "cpu" if target is None or runs_here(target) else "simulator"

@@ -20,9 +20,7 @@ CATALOGUE = Catalogue.builtin()
 H200 = load_target("nvidia-h200")
 
 
-def plans(
-    name: str, only: str, target: Target = H200, threads: int = 1, **sizes: Any
-) -> tuple[Program, list[Plan]]:
+def plans(name: str, only: str, target: Target = H200, threads: int = 1, **sizes: Any) -> tuple[Program, list[Plan]]:
     """The program and its plans with the intrinsics that the glob `only` allows."""
     program = resolve(name, sizes)
     found = match(program, usable(CATALOGUE, target, "simulator", [only]))

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pure.gpu_plans import H200, covering, plans
 
 from autosched.codegen.check import check_kernel
 from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.kernel import For, Kernel
 from autosched.codegen.lower import lower
-from autosched.device.simulator.verify import check
 from autosched.device.oracle import compute
-from pure.gpu_plans import H200, covering, plans
+from autosched.device.simulator.verify import check
 
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "wmma f16": ("matmul", "cuda/wmma.*", {"m": 40, "n": 24, "k": 40, "a": "f16", "b": "f16", "acc": "f32"}),
@@ -23,7 +23,11 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "wmma s8": ("matmul", "cuda/wmma.*", {"m": 50, "n": 17, "k": 90, "a": "s8", "b": "s8", "acc": "s32"}),
     "dp4a": ("matmul", "cuda/dp4a*", {"m": 10, "n": 7, "k": 13, "a": "s8", "b": "s8", "acc": "s32"}),
     "portable": ("matmul", "portable/*v4", {"m": 6, "n": 9, "k": 5, "a": "f32", "b": "f32", "acc": "f32"}),
-    "conv2d": ("conv2d", "cuda/wmma*", {"n": 2, "h": 6, "w": 7, "ci": 5, "co": 18, "a": "f16", "b": "f16", "acc": "f32"}),
+    "conv2d": (
+        "conv2d",
+        "cuda/wmma*",
+        {"n": 2, "h": 6, "w": 7, "ci": 5, "co": 18, "a": "f16", "b": "f16", "acc": "f32"},
+    ),
     "strided conv2d": (
         "conv2d",
         "cuda/mma*",
@@ -102,7 +106,9 @@ def test_rules_say_numbers() -> None:
 
 def test_a_tile_wider_than_its_axis_is_refused() -> None:
     _, (plan, *_) = plans("matmul", "cuda/wmma.*", m=48, n=16, k=16, a="f16", b="f16", acc="f32")
-    assert "a block takes 6 tiles along i, which has 3" in plan.space.why_not(plan.space.row_of({"reg_i": 3, "warps_i": 2}))
+    assert "a block takes 6 tiles along i, which has 3" in plan.space.why_not(
+        plan.space.row_of({"reg_i": 3, "warps_i": 2})
+    )
 
 
 def test_a_forgotten_copy_is_noticed() -> None:

@@ -1,4 +1,4 @@
-"""Times without hardware: a model of CPUs and GPUs that walks a kernel's loop tree, and checks kernels in the interpreter.
+"""Times without hardware: models of CPUs and GPUs that walk a kernel's loop tree, and a check in the interpreter.
 
 Independent of the analytic clock: it sees only the lowered kernel and the target. Read `device`, then `walk`.
 """

@@ -92,8 +92,7 @@ def _part(kernel: Kernel, found: Facts, target: Target, threads: float) -> dict[
 
 
 def _serial(found: Facts) -> list[Level]:
-    levels = {p.number: p for t in (*found.touches, *found.issues) for p in t.path if p.kind != "unrolled"}
-    return list(levels.values())
+    return [p for p in found.levels.values() if p.kind != "unrolled"]
 
 
 def straight_runs(found: Facts, target: Target) -> dict[tuple[int, ...], Run]:
@@ -138,7 +137,7 @@ def pieces(touch: Touch, vector_bytes: float) -> float:
 
 
 def imbalance(found: Facts) -> float:
-    """The largest share of a parallel loop's work over the mean share: by the loops whose bounds depend on the thread."""
+    """The largest share of a parallel loop's work over the mean, by the loops whose bounds depend on the thread."""
     from autosched.logic import evaluate, free_vars
 
     worst = 1.0
@@ -149,7 +148,10 @@ def imbalance(found: Facts) -> float:
         for level in touch.path[1:]:
             if free_vars(level.upper) | free_vars(level.lower) == {thread}:
                 trips = [
-                    -(-(int(evaluate(level.upper, {thread: t})) - int(evaluate(level.lower, {thread: t}))) // level.step)
+                    -(
+                        -(int(evaluate(level.upper, {thread: t})) - int(evaluate(level.lower, {thread: t})))
+                        // level.step
+                    )
                     for t in range(count)
                 ]
                 mean = sum(trips) / count

@@ -1,4 +1,4 @@
-"""The `simulator` device: a candidate's time from its lowered loop tree, and a check in the interpreter; no hardware."""
+"""The `simulator` device: a candidate's time from its lowered loop tree, and a check by running it; no hardware."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ NOT_YET = "not verified yet: the final round checks; the mapping is proved"
 class SimulatorDevice:
     """Predicts candidates of a target that need not be here.
 
-    The same candidate, seed and version always give the same samples: `noise` is their relative standard deviation, drawn
-    from a hash of the kernel. `threads` bounds what a CPU candidate may use. `cache` `cold` adds the time to read all
-    data from memory once. UsageError on options that cannot be right.
+    The same candidate, seed and version always give the same samples: `noise` is their relative standard deviation,
+    drawn from a hash of the kernel. `threads` bounds what a CPU candidate may use. `cache` `cold` adds the time to
+    read all data from memory once. UsageError on options that cannot be right.
     """
 
     name = "simulator"
@@ -143,7 +143,9 @@ class SimulatorDevice:
     def _seconds(self, kernel: Kernel, parts: list[Facts], target: Target) -> dict[str, float]:
         causes = gpu_seconds(kernel, parts, target) if is_gpu(target) else cpu_seconds(kernel, parts, target)
         if self.cache == "cold":
-            speed = target.memory("DRAM").bandwidth_bytes_per_s if any(m.name == "DRAM" for m in target.memories) else None
+            speed = (
+                target.memory("DRAM").bandwidth_bytes_per_s if any(m.name == "DRAM" for m in target.memories) else None
+            )
             tensors = (kernel.program.tensors[p] for p in kernel.program.parameters if p in kernel.program.tensors)
             cold = sum(math.prod(t.extents) * t.dtype.bits / 8 for t in tensors) / (speed or 1e10)
             causes = causes | {"cold": cold, "total": causes["total"] + cold}
@@ -157,7 +159,7 @@ class SimulatorDevice:
         if key not in self._verdicts:
             candidate = build.candidate
             self._verdicts[key] = (
-                self._verifier.whole(kernel)
+                self._verifier.whole(kernel, build.candidate.plan)
                 if small
                 else self._verifier.cut_down(candidate.plan, candidate.schedule, self.threads)
             )

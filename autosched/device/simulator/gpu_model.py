@@ -91,13 +91,13 @@ def launch(kernel: Kernel, found: Facts, target: Target) -> Launch:
     """The grid of one top-level statement, its block's resources, and how many blocks a core holds."""
     limits = target.limits
     lanes = limits["warp_threads"]
-    loops = {p.number: p for t in (*found.touches, *found.issues) for p in t.path}
+    loops = found.levels
     blocks = tuple(p for p in loops.values() if p.kind.startswith("block."))
     warps = max((p.trips for p in loops.values() if p.kind == "warp"), default=0.0)
     threads = max((p.trips for p in loops.values() if p.kind == "thread"), default=0.0)
     wide = max((t.lane.width for t in found.touches if t.lane is not None), default=1)
     count = int(warps * lanes or threads or (lanes if wide > 1 else 1))
-    together = lanes if warps or not threads and wide > 1 else 1
+    together = lanes if warps or (not threads and wide > 1) else 1
     workers = warps or threads or 1.0
     held = 0
     for name in sorted(found.buffers):
@@ -108,7 +108,9 @@ def launch(kernel: Kernel, found: Facts, target: Target) -> Launch:
         if name in found.owned:
             elements = ceil(elements / workers)
         held += ceil(elements * buffer.dtype.bits / (32 * together))
-    shared = sum(b.elements * b.dtype.bits / 8 for n, b in kernel.buffers.items() if b.scope == "shared" and n in found.buffers)
+    shared = sum(
+        b.elements * b.dtype.bits / 8 for n, b in kernel.buffers.items() if b.scope == "shared" and n in found.buffers
+    )
     _within(count, limits.get("threads_per_block"), "threads in a block")
     _within(held, limits.get("registers_per_thread"), "registers a thread")
     _within(shared, limits.get("shared_bytes"), "bytes of shared memory in a block")
@@ -131,9 +133,7 @@ def _within(value: float, limit: int | None, what: str) -> None:
         raise RefusedError(f"{value:,.0f} {what}; the target allows {limit:,}")
 
 
-def _units(
-    kernel: Kernel, found: Facts, grid: Launch, target: Target, prints: Footprints
-) -> dict[str, float]:
+def _units(kernel: Kernel, found: Facts, grid: Launch, target: Target, prints: Footprints) -> dict[str, float]:
     """Cycles that one block keeps each unit of its core busy."""
     lanes = target.limits["warp_threads"]
     units: dict[str, float] = defaultdict(float)
@@ -213,10 +213,13 @@ def _chain(found: Facts, grid: Launch, target: Target) -> float:
     for issue in found.issues:
         per_worker = issue.runs / grid.count / grid.workers
         turns = per_worker / issue.accumulators * issue.intrinsic.timing.get("latency", ALU_LATENCY)
-        total += max(turns, per_worker * QUARTERS / rate(issue.intrinsic, target) / (1 if issue.intrinsic.scope == "warp" else 32))
+        total += max(
+            turns,
+            per_worker * QUARTERS / rate(issue.intrinsic, target) / (1 if issue.intrinsic.scope == "warp" else 32),
+        )
     for work in found.works:
         total += work.runs / grid.count / grid.workers * (work.operations if work.chained else 1) * ALU_LATENCY
-    phases = {p.number: p for t in (*found.touches, *found.issues) for p in t.path if p.kind in ("warp", "thread")}
+    phases = {k: p for k, p in found.levels.items() if p.kind in ("warp", "thread")}
     if len(phases) > 1:
         total += sum(p.runs / max(1.0, p.trips) for p in phases.values()) / grid.count * SYNC_CYCLES
     return total

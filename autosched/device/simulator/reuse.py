@@ -1,7 +1,7 @@
 """How many bytes a kernel moves past a memory of some capacity: footprints of its loops against that capacity.
 
-The outermost loop body whose data fits keeps it; what it touches is fetched once for each of its runs, except where the
-loops right around it leave an address alone: then the data is still there from the run before.
+The outermost loop body whose data fits keeps it from one of its runs to the next, so its loop fetches no line twice;
+loops outside fetch everything again, except where all of them from there on leave an address alone.
 """
 
 from __future__ import annotations
@@ -98,14 +98,22 @@ def moved(
         depth = next(
             (d for d in range(skip, len(path) + 1) if bodies[tuple(p.number for p in path[:d])] <= capacity), len(path)
         )
-        runs = touch.runs if depth == len(path) else _runs(path, depth)
-        used = prints.of(touch, path, depth)
-        own = _names(touch.index)
-        k = depth
-        while k > skip and path[k - 1].var not in own:
-            runs /= max(1.0, path[k - 1].trips)
-            k -= 1
+        own = _moving(touch.index, path)
+        # What one run of the body leaves behind the next one finds: together they touch no line twice.
+        at = max(skip, depth - 1)
+        runs = touch.runs if at == len(path) else _runs(path, at)
+        used = prints.of(touch, path, at)
+        while at > skip and path[depth - 1].var not in own and path[at - 1].var not in own:
+            at -= 1
+            runs /= max(1.0, path[at].trips)
         result[n] = used * max(1.0, runs)
+    if touches and skip == 0 and bodies[()] <= capacity:  # nothing is fetched twice, whichever statements ask for it
+        for name in {t.buffer for t in touches}:
+            mine = [n for n, t in enumerate(touches) if t.buffer == name]
+            most = prints.buffers[name].elements * prints.buffers[name].dtype.bits / 8 + prints.line
+            total = sum(result[n] for n in mine)
+            for n in mine:
+                result[n] *= min(1.0, most / total) if total else 1.0
     return result
 
 
@@ -137,5 +145,10 @@ def _bodies(
     return totals
 
 
-def _names(index: tuple[Int, ...]) -> frozenset[str]:
-    return frozenset().union(*(free_vars(part) for part in index))
+def _moving(index: tuple[Int, ...], path: Sequence[Level]) -> set[str]:
+    """The loops that move an address: those it names, and those that move the bounds of such loops."""
+    names: set[str] = set().union(*(free_vars(part) for part in index))
+    for level in sorted(path, key=lambda p: -p.number):
+        if level.var in names:
+            names |= free_vars(level.lower) | free_vars(level.upper)
+    return names

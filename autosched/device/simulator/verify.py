@@ -1,7 +1,8 @@
 """Is the kernel right? Run in the interpreter against the oracle: as it is where it is small, else cut down.
 
-Cut down means: the same plan and schedule for a program whose loops are shorter (the tensors stay as they are, so every
-address formula does too). Decisions that the shorter loops do not have take their nearest value, and the text says so.
+Cut down means: the same plan and schedule for a program whose loops are shorter, and its tensors no longer than these
+reach; guards and address formulas stay. Decisions that the shorter loops do not have take their nearest value, and
+the text says so.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from autosched.codegen.lower import lower
 from autosched.device.compare import Difference, compare
 from autosched.device.oracle import Oracle, compute
 from autosched.ir.program import Axis, Guard, Loop, Program, Statement
-from autosched.logic import Const
+from autosched.ir.value import reads
+from autosched.logic import Const, Int, interval
 from autosched.tiling.nest import make_nest
 from autosched.tiling.plan import LiteralPart, Plan, ScalarPart, TensorPart
 from autosched.tiling.plans import nest_steps, scalar_step
@@ -27,10 +29,12 @@ from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
 
 CAPS = ((70, 68), (54, 52), (37, 36), (27, 28), (19, 20), (13, 12), (9, 8), (5, 4))
-"""Longest spatial and reduction loops of cut-down programs, in the order in which they are tried: such that tiles do not
-divide the spatial ones, and unrolling does divide the others."""
+"""Longest spatial and reduction loops of cut-down programs, in the order in which they are tried: such that
+tiles do not divide the spatial ones, and unrolling does divide the others."""
 MOST_STATEMENTS = 6_000
 """Statements that the interpreter runs in about 0.2 s."""
+MOST_REPAIRS = 24
+"""Steps by which decisions may be lowered until a schedule fits a cut-down program."""
 MOST_ELEMENTS = 1 << 24
 """Elements of all tensors together above which nothing is run: filling them would take seconds."""
 
@@ -43,16 +47,34 @@ class Verdict:
     difference: Difference | None = None
 
 
+FRACTION = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
+"""Fraction bits of accumulators, the implicit one too."""
 UNVERIFIED = "not verified: too large for the interpreter; the mapping is proved"
 
 
-def check(kernel: Kernel, oracle: Oracle) -> Difference:
-    """The kernel's outputs, element by element, against the oracle's."""
+def slack(plan: Plan) -> float:
+    """How much wider tolerances are than the program's own arithmetic earns: 1, or more where a mapping is accepted at
+    the level `real` and its intrinsic keeps fewer fraction bits than the accumulator has."""
+    widest = 1.0
+    for mapping in plan.mappings:
+        bits = mapping.intrinsic.numerics.fraction_bits
+        if mapping.numerics == "real" and bits is not None:
+            own = FRACTION.get(mapping.intrinsic.accumulator.dtype.name, 24)
+            widest = max(widest, 2.0 ** (own - bits + 1))
+    return widest
+
+
+def check(kernel: Kernel, oracle: Oracle, slack: float = 1.0) -> Difference:
+    """The kernel's outputs, element by element, against the oracle's; tolerances of floats times `slack`."""
     got = run_kernel(kernel, oracle.inputs, oracle.scalars)
     worst: Difference | None = None
     for name, want in oracle.wants.items():
         tolerance = oracle.tolerances.get(name)
-        flat = None if tolerance is None else np.broadcast_to(np.asarray(tolerance, np.float64), want.shape).reshape(-1)
+        flat = (
+            None
+            if tolerance is None
+            else np.broadcast_to(slack * np.asarray(tolerance, np.float64), want.shape).reshape(-1)
+        )
         found = compare(np.asarray(got[name]).reshape(-1), np.asarray(want).reshape(-1), flat)
         if worst is None or not found.ok or (worst.ok and found.error > worst.error):
             worst = found
@@ -67,8 +89,8 @@ def elements(program: Program) -> int:
 
 
 def cut(program: Program, most: tuple[int, int]) -> Program:
-    """The program with no spatial, no reduction loop of constant bounds longer than `most`; tensors, addresses and
-    guards stay."""
+    """The program with no spatial, no reduction loop of constant bounds longer than `most`, and smaller tensors;
+    addresses and guards stay."""
     reduced = {a.name for s in program.stages for a in s.reduction}
 
     def shorter(stmt: Statement) -> Statement:
@@ -83,7 +105,25 @@ def cut(program: Program, most: tuple[int, int]) -> Program:
             case _:
                 return stmt
 
-    return replace(program, body=tuple(map(shorter, program.body)))
+    return narrowed(replace(program, body=tuple(map(shorter, program.body))))
+
+
+def narrowed(program: Program) -> Program:
+    """The program with tensors no longer than its loops reach; data-dependent subscripts reach anywhere."""
+    reach: dict[str, list[int]] = {name: [1] * len(t.shape) for name, t in program.tensors.items()}
+    for stage in program.stages:
+        ranges: dict[str, tuple[int, int]] = {}
+        for axis in stage.axes:
+            low, high = interval(axis.lower, ranges)[0], interval(axis.upper, ranges)[1] - 1
+            ranges[axis.name] = low, max(low, high)
+        start = () if stage.init is None else tuple(reads(stage.init))
+        for read in (*stage.reads, *start, stage.target):
+            extents = program.tensors[read.tensor].extents
+            for d, part in enumerate(read.index):
+                high = interval(part, ranges)[1] if isinstance(part, Int) else extents[d]
+                reach[read.tensor][d] = max(reach[read.tensor][d], min(extents[d], high + 1))
+    tensors = {n: replace(t, shape=tuple(Const(k) for k in reach[n])) for n, t in program.tensors.items()}
+    return replace(program, tensors=tensors)
 
 
 def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
@@ -111,21 +151,29 @@ def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
 
 
 def nearest_row(space: Space, schedule: Schedule) -> tuple[int, list[str]] | None:
-    """The row with the schedule's values, and the decisions that had to differ; None where no such row is legal, nor one
-    with another decision changed."""
+    """A legal row with the schedule's values where the space has them, and the decisions that had to differ. Where
+    rules are broken, decisions they depend on are lowered one step at a time; None where that does not help."""
     values: dict[str, int] = {}
     for d in space.decisions:
         want = schedule.values.get(d.name, d.domain[0])
         values[d.name] = want if want in d.domain else max((v for v in d.domain if v <= want), default=d.domain[0])
-    row = int(space.canonical([space.row_of(values)])[0])
-    if not space.legal([row])[0]:
-        others = space.canonical(space.neighbours(row))
-        others = others[space.legal(others)]
-        if not len(others):
+    for _ in range(MOST_REPAIRS):
+        row = int(space.canonical([space.row_of(values)])[0])
+        broken = space.violated(row)
+        if not broken:
+            chosen = space.schedule(row)
+            return row, [f"{k}={v}" for k, v in chosen.named.items() if chosen.values[k] != schedule.values.get(k)]
+        tries = []
+        for k in sorted(space.depends_on(broken[0].holds)):
+            d = space.decisions[k]
+            at = d.domain.index(values[d.name])
+            if at > 0:
+                lower = values | {d.name: d.domain[at - 1]}
+                tries.append((len(space.violated(int(space.canonical([space.row_of(lower)])[0]))), -at, k, lower))
+        if not tries:
             return None
-        row = int(others[0])
-    chosen = space.schedule(row)
-    return row, [f"{k}={v}" for k, v in chosen.named.items() if chosen.values[k] != schedule.values.get(k)]
+        values = min(tries, key=lambda t: t[:3])[3]
+    return None
 
 
 class Verifier:
@@ -137,15 +185,16 @@ class Verifier:
         self._oracles: dict[int, tuple[Program, Oracle]] = {}
         self._plans: dict[tuple[int, tuple[int, int]], tuple[Plan, Plan | None]] = {}
 
-    def whole(self, kernel: Kernel) -> Verdict:
+    def whole(self, kernel: Kernel, plan: Plan) -> Verdict:
         """The kernel itself, against the oracle."""
-        return Verdict("the interpreter", check(kernel, self._given or self.oracle(kernel.program)))
+        oracle = self._given or self.oracle(kernel.program)
+        return Verdict("the interpreter", check(kernel, oracle, slack(plan)))
 
     def cut_down(self, plan: Plan, schedule: Schedule, threads: int) -> Verdict:
         """A smaller kernel of the same plan and schedule, as large as the interpreter can run quickly."""
-        if elements(plan.program) > MOST_ELEMENTS:
-            return Verdict(UNVERIFIED)
         for most, small in self._small(plan, threads):
+            if elements(small.program) > MOST_ELEMENTS:
+                continue
             found = nearest_row(small.space, schedule)
             if found is None:
                 continue
@@ -154,7 +203,7 @@ class Verifier:
             if statements(kernel) > MOST_STATEMENTS:
                 continue
             try:
-                difference = check(kernel, self.oracle(small.program))
+                difference = check(kernel, self.oracle(small.program), slack(plan))
             except (IndexError, ValueError):  # stages of a cut-down program may read what it no longer writes
                 continue
             but = f" (where {', '.join(changed)})" if changed else ""

@@ -6,8 +6,8 @@ iteration space; a tree of constant bounds is counted exactly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from autosched.codegen.access import Access as Pattern
 from autosched.codegen.access import classify
 from autosched.codegen.kernel import Assign, Comment, For, If, IntrinsicCall, Kernel, Lane, Prefetch, Stmt
 from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, Value, walk
-from autosched.logic import Const, Int, evaluate, free_vars
+from autosched.logic import TRUE, And, Const, Int, evaluate, free_vars
 from autosched.tensorize.intrinsic import Intrinsic
 
 SAMPLES = 64
@@ -28,7 +28,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Level:
-    """One loop around a statement; `number` tells it from all others, `runs` is how often its body runs in all."""
+    """One loop around a statement; `number` tells it from all others, `runs` is how often its body runs in all, `value`
+    is where it stands when the statement runs most."""
 
     number: int
     var: str
@@ -93,6 +94,12 @@ class Facts:
     owned: frozenset[str] = frozenset()
     """Register buffers whose first index is a worker of a GPU's block: each worker has its own part."""
 
+    @cached_property
+    def levels(self) -> dict[int, Level]:
+        """Every loop around an access or an issue, by its number."""
+        paths = [t.path for t in self.touches] + [i.path for i in self.issues]
+        return {level.number: level for path in paths for level in path}
+
 
 def facts(kernel: Kernel, stmt: Stmt) -> Facts:
     """What one top-level statement of the kernel's main function does."""
@@ -117,7 +124,9 @@ class _Walker:
         self.places: dict[tuple[str, tuple[Int, ...], Lane | None], int] = {}
 
     def visit(self, body: tuple[Stmt, ...], path: tuple[Level, ...], env: dict[str, Any], runs: Floats) -> None:
-        """`env` places every loop variable in each sample; `runs` is how often the body runs if each place is typical."""
+        """`env` places every loop variable in each sample; `runs` is how often the body runs, were all like that."""
+        typical = int(np.argmax(runs))
+        path = tuple(replace(level, value=int(env[level.var][typical])) for level in path)
         for stmt in body:
             match stmt:
                 case For():
@@ -150,7 +159,6 @@ class _Walker:
         # Additive recurrences with irrational steps spread samples evenly over every pair of loops.
         share = (np.arange(SAMPLES) * (np.sqrt(_prime(len(path))) % 1.0) + 0.5) % 1.0
         place = lower + np.floor(share * np.maximum(trips, 1.0)).astype(np.int64) * loop.step
-        typical = int(np.argmax(inside))
         mean = float(inside.mean() / runs.mean())
         self.loops += 1
         level = Level(
@@ -162,7 +170,7 @@ class _Walker:
             loop.step,
             mean,
             float(inside.mean()),
-            int(place[typical]),
+            int(place[0]),
         )
         self.visit(loop.body, (*path, level), env | {loop.var: place}, inside)
 
@@ -180,11 +188,21 @@ class _Walker:
             isinstance(n, Read) and n.tensor == stmt.buffer and n.index == stmt.index for n in nodes
         )
         self.stores.append(Work(0, 0, width, path, runs, False))
+        if stmt.valid != TRUE:
+            tests = len(stmt.valid.parts) if isinstance(stmt.valid, And) else 1
+            each = width if stmt.lane is not None and stmt.lane.var in free_vars(stmt.valid) else 1
+            self.works.append(Work(tests, 0, each, path, runs, False))
         if operations:
             self.works.append(Work(operations, calls, width, path, runs, chained))
 
     def _touch(
-        self, buffer: str, index: tuple[Index, ...], lane: Lane | None, write: bool, path: tuple[Level, ...], runs: float
+        self,
+        buffer: str,
+        index: tuple[Index, ...],
+        lane: Lane | None,
+        write: bool,
+        path: tuple[Level, ...],
+        runs: float,
     ) -> None:
         self.buffers.add(buffer)
         if self.kernel.buffers[buffer].scope not in MEMORY:
@@ -194,7 +212,6 @@ class _Walker:
         of = self.kernel.buffers[buffer]
         place = self.places.setdefault((buffer, known, lane), len(self.places))
         self.touches.append(Touch(place, buffer, of.scope, of.dtype.bits / 8, known, lane, pattern, write, path, runs))
-
 
 
 LIBRARY = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")

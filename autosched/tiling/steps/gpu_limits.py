@@ -12,7 +12,7 @@ from autosched.tiling.steps.names import StepNames
 from autosched.tiling.steps.register_tile import held_tiles
 
 OWN_REGISTERS = 24
-"""Registers of a thread for addresses, counters and constants beside its fragments: what generated code takes, roughly."""
+"""Registers of a thread for addresses, counters and constants beside its fragments: a round figure for such code."""
 
 
 def thread_registers(operand: Operand, threads: int) -> int:

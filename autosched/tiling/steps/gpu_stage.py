@@ -1,4 +1,4 @@
-"""Staging in shared memory: which operands a block copies, slice of the depth by slice, before its workers read them."""
+"""Staging in shared memory: which operands a block copies, slice of the depth by slice, before it is used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LABELS = ("global", "shared")
 SLICE_ELEMENTS = (16, 32, 64, 128)
 FACTORS = (1, 2, 4)
 BODY_LIMIT = 256
-"""Instructions in one unrolled body: beyond this the instruction cache of an SM misses (about 128 KiB of code, H100)."""
+"""Instructions in one unrolled body: beyond this the instruction cache of an SM misses."""
 
 
 def stage_name(names: StepNames, operand: str) -> str:
