@@ -23,6 +23,19 @@ class Mask:
     formula: Bool | None
 
 
+def only_lane(name: str) -> int | None:
+    """The one lane of a constant mask, None for other masks.
+
+    LLVM 22 stores four bytes where a mask that is constant keeps one lane of i8 that was truncated from i32, so such a
+    store is written as the scalar that it is.
+
+    >>> only_lane("<i1 false, i1 true>"), only_lane("<i1 true, i1 true>"), only_lane("%m.3")
+    (1, None, None)
+    """
+    lanes = [part.split()[-1] == "true" for part in name.strip("<>").split(",")] if name.startswith("<") else []
+    return lanes.index(True) if sum(lanes) == 1 else None
+
+
 def periodic(formula: Bool, lane: Lane, group: int) -> bool:
     """Whether the formula holds in lane e as in lane e % group (proved; False where not found)."""
     match formula:

@@ -7,7 +7,7 @@ from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.errors import UnsupportedError
 from autosched.codegen.llvm.loads import Loads
-from autosched.codegen.llvm.masks import Mask
+from autosched.codegen.llvm.masks import Mask, only_lane
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.places import Places
 from autosched.codegen.llvm.registers import Registers
@@ -59,7 +59,11 @@ class Memory:
                 raise UnsupportedError(f"a masked store to {buffer.name} without lanes")
             self.out.line(f"  store {element} {raw}, ptr {place.pointer}, align {place.align}")
         elif place.access.kind == "contiguous":
-            if mask:
+            if mask and (only := only_lane(mask.name)) is not None:
+                pointer = self.out.let(f"getelementptr {element}, ptr {place.pointer}, i64 {only}")
+                part = self.out.let(f"extractelement {kind} {raw}, i64 {only}")
+                self.out.line(f"  store {element} {part}, ptr {pointer}, align {dtype.bytes}")
+            elif mask:
                 function = self.out.declarations.need(
                     "void", f"llvm.masked.store.{suffix(element, n)}.p0", kind, "ptr", f"<{n} x i1>"
                 )
