@@ -33,10 +33,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_block_of_the_design(folder: Path) -> None:
     rng = np.random.default_rng(0)
-    a = rng.integers(0, 256, (40, 48), np.uint8)
-    b = rng.integers(-128, 128, (48, 56), np.int8)
+    a = rng.integers(0, 256, (24, 20), np.uint8)
+    b = rng.integers(-128, 128, (20, 40), np.int8)
 
-    gemm = autosched.load("gemm.py:gemm", m=40, n=56, k=48)
+    gemm = autosched.load("gemm.py:gemm", m=24, n=40, k=20)
     autosched.intrinsics.load("my_npu.yaml")
     seen = []
     for mapping in autosched.match(gemm, "x86/vpdpbusd.zmm").mappings:
@@ -62,7 +62,7 @@ def test_the_block_of_the_design(folder: Path) -> None:
         gemm, strategies=["random", "evolutionary", "auto"], device="simulator", trials=8, seeds=2, target=native
     )
     assert len(table.rows) == 3 * 2 * 8
-    assert {row.status for row in table.rows} == {"ok"}
+    assert [row for row in table.rows if row.status != "ok"] == []
     if importlib.util.find_spec("matplotlib"):
         importlib.import_module("matplotlib").use("Agg")
         assert [line.get_label() for line in table.plot().lines] == ["random", "evolutionary", "auto"]
