@@ -11,7 +11,7 @@ from typing import Any
 from autosched.costmodel import clock as clocks
 from autosched.device.protocol import Device
 from autosched.device.registry import device as open_device
-from autosched.errors import UsageError
+from autosched.errors import NoScheduleError, UsageError
 from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.ir.rewrite import simplify
@@ -144,6 +144,8 @@ def prepare(
     emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
     with watch.phase("search"):
         space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length)
+        if space.rows == 0:
+            raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
         plausible = space.plausible
     emit(Scored(len(plausible), space.rows, space.rows_in_all, space.rejected, watch.seconds()["search"]))
     options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
@@ -257,6 +259,15 @@ def study_name(program: Program, target: Target, device: str, key: dict[str, str
 
 def _intrinsics(plan: Plan) -> list[Intrinsic]:
     return [p.nest.intrinsic for p in plan.tensor_parts]
+
+
+def _why_empty(plans: Sequence[Plan]) -> str:
+    """The rules that leave each plan without a legal row."""
+    lines = []
+    for plan in plans:
+        found = plan.space.explain()
+        lines.append(f"{plan.name}: {found if found is not None else 'no legal row'}")
+    return "\n".join(["no plan has a legal schedule", *lines])
 
 
 def _names(store: Store | None) -> set[str]:

@@ -3,14 +3,22 @@ memory never written. Rows cover every value of every decision; sizes do not div
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from support.plans import covering_rows, machine, plans_of, small_programs
 
 from autosched.codegen.check import check_kernel
 from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.lower import lower
+from autosched.errors import NoScheduleError
 from autosched.ir import random_inputs, run_with_error
-from support.plans import covering_rows, machine, plans_of, small_programs
+from autosched.logic import Var
+from autosched.search import tune
+from autosched.search.tune import TuneRequest
+from autosched.tiling.space import Space
+from autosched.tiling.step import Decision, Rule, Step
 
 PROGRAMS = small_programs()
 
@@ -66,3 +74,13 @@ def test_sixteen_registers_hold_smaller_tiles() -> None:
         assert all("zmm" not in i for i in plan.intrinsics)
         registers = plan.space.values(plan.space.enumerate().ids)["registers"]
         assert int(np.max(registers)) <= 16
+
+
+def test_an_empty_space_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans fall back to scalar code rather than be empty, so an impossible rule is added by hand."""
+    step = Step("s", (Decision("tile", (4, 8)),), (Rule("fits", Var("tile") <= 3, "tile {tile} > 3"),))
+    request = TuneRequest(PROGRAMS["matmul_f32"], machine(), device="simulator")
+    plan = replace(plans_of(request.program)[0], space=Space("none", [step]))
+    monkeypatch.setattr(tune, "make_plans", lambda *_: [plan])
+    with pytest.raises(NoScheduleError, match=r"no schedule: tile 4 > 3"):
+        tune.prepare(request)
