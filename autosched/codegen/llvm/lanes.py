@@ -47,6 +47,9 @@ class LaneIndexing(Indexing):
         """
         if lane is None or lane.var not in free_vars(node):
             return self.condition(node)
+        if free_vars(node) == {lane.var}:  # decided as a whole, so that the store sees which lanes it keeps
+            truth = [bool(evaluate(node, {lane.var: e})) for e in range(lane.width)]
+            return truth[0] if len(set(truth)) == 1 else Lanes(vector_text("i1", [str(t).lower() for t in truth]))
         match node:
             case And(parts) | Or(parts):
                 op = "and" if isinstance(node, And) else "or"
@@ -102,6 +105,15 @@ class LaneIndexing(Indexing):
     def _join_masks(self, op: str, parts: list[bool | str | Lanes], n: int) -> bool | str | Lanes:
         if not any(isinstance(p, Lanes) for p in parts):
             return self._join(op, parts)  # type: ignore[arg-type]
+        known = [p for p in parts if isinstance(p, Lanes) and p.name.startswith("<")]
+        if len(known) > 1:  # constants are joined here, so that a store sees which lanes it keeps
+            columns = zip(*([x.split()[-1] for x in p.name.strip("<>").split(",")] for p in known), strict=True)
+            truth = [(all if op == "and" else any)(x == "true" for x in column) for column in columns]
+            folded: bool | Lanes = Lanes(vector_text("i1", [str(t).lower() for t in truth]))
+            folded = truth[0] if len(set(truth)) == 1 else folded
+            return self._join_masks(op, [folded, *(p for p in parts if p not in known)], n)
+        if len(parts) == 1:
+            return parts[0]
         wide = [p if isinstance(p, bool) else self.as_mask(p, n) for p in parts]
         joined = self._join(op, wide, n)
         return joined if isinstance(joined, bool) else Lanes(joined)

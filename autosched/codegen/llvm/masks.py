@@ -26,8 +26,8 @@ class Mask:
 def only_lane(name: str) -> int | None:
     """The one lane of a constant mask, None for other masks.
 
-    LLVM 22 stores four bytes where a mask that is constant keeps one lane of i8 that was truncated from i32, so such a
-    store is written as the scalar that it is.
+    For a masked store of a truncated vector under such a mask LLVM 22 stores the element as it was before (four bytes
+    of an i8 that was an i32), over its neighbours; so it is written as the scalar store that it is.
 
     >>> only_lane("<i1 false, i1 true>"), only_lane("<i1 true, i1 true>"), only_lane("%m.3")
     (1, None, None)
