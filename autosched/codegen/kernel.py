@@ -1,8 +1,8 @@
 """`Kernel`: the scheduled loop tree. Printers and the interpreter read it and decide nothing.
 
-Registers are buffers too: a buffer of scope `register` holds an array of vector registers, and its last dimension is the
+Registers are buffers too: a buffer of scope `register` holds an array of vector registers; its last dimension is the
 elements of one register. An `Assign` with a lane computes `width` elements at once: its lane variable runs over
-0 … width-1 inside indices and values, so a vector load, a splat, a gather and an epilogue are all one node, told apart by
+0 … width-1 inside indices and values: a vector load, a splat, a gather and an epilogue are all one node, told apart by
 how the address depends on the lane (`codegen.access`).
 """
 
@@ -18,7 +18,7 @@ from autosched.logic import TRUE, Bool, Int
 from autosched.tensorize.intrinsic import Intrinsic
 
 SCOPES = ("global", "workspace", "packed", "register", "shared", "local")
-"""global: a program parameter · workspace: scratch memory of one call · packed: a `const` operand re-laid out before the
+"""global: a program parameter · workspace: scratch memory of one call · packed: `const` data re-laid out before the
 run · register: vector registers · shared, local: GPU memories."""
 LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z", "warp", "thread")
 """`warp` and `thread` loops run over the workers of a block; two of them side by side are separated by a barrier."""
@@ -126,7 +126,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Kernel:
-    """`prepare` functions fill one `packed` buffer each from a `const` tensor, before the run; `main` is the timed call.
+    """`prepare` functions fill one `packed` buffer each from a `const` tensor before the run; `main` is the timed call.
 
     `main.buffers` are the program's tensor parameters still needed in their own layout, then packed buffers, then
     workspaces. `schedule` is the named row, for headers and comments; `threads` is the width of parallel loops.

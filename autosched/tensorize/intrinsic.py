@@ -18,7 +18,7 @@ from autosched.logic import Const, Var
 
 @dataclass(frozen=True, slots=True)
 class Numerics:
-    """How a float accumulation is done; `exact` for integers. What a certificate quotes and the interpreter executes."""
+    """How a float accumulation is done; `exact` for integers. What certificates quote and the interpreter executes."""
 
     accumulate: str = "exact"  # exact | sequential | unordered
     fraction_bits: int | None = None

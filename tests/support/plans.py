@@ -15,7 +15,7 @@ from autosched.tensorize.matcher import match
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import make_plans
 
-AVX512 = frozenset("avx2 fma avx512f avx512vl avx512_vnni avx512_bf16 avx_vnni".split())
+AVX512 = frozenset(["avx2", "fma", "avx512f", "avx512vl", "avx512_vnni", "avx512_bf16", "avx_vnni"])
 
 
 def machine(features: frozenset[str] = AVX512, registers: int = 32, vector_bytes: int = 64) -> Target:
