@@ -10,8 +10,10 @@ from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, seconds, speed
 from autosched.cli.stored import kernel_of, opened, picked
 from autosched.codegen.c import print_c
+from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.text import print_kernel
+from autosched.errors import AutoschedError
 from autosched.ir import parse
 from autosched.ir.work import operations
 from autosched.store import codec
@@ -41,7 +43,7 @@ def show(
                 "study": record.name,
                 "trial": codec.trial_to_dict(chosen),
                 "loops": print_kernel(kernel),
-                "c": print_c(kernel).source,
+                "c": _code(kernel),
             }
         )
         return
@@ -55,8 +57,18 @@ def show(
         parts.append("\n".join([head, f"plan  {chosen.plan}", *rows]))
     if view in ("all", "loops"):
         parts.append(print_kernel(kernel).rstrip())
-    if view in ("all", "c"):
+    if view == "c":
         parts.append(print_c(kernel).source.rstrip())
+    elif view == "all" and (code := _code(kernel)) is not None:
+        parts.append(code.rstrip())
     if view == "llvm":
         parts.append(print_llvm(kernel).rstrip())
     answer("\n\n".join(parts))
+
+
+def _code(kernel: Kernel) -> str | None:
+    """The kernel's C; None for a kernel of a machine that C does not reach, as a GPU's."""
+    try:
+        return print_c(kernel).source
+    except AutoschedError:
+        return None

@@ -86,7 +86,8 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
     if isinstance(request.store, SqliteStore) and request.store.path != MEMORY:
         study = tuning.study.name
         lines += ["", f"see it   autosched show {study}"]
-        lines += [f"use it   autosched export {study} -o {request.program.name}.c"]
+        kind = "c" if tuning.study.record.device == "cpu" else "json"  # C where C runs, else the schedule
+        lines += [f"use it   autosched export {study} -o {request.program.name}.{kind}"]
     return "\n".join(lines)
 
 

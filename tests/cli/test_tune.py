@@ -110,6 +110,11 @@ def test_the_simulator_is_a_laptop_s_gpu(cli: Cli) -> None:
     assert found["target"] == "nvidia-h200"
     assert found["best"]["intrinsic"].startswith("cuda/")
     assert found["verified"]["by"]
+    shown = cli.near()("show", "matmul", "--json").json
+    assert shown["c"] is None, "a GPU's kernel is not C"
+    assert "warp" in shown["loops"]
+    assert cli.near()("show", "matmul").out.startswith(found["study"])
+    assert "cannot" in cli.near()("export", "matmul", "-o", "gpu.c", status=2).err
 
 
 def test_the_kernel_of_a_study_computes(cli: Cli) -> None:
