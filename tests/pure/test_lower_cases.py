@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import pytest
 from support.agreement import disagreement
-from support.plans import covering_rows, plans_of
+from support.plans import covering_rows, machine, plans_of
 
-from autosched.ir import parse
+from autosched.ir import parse, workload
 
 CASES = {
+    "guard_keeps_a_scalar_reduction_inside": """
+def f(A: s32[19], C: s32[19, 18]):
+    for i in range(19):
+        for j in range(i + 1):
+            for r in range(i + 1):
+                if j < 18:
+                    C[i, j] = min(C[i, j], A[18 - r])
+""",
+    "guard_of_a_reduction_keeps_a_scalar_target_inside": """
+def f(A: s32[12], C: s32[9]):
+    for i in range(12):
+        for r in range(3):
+            if i + r - 2 < 9 and i < 9 + r:
+                C[max(0, i + r - 4) // 2] = max(C[max(0, i + r - 4) // 2], A[i])
+            if i + r < 9:
+                C[i] = min(C[i], A[i + r])
+""",
     "guard_keeps_both_operands_inside": """
 def f(A: f32[n], B: f32[n, w], C: f32[n, w], *, n=9, w=18):
     for i, j in grid(n, w):
@@ -109,5 +126,13 @@ def f(A: f32[n, k], B: f32[k, w], C: f32[n, w], *, n=5, w=18, k=5):
 def test_case(name: str) -> None:
     program = parse(CASES[name], filename=f"{name}.py")
     for plan in plans_of(program, threads=2)[:2]:
-        rows = list(covering_rows(plan))[:8]
+        rows = list(covering_rows(plan))[:4]
         assert disagreement(plan, rows) is None
+
+
+def test_a_mapping_wider_than_the_registers_is_not_planned() -> None:
+    program = workload("matmul", m=5, n=17, k=6, a="f64", b="f64")  # portable v16: 8 registers for each operand
+    plans = plans_of(program, machine(frozenset(), registers=16, vector_bytes=16))
+    assert plans
+    for plan in plans:
+        assert len(plan.space.enumerate().ids)

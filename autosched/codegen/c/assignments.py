@@ -70,6 +70,10 @@ class AssignPrinter:
         if whole and register.style == "scalar":
             yield f"{target} = {self._scalar_or_zero(stmt)};"
             return
+        if register.elements == 1:  # a vector of one: some intrinsics have no plain scalar operands
+            splat = f"{self.scope.vectors.splat(register)}({self._scalar_or_zero(stmt)})"
+            yield f"{target} = {register.cast_from_vector(splat)};"
+            return
         text = self._whole(stmt, register, valid) if whole and register.style == "vector" else None
         if text is not None:
             vector_zero = f"({register.vector}){{0}}"

@@ -1,0 +1,84 @@
+"""Random programs as machine code and as exported C: both agree with the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cpu.c_build import build, call, missing_features, needs_compiler
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from pure.lower_programs import lowered_texts
+from support.agreement import Expected, expect
+from support.plans import machine, plans_of
+
+from autosched.codegen.c import print_c
+from autosched.codegen.callable import CompiledKernel
+from autosched.codegen.kernel import Kernel
+from autosched.codegen.llvm.jit import compile_object, load
+from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.lower import lower
+from autosched.errors import AutoschedError
+from autosched.ir import parse
+from autosched.machine.detect import host_features
+
+WIDE = "avx512f" in host_features()
+HERE = machine(host_features(), registers=32 if WIDE else 16, vector_bytes=64 if WIDE else 32)
+
+
+def each_kernel(count: int, visit: Callable[[str, Kernel, Expected], None]) -> None:
+    """Visits a random row's kernel of the first plan of `count` random programs."""
+
+    @seed(count)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(lowered_texts(600))
+    def run(text: str) -> None:
+        try:
+            program = parse(text, filename="f.py")
+        except AutoschedError:
+            return
+        plan = plans_of(program, HERE, threads=2)[0]
+        row = int(plan.space.sample(1, np.random.default_rng(len(text)))[0])
+        visit(f"{text}{plan.name}\n{plan.space.schedule(row)}", lower(plan, plan.space.schedule(row)), expect(program))
+
+    run()
+
+
+@pytest.mark.x86
+def test_machine_code() -> None:
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+
+    def agrees(title: str, kernel: Kernel, expected: Expected) -> None:
+        program = kernel.program
+        compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
+        found = compiled(**{n: v.copy() for n, v in (expected.arrays | expected.scalars).items()})
+        outputs = found if isinstance(found, tuple) else (found,)
+        wrong = expected.difference(dict(zip(program.outputs, outputs, strict=True)))
+        assert wrong is None, f"{title}\n{wrong}"
+
+    each_kernel(20, agrees)
+
+
+@needs_compiler
+@pytest.mark.compiler
+def test_exported_c(tmp_path: Path) -> None:
+    made: list[tuple[str, Kernel, Expected]] = []
+
+    def keep(title: str, kernel: Kernel, expected: Expected) -> None:
+        if not missing_features(kernel):
+            made.append((title, replace(kernel, name=f"f{len(made)}"), expected))
+
+    each_kernel(8, keep)
+    library = build([print_c(kernel) for _, kernel, _ in made], tmp_path, "-O1", "-fopenmp")
+    for title, kernel, expected in made:
+        wrong = expected.difference(call(library, kernel, expected.arrays, expected.scalars))
+        assert wrong is None, f"{title}\n{wrong}"
