@@ -11,17 +11,16 @@ from dataclasses import replace
 from itertools import product, takewhile
 from math import prod
 
-from autosched.ir.program import Assign, Axis, Program, Stage, Statement
+from autosched.ir.program import Assign, Program, Stage, Statement
 from autosched.ir.value import reads
-from autosched.logic import Const, all_of, free_vars
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
 from autosched.tiling.accesses import statements
 from autosched.tiling.dependence import Dependences, analyse
 from autosched.tiling.epilogue import epilogue_chain
-from autosched.tiling.guards import conjuncts, spatial_formulas, stays_inside
-from autosched.tiling.nest import Nest, box_of, make_nest
+from autosched.tiling.nest import Nest, make_nest
 from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, ScalarPart, TensorPart
+from autosched.tiling.scalar_parts import scalar_part
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps import (
@@ -155,7 +154,7 @@ def _plan(
             parts.append(tensor)
             steps += nest_steps(tensor.nest, target, threads, names)
         else:
-            scalar = _scalar(program, stage, names, dependences)
+            scalar = scalar_part(program, stage, names, dependences)
             scalar = replace(scalar, scheme="gpu") if is_gpu(target) else scalar
             parts.append(scalar)
             steps.append(scalar_step(scalar, threads))
@@ -208,63 +207,6 @@ def _used(stage: Stage) -> set[str]:
     if stage.init is not None:
         return found | {r.tensor for r in reads(stage.init)}
     return found if stage.assign.op == "=" else found | {stage.assign.tensor}
-
-
-def _scalar(program: Program, stage: Stage, names: StepNames, dependences: Dependences) -> ScalarPart:
-    found = dependences.stage(stage.name)
-    independent = set(found.of_kind("independent"))
-    spatial = [a.name for a in stage.spatial]
-    written = [a.name for a in stage.axes]
-    order = written
-    if not found.of_kind("serial") and set(spatial) <= independent and not _needs_order(stage, spatial):
-        order = spatial + [n for n in written if n not in spatial]
-    inner = next((n for n in reversed(order) if n in spatial), None)
-    by_name = {a.name: a for a in stage.axes}
-    after = order[order.index(inner) + 1 :] if inner else []
-    vector = inner if inner in independent and _constant(by_name[inner]) and not _bounded_by(stage, inner) else None
-    if vector and not set(after) <= {a.name for a in stage.reduction}:
-        vector = None
-    innermost = set(order[len(spatial) :]) == {a.name for a in stage.reduction}
-    return ScalarPart(
-        stage,
-        names,
-        tuple(order),
-        vector,
-        parallel=bool(order) and order[0] in independent,
-        register=bool(stage.reduction) and innermost and _in_register(program, stage),
-    )
-
-
-def _in_register(program: Program, stage: Stage) -> bool:
-    """Whether the target may be loaded before the reductions and stored after them: nobody reads it meanwhile, it is
-    not just overwritten (then it need not be there before), and its address needs no guard of a reduction."""
-    assign = stage.assign
-    if assign.op == "=" or assign.tensor in {r.tensor for r in stage.reads}:
-        return False
-    if stage.init is not None:
-        return True
-    try:
-        box, bounds = box_of(stage.axes)
-    except ValueError:
-        return False
-    ranges = {name: (low, low + extent - 1) for name, (low, extent) in box.items()}
-    facts = all_of(bounds, *spatial_formulas(stage))
-    over_spatial = all_of(*(c for c in conjuncts(facts) if free_vars(c) <= {a.name for a in stage.spatial}))
-    return stays_inside(stage.target, program.tensors[assign.tensor].extents, ranges, over_spatial)
-
-
-def _constant(axis: Axis) -> bool:
-    return isinstance(axis.lower, Const) and isinstance(axis.upper, Const)
-
-
-def _bounded_by(stage: Stage, axis: str) -> bool:
-    return any(axis in free_vars(a.lower) | free_vars(a.upper) for a in stage.axes)
-
-
-def _needs_order(stage: Stage, spatial: list[str]) -> bool:
-    """Whether a spatial axis's bounds depend on a reduction axis, so that it cannot go outside it."""
-    outer = {a.name for a in stage.axes} - set(spatial)
-    return any(outer & (free_vars(a.lower) | free_vars(a.upper)) for a in stage.spatial)
 
 
 def scalar_step(part: ScalarPart, threads: int) -> Step:

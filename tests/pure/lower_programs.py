@@ -122,10 +122,13 @@ class Writer:
         names = [*self.draw(st.permutations(NAMES))[:spatial], *self.draw(st.permutations(INNER))[:reduction]]
         ranges: Ranges = {}
         texts: list[tuple[str, str]] = []
-        left = self.most_points
+        deep = self.pick(129, 130, 150, 257) if reduction and self.chance(5) else 1  # more than a cache block of depth
+        left = max(1, self.most_points // deep)
         for n, name in enumerate(names):
             extent = min(self.pick(*EXTENTS), max(1, left // (2 if n == 0 else 1)))
             left = max(1, left // extent)
+            if n == spatial:
+                extent *= deep
             low = self.pick(0, 0, 0, 0, 1, 3)
             text = f"range({low}, {low + extent})" if low else f"range({extent})"
             if ranges and self.chance(7):

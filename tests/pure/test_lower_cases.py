@@ -108,7 +108,7 @@ def f(A: f32[n, k], B: f32[k, w], C: f32[n, w], *, n=5, w=18, k=5):
             C[i, j] += A[i, p] * B[p, j]
 """,
     "initial_value_from_an_intermediate": """
-def f(A: f32[n, k], B: f32[k, w], C: f32[n, w], *, n=5, w=18, k=5):
+def f(A: f32[n, k], B: f32[k, w], C: f32[n, w], *, n=2, w=9, k=2):
     T: f32[n, w]
     for i, j in grid(n, w):
         T[i, j] = 0
