@@ -93,7 +93,8 @@ def _initialised(places: list[_Place], k: int) -> int | None:
         if other.path[: len(init.path) - 1] != init.path[:-1]:
             return None
         if other.assign.tensor == target.tensor:
-            inside = len(other.path) > len(init.path) and other.axes[: len(init.axes)] == init.axes
+            # A loop of its own: what a guard alone surrounds happens once or not at all, and starts nothing.
+            inside = len(other.axes) > len(init.axes) and other.axes[: len(init.axes)] == init.axes
             update = other.assign.op != "=" and other.assign.index == target.index
             reads_it = any(r.tensor == target.tensor for r in _reads(other))
             moved = between & {r.tensor for r in _reads(init)}

@@ -41,6 +41,8 @@ def test_an_initial_value_just_before_its_reduction_is_merged() -> None:
         ("for i in range(8):\n    D[i] = 0\n    C[i, 0] = 0\n    for p in range(8):\n        D[i] += A[i, p]\n        C[i, 0] += B[i, p]", [("D", "+=", True), ("C", "+=", True)]),
         ("for i in range(8):\n    D[i] = 0\n    C[i, 0] = D[i]\n    for p in range(8):\n        D[i] += A[i, p]", [("D", "=", False), ("C", "=", False), ("D.2", "+=", False)]),
         ("for i in range(8):\n    D[i] = B[i, 0]\n    B[i, 0] = 0\n    for p in range(8):\n        D[i] += A[i, p]", [("D", "=", False), ("B", "=", False), ("D.2", "+=", False)]),
+        ("for i in range(8):\n    D[i] = 0\n    if A[i, i] > 0:\n        D[i] += 1", [("D", "=", False), ("D.2", "+=", False)]),
+        ("for i in range(8):\n    D[i] = 0\n    if A[i, i] > 0:\n        for p in range(8):\n            D[i] += A[i, p]", [("D", "+=", True)]),
     ],
 )  # fmt: skip
 def test_merging(body: str, expected: list[tuple[str, str, bool]]) -> None:
