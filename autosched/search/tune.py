@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autosched.costmodel import clock as clocks
+from autosched.costmodel.registry import cost_models
 from autosched.device.protocol import Device
 from autosched.device.registry import device as open_device
-from autosched.errors import NoScheduleError, UsageError
+from autosched.device.registry import device_names
+from autosched.errors import NoScheduleError, UnknownNameError, UsageError
 from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.ir.rewrite import simplify
@@ -22,6 +24,7 @@ from autosched.machine.target import Target
 from autosched.search.baseline import Baseline, measure_baseline
 from autosched.search.events import Listener, Matched, NearMiss, Scored
 from autosched.search.loop import Result, run
+from autosched.search.registry import strategies
 from autosched.search.space import SearchSpace
 from autosched.search.stopwatch import Stopwatch
 from autosched.search.study import Study, open_study
@@ -29,8 +32,8 @@ from autosched.store.protocol import Store
 from autosched.store.records import StudyRecord
 from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import NUMERICS_LEVELS, Match
 from autosched.tensorize.match_types import Mapping as Match1
-from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher import match
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import make_plans
@@ -66,6 +69,14 @@ class TuneRequest:
             raise UsageError(f"--trials {self.trials} leaves nothing to measure", hint="give 1 or more")
         if self.threads < 1:
             raise UsageError(f"--threads {self.threads}: at least 1")
+        for kind, name, known in (
+            ("strategy", self.strategy, strategies()),
+            ("cost model", self.cost_model, cost_models()),
+            ("device", self.device, ["auto", *device_names()]),
+            ("level of numerics", self.numerics, NUMERICS_LEVELS),
+        ):
+            if name not in known:
+                raise UnknownNameError(kind, name, known)
         if self.program.symbolic:
             name, (low, high) = next(iter(self.program.symbolic.items()))
             raise UsageError(f"the size {name} is symbolic ({low}..{high})", hint=f"give it a value: -D {name}={high}")
