@@ -1,4 +1,5 @@
-"""Where the guards of a tensorized stage are held: as zeros staged into an operand, or as lanes that are not written.
+"""Where the guards of a tensorized stage are held: as zeros staged into an operand, as lanes that are not written, or
+as lanes whose sum is dropped.
 
 A guard that does not hold means "no contribution", which a zero in any one operand says; and it may be what keeps an
 address inside its tensor, which concerns every access by itself.
@@ -25,16 +26,19 @@ _Z3_TIMEOUT_MS = 2000
 @dataclass(frozen=True)
 class PlacedGuards:
     """`staged`: input operand to the condition under which its element is real, elsewhere it is zero; `written`: the
-    condition over spatial axes under which the output's element is one that the stage writes."""
+    condition over spatial axes under which the output's element is one that the stage writes; `summed`: the one under
+    which what was accumulated counts, else the element keeps the value that it started with."""
 
     staged: dict[str, Bool]
     written: Bool
+    summed: Bool = TRUE
 
 
 def place_guards(nest: Nest) -> PlacedGuards:
     """Each conjunct goes where it can be held. Raises LookupError where there is no such place."""
     written = _written(nest)
     staged: dict[str, Bool] = {}
+    summed: list[Bool] = []
     held = set(conjuncts(written))
     everything = conjuncts(all_of(nest.guard, nest.bounds))
     for operand in nest.intrinsic.inputs:
@@ -49,10 +53,13 @@ def place_guards(nest: Nest) -> PlacedGuards:
     for part in everything:
         if part not in held:
             name = next((n for n in staged if _axes(nest, part) <= {a.name for a in nest.operand_axes(n)}), None)
-            if name is None:
+            if name is not None:
+                staged[name] = all_of(staged[name], part)
+            elif _axes(nest, part) <= {a.name for a in nest.spatial}:
+                summed.append(part)
+            else:
                 raise LookupError(f"no operand depends on all axes of {part}")
-            staged[name] = all_of(staged[name], part)
-    return PlacedGuards(staged, written)
+    return PlacedGuards(staged, written, all_of(*summed))
 
 
 def _written(nest: Nest) -> Bool:

@@ -133,6 +133,11 @@ class Nest:
         """Over spatial axes: which elements of the output the stage writes at all."""
         return self.placed_guards.written
 
+    @property
+    def summed(self) -> Bool:
+        """Over spatial axes: where the accumulated value counts; elsewhere the element keeps what it started with."""
+        return self.placed_guards.summed
+
     def at(self, positions: dict[str, Int]) -> dict[str, Int]:
         """Program axes as expressions, from a position along each nest axis."""
         values: dict[str, Int] = {}

@@ -9,6 +9,23 @@ from support.plans import covering_rows, machine, plans_of
 from autosched.ir import parse, workload
 
 CASES = {
+    "guard_over_spatial_axes_that_no_operand_has": """
+def f(A: f32[n, k], B: f32[k, w], C: f32[n, w], E: f32[n, w], *, n=5, w=18, k=131):
+    for i, j in grid(n, w):
+        C[i, j] = 1
+        for p in range(k):
+            if j <= 3 * i:
+                C[i, j] += A[i, p] * B[p, j]
+    for i, j in grid(n, w):
+        E[i, j] = C[i, j] * 2.0
+""",
+    "guard_over_spatial_axes_of_an_update": """
+def f(A: f32[n, k], B: f32[k, w], D: f32[n, w], *, n=5, w=18, k=131):
+    for i, j in grid(n, w):
+        for p in range(k):
+            if j <= 3 * i:
+                D[i, j] += A[i, p] * B[p, j]
+""",
     "guard_keeps_a_scalar_reduction_inside": """
 def f(A: s32[19], C: s32[19, 18]):
     for i in range(19):
@@ -136,3 +153,9 @@ def test_a_mapping_wider_than_the_registers_is_not_planned() -> None:
     assert plans
     for plan in plans:
         assert len(plan.space.enumerate().ids)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n.startswith("guard_over_spatial")])
+def test_guards_over_spatial_axes_do_not_prevent_instructions(name: str) -> None:
+    plans = plans_of(parse(CASES[name], filename=f"{name}.py"))
+    assert plans[0].tensor_parts

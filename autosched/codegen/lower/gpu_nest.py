@@ -91,7 +91,8 @@ class GpuNest:
         zero = at | {a.name: start for a in self.nest.reduction}
         body: list[Stmt] = [*self.workers(micro.start(zero, self.register, TRUE))]
         body += self.slices(at, depth, slice_units, base, buffers, micro)
-        body += self.workers(micro.finish(zero, self.register, TRUE))
+        done = (*micro.drop(zero, self.register, TRUE), *micro.finish(zero, self.register, TRUE))
+        body += self.workers(done)
         return self.grid(tuple(body))
 
     # -- where things are ------------------------------------------------------------------------------------------

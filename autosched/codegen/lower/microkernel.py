@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
@@ -11,7 +11,7 @@ from autosched.codegen.lower.epilogue import epilogue
 from autosched.codegen.lower.operands import LANE, Loads, Position, elements
 from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.simplify import bind
-from autosched.ir.value import Literal, Read, Value
+from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, minimum
 from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.tiling.nest import NestAxis
@@ -77,6 +77,7 @@ class Micro:
             *self.prefetch_out(at, counts),
             *self.start(at, counts, _formula(first)),
             *self.reduce(at, counts, depth),
+            *self.drop(at, counts, _formula(first)),
             *self.finish(at, counts, _formula(last)),
         )
 
@@ -127,6 +128,20 @@ class Micro:
 
     def start(self, at: Places, counts: dict[str, int], first: Bool) -> tuple[Stmt, ...]:
         """Accumulators take the initial value on the first visit, the stored partial sums on later ones."""
+        return self.started(at, counts, first, lambda value: value)
+
+    def drop(self, at: Places, counts: dict[str, int], first: Bool) -> tuple[Stmt, ...]:
+        """Where a guard over spatial axes does not hold, accumulators take back what they started with."""
+        if self.nest.summed == TRUE:
+            return ()
+        axes, _ = self.output(at)
+        counted = substitute_bool(self.nest.summed, axes)
+        return self.started(at, counts, first, lambda v: Select(counted, self.acc_read(), v, v.dtype))
+
+    def started(
+        self, at: Places, counts: dict[str, int], first: Bool, taken: Callable[[Value], Value]
+    ) -> tuple[Stmt, ...]:
+        """Accumulators take `taken` of the value that this visit starts with."""
         stage, n = self.nest.stage, self.accumulator.elements
         axes, valid = self.output(at)
         self.ctx.tensor(stage.assign.tensor)
@@ -134,7 +149,7 @@ class Micro:
         stored = Read(stage.assign.tensor, place_index(stage.assign.index, axes), self.accumulator.dtype)
 
         def assign(value: Value, valid: Bool) -> tuple[Stmt, ...]:
-            return self.over(self.tiled, counts, (Assign(self.acc, index, value, self.lane(n), valid),))
+            return self.over(self.tiled, counts, (Assign(self.acc, index, taken(value), self.lane(n), valid),))
 
         if stage.init is None:
             return assign(stored, valid)
