@@ -5,13 +5,15 @@ The interpreter itself is compared with the oracle by the lowering's own tests; 
 
 from __future__ import annotations
 
+import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from cpu.c_build import build, call, missing_features, needs_compiler
+from cpu.c_build import COMPILER, WARNINGS, build, call, missing_features, needs_compiler
 from pure.kernel_cases import inputs_for
 from pure.value_cases import differing
 
@@ -72,3 +74,24 @@ def test_lowered_kernels(tmp_path: Path) -> None:
             np.testing.assert_allclose(
                 want[output].astype(float), expected[output].astype(float), rtol=1e-5, atol=1e-5, err_msg=kernel.name
             )
+
+
+def test_the_headers_build_line_is_enough(tmp_path: Path) -> None:
+    """Vectors wider than the named flags allow are split, and warned of: `softmax` uses no instruction that names any."""
+    target = detect()
+    if not target.has(frozenset({"avx512f"})):
+        pytest.skip("no AVX-512 on this machine")
+    (plan,) = make_plans(workload("softmax", m=3, n=33), target, {}, threads=1)
+    for width in (4, 8, 16):
+        row = next(
+            int(r)
+            for r in plan.space.sample(200, np.random.default_rng(0))
+            if {v for k, v in plan.space.schedule(int(r)).named.items() if k.endswith("vector")} == {width}
+        )
+        source = print_c(replace(lower(plan, plan.space.schedule(row)), name=f"softmax_{width}"))
+        (flags,) = re.findall(r"Build: (.*)", source.header)
+        (tmp_path / f"{source.name}.h").write_text(source.header)
+        (tmp_path / f"{source.name}.c").write_text(source.source)
+        command = [str(COMPILER), "-c", *WARNINGS, *flags.split(), f"{source.name}.c"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

@@ -173,11 +173,19 @@ class _Printer:
         if used:
             yield " *"
             yield from _text("Instructions: " + ", ".join(i.name for i in used) + ".")
-        features = sorted({f for i in used for f in i.requires})
+        features = sorted({f for i in used for f in i.requires} | self._vector_features())
         flags = " ".join(f"-m{f.replace('avx512_', 'avx512').replace('avx_', 'avx')}" for f in features)
         openmp = f" -fopenmp ({kernel.threads} threads)" if kernel.threads > 1 else ""
         yield " *"
         yield from _text(f"Build: -std=gnu11 -O2 -ffp-contract=off{' ' + flags if flags else ''}{openmp}")
+
+    def _vector_features(self) -> set[str]:
+        """x86 features without which the widest vectors are split, and GCC warns of another calling convention."""
+        text = " ".join(self.vectors.typedefs.values())
+        widest = max((int(size) for size in re.findall(r"vector_size\((\d+)\)", text)), default=0)
+        if self.kernel.isa != "x86":
+            return set()
+        return {"avx512f"} if widest > 32 else {"avx2"} if widest > 16 else set()
 
     def _comment(self, function: Function) -> Iterator[str]:
         kernel = self.kernel
