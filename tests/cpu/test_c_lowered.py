@@ -77,7 +77,7 @@ def test_lowered_kernels(tmp_path: Path) -> None:
 
 
 def test_the_headers_build_line_is_enough(tmp_path: Path) -> None:
-    """Vectors wider than the named flags allow are split, and warned of: `softmax` uses no instruction that names any."""
+    """Vectors wider than the named flags allow are split and warned of; no instruction of `softmax` names any."""
     target = detect()
     if not target.has(frozenset({"avx512f"})):
         pytest.skip("no AVX-512 on this machine")
