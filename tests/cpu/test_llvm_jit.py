@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from cpu.llvm_kernels import F32, Kernel, intrinsic_dot, kernel, matmul, needs
@@ -105,3 +108,24 @@ def test_fresh_arrays_are_aligned() -> None:
         array = aligned(shape, F32)
         assert array.shape == shape
         assert array.ctypes.data % 64 == 0
+
+
+def test_code_in_reference_cycles_can_be_collected() -> None:
+    """In a process of its own: what went wrong here ended the process."""
+    script = """
+import gc
+from autosched.codegen.llvm.jit import load
+
+class Holder:
+    pass
+
+for _ in range(60):
+    holder = Holder()
+    holder.itself = holder
+    holder.module = load("define void @f() { ret void }\\\\n")
+    holder.function = holder.module.function("f")
+    del holder
+    gc.collect()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

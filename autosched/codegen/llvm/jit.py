@@ -127,13 +127,19 @@ def load(code: bytes | str, cpu: str | None = None) -> Module:
     return Module(engine_of(data))
 
 
+@cache
+def _engine_context() -> Any:
+    """The context of the empty modules that engines are made from. It is never disposed: garbage collection of a cycle
+    may reach an engine's context before the engine, whose end then reads freed memory."""
+    return llvm.create_context()
+
+
 def engine_of(data: bytes) -> Any:
     """An execution engine that holds one object file."""
     if not data.startswith(_OBJECT_MAGIC):  # the loader would end the process
         raise CompileError("cannot load the object: these bytes are no object file")
     machine = target_machine()
-    context = llvm.create_context()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly("", context), machine)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly("", _engine_context()), machine)
     try:
         engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         engine.finalize_object()
