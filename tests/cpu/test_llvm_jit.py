@@ -122,7 +122,7 @@ class Holder:
 for _ in range(60):
     holder = Holder()
     holder.itself = holder
-    holder.module = load("define void @f() { ret void }\\\\n")
+    holder.module = load("define void @f() { ret void }")
     holder.function = holder.module.function("f")
     del holder
     gc.collect()
