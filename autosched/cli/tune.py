@@ -63,26 +63,27 @@ def tune(
         inputs.choice("effort", effort, tuple(EFFORTS))
         inputs.choice("cache state", cache, CACHES)
         inputs.choice("numerics level", numerics, inputs.NUMERICS)
-        request = TuneRequest(
-            loaded,
-            inputs.target(target),
-            device=device,
-            trials=EFFORTS[effort] if trials is None else trials,
-            timeout_s=inputs.timeout(timeout),
-            strategy=strategy,
-            cost_model=cost_model,
-            seed=seed,
-            threads=threads,
-            store=inputs.open_store(store),
-            catalogue=known,
-            only=tuple(intrinsic or ()),
-            numerics=numerics,
-            cache=cache,
-            fresh=fresh,
-            intrinsic_paths=inputs.intrinsic_paths(intrinsics),
-        )
-        with Progress(request, quiet=quiet, verbose=verbose) as progress:
-            tuning, result = run(request, progress)
+        with inputs.open_store(store) as opened:
+            request = TuneRequest(
+                loaded,
+                inputs.target(target),
+                device=device,
+                trials=EFFORTS[effort] if trials is None else trials,
+                timeout_s=inputs.timeout(timeout),
+                strategy=strategy,
+                cost_model=cost_model,
+                seed=seed,
+                threads=threads,
+                store=opened,
+                catalogue=known,
+                only=tuple(intrinsic or ()),
+                numerics=numerics,
+                cache=cache,
+                fresh=fresh,
+                intrinsic_paths=inputs.intrinsic_paths(intrinsics),
+            )
+            with Progress(request, quiet=quiet, verbose=verbose) as progress:
+                tuning, result = run(request, progress)
     except KeyboardInterrupt:  # before the first trial, or after the last
         _interrupted(store, "interrupted")
         raise typer.Exit(130) from None
