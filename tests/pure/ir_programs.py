@@ -195,6 +195,9 @@ def program_texts(draw: st.DrawFn) -> str:
         return f"{name}: {d}[{', '.join(map(str, shape))}]"
 
     lines = [f"def f({', '.join(typed(n) for n in 'ABICD')}):", f"    {typed('T')}", "    assume(0 <= I <= 2)"]
+    axes = [f"t{k}" for k in range(len(tensors["T"][1]))]
+    lines += [f"    for {', '.join(axes)} in grid({', '.join(map(str, tensors['T'][1]))}):"]
+    lines += [f"        T[{', '.join(axes)}] = 0"]
     for _ in range(draw(st.integers(1, 3))):
         lines += writer.loop(draw(st.integers(1, 3)), "    ")
     return "\n".join(lines) + "\n"

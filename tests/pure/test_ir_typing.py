@@ -60,6 +60,16 @@ REFUSED = [
     ("for j in [1, 2]:\n            C[j] = 0", "range(n), range(a, b) or grid", None),
     ("if i > 1:\n            C[i] = 0\n        else:\n            C[i] = 1", "an if has no else", None),
     ("T: f32[m]\n        C[i] = 0", "outside loops", None),
+    (
+        "C[i] = 0\n    T: f32[m]\n    for j in range(m):\n        T[j] += A[j]",
+        "no = gives the intermediate tensor T a value",
+        "T[…] = 0",
+    ),
+    (
+        "C[i] = 0\n    T: f32[m]\n    for j in range(m):\n        C[j] = T[j]",
+        "no = gives the intermediate tensor T a value",
+        "T[…] = 0",
+    ),
     ("assume(A <= 1)\n        C[i] = 0", "top level", None),
     ("D = 1", "already has a meaning", None),
     ("t = 1", "already has a meaning", None),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from autosched.errors import Location, ProgramError, UnknownNameError, UsageError
@@ -15,7 +15,7 @@ from autosched.ir.parser import expressions, signature, statements
 from autosched.ir.parser.scope import Scope
 from autosched.ir.parser.signature import Define
 from autosched.ir.parser.source import MAX_CHARACTERS, Source
-from autosched.ir.program import Program
+from autosched.ir.program import Assign, Guard, Loop, Program, Statement
 from autosched.logic import Int
 
 __all__ = ["Define", "load", "parse"]
@@ -54,6 +54,7 @@ def parse(
     tree = block.body(rest)
     if not scope.written:
         raise source.error(node, f"{node.name} writes nothing", "assign to an element of a tensor, as C[i] = …")
+    _check_intermediates(scope, rest, tree)
     return Program(
         name=node.name,
         doc=inspect.cleandoc(ast.get_docstring(node, clean=False) or ""),
@@ -67,6 +68,28 @@ def parse(
         symbolic=symbolic,
         source=text,
     )
+
+
+def _check_intermediates(scope: Scope, body: list[ast.stmt], tree: tuple[Statement, ...]) -> None:
+    """An intermediate tensor holds nothing at first: one that no `=` gives a value has no meaning."""
+    given = {a.tensor for a in _assignments(tree) if a.op == "="}
+    for node in body:
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name)) if name not in given:
+                raise scope.source.error(
+                    node,
+                    f"no = gives the intermediate tensor {name} a value",
+                    f"assign its elements before they are read or updated: {name}[…] = 0",
+                )
+
+
+def _assignments(body: tuple[Statement, ...]) -> Iterator[Assign]:
+    for statement in body:
+        match statement:
+            case Assign():
+                yield statement
+            case Loop(body=inner) | Guard(body=inner):
+                yield from _assignments(inner)
 
 
 def load(path: str | Path, **defines: Define) -> Program:
