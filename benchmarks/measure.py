@@ -131,7 +131,7 @@ def compare(case: Case, threads: int, store: Path, study: str, rounds: int) -> d
 
     from autosched import api
     from autosched.cli.stored import kernel_of, picked
-    from autosched.codegen.callable import CompiledKernel
+    from autosched.codegen.callable import CompiledKernel, aligned
     from autosched.codegen.llvm.jit import compile_object, load
     from autosched.codegen.llvm.module import print_llvm
     from autosched.ir import random_inputs
@@ -150,11 +150,12 @@ def compare(case: Case, threads: int, store: Path, study: str, rounds: int) -> d
     kernel = CompiledKernel(lowered, load(compile_object(print_llvm(lowered))))
     program = case.program()
     arrays = random_inputs(program, np.random.default_rng(7))
-    consts = {n: arrays[n] for n in kernel.constants}
-    bound = kernel.prepack(**consts)
-    free = [arrays[n] for n in program.inputs if n not in consts]
-    out = np.empty(program.tensors[program.outputs[0]].extents, program.tensors[program.outputs[0]].dtype.numpy)
-    calls: dict[str, Callable[[], Any]] = {"ours": lambda: bound(*free, out)}
+    held = {n: aligned(t.extents, t.dtype) for n, t in program.tensors.items() if n in program.parameters}
+    for n in program.inputs:
+        held[n][...] = arrays[n]
+    packed = kernel.pack({n: held[n] for n in kernel.constants})
+    pointers = kernel.pointers(held, packed)  # what a caller from C would pass: no checks of arguments in the call
+    calls: dict[str, Callable[[], Any]] = {"ours": lambda: kernel.run_raw(*pointers)}
     for name, make in case.peers.items():
         call = make(arrays, threads)
         if call is not None:
