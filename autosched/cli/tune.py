@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from autosched.cli import inputs, options
+from autosched.cli.deadline import Deadline
 from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.progress import Progress
 from autosched.cli.tune_report import as_json, as_text
@@ -82,8 +83,11 @@ def tune(
                 fresh=fresh,
                 intrinsic_paths=inputs.intrinsic_paths(intrinsics),
             )
-            with Progress(request, quiet=quiet, verbose=verbose) as progress:
-                tuning, result = run(request, progress)
+            with (
+                Progress(request, quiet=quiet, verbose=verbose) as progress,
+                Deadline(request.timeout_s, progress) as listener,
+            ):
+                tuning, result = run(request, listener)
     except KeyboardInterrupt:  # before the first trial, or after the last
         _interrupted(store, "interrupted")
         raise typer.Exit(130) from None

@@ -75,7 +75,8 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
         lines.append(f"       {work / best.time_s / peak:.0%} of the peak of {name} {whose}")
     if tuning.baseline and tuning.baseline.time_s:
         ratio = tuning.baseline.time_s / best.time_s
-        lines.append(f"       {ratio:.3g} times as fast as {tuning.baseline.name} ({seconds(tuning.baseline.time_s)})")
+        naive = f"{tuning.baseline.name} ({seconds(tuning.baseline.time_s)})"
+        lines.append(f"       {_times(ratio)} times as fast as {naive}")
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
     lines += [f"plan   {best.candidate.plan.name}", f"       {best.schedule}", f"check  {_checked(m)}"]
@@ -98,3 +99,8 @@ def _checked(m: Measurement) -> str:
     if m.max_abs_error is not None and m.tolerance:
         return f"against {by}: largest error {m.max_abs_error:.2e}, allowed {m.tolerance:.2e}"
     return f"against {by}: exact"
+
+
+def _times(ratio: float) -> str:
+    """Three digits below a hundred, whole numbers above."""
+    return f"{ratio:.3g}" if ratio < 100 else f"{ratio:,.0f}"

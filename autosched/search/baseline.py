@@ -37,5 +37,5 @@ def measure_baseline(program: Program, target: Target, device: Device) -> Baseli
     """Time the naive loops on the device; None where they would take too long."""
     if operations(program) / SLOWEST_RATE > MOST_SECONDS:
         return None
-    measured = device.measure(device.build(Candidate(literal_plan(program, target), 0)))
+    measured = device.measure(device.build(Candidate(literal_plan(program, target), 0)), "final")
     return Baseline("the loops as written", measured.time_s) if measured.ok else None

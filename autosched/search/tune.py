@@ -146,6 +146,8 @@ def prepare(
     watch = Stopwatch(clock)
     emit = listener or (lambda event: None)
     program, target = request.program, request.target
+    options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
+    device = open_device(request.device, program, target, **options)  # first: it says what this machine lacks
     with watch.phase("match"):
         matches, plans = plans_of(request)
     verdicts: dict[str, tuple[str, int]] = {}
@@ -159,8 +161,6 @@ def prepare(
             raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
         plausible = space.plausible
     emit(Scored(len(plausible), space.rows, space.rows_in_all, space.rejected, watch.seconds()["search"]))
-    options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
-    device = open_device(request.device, program, target, **options)
     record = study_record(request, device, plans)
     near = getattr(request.store, "near_misses", None)
     if near is not None and (similar := near(record.key, limit=1)) and record.name not in _names(request.store):

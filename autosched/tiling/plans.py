@@ -11,8 +11,9 @@ from dataclasses import replace
 from itertools import product, takewhile
 from math import prod
 
+from autosched.errors import UsageError
 from autosched.ir.program import Assign, Program, Stage, Statement
-from autosched.ir.value import reads
+from autosched.ir.value import is_value, reads
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
 from autosched.tiling.accesses import statements
@@ -57,8 +58,10 @@ def make_plans(
 ) -> list[Plan]:
     """Plans in the order of how few cycles they need at least; `mappings` holds the candidates of each stage.
 
-    There is always at least one: a stage without a usable mapping runs as scalar code.
+    There is always at least one: a stage without a usable mapping runs as scalar code. Raises UsageError for a tensor
+    that is written where data says, which no kernel can do yet.
     """
+    _check_writes(program)
     dependences = analyse(program)
     literal = _held_together(program, dependences)
     choices: list[list[Nest | None]] = []
@@ -71,6 +74,16 @@ def make_plans(
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
         plans.append(_plan(program, target, mapped, literal, dependences, threads))
     return _unique(plans)[:MOST_PLANS]
+
+
+def _check_writes(program: Program) -> None:
+    for stage in program.stages:
+        if any(is_value(i) for i in stage.assign.index):
+            raise UsageError(
+                f"{stage.assign.tensor} is written where data says, and there are no kernels for that yet",
+                hint="gathers (data-dependent reads) are fine; scatters can be run by the interpreter only",
+                location=stage.assign.location,
+            )
 
 
 def least_cycles(nest: Nest) -> float:

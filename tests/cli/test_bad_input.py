@@ -134,3 +134,22 @@ def test_status_and_message_of_a_real_process(cli: Cli) -> None:
     done = cli("tune", "matmull", status=2)
     assert done.err.startswith("error: unknown workload 'matmull'\nhelp: did you mean 'matmul'?")
     assert cli("tune", "matmul", "-D", status=2).err.endswith("'-D' requires an argument.\n")
+
+
+def test_a_write_where_data_says_is_refused_with_its_place(cli: Cli) -> None:
+    (cli.folder / "histogram.py").write_text(
+        "def histogram(I: s32[n], H: s32[m], *, n=100, m=16):\n"
+        "    assume(0 <= I <= 15)\n    for i in range(n):\n        H[I[i]] += 1\n"
+    )
+    said = cli("tune", "histogram.py", status=2).err
+    assert "histogram.py:4:9" in said
+    assert "written where data says" in said
+
+
+def test_timeout_holds_before_the_first_trial(cli: Cli) -> None:
+    (cli.folder / "slow.py").write_text(
+        "def slow(A: f64[n], B: f64[n], *, n=4000000):\n    for t in range(400):\n"
+        "        for i in range(n):\n            B[i] = exp(A[i]) + f64(t)\n"
+    )
+    said = cli("tune", "slow.py", "--timeout", "3s", status=1).err
+    assert "over before the first trial, while computing the expected outputs" in said
