@@ -74,14 +74,16 @@ def catalogue(paths: Iterable[str | Path] = ()) -> Catalogue:
 
 def match(
     program: Program,
-    intrinsics: str | Intrinsic | Sequence[str] | None = None,
+    intrinsics: str | Intrinsic | Sequence[str | Intrinsic] | None = None,
     *,
     numerics: str = "reassociated",
     known: Catalogue | None = None,
+    rule: str = "superset",
 ) -> Any:
     """Which intrinsics can compute the program: a `Match` where one intrinsic is named, else a list of them.
 
-    `intrinsics` is a name, a glob, several of them, or None for the whole catalogue. Raises UnknownNameError.
+    `intrinsics` is a name, a glob, several of them, or None for the whole catalogue. `rule` is `superset`, or `amos`
+    for the mappings that the published rule counts. Raises UnknownNameError, UsageError.
     """
     from autosched.tensorize.matcher import match as find
 
@@ -90,9 +92,13 @@ def match(
         chosen: tuple[Intrinsic, ...] = (intrinsics,)
     elif intrinsics is None:
         chosen = tuple(known[n] for n in known)
+    elif isinstance(intrinsics, str):
+        chosen = known.select([intrinsics])
     else:
-        chosen = known.select([intrinsics] if isinstance(intrinsics, str) else intrinsics)
-    found: list[Match] = find(program, chosen, numerics=numerics)
+        made = tuple(i for i in intrinsics if isinstance(i, Intrinsic))
+        names = [i for i in intrinsics if isinstance(i, str)]
+        chosen = made + (known.select(names) if names else ())
+    found: list[Match] = find(program, chosen, numerics=numerics, rule=rule)
     single = isinstance(intrinsics, str | Intrinsic) and len(found) == 1
     return found[0] if single else found
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as MappingOf
+from dataclasses import replace
 
 from autosched.errors import UsageError
 from autosched.ir.program import Program, Stage
 from autosched.ir.value import Read
+from autosched.tensorize import amos
 from autosched.tensorize.addresses import StageFacts
 from autosched.tensorize.addresses_tile import unsupported
 from autosched.tensorize.axes import Assignment, Assignments, Candidate, replicated, tile_of, without_symmetric
@@ -33,9 +35,11 @@ def match(
     numerics: str = "reassociated",
     stages: Iterable[str] | None = None,
     timeout_ms: int = TIMEOUT_MS,
+    rule: str = "superset",
 ) -> list[Match]:
     """One answer for each stage and intrinsic, stages in textual order.
 
+    `rule` is `superset`, or `amos` for the mappings that the published rule counts (see `tensorize.amos`).
     `stages` names the stages to match; by default those with a reduction, or all where none has one. KeyError for a
     stage that the program lacks.
     """
@@ -45,7 +49,7 @@ def match(
     found = []
     for stage in chosen:
         facts = StageFacts(program, stage, timeout_ms)
-        found += [_match(facts, intrinsic, numerics, prover) for intrinsic in instructions]
+        found += [_match(facts, intrinsic, numerics, prover, rule) for intrinsic in instructions]
     return found
 
 
@@ -56,20 +60,27 @@ def default_stages(program: Program) -> list[Stage]:
 
 
 def match_stage(
-    program: Program, stage: Stage, intrinsic: Intrinsic, numerics: str = "reassociated", timeout_ms: int = TIMEOUT_MS
+    program: Program,
+    stage: Stage,
+    intrinsic: Intrinsic,
+    numerics: str = "reassociated",
+    timeout_ms: int = TIMEOUT_MS,
+    rule: str = "superset",
 ) -> Match:
     """The verdict on computing `stage` with `intrinsic`, with every mapping or the reason why there is none.
 
     `numerics` is the weakest level accepted; UsageError for an unknown one.
     """
-    return _match(StageFacts(program, stage, timeout_ms), intrinsic, numerics, Prover(timeout_ms))
+    return _match(StageFacts(program, stage, timeout_ms), intrinsic, numerics, Prover(timeout_ms), rule)
 
 
-def _match(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover) -> Match:
+def _match(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str) -> Match:
     if numerics not in NUMERICS_LEVELS:
         raise UsageError(f"unknown numerics level {numerics!r}", hint="levels: " + ", ".join(NUMERICS_LEVELS))
+    if rule not in amos.RULES:
+        raise UsageError(f"unknown rule {rule!r}", hint="rules: " + ", ".join(amos.RULES))
     started = time.perf_counter()
-    verdict, mappings, reason, notes = _decide(facts, intrinsic, numerics, prover)
+    verdict, mappings, reason, notes = _decide(facts, intrinsic, numerics, prover, rule)
     seconds = time.perf_counter() - started
     return Match(facts.program, facts.stage.name, intrinsic, verdict, mappings, reason, seconds, notes)
 
@@ -77,7 +88,9 @@ def _match(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prove
 _Decision = tuple[str, tuple[Mapping, ...], Reason | None, tuple[str, ...]]
 
 
-def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover) -> _Decision:
+def _decide(
+    facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str = "superset"
+) -> _Decision:
     early = _whole_stage(facts, intrinsic)
     if isinstance(early, Reason):
         return "no", (), early, ()
@@ -85,6 +98,9 @@ def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prov
         return "unknown", (), None, (f"not proved within the limit: {early.statement}",)
     update = update_of_intrinsic(intrinsic)
     tile = tile_of(update)
+    if rule == "amos":
+        tile = amos.without_symmetries(tile)
+    published: amos.Rule | None = None
     reasons: list[Reason] = []
     notes: list[str] = []
     groups: list[tuple[dict[str, Read], Roles, Assignments]] = []
@@ -94,6 +110,13 @@ def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prov
             notes.append(f"more than {prover.limit} axis maps: only those of the innermost axes were looked at")
         if not result.found and result.complete:
             reasons.append(_no_axis(facts, intrinsic, result.stuck))
+        if published is None:  # the first roles are those as written
+            published = amos.rule_of(facts, intrinsic, update, tile, roles)
+        if rule == "amos":
+            kept = tuple(a for a in result.found if published.accepts(a, roles))
+            if result.found and not kept:
+                reasons.append(_not_published(intrinsic))
+            result = replace(result, found=kept)
         groups.append((roles, frozenset(roles.items()), result))
 
     def cost(assignment: Assignment, roles: MappingOf[str, Read]) -> int:
@@ -126,6 +149,8 @@ def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prov
     notes = list(dict.fromkeys((*notes, *undecided)))
     if mappings:
         verdict = "match" if any(not m.conditions for m in mappings) else "conditional"
+        if published is not None and rule == "superset":
+            notes += amos.compared(published, tile, mappings)
         return verdict, tuple(mappings), None, tuple(notes)
     if undecided or notes:
         return "unknown", (), None, tuple(notes)
@@ -166,3 +191,8 @@ def _no_axis(facts: StageFacts, intrinsic: Intrinsic, stuck: tuple[str, ...]) ->
     if stuck:
         text = f"no program axis of extent above one has the operand pattern of {', '.join(stuck)} of {intrinsic.name}"
     return Reason("NO_AXIS", text)
+
+
+def _not_published(intrinsic: Intrinsic) -> Reason:
+    text = f"the AMOS rule has no base point for {intrinsic.name} among the mappings with these operand roles"
+    return Reason("NO_AXIS", text, fix="ask for --rule superset")
