@@ -68,6 +68,7 @@ def _details(mapping: Mapping) -> list[str]:
         level += f"; error at most {mapping.certificate.error_bound}"
     lines.append(level)
     lines += [f"  if {c.text}" + (" (no weaker bound will do)" if c.tight else "") for c in mapping.conditions]
+    lines += [f"  or if {other}" for c in mapping.conditions for other in c.alternatives]
     return lines + [f"  assumes: {a}" for a in mapping.certificate.assumptions]
 
 
