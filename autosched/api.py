@@ -119,8 +119,15 @@ def native_target(cache: Path | None = None) -> Target:
     """This machine, with measured instruction rates (from `cache` where it holds them)."""
     from autosched.device import native_target as native
 
-    known = catalogue()
-    return native.native_target([known[n] for n in known if known[n].isa != "portable"], cache=cache)[0]
+    return native.native_target(host_intrinsics(), cache=cache)[0]
+
+
+def host_intrinsics() -> tuple[Intrinsic, ...]:
+    """The intrinsics of this machine's own instruction set that it has, with those that were loaded."""
+    from autosched.machine.detect import detect
+
+    here = detect()
+    return catalogue().of_isa(here.isa, features=here.features)
 
 
 def store(where: str | Path | Store | None) -> Any:

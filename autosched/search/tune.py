@@ -102,7 +102,7 @@ def peak_of(request: TuneRequest, matches: Sequence[Match]) -> tuple[str, float]
 
 def usable(catalogue: Catalogue, target: Target, device: str, only: Sequence[str] = ()) -> tuple[Intrinsic, ...]:
     """Intrinsics that the target has and the device can run. Raises UnknownNameError for a glob without a match."""
-    chosen = catalogue.select(only) if only else tuple(catalogue[n] for n in catalogue)
+    chosen = catalogue.select(only) if only else catalogue.of_isa(target.isa, "portable")
     emits = device not in ("auto", "cpu") or target.isa not in ("x86", "arm", "portable")
     return tuple(
         i
