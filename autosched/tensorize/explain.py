@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autosched.ir.value import is_value, reads
+from autosched.tensorize.chains import chains
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.match_types import Mapping, Match, Reason
 
@@ -47,6 +48,7 @@ def where(mapping: Mapping) -> str:
 
 def _details(mapping: Mapping) -> list[str]:
     lines = []
+    told = chains(mapping)
     for operand, read in mapping.operands.items():
         words = f"  {operand} holds {show_leaf(read)}"
         through = dict.fromkeys(r.tensor for i in read.index if is_value(i) for r in reads(i))  # type: ignore[arg-type]
@@ -57,6 +59,7 @@ def _details(mapping: Mapping) -> list[str]:
         if operand in mapping.guards:
             words += f", zero where {' and '.join(show_leaf(g) for g in mapping.guards[operand])} fails"
         lines.append(words)
+        lines += [f"    {step.kind}: {step.text}" for step in told[operand]]
     for axis, (extent, rounded) in mapping.padding.items():
         if extent != rounded:
             more = 100 * (rounded - extent) / extent

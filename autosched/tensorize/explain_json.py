@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from autosched.tensorize.chains import chains_json
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.match_types import Condition, Mapping, Match, Reason
 
@@ -38,6 +39,7 @@ def _mapping(mapping: Mapping) -> dict[str, Any]:
         "conditions": [_condition(c) for c in mapping.conditions],
         "numerics": mapping.numerics,
         "assumptions": list(mapping.certificate.assumptions),
+        "chains": chains_json(mapping),
     }
 
 

@@ -28,6 +28,7 @@ def test_the_json_of_one_intrinsic(cli: Cli) -> None:
         "schema": "autosched/match/1", "program": "matmul", "stage": "C", "intrinsic": "x86/vpdpbusd.zmm",
         "verdict": "match", "mapping_count": 3, "reason": None,
     }  # fmt: skip
+    assert [set(m.pop("chains")) for m in mappings] == [{"a", "b", "c"}] * 3
     assert FIRST in mappings
     assert sorted(m["axes"]["i"] for m in mappings) == [["i"], ["i", "j"], ["j"]]
 
