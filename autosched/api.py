@@ -79,11 +79,13 @@ def match(
     numerics: str = "reassociated",
     known: Catalogue | None = None,
     rule: str = "superset",
+    dump_smt: str | Path | None = None,
 ) -> Any:
     """Which intrinsics can compute the program: a `Match` where one intrinsic is named, else a list of them.
 
     `intrinsics` is a name, a glob, several of them, or None for the whole catalogue. `rule` is `superset`, or `amos`
-    for the mappings that the published rule counts. Raises UnknownNameError, UsageError.
+    for the mappings that the published rule counts. `dump_smt` is a folder for the solver's questions, as SMT-LIB.
+    Raises UnknownNameError, UsageError.
     """
     from autosched.tensorize.matcher import match as find
 
@@ -98,7 +100,9 @@ def match(
         made = tuple(i for i in intrinsics if isinstance(i, Intrinsic))
         names = [i for i in intrinsics if isinstance(i, str)]
         chosen = made + (known.select(names) if names else ())
-    found: list[Match] = find(program, chosen, numerics=numerics, rule=rule)
+    found: list[Match] = find(
+        program, chosen, numerics=numerics, rule=rule, dump_smt=None if dump_smt is None else Path(dump_smt)
+    )
     single = isinstance(intrinsics, str | Intrinsic) and len(found) == 1
     return found[0] if single else found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +30,10 @@ def match(
         str,
         typer.Option("--rule", metavar="RULE", help="superset, or amos: only mappings that the published rule counts."),
     ] = "superset",
+    dump_smt: Annotated[
+        Path | None,
+        typer.Option("--dump-smt", metavar="DIR", help="Write every question to the solver there, as SMT-LIB."),
+    ] = None,
     json: options.JsonOpt = False,
     quiet: options.QuietOpt = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="The same as --explain.")] = False,
@@ -46,7 +51,7 @@ def match(
         machine = inputs.target(target)
         chosen = [i for i in chosen if i.isa in (machine.isa, "portable") and machine.has(i.requires)]
     place = {i.name: n for n, i in enumerate(chosen)}
-    found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule)
+    found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule, dump_smt=dump_smt)
     found.sort(key=lambda m: place[m.intrinsic.name])  # all stages of one intrinsic together
     if json:
         objects: list[dict[str, Any]] = [to_json(m) for m in found]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import replace
+from pathlib import Path
 
 from autosched.errors import UsageError
 from autosched.ir.program import Program, Stage
@@ -24,6 +25,7 @@ from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mappi
 from autosched.tensorize.matcher_proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher_roles import role_assignments
 from autosched.tensorize.reduction_update import NotAnUpdate, update_of_intrinsic
+from autosched.tensorize.smt import written_to
 
 TIMEOUT_MS = 2000
 """Limit of one solver query; past it the answer is `unknown`."""
@@ -36,10 +38,12 @@ def match(
     stages: Iterable[str] | None = None,
     timeout_ms: int = TIMEOUT_MS,
     rule: str = "superset",
+    dump_smt: Path | None = None,
 ) -> list[Match]:
     """One answer for each stage and intrinsic, stages in textual order.
 
-    `rule` is `superset`, or `amos` for the mappings that the published rule counts (see `tensorize.amos`).
+    `rule` is `superset`, or `amos` for the mappings that the published rule counts (see `tensorize.amos`). `dump_smt` is
+    a folder into which every question to the solver is written.
     `stages` names the stages to match; by default those with a reduction, or all where none has one. KeyError for a
     stage that the program lacks.
     """
@@ -47,9 +51,10 @@ def match(
     prover = Prover(timeout_ms)
     instructions = list(intrinsics)
     found = []
-    for stage in chosen:
-        facts = StageFacts(program, stage, timeout_ms)
-        found += [_match(facts, intrinsic, numerics, prover, rule) for intrinsic in instructions]
+    with written_to(dump_smt):
+        for stage in chosen:
+            facts = StageFacts(program, stage, timeout_ms)
+            found += [_match(facts, intrinsic, numerics, prover, rule) for intrinsic in instructions]
     return found
 
 
