@@ -22,7 +22,7 @@ from autosched.tensorize.conditions import Group, weakest
 from autosched.tensorize.counterexample import leaves, show_leaf
 from autosched.tensorize.intrinsic import Numerics
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Condition, Reason
-from autosched.tensorize.reduction_update import Clamp, Update
+from autosched.tensorize.reduction_update import Clamp, Update, operand_reads
 
 _NAMES = {
     "+": "addition",
@@ -198,7 +198,7 @@ def _unclamped(program: Program, update: Update, intrinsic: Update, terms: int, 
 
 def _start(program: Program, update: Update) -> Range:
     if update.init is not None:
-        return exact_range(update.init)
+        return exact_range(update.init, stated_ranges(program, operand_reads(update.init)))
     return stated_ranges(program, (update.target,)).get(update.target, Range(*update.target.dtype.limits))
 
 
@@ -265,14 +265,15 @@ def _value_condition(
 
 
 def _start_condition(update: Update, term: Range, terms: int) -> Condition | None:
-    """The range of live accumulators that leaves room for the whole sum."""
-    if update.init is not None:
+    """The range of live accumulators, or of what they start from, that leaves room for the whole sum."""
+    first = update.target if update.init is None else update.init
+    if not isinstance(first, Read):
         return None
     low, high = update.target.dtype.limits
     room = Range(low - min(term.low, 0) * terms, high - max(term.high, 0) * terms)
     if room.low >= room.high:
         return None
-    return Condition("range", f"{room.low} <= {update.target.tensor} <= {room.high}")
+    return Condition("range", f"{room.low} <= {first.tensor} <= {room.high}")
 
 
 def stated_ranges(program: Program, reads: tuple[Read, ...]) -> dict[Value, Range]:

@@ -34,6 +34,10 @@ def random_arrays(program: Program, seed: int) -> dict[str, np.ndarray]:
             low, high = tensor.dtype.limits
             if name == "idx":
                 low, high = 0, 2
+            for a in program.assumptions:
+                if a.subject == name:
+                    low = low if a.low is None else max(low, int(a.low))
+                    high = high if a.high is None else min(high, int(a.high))
             arrays[name] = rng.integers(low, high, shape, dtype=np.int64, endpoint=True).astype(tensor.dtype.numpy)
         else:
             arrays[name] = rng.integers(-4, 5, shape).astype(tensor.dtype.numpy)
