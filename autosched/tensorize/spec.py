@@ -109,8 +109,8 @@ def _intrinsic(
     name = f"{head.isa}/{keys.name}"
     source = Source(document, ("intrinsics", number), name)
     program = parse_semantics(keys.semantics, keys.kind, source)
-    second = parse_pseudocode(keys.pseudocode, program, source) if keys.pseudocode is not None else None
     operands = make_operands(keys, head.isa, program, source)
+    second = parse_pseudocode(keys.pseudocode, program, operands, source) if keys.pseudocode is not None else None
     emit = keys.emit if isinstance(keys.emit, dict) else {printer_of(head.isa): keys.emit}
     written = program.stages[0].assign.tensor
     for printer, text in emit.items():
