@@ -42,8 +42,8 @@ def match(
 ) -> list[Match]:
     """One answer for each stage and intrinsic, stages in textual order.
 
-    `rule` is `superset`, or `amos` for the mappings that the published rule counts (see `tensorize.amos`). `dump_smt` is
-    a folder into which every question to the solver is written.
+    `rule` is `superset`, or `amos` for the mappings that the published rule counts (see `tensorize.amos`). `dump_smt`
+    is a folder into which every question to the solver is written.
     `stages` names the stages to match; by default those with a reduction, or all where none has one. KeyError for a
     stage that the program lacks.
     """
