@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autosched.ir.program import Program
 from autosched.ir.value import is_value, reads
 from autosched.tensorize.chains import chains
 from autosched.tensorize.counterexample import show_leaf
@@ -18,8 +19,11 @@ def explain(match: Match) -> str:
     lines = [head]
     if match.reason is not None:
         lines += _why_not(match.reason)
+    written: list[Program] = []
     for number, mapping in enumerate(match.mappings[:_SHOWN], 1):
-        lines += ["", f"mapping {number}: {where(mapping)}", *_details(mapping)]
+        whole = not any(mapping.program is p for p in written)
+        lines += ["", f"mapping {number}: {where(mapping)}", *_details(mapping, whole)]
+        written.append(mapping.program)
     rest = match.mappings[_SHOWN:]
     if rest:
         lines += ["", *(f"mapping {n}: {where(m)}" for n, m in enumerate(rest[:_LISTED], _SHOWN + 1))]
@@ -46,8 +50,10 @@ def where(mapping: Mapping) -> str:
     return "; ".join(parts or ["one element at a time"]) + (f"; outside: {outside}" if outside else "")
 
 
-def _details(mapping: Mapping) -> list[str]:
-    lines = []
+def _details(mapping: Mapping, whole: bool = True) -> list[str]:
+    lines = [f"  adapters: {', '.join(mapping.adapters)}"] if mapping.adapters else []
+    if mapping.adapters and whole:
+        lines += ["  the program becomes", *(f"    {line}" for line in str(mapping.program).splitlines())]
     told = chains(mapping)
     for operand, read in mapping.operands.items():
         words = f"  {operand} holds {show_leaf(read)}"

@@ -17,16 +17,19 @@ from autosched.errors import UsageError
 from autosched.ir.program import Program, Stage
 from autosched.ir.value import Read
 from autosched.tensorize import amos
+from autosched.tensorize.adapters import Adapters
 from autosched.tensorize.addresses import StageFacts
 from autosched.tensorize.addresses_tile import unsupported
 from autosched.tensorize.axes import Assignment, Assignments, Candidate, replicated, tile_of, without_symmetric
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason
+from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Obligation, Reason
 from autosched.tensorize.matcher_proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher_roles import role_assignments
 from autosched.tensorize.reduction_update import NotAnUpdate, update_of_intrinsic
 from autosched.tensorize.smt import written_to
 
+ADAPTABLE = ("DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS")
+"""Reasons for which the stage is looked at again as adapters restate it."""
 TIMEOUT_MS = 2000
 """Limit of one solver query; past it the answer is `unknown`."""
 
@@ -53,8 +56,8 @@ def match(
     found = []
     with written_to(dump_smt):
         for stage in chosen:
-            facts = StageFacts(program, stage, timeout_ms)
-            found += [_match(facts, intrinsic, numerics, prover, rule) for intrinsic in instructions]
+            adapters = Adapters(StageFacts(program, stage, timeout_ms))
+            found += [_match(adapters, intrinsic, numerics, prover, rule) for intrinsic in instructions]
     return found
 
 
@@ -76,18 +79,45 @@ def match_stage(
 
     `numerics` is the weakest level accepted; UsageError for an unknown one.
     """
-    return _match(StageFacts(program, stage, timeout_ms), intrinsic, numerics, Prover(timeout_ms), rule)
+    adapters = Adapters(StageFacts(program, stage, timeout_ms))
+    return _match(adapters, intrinsic, numerics, Prover(timeout_ms), rule)
 
 
-def _match(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str) -> Match:
+def _match(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str) -> Match:
     if numerics not in NUMERICS_LEVELS:
         raise UsageError(f"unknown numerics level {numerics!r}", hint="levels: " + ", ".join(NUMERICS_LEVELS))
     if rule not in amos.RULES:
         raise UsageError(f"unknown rule {rule!r}", hint="rules: " + ", ".join(amos.RULES))
     started = time.perf_counter()
+    facts = adapters.facts
     verdict, mappings, reason, notes = _decide(facts, intrinsic, numerics, prover, rule)
+    if verdict == "no" and reason is not None and reason.code in ADAPTABLE and rule == "superset":
+        adapted = _adapted(adapters, intrinsic, numerics, prover)
+        if adapted:
+            verdict, mappings, reason, notes = "match", adapted, None, ()
     seconds = time.perf_counter() - started
     return Match(facts.program, facts.stage.name, intrinsic, verdict, mappings, reason, seconds, notes)
+
+
+def _adapted(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover) -> tuple[Mapping, ...]:
+    """The unconditional mappings of the stage as adapters restate it, each once, with the adapters' proofs."""
+    found: dict[object, Mapping] = {}
+    for facts, adapted in adapters.fitting(intrinsic):
+        verdict, mappings, _, _ = _decide(facts, intrinsic, numerics, prover)
+        if verdict != "match":
+            continue
+        lines = adapted.rewrite.proof
+        methods = ("z3", "exhaustion")
+        proved = tuple(
+            Obligation("adapter", line, next((m for m in methods if m in line[-30:]), "structure")) for line in lines
+        )
+        for mapping in mappings:
+            if not mapping.conditions:
+                certificate = replace(mapping.certificate, obligations=(*proved, *mapping.certificate.obligations))
+                roles = tuple(r.index for r in mapping.operands.values())
+                key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
+                found.setdefault(key, replace(mapping, adapters=adapted.names, certificate=certificate))
+    return tuple(found.values())
 
 
 _Decision = tuple[str, tuple[Mapping, ...], Reason | None, tuple[str, ...]]

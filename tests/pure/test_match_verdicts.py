@@ -2,7 +2,8 @@
 
 A case is `key: value` lines, `---`, and a program. Keys: `intrinsic` (a name of the catalogue, or any name with
 `semantics`, whose lines are separated by `;`), `expect`, and what is compared where given: `count code numerics axes
-outer padding condition assumes fix bound method counterexample`; `sizes`, `stage` and `level` set the question.
+outer padding condition assumes fix bound method counterexample adapters` (the last: none, by default);
+`sizes`, `stage` and `level` set the question.
 `mutation: CLASS CASE` says what was changed in which matching case.
 Where the answer is "match" and the case is small, every mapping is also executed.
 """
@@ -24,7 +25,7 @@ FOLDER = Path(__file__).parent.parent / "verdicts"
 FILES = sorted(FOLDER.glob("*.case"))
 ANSWER = {"expect", "count", "code", "numerics", "axes", "outer", "padding", "condition", "assumes", "fix", "bound"}
 KEYS = ANSWER | {"method", "counterexample", "intrinsic", "semantics", "semantics_numerics", "sizes", "stage", "level"}
-KEYS |= {"mutation"}
+KEYS |= {"mutation", "adapters"}
 LARGEST = 10_000
 """Points of a nest that the slow executor still walks."""
 
@@ -78,6 +79,7 @@ def test_verdict(path: Path) -> None:
         if "assumes" in keys:
             assert any(keys["assumes"] in a for a in mapping.certificate.assumptions), words
         assert keys.get("bound", mapping.certificate.error_bound) == mapping.certificate.error_bound
+        assert keys.get("adapters", "none") in (", ".join(mapping.adapters) or "none"), words
         if "method" in keys:
             assert keys["method"] in {o.method for o in mapping.certificate.obligations}
     if "condition" in keys:
