@@ -101,7 +101,7 @@ def main() -> int:
     catalogue = Catalogue.builtin()
     head = "| workload | types | queries | s | median ms | greatest ms | z3 | verdicts |"
     print(head + "\n|---|---|---|---|---|---|---|---|")
-    results = []
+    results: list[Result] = []
     for name in options.only or workload_names():
         for types in (*TYPES, {}):
             try:
