@@ -2,8 +2,8 @@
 
 Run as a script with pipes. A request is a JSON line `{ir, operands, cases, written}` (operands: bytes of each), then
 all operands' bytes, case by case; with no cases the text is only compiled, for the core `[triple, cpu]`. The answer is
-a JSON line `{bytes}` or `{error}`, then the written operand's bytes of every case. Imports nothing of autosched, so that
-it starts quickly.
+a JSON line `{bytes}` or `{error}`, then the written operand's bytes of every case. Imports nothing of autosched, so
+that it starts quickly.
 """
 
 from __future__ import annotations
