@@ -74,14 +74,18 @@ def catalogue(paths: Iterable[str | Path] = ()) -> Catalogue:
 
 def match(
     program: Program,
-    intrinsics: str | Intrinsic | Sequence[str] | None = None,
+    intrinsics: str | Intrinsic | Sequence[str | Intrinsic] | None = None,
     *,
     numerics: str = "reassociated",
     known: Catalogue | None = None,
+    rule: str = "superset",
+    dump_smt: str | Path | None = None,
 ) -> Any:
     """Which intrinsics can compute the program: a `Match` where one intrinsic is named, else a list of them.
 
-    `intrinsics` is a name, a glob, several of them, or None for the whole catalogue. Raises UnknownNameError.
+    `intrinsics` is a name, a glob, several of them, or None for the whole catalogue. `rule` is `superset`, or `amos`
+    for the mappings that the published rule counts. `dump_smt` is a folder for the solver's questions, as SMT-LIB.
+    Raises UnknownNameError, UsageError.
     """
     from autosched.tensorize.matcher import match as find
 
@@ -90,9 +94,15 @@ def match(
         chosen: tuple[Intrinsic, ...] = (intrinsics,)
     elif intrinsics is None:
         chosen = tuple(known[n] for n in known)
+    elif isinstance(intrinsics, str):
+        chosen = known.select([intrinsics])
     else:
-        chosen = known.select([intrinsics] if isinstance(intrinsics, str) else intrinsics)
-    found: list[Match] = find(program, chosen, numerics=numerics)
+        made = tuple(i for i in intrinsics if isinstance(i, Intrinsic))
+        names = [i for i in intrinsics if isinstance(i, str)]
+        chosen = made + (known.select(names) if names else ())
+    found: list[Match] = find(
+        program, chosen, numerics=numerics, rule=rule, dump_smt=None if dump_smt is None else Path(dump_smt)
+    )
     single = isinstance(intrinsics, str | Intrinsic) and len(found) == 1
     return found[0] if single else found
 
@@ -113,8 +123,15 @@ def native_target(cache: Path | None = None) -> Target:
     """This machine, with measured instruction rates (from `cache` where it holds them)."""
     from autosched.device import native_target as native
 
-    known = catalogue()
-    return native.native_target([known[n] for n in known if known[n].isa != "portable"], cache=cache)[0]
+    return native.native_target(host_intrinsics(), cache=cache)[0]
+
+
+def host_intrinsics() -> tuple[Intrinsic, ...]:
+    """The intrinsics of this machine's own instruction set that it has, with those that were loaded."""
+    from autosched.machine.detect import detect
+
+    here = detect()
+    return catalogue().of_isa(here.isa, features=here.features)
 
 
 def store(where: str | Path | Store | None) -> Any:

@@ -103,6 +103,14 @@ class UnknownNameError(UsageError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`, or None when nothing comes close."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return found[0] if found else None
+    """The known name most like `name`, or None when nothing comes close.
+
+    The first words of a dotted name count for it: `vpdpbusdd` is close to `vpdpbusd.zmm`.
+    """
+    spelt: dict[str, str] = {n: n for n in known}
+    for full in tuple(spelt):
+        words = full.split(".")
+        for end in range(1, len(words)):
+            spelt.setdefault(".".join(words[:end]), full)
+    found = difflib.get_close_matches(name, list(spelt), n=1, cutoff=0.5)
+    return spelt[found[0]] if found else None

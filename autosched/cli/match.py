@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table, talk
+from autosched.tensorize.amos import RULES
 from autosched.tensorize.explain import explain as explained
 from autosched.tensorize.explain_json import to_json
 from autosched.tensorize.match_types import Match
@@ -24,6 +26,14 @@ def match(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what was proved, and why not.")] = False,
     numerics: options.NumericsOpt = "reassociated",
+    rule: Annotated[
+        str,
+        typer.Option("--rule", metavar="RULE", help="superset, or amos: only mappings that the published rule counts."),
+    ] = "superset",
+    dump_smt: Annotated[
+        Path | None,
+        typer.Option("--dump-smt", metavar="DIR", help="Write every question to the solver there, as SMT-LIB."),
+    ] = None,
     json: options.JsonOpt = False,
     quiet: options.QuietOpt = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="The same as --explain.")] = False,
@@ -33,13 +43,16 @@ def match(
     Exit status 0 when at least one fits (conditions included), 1 when none does or none could be decided.
     """
     inputs.choice("numerics level", numerics, inputs.NUMERICS)
+    inputs.choice("rule", rule, RULES)
     loaded = inputs.program(program, define)
     known = inputs.catalogue(intrinsics)
     chosen = list(known.select(intrinsic)) if intrinsic else [known[n] for n in known]
     if target is not None:
         machine = inputs.target(target)
         chosen = [i for i in chosen if i.isa in (machine.isa, "portable") and machine.has(i.requires)]
-    found: list[Match] = [m for i in chosen for m in _listed(api.match(loaded, i, numerics=numerics))]
+    place = {i.name: n for n, i in enumerate(chosen)}
+    found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule, dump_smt=dump_smt)
+    found.sort(key=lambda m: place[m.intrinsic.name])  # all stages of one intrinsic together
     if json:
         objects: list[dict[str, Any]] = [to_json(m) for m in found]
         answer_json(objects[0] if intrinsic and len(objects) == 1 else objects)
@@ -48,10 +61,6 @@ def match(
     else:
         _list(found, quiet)
     raise typer.Exit(0 if any(m.verdict in ("match", "conditional") for m in found) else 1)
-
-
-def _listed(found: Any) -> list[Match]:
-    return found if isinstance(found, list) else [found]
 
 
 def _list(found: list[Match], quiet: bool) -> None:

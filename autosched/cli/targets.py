@@ -48,8 +48,7 @@ def detect(
     if yaml and json:
         raise UsageError("--yaml and --json exclude each other")
     inputs.choice("effort", effort, ("quick", "full"))
-    known = api.catalogue()
-    chosen = [known[n] for n in known if known[n].isa != "portable"]
+    chosen = api.host_intrinsics()
     target, peaks = native_target(chosen, cache=inputs.peaks_path(), effort=effort)
     if json:
         answer_json(target_data(target) | {"measured": {"rates": peaks.rates, "seconds": peaks.seconds}})

@@ -50,8 +50,10 @@ def check_kernel(kernel: Kernel) -> None:
     _require(kernel.threads >= 1, f"threads {kernel.threads} is below 1")
     filled: set[str] = set()
     for function in kernel.prepare:
-        targets = [b for b in function.buffers if b in kernel.buffers and kernel.buffers[b].scope == "packed"]
+        packed = [b for b in function.buffers if b in kernel.buffers and kernel.buffers[b].scope == "packed"]
+        targets = [b for b in packed if b not in filled]
         _require(len(targets) == 1, f"{function.name} fills {len(targets)} packed buffers, not one")
+        _require(function.buffers[-1] == targets[0], f"{function.name}: what it fills is not its last buffer")
         filled.update(targets)
         _Checker(kernel, function, writable=frozenset(targets)).run()
     main = kernel.main

@@ -126,7 +126,8 @@ class Function:
 
 @dataclass(frozen=True)
 class Kernel:
-    """`prepare` functions fill one `packed` buffer each from a `const` tensor before the run; `main` is the timed call.
+    """`prepare` functions, in order, fill one `packed` buffer each (their last) from a `const` tensor, or from a buffer
+    that an earlier one filled, before the run; `main` is the timed call.
 
     `main.buffers` are the program's tensor parameters still needed in their own layout, then packed buffers, then
     workspaces. `schedule` is the named row, for headers and comments; `threads` is the width of parallel loops.

@@ -55,6 +55,8 @@ def clock(plan: Plan, values: Columns) -> Terms:
             case TensorPart():
                 on = gpu_tensor if part.scheme == "gpu" else _tensor
                 terms = on(part.nest, part.names, values, plan.target)
+            case ScalarPart(prepared=True):
+                continue  # runs before the timed call
             case ScalarPart():
                 terms = _scalar(part, values, plan)
             case LiteralPart():
@@ -181,7 +183,7 @@ def _pack(nest: Nest, names: StepNames, v: Columns) -> npt.NDArray[np.float64]:
     """Cycles to fill panels and padded copies inside the timed call; `const` operands are filled before it."""
     cycles = np.zeros(len(v[names("threads")]))
     for o in nest.intrinsic.inputs:
-        if nest.mapping.program.tensors[nest.mapping.operands[o.name].tensor].const:
+        if nest.mapping.program.known(nest.mapping.operands[o.name].tensor):
             continue
         kind = v[names.pack(o.name)]
         cycles += np.where(kind == PANEL, PACK_CYCLES * panel_elements(nest, o.name), 0.0)

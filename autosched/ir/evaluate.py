@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from autosched.errors import Location, UsageError
 from autosched.ir.dtypes import DTYPES, DType
@@ -167,9 +166,18 @@ def _unless(out: Any, shifted: Any) -> Any:
     return np.where(out, np.asarray(shifted).dtype.type(0), shifted)
 
 
+def _special(function: str) -> Callable[[Any], Any]:
+    def apply(x: Any) -> Any:
+        import scipy.special  # here: loading it takes longer than most programs need
+
+        return getattr(scipy.special, function)(x)
+
+    return apply
+
+
 _WIDE: dict[str, Callable[[Any], Any]] = {
-    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh, "erf": scipy.special.erf,
-    "sigmoid": scipy.special.expit, "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh, "erf": _special("erf"),
+    "sigmoid": _special("expit"), "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "round": np.rint, "floor": np.floor, "ceil": np.ceil,
 }  # fmt: skip
 

@@ -182,6 +182,17 @@ class Program:
     def inouts(self) -> tuple[str, ...]:
         return tuple(p for p in self.inputs if p in self.written)
 
+    @cached_property
+    def prepared(self) -> tuple[str, ...]:
+        """Intermediates that are computed once, before the run, in order (see `ir.prepared`)."""
+        from autosched.ir.prepared import prepared_tensors
+
+        return prepared_tensors(self)
+
+    def known(self, tensor: str) -> bool:
+        """Whether a tensor's values are known before the run."""
+        return self.tensors[tensor].const or tensor in self.prepared
+
     def stage(self, name: str) -> Stage:
         """The stage called `name` (KeyError where there is none)."""
         return {s.name: s for s in self.stages}[name]

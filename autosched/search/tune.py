@@ -21,6 +21,7 @@ from autosched.ir.work import operations
 from autosched.machine.catalogue import target_yaml
 from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Target
+from autosched.search.adapted import adapted_programs
 from autosched.search.baseline import Baseline, measure_baseline
 from autosched.search.events import Listener, Matched, NearMiss, Scored
 from autosched.search.loop import Result, run
@@ -36,7 +37,7 @@ from autosched.tensorize.match_types import NUMERICS_LEVELS, Match
 from autosched.tensorize.match_types import Mapping as Match1
 from autosched.tensorize.matcher import match
 from autosched.tiling.plan import Plan
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans import MOST_PLANS, WITHIN, make_plans, plan_cycles
 from autosched.version import __version__
 
 EFFORTS = {"quick": 32, "standard": 64, "full": 256}
@@ -113,7 +114,7 @@ def peak_of(request: TuneRequest, matches: Sequence[Match]) -> tuple[str, float]
 
 def usable(catalogue: Catalogue, target: Target, device: str, only: Sequence[str] = ()) -> tuple[Intrinsic, ...]:
     """Intrinsics that the target has and the device can run. Raises UnknownNameError for a glob without a match."""
-    chosen = catalogue.select(only) if only else tuple(catalogue[n] for n in catalogue)
+    chosen = catalogue.select(only) if only else catalogue.of_isa(target.isa, "portable")
     emits = device not in ("auto", "cpu") or target.isa not in ("x86", "arm", "portable")
     return tuple(
         i
@@ -131,7 +132,7 @@ def candidates_of(matches: Sequence[Match]) -> dict[str, list[Match1]]:
     by_stage: dict[str, list[Match1]] = {}
     for found in matches:
         for mapping in found.mappings:
-            if not mapping.conditions:
+            if not mapping.conditions and not mapping.adapters:
                 by_stage.setdefault(found.stage, []).append(mapping)
     for stage, mappings in by_stage.items():
         native = [m for m in mappings if m.intrinsic.isa != "portable"]
@@ -246,11 +247,18 @@ def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None
 
 
 def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
-    """Simplify the program by proved rewrites, match it and lay out its plans."""
+    """Simplify the program by proved rewrites, match it and lay out its plans, those of adapted programs included."""
     intrinsics = usable(request.catalogue, request.target, request.device, request.only)
     program, _ = simplify(request.program)
     matches = match(program, intrinsics, numerics=request.numerics)
-    return matches, make_plans(program, request.target, candidates_of(matches), request.threads)
+    plans: list[Plan] = []
+    for variant in adapted_programs(program, matches, intrinsics, request.numerics):
+        found = make_plans(variant.program, request.target, candidates_of(variant.matches), request.threads)
+        plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
+    cycles = {id(p): plan_cycles(p) for p in plans}
+    plans.sort(key=lambda p: cycles[id(p)])
+    near = [p for p in plans if cycles[id(p)] <= WITHIN * cycles[id(plans[0])]]
+    return matches, (near if len(plans) > MOST_PLANS else plans)[:MOST_PLANS]
 
 
 def study_name(program: Program, target: Target, device: str, key: dict[str, str]) -> str:

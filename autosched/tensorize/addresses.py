@@ -22,6 +22,7 @@ from autosched.tensorize.body_guard import lift_guards
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.match_types import Obligation, Reason
 from autosched.tensorize.reduction_update import Update, update_of
+from autosched.tensorize.smt import asked
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,7 @@ class StageFacts:
         solver.add(*claim)
         answer = solver.check()
         seconds = time.perf_counter() - started
+        asked(part, statement, solver, answer)
         holds = True if answer == z3.unsat else False if answer == z3.sat else None
         return Answer(holds, Obligation(part, statement, "z3", seconds), solver.model() if holds is False else None)
 

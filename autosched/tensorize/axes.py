@@ -198,9 +198,14 @@ def without_symmetric(
     for candidate in found:
         if _key(candidate) in seen:
             continue
-        images = [candidate, *(_image(candidate, turn, operands) for turn, operands in tile.symmetries)]
-        seen |= {_key(image) for image in images}
-        yield min(images, key=lambda image: cost(*image)) if len(images) > 1 else candidate
+        same = images(tile, candidate)
+        seen |= {_key(image) for image in same}
+        yield min(same, key=lambda image: cost(*image)) if len(same) > 1 else candidate
+
+
+def images(tile: Tile, candidate: Candidate) -> list[Candidate]:
+    """The candidate, and those that the tile's symmetries take it into."""
+    return [candidate, *(_image(candidate, turn, operands) for turn, operands in tile.symmetries)]
 
 
 def _key(candidate: Candidate) -> object:

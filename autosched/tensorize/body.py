@@ -127,6 +127,8 @@ def _cast(inner: Value, dtype: DType, saturate: bool) -> Value:
         return inner
     if holds(source, dtype):
         saturate = False  # nothing to clamp
+    if isinstance(inner, Unary) and inner.op == "-" and source.is_float and dtype.is_float:
+        return _negated(_cast(inner.operand, dtype, saturate))  # rounding to nearest is symmetric
     if isinstance(inner, Cast) and not inner.saturate:
         origin, middle = inner.operand.dtype, source
         # An exact conversion on the way changes nothing.

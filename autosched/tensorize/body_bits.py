@@ -8,6 +8,7 @@ from typing import Any
 import z3
 
 from autosched.ir.dtypes import DType
+from autosched.ir.printer import print_value
 from autosched.ir.value import (
     Arith,
     Call,
@@ -22,6 +23,7 @@ from autosched.ir.value import (
     is_value,
 )
 from autosched.tensorize.counterexample import run_on, show_leaf
+from autosched.tensorize.smt import asked
 
 _SIGNED: dict[str, Callable[[Any, Any], Any]] = {
     "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
@@ -44,6 +46,7 @@ def check_equal(left: Value, right: Value, timeout_ms: int) -> tuple[str, dict[s
     solver.set("timeout", timeout_ms)
     solver.add(a != b)
     answer = solver.check()
+    asked("body", f"{print_value(left)} is {print_value(right)}", solver, answer)
     if answer == z3.unsat:
         return "proved", None
     if answer == z3.unknown:

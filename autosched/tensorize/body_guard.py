@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autosched.ir.program import Stage
-from autosched.ir.value import Literal, Select, Value, map_value, walk
+from autosched.ir.value import Literal, Select, Value, map_value, reads, walk
 from autosched.tensorize.body_zero import is_zero_by_structure
 
 
@@ -25,7 +25,10 @@ def lift_guards(stage: Stage) -> Stage:
         if not (isinstance(node, Select) and isinstance(node.other, Literal) and node.other.value == 0):
             continue
         if is_zero_by_structure(_replaced(value, node, Literal(0, node.dtype))):
-            value = _replaced(value, node, node.then)
+            kept = _replaced(value, node, node.then)
+            if not reads(kept):
+                continue  # `1 if A[i] != B[i] else 0`: the choice itself is what is added
+            value = kept
             guards.append(node.condition)
     if len(guards) == len(stage.guards):
         return stage

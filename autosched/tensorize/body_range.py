@@ -53,19 +53,24 @@ def exact_range(value: Value, leaves: Mapping[Value, Range] | None = None) -> Ra
             r = sub(operand)
             return fit(-r.high, -r.low)
         case Arith("+", a, b, _):
-            return fit(sub(a).low + sub(b).low, sub(a).high + sub(b).high)
+            x, y = sub(a), sub(b)  # once each: the chain of a long sum is deep
+            return fit(x.low + y.low, x.high + y.high)
         case Arith("-", a, b, _):
-            return fit(sub(a).low - sub(b).high, sub(a).high - sub(b).low)
+            x, y = sub(a), sub(b)
+            return fit(x.low - y.high, x.high - y.low)
         case Arith("*", a, b, _):
             x, y = sub(a), sub(b)
             corners = [p * q for p in (x.low, x.high) for q in (y.low, y.high)]
             return fit(min(corners), max(corners))
         case Arith("min", a, b, _):
-            return Range(min(sub(a).low, sub(b).low), min(sub(a).high, sub(b).high))
+            x, y = sub(a), sub(b)
+            return Range(min(x.low, y.low), min(x.high, y.high))
         case Arith("max", a, b, _):
-            return Range(max(sub(a).low, sub(b).low), max(sub(a).high, sub(b).high))
+            x, y = sub(a), sub(b)
+            return Range(max(x.low, y.low), max(x.high, y.high))
         case Arith(">>", a, Literal(number, _), _) if isinstance(number, int) and 0 <= number < dtype.bits:
-            return Range(sub(a).low >> number, sub(a).high >> number)
+            r = sub(a)
+            return Range(r.low >> number, r.high >> number)
         case Call("abs", (a,), _):
             r = sub(a)
             return fit(0 if r.low <= 0 <= r.high else min(abs(r.low), abs(r.high)), max(abs(r.low), abs(r.high)))
@@ -73,7 +78,8 @@ def exact_range(value: Value, leaves: Mapping[Value, Range] | None = None) -> Ra
             r = sub(operand)
             return r.clamped((whole.low, whole.high)) if saturate else fit(r.low, r.high)
         case Select(_, a, b, _):
-            return Range(min(sub(a).low, sub(b).low), max(sub(a).high, sub(b).high))
+            x, y = sub(a), sub(b)
+            return Range(min(x.low, y.low), max(x.high, y.high))
         case Comparison() | Logical():
             return Range(0, 1)
     return whole

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
 from autosched.errors import SpecError, UnknownNameError
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.spec import load_file, load_text
+from autosched.tensorize.spec import deferred_text, load_file, load_text
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -55,6 +55,11 @@ class Catalogue(Mapping[str, Intrinsic]):
             raise UnknownNameError("intrinsic", name, self.entries)
         return self.entries[name]
 
+    def of_isa(self, *isas: str, features: frozenset[str] | None = None) -> tuple[Intrinsic, ...]:
+        """Intrinsics of these instruction sets, in catalogue order; with `features`, those that need no others."""
+        found = (self.entries[n] for n in self.entries if n.split("/")[0] in isas)
+        return tuple(i for i in found if features is None or i.requires <= features)
+
     def select(self, patterns: Iterable[str]) -> tuple[Intrinsic, ...]:
         """Intrinsics whose name matches any glob, in catalogue order; UnknownNameError for a glob that matches none.
 
@@ -67,17 +72,19 @@ class Catalogue(Mapping[str, Intrinsic]):
             if not hits:
                 raise UnknownNameError("intrinsic", pattern, self.entries)
             chosen.update(hits)
-        return tuple(i for n, i in self.entries.items() if n in chosen)
+        return tuple(self.entries[n] for n in self.entries if n in chosen)
 
     def with_intrinsics(self, intrinsics: Iterable[Intrinsic]) -> Catalogue:
         """This catalogue and more; SpecError where a name is already there."""
-        entries = dict(self.entries)
+        added: dict[str, Intrinsic] = {}
         for made in intrinsics:
-            if made.name in entries:
-                hint = f"it is also in {entries[made.name].path}; give one of them another name"
+            if made.name in added or made.name in self.entries:
+                known = added.get(made.name) or self.entries[made.name]
+                hint = f"it is also in {known.path}; give one of them another name"
                 raise SpecError(f"{made.path}: {made.name} is described twice", hint=hint)
-            entries[made.name] = made
-        return Catalogue(MappingProxyType(entries))
+            added[made.name] = made
+        builders = {n: partial(self.entries.__getitem__, n) for n in self.entries}
+        return Catalogue(_Deferred(builders | {n: partial(added.__getitem__, n) for n in added}))
 
     def with_paths(self, paths: Iterable[str | Path]) -> Catalogue:
         """This catalogue and the intrinsics of YAML files, or of all YAML files below folders."""
@@ -108,14 +115,36 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
+class _Deferred(Mapping[str, Intrinsic]):
+    """Intrinsics built when they are first asked for: few of the built-in ones are, on any one machine."""
+
+    def __init__(self, builders: Mapping[str, Callable[[], Intrinsic]]) -> None:
+        self._builders = builders
+        self._built: dict[str, Intrinsic] = {}
+
+    def __getitem__(self, name: str) -> Intrinsic:
+        if name not in self._built:
+            self._built[name] = self._builders[name]()
+        return self._built[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._builders
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._builders)
+
+    def __len__(self) -> int:
+        return len(self._builders)
+
+
 @cache
 def _builtin() -> Catalogue:
-    found: list[Intrinsic] = []
+    found: dict[str, Callable[[], Intrinsic]] = {}
     for folder in sorted(resources.files("autosched.intrinsics").iterdir(), key=lambda f: f.name):
         if not folder.is_dir():
             continue
         for file in sorted(folder.iterdir(), key=lambda f: f.name):
             if file.name.endswith(SUFFIXES):
                 name = f"intrinsics/{folder.name}/{file.name}"
-                found += load_text(file.read_text(encoding="utf-8"), name)
-    return Catalogue().with_intrinsics(found)
+                found |= deferred_text(file.read_text(encoding="utf-8"), name)
+    return Catalogue(_Deferred(found))

@@ -1,4 +1,5 @@
-"""Is a description true? Fragment maps are proved, and where this machine has the instruction it is run.
+"""Is a description true? Fragment maps are proved, a second description is compared, and where this machine has the
+instruction it is run.
 
 Loading has already type-checked the semantics, the registers and the templates; `check` adds what takes longer.
 """
@@ -7,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from autosched.ir.dtypes import DType
+from autosched.ir.map import Map
 from autosched.tensorize import emulate
+from autosched.tensorize.check_second import compare
 from autosched.tensorize.check_values import cases
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.native import NativeError, NativeRunner
@@ -59,6 +63,8 @@ def check(
     values. It happens in a worker process (`runner`, or one of its own), so a wrong text cannot take the caller down.
     """
     parts = [*_fragments(intrinsic)]
+    if intrinsic.pseudocode is not None:
+        parts.append(_second(intrinsic, seed))
     if runner is not None:
         parts.append(_instruction(intrinsic, features, seed, runner))
     else:
@@ -79,9 +85,15 @@ def _fragments(intrinsic: Intrinsic) -> Iterator[CheckPart]:
         for what, relation in (("fragment", operand.fragment), ("element order", operand.order)):
             if relation is None or (what == "element order" and operand.fragment is not None):
                 continue
-            proved = relation.is_bijection_onto(operand.shape)
+            proved = _bijective(relation, operand.shape)
             detail = "a bijection (z3)" if proved else f"{relation} is not shown to be a bijection onto {operand.shape}"
             yield CheckPart(f"{what} of {operand.name}", "proved" if proved else "failed", detail)
+
+
+@lru_cache(maxsize=1024)
+def _bijective(relation: Map, shape: tuple[int, ...]) -> bool:
+    """Families share their fragments."""
+    return relation.is_bijection_onto(shape)
 
 
 def _instruction(intrinsic: Intrinsic, features: frozenset[str], seed: int, runner: NativeRunner) -> CheckPart:
@@ -96,10 +108,12 @@ def _instruction(intrinsic: Intrinsic, features: frozenset[str], seed: int, runn
         skipped = "its contract leaves the bits open, so there is nothing exact to compare with"
     if skipped is not None:
         try:
-            runner.parse(intrinsic)
+            core = runner.parse(intrinsic)
         except NativeError as error:
             return CheckPart(what, "failed", str(error))
-        return CheckPart(what, "skipped", f"{skipped}; LLVM accepts the text")
+        return CheckPart(
+            what, "skipped", f"{skipped}; LLVM {f'compiles it for {core}' if core else 'accepts the text'}"
+        )
     arrays = cases(intrinsic, np.random.default_rng(seed))
     expected = emulate.issue(intrinsic, arrays)
     try:
@@ -109,8 +123,16 @@ def _instruction(intrinsic: Intrinsic, features: frozenset[str], seed: int, runn
     differs = ~same_bits(expected, got, intrinsic.accumulator.dtype)
     if not differs.any():
         return CheckPart(what, "passed", f"{len(got):,} cases agree to the bit")
-    first = np.argwhere(differs)[0]
-    return CheckPart(what, "failed", _difference(intrinsic, arrays, expected, got, first, int(differs.sum())))
+    return CheckPart(what, "failed", _difference(intrinsic, arrays, expected, got, what))
+
+
+def _second(intrinsic: Intrinsic, seed: int) -> CheckPart:
+    what = "second description"
+    found = compare(intrinsic, seed)
+    if found.arrays is None or found.semantics is None or found.second is None:
+        return CheckPart(what, found.status, found.detail)
+    said = _difference(intrinsic, found.arrays, found.semantics, found.second, "pseudocode")
+    return CheckPart(what, "failed", said)
 
 
 def same_bits(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.bool_]:
@@ -128,10 +150,11 @@ def _difference(
     arrays: emulate.Arrays,
     expected: npt.NDArray[np.generic],
     got: npt.NDArray[np.generic],
-    at: npt.NDArray[np.intp],
-    count: int,
+    who: str,
 ) -> str:
-    """The first element that differs, with the operands' elements along its spatial axes."""
+    """The first element that differs, with the operands' elements along its spatial axes. `who` gave `got`."""
+    differs = ~same_bits(expected, got, intrinsic.accumulator.dtype)
+    at, count = np.argwhere(differs)[0], int(differs.sum())
     case, element = int(at[0]), tuple(int(n) for n in at[1:])
     written = intrinsic.accumulator
     where = dict(zip(intrinsic.operand_axes[written.name], element, strict=True))
@@ -142,7 +165,7 @@ def _difference(
         values = arrays[operand.name][case][pick]
         shown.append(f"{operand.name}={_shown(values)}")
     name = f"{written.name}[{', '.join(str(n) for n in element)}]"
-    values = f"the instruction gives {got[tuple(at)]!s}, the semantics {expected[tuple(at)]!s}"
+    values = f"the {who} gives {got[tuple(at)]!s}, the semantics {expected[tuple(at)]!s}"
     return f"{name}: {values}, for {', '.join(shown)} ({count:,} elements differ)"
 
 

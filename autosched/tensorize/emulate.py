@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.ir.dtypes import DType
-from autosched.ir.program import Assign, Axis, Loop, Program, Statement, Tensor
-from autosched.ir.value import Arith, Call, Cast, Index, Read, Unary, Value, map_value
+from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Statement, Tensor
+from autosched.ir.value import Arith, Call, Cast, Index, Read, Unary, Value, is_value, map_value
 from autosched.logic import Const, Int, Var
 from autosched.logic.expr import substitute_int
 from autosched.tensorize.intrinsic import Intrinsic
@@ -31,6 +31,12 @@ def issue(intrinsic: Intrinsic, arrays: Arrays) -> npt.NDArray[np.generic]:
     if intrinsic.numerics.subnormals == "flushed":
         return _flushed_run(intrinsic, batched, {n: np.array(a) for n, a in arrays.items()})
     return _run(batched, arrays)[intrinsic.accumulator.name]
+
+
+def run_batched(program: Program, arrays: Arrays, output: str) -> npt.NDArray[np.generic]:
+    """`output` after one run a case of any program of tensors; arrays have shape (cases, *tensor shape)."""
+    batched = _batched(program, len(next(iter(arrays.values()))))
+    return _run(batched, {n: arrays[n] for n in batched.inputs})[output]
 
 
 def flush(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.generic]:
@@ -56,6 +62,9 @@ def _batched(program: Program, cases: int) -> Program:
         match s:
             case Assign():
                 return replace(s, index=(Var(CASE), *s.index), value=map_value(s.value, lift))
+            case Guard(condition) if is_value(condition):
+                test = map_value(condition, lift)  # type: ignore[arg-type]
+                return replace(s, condition=test, body=tuple(statement(inner) for inner in s.body))
             case _:
                 return replace(s, body=tuple(statement(inner) for inner in s.body))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from autosched.ir.program import Program
 from autosched.ir.value import is_value, reads
+from autosched.tensorize.chains import chains
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.match_types import Mapping, Match, Reason
 
@@ -17,8 +19,11 @@ def explain(match: Match) -> str:
     lines = [head]
     if match.reason is not None:
         lines += _why_not(match.reason)
+    written: list[Program] = []
     for number, mapping in enumerate(match.mappings[:_SHOWN], 1):
-        lines += ["", f"mapping {number}: {where(mapping)}", *_details(mapping)]
+        whole = not any(mapping.program is p for p in written)
+        lines += ["", f"mapping {number}: {where(mapping)}", *_details(mapping, whole)]
+        written.append(mapping.program)
     rest = match.mappings[_SHOWN:]
     if rest:
         lines += ["", *(f"mapping {n}: {where(m)}" for n, m in enumerate(rest[:_LISTED], _SHOWN + 1))]
@@ -45,8 +50,11 @@ def where(mapping: Mapping) -> str:
     return "; ".join(parts or ["one element at a time"]) + (f"; outside: {outside}" if outside else "")
 
 
-def _details(mapping: Mapping) -> list[str]:
-    lines = []
+def _details(mapping: Mapping, whole: bool = True) -> list[str]:
+    lines = [f"  adapters: {', '.join(mapping.adapters)}"] if mapping.adapters else []
+    if mapping.adapters and whole:
+        lines += ["  the program becomes", *(f"    {line}" for line in str(mapping.program).splitlines())]
+    told = chains(mapping)
     for operand, read in mapping.operands.items():
         words = f"  {operand} holds {show_leaf(read)}"
         through = dict.fromkeys(r.tensor for i in read.index if is_value(i) for r in reads(i))  # type: ignore[arg-type]
@@ -57,6 +65,7 @@ def _details(mapping: Mapping) -> list[str]:
         if operand in mapping.guards:
             words += f", zero where {' and '.join(show_leaf(g) for g in mapping.guards[operand])} fails"
         lines.append(words)
+        lines += [f"    {step.kind}: {step.text}" for step in told[operand]]
     for axis, (extent, rounded) in mapping.padding.items():
         if extent != rounded:
             more = 100 * (rounded - extent) / extent
@@ -68,6 +77,7 @@ def _details(mapping: Mapping) -> list[str]:
         level += f"; error at most {mapping.certificate.error_bound}"
     lines.append(level)
     lines += [f"  if {c.text}" + (" (no weaker bound will do)" if c.tight else "") for c in mapping.conditions]
+    lines += [f"  or if {other}" for c in mapping.conditions for other in c.alternatives]
     return lines + [f"  assumes: {a}" for a in mapping.certificate.assumptions]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from autosched.tensorize.chains import chains_json
 from autosched.tensorize.counterexample import show_leaf
-from autosched.tensorize.match_types import Mapping, Match, Reason
+from autosched.tensorize.match_types import Condition, Mapping, Match, Reason
 
 SCHEMA = "autosched/match/1"
 
@@ -35,10 +36,16 @@ def _mapping(mapping: Mapping) -> dict[str, Any]:
         "replicated": {o: list(axes) for o, axes in mapping.replicated.items()},
         "padding": {x: list(sizes) for x, sizes in mapping.padding.items()},
         "adapters": list(mapping.adapters),
-        "conditions": [{"kind": c.kind, "text": c.text, "tight": c.tight} for c in mapping.conditions],
+        "conditions": [_condition(c) for c in mapping.conditions],
         "numerics": mapping.numerics,
         "assumptions": list(mapping.certificate.assumptions),
+        "chains": chains_json(mapping),
     }
+
+
+def _condition(condition: Condition) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": condition.kind, "text": condition.text, "tight": condition.tight}
+    return {**found, "alternatives": list(condition.alternatives)} if condition.alternatives else found
 
 
 def _reason(reason: Reason) -> dict[str, Any]:

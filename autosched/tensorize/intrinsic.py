@@ -73,6 +73,7 @@ class Intrinsic:
     header: str | None = None
     emit: dict[str, str] = field(default_factory=dict)
     timing: dict[str, float] = field(default_factory=dict)
+    pseudocode: Program | None = None  # a second, independent description of the same instruction
     path: str = ""
     version: str = ""  # hash of what the YAML says of this intrinsic
 

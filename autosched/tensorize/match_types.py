@@ -46,11 +46,15 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A precondition on the inputs, in `assume` syntax; `tight` when no weaker one of the lattice works."""
+    """A precondition on the inputs, in `assume` syntax; `tight` when no weaker one of the lattice works.
+
+    `alternatives`: others of which any one would do instead of all conditions of the mapping.
+    """
 
     kind: str
     text: str
     tight: bool = False
+    alternatives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,26 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as MappingOf
+from dataclasses import replace
+from pathlib import Path
 
 from autosched.errors import UsageError
 from autosched.ir.program import Program, Stage
 from autosched.ir.value import Read
+from autosched.tensorize import amos
+from autosched.tensorize.adapters import Adapters
 from autosched.tensorize.addresses import StageFacts
 from autosched.tensorize.addresses_tile import unsupported
 from autosched.tensorize.axes import Assignment, Assignments, Candidate, replicated, tile_of, without_symmetric
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason
+from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Obligation, Reason
 from autosched.tensorize.matcher_proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher_roles import role_assignments
 from autosched.tensorize.reduction_update import NotAnUpdate, update_of_intrinsic
+from autosched.tensorize.smt import written_to
 
+ADAPTABLE = ("DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS")
+"""Reasons for which the stage is looked at again as adapters restate it."""
 TIMEOUT_MS = 2000
 """Limit of one solver query; past it the answer is `unknown`."""
 
@@ -33,9 +40,13 @@ def match(
     numerics: str = "reassociated",
     stages: Iterable[str] | None = None,
     timeout_ms: int = TIMEOUT_MS,
+    rule: str = "superset",
+    dump_smt: Path | None = None,
 ) -> list[Match]:
     """One answer for each stage and intrinsic, stages in textual order.
 
+    `rule` is `superset`, or `amos` for the mappings that the published rule counts (see `tensorize.amos`). `dump_smt`
+    is a folder into which every question to the solver is written.
     `stages` names the stages to match; by default those with a reduction, or all where none has one. KeyError for a
     stage that the program lacks.
     """
@@ -43,9 +54,10 @@ def match(
     prover = Prover(timeout_ms)
     instructions = list(intrinsics)
     found = []
-    for stage in chosen:
-        facts = StageFacts(program, stage, timeout_ms)
-        found += [_match(facts, intrinsic, numerics, prover) for intrinsic in instructions]
+    with written_to(dump_smt):
+        for stage in chosen:
+            adapters = Adapters(StageFacts(program, stage, timeout_ms))
+            found += [_match(adapters, intrinsic, numerics, prover, rule) for intrinsic in instructions]
     return found
 
 
@@ -56,28 +68,64 @@ def default_stages(program: Program) -> list[Stage]:
 
 
 def match_stage(
-    program: Program, stage: Stage, intrinsic: Intrinsic, numerics: str = "reassociated", timeout_ms: int = TIMEOUT_MS
+    program: Program,
+    stage: Stage,
+    intrinsic: Intrinsic,
+    numerics: str = "reassociated",
+    timeout_ms: int = TIMEOUT_MS,
+    rule: str = "superset",
 ) -> Match:
     """The verdict on computing `stage` with `intrinsic`, with every mapping or the reason why there is none.
 
     `numerics` is the weakest level accepted; UsageError for an unknown one.
     """
-    return _match(StageFacts(program, stage, timeout_ms), intrinsic, numerics, Prover(timeout_ms))
+    adapters = Adapters(StageFacts(program, stage, timeout_ms))
+    return _match(adapters, intrinsic, numerics, Prover(timeout_ms), rule)
 
 
-def _match(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover) -> Match:
+def _match(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str) -> Match:
     if numerics not in NUMERICS_LEVELS:
         raise UsageError(f"unknown numerics level {numerics!r}", hint="levels: " + ", ".join(NUMERICS_LEVELS))
+    if rule not in amos.RULES:
+        raise UsageError(f"unknown rule {rule!r}", hint="rules: " + ", ".join(amos.RULES))
     started = time.perf_counter()
-    verdict, mappings, reason, notes = _decide(facts, intrinsic, numerics, prover)
+    facts = adapters.facts
+    verdict, mappings, reason, notes = _decide(facts, intrinsic, numerics, prover, rule)
+    if verdict == "no" and reason is not None and reason.code in ADAPTABLE and rule == "superset":
+        adapted = _adapted(adapters, intrinsic, numerics, prover)
+        if adapted:
+            verdict, mappings, reason, notes = "match", adapted, None, ()
     seconds = time.perf_counter() - started
     return Match(facts.program, facts.stage.name, intrinsic, verdict, mappings, reason, seconds, notes)
+
+
+def _adapted(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover) -> tuple[Mapping, ...]:
+    """The unconditional mappings of the stage as adapters restate it, each once, with the adapters' proofs."""
+    found: dict[object, Mapping] = {}
+    for facts, adapted in adapters.fitting(intrinsic):
+        verdict, mappings, _, _ = _decide(facts, intrinsic, numerics, prover)
+        if verdict != "match":
+            continue
+        lines = adapted.rewrite.proof
+        methods = ("z3", "exhaustion")
+        proved = tuple(
+            Obligation("adapter", line, next((m for m in methods if m in line[-30:]), "structure")) for line in lines
+        )
+        for mapping in mappings:
+            if not mapping.conditions:
+                certificate = replace(mapping.certificate, obligations=(*proved, *mapping.certificate.obligations))
+                roles = tuple(r.index for r in mapping.operands.values())
+                key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
+                found.setdefault(key, replace(mapping, adapters=adapted.names, certificate=certificate))
+    return tuple(found.values())
 
 
 _Decision = tuple[str, tuple[Mapping, ...], Reason | None, tuple[str, ...]]
 
 
-def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover) -> _Decision:
+def _decide(
+    facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str = "superset"
+) -> _Decision:
     early = _whole_stage(facts, intrinsic)
     if isinstance(early, Reason):
         return "no", (), early, ()
@@ -85,6 +133,9 @@ def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prov
         return "unknown", (), None, (f"not proved within the limit: {early.statement}",)
     update = update_of_intrinsic(intrinsic)
     tile = tile_of(update)
+    if rule == "amos":
+        tile = amos.without_symmetries(tile)
+    published: amos.Rule | None = None
     reasons: list[Reason] = []
     notes: list[str] = []
     groups: list[tuple[dict[str, Read], Roles, Assignments]] = []
@@ -94,6 +145,13 @@ def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prov
             notes.append(f"more than {prover.limit} axis maps: only those of the innermost axes were looked at")
         if not result.found and result.complete:
             reasons.append(_no_axis(facts, intrinsic, result.stuck))
+        if published is None:  # the first roles are those as written
+            published = amos.rule_of(facts, intrinsic, update, tile, roles)
+        if rule == "amos":
+            kept = tuple(a for a in result.found if published.accepts(a, roles))
+            if result.found and not kept:
+                reasons.append(_not_published(intrinsic))
+            result = replace(result, found=kept)
         groups.append((roles, frozenset(roles.items()), result))
 
     def cost(assignment: Assignment, roles: MappingOf[str, Read]) -> int:
@@ -126,6 +184,8 @@ def _decide(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prov
     notes = list(dict.fromkeys((*notes, *undecided)))
     if mappings:
         verdict = "match" if any(not m.conditions for m in mappings) else "conditional"
+        if published is not None and rule == "superset":
+            notes += amos.compared(published, tile, mappings)
         return verdict, tuple(mappings), None, tuple(notes)
     if undecided or notes:
         return "unknown", (), None, tuple(notes)
@@ -166,3 +226,8 @@ def _no_axis(facts: StageFacts, intrinsic: Intrinsic, stuck: tuple[str, ...]) ->
     if stuck:
         text = f"no program axis of extent above one has the operand pattern of {', '.join(stuck)} of {intrinsic.name}"
     return Reason("NO_AXIS", text)
+
+
+def _not_published(intrinsic: Intrinsic) -> Reason:
+    text = f"the AMOS rule has no base point for {intrinsic.name} among the mappings with these operand roles"
+    return Reason("NO_AXIS", text, fix="ask for --rule superset")

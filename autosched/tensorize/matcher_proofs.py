@@ -243,7 +243,10 @@ class Prover:
         for axis in facts.update.axes_reduced:
             terms *= facts.extents[axis.name]
         tiled = any(facts.extents[y] > 1 for y in assignment.inner - facts.spatial)
-        found = prove_reduction(facts.program, facts.update, update, intrinsic.numerics, terms, tiled, level)
+        filled = 1
+        for y in assignment.axes.get(update.clamp.axis, ()) if update.clamp else ():
+            filled *= facts.extents[y]
+        found = prove_reduction(facts.program, facts.update, update, intrinsic.numerics, terms, tiled, level, filled)
         if isinstance(found, Reason):
             raise Refused(found)
         return found

@@ -23,6 +23,8 @@ from autosched.tensorize.intrinsic import Intrinsic, Operand
 Values = npt.NDArray[np.generic]
 Arrays = dict[str, Values]
 DEADLINE_S = 60.0
+CORES = {"x86": ("x86_64-unknown-linux-gnu", "diamondrapids"), "arm": ("aarch64-unknown-linux-gnu", "neoverse-v3")}
+"""Of each isa a triple and a core with nearly every extension: what a text is compiled for where it cannot be run."""
 
 
 class NativeError(Exception):
@@ -86,10 +88,13 @@ class NativeRunner:
         rows = np.frombuffer(raw, np.uint8).reshape(cases, -1)
         return from_register_bytes(operands[written], rows)
 
-    def parse(self, intrinsic: Intrinsic) -> None:
-        """NativeError where LLVM does not accept the emission text; runs nothing, so any machine can do it."""
-        head = {"ir": issue_ir(intrinsic), "operands": [0] * len(intrinsic.operands), "cases": 0, "written": 0}
-        self._ask(json.dumps(head).encode() + b"\n")
+    def parse(self, intrinsic: Intrinsic) -> str | None:
+        """The core that the emission text was compiled for, None where LLVM only read it; NativeError where it does not
+        accept the text. Runs nothing, so any machine can do it."""
+        head: dict[str, object] = {"ir": issue_ir(intrinsic), "operands": [], "cases": 0, "written": 0}
+        head["core"] = core = CORES.get(intrinsic.isa)
+        said = self._ask(json.dumps(head).encode() + b"\n")
+        return core[1] if core and said == b"compiled" else None
 
     def _ask(self, request: bytes) -> bytes:
         if self._process is None or self._process.poll() is not None:

@@ -1,14 +1,16 @@
 """A process of its own that compiles and runs LLVM IR: a crash of the compiler or of the code ends it, not the caller.
 
 Run as a script with pipes. A request is a JSON line `{ir, operands, cases, written}` (operands: bytes of each), then
-all operands' bytes, case by case; with no cases the text is only parsed. The answer is a JSON line `{bytes}` or
-`{error}`, then the written operand's bytes of every case. Imports nothing of autosched, so that it starts quickly.
+all operands' bytes, case by case; with no cases the text is only compiled, for the core `[triple, cpu]`. The answer is
+a JSON line `{bytes}` or `{error}`, then the written operand's bytes of every case. Imports nothing of autosched, so
+that it starts quickly.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
+import re
 import sys
 from typing import Any, BinaryIO
 
@@ -29,11 +31,27 @@ def compile_ir(ir: str) -> tuple[Any, int]:
     return engine, engine.get_function_address(ENTRY)
 
 
+def compile_for(ir: str, core: list[str] | None) -> bytes:
+    """`compiled` where code was made for the core, nothing where this LLVM does not know it and only read the text."""
+    module = llvm.parse_assembly(ir)
+    module.verify()
+    if core is None:
+        return b""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    triple, cpu = core
+    try:
+        target = llvm.Target.from_triple(triple)
+    except RuntimeError:
+        return b""
+    text = target.create_target_machine(cpu=cpu).emit_assembly(module)
+    if unknown := re.search(r"\bllvm\.[\w.]+", text):  # LLVM calls what it does not know as a function of that name
+        raise RuntimeError(f"LLVM has no {unknown[0]}")
+    return b"compiled"
+
+
 def run_cases(ir: str, sizes: list[int], cases: int, written: int, blob: bytes) -> bytes:
     """The written operand's bytes after one issue, for each case in turn."""
-    if cases == 0:
-        llvm.parse_assembly(ir).verify()
-        return b""
     engine, address = compile_ir(ir)
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(sizes))(address)
     memory = ctypes.create_string_buffer(blob, len(blob) + 1)
@@ -55,7 +73,10 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         sizes, cases = request["operands"], request["cases"]
         blob = requests.read(sum(sizes) * cases)
         try:
-            result = run_cases(request["ir"], sizes, cases, request["written"], blob)
+            if cases:
+                result = run_cases(request["ir"], sizes, cases, request["written"], blob)
+            else:
+                result = compile_for(request["ir"], request.get("core"))
             answers.write(json.dumps({"bytes": len(result)}).encode() + b"\n" + result)
         except RuntimeError as error:
             answers.write(json.dumps({"error": str(error)}).encode() + b"\n")

@@ -8,7 +8,7 @@ any order is a stated contract, with a bound.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from autosched.ir import numerics
@@ -18,10 +18,11 @@ from autosched.logic import Const, Var
 from autosched.tensorize.body import exact_product
 from autosched.tensorize.body_numpy import evaluate
 from autosched.tensorize.body_range import Range, exact_range
+from autosched.tensorize.conditions import Group, weakest
 from autosched.tensorize.counterexample import leaves, show_leaf
 from autosched.tensorize.intrinsic import Numerics
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Condition, Reason
-from autosched.tensorize.reduction_update import Update
+from autosched.tensorize.reduction_update import Clamp, Update, operand_reads
 
 _NAMES = {
     "+": "addition",
@@ -62,16 +63,27 @@ def combination_reason(program: Update, intrinsic: Update) -> Reason | None:
 
 
 def prove_reduction(
-    program: Program, update: Update, intrinsic: Update, contract: Numerics, terms: int, tiled: bool, level: str
+    program: Program,
+    update: Update,
+    intrinsic: Update,
+    contract: Numerics,
+    terms: int,
+    tiled: bool,
+    level: str,
+    filled: int = 1,
 ) -> Contract | Reason:
     """The contract under which `intrinsic` accumulates what `update` does, or why there is none at `level`.
 
     `intrinsic` has the program's elements for its operands; `terms` is the greatest number of terms an element sums;
-    `tiled` says that one issue sums several.
+    `tiled` says that one issue sums several; `filled` is the greatest extent along the axis that the intrinsic clamps
+    in groups.
     """
     accumulator = update.target.dtype
     if accumulator.is_integer:
-        return _integer(program, update, intrinsic, terms)
+        found = _integer(program, update, intrinsic, terms)
+        if intrinsic.clamp is None or isinstance(found, Reason):
+            return found
+        return _ungrouped(program, update, intrinsic, intrinsic.clamp, filled, found)
     if update.combine in (None, "min", "max"):
         text = f"{_NAMES[update.combine]} does not round"
         ordered = () if update.combine is None else ("no operand is NaN",)
@@ -138,6 +150,29 @@ def _integer(program: Program, update: Update, intrinsic: Update, terms: int) ->
     return _unclamped(program, update, intrinsic, terms, ring)
 
 
+def _ungrouped(
+    program: Program, update: Update, intrinsic: Update, clamp: Clamp, filled: int, found: Contract
+) -> Contract | Reason:
+    """A clamp of every few terms, left out of the term that was compared: where none of these sums reaches it."""
+    known = stated_ranges(program, update.operands)
+    ranges = {r.tensor: known.get(r, Range(*r.dtype.limits)) for r in update.operands}
+    const = frozenset(t for t in ranges if program.tensors[t].const)
+    count = min(clamp.group, filled)
+    group = Group(update.term, count, clamp.dtype.limits, tuple(ranges.items()), const)
+    conditions = weakest(group)
+    if conditions is None:
+        text = (
+            f"the intrinsic clamps every {clamp.group} terms to {clamp.dtype}, which no range of one operand prevents"
+        )
+        return Reason("COMBINE_DIFFERS", text, fix="use an instruction that does not clamp on the way")
+    if not conditions:
+        fact = f"sums of {count} terms stay within {group.sums(ranges)}, so the clamp to {clamp.dtype} never acts"
+        return replace(found, statement=f"{found.statement}; {fact}", facts=(*found.facts, fact))
+    text = " and ".join(c.text for c in conditions)
+    statement = f"{found.statement}; under {text} the clamp of every {clamp.group} terms to {clamp.dtype} never acts"
+    return replace(found, statement=statement, conditions=(*found.conditions, *conditions))
+
+
 def _unclamped(program: Program, update: Update, intrinsic: Update, terms: int, ring: str) -> Contract | Reason:
     """A clamping instruction for a wrapping program: where no partial sum, in any order, reaches the clamp."""
     accumulator = update.target.dtype
@@ -163,7 +198,7 @@ def _unclamped(program: Program, update: Update, intrinsic: Update, terms: int, 
 
 def _start(program: Program, update: Update) -> Range:
     if update.init is not None:
-        return exact_range(update.init)
+        return exact_range(update.init, stated_ranges(program, operand_reads(update.init)))
     return stated_ranges(program, (update.target,)).get(update.target, Range(*update.target.dtype.limits))
 
 
@@ -230,14 +265,15 @@ def _value_condition(
 
 
 def _start_condition(update: Update, term: Range, terms: int) -> Condition | None:
-    """The range of live accumulators that leaves room for the whole sum."""
-    if update.init is not None:
+    """The range of live accumulators, or of what they start from, that leaves room for the whole sum."""
+    first = update.target if update.init is None else update.init
+    if not isinstance(first, Read):
         return None
     low, high = update.target.dtype.limits
     room = Range(low - min(term.low, 0) * terms, high - max(term.high, 0) * terms)
     if room.low >= room.high:
         return None
-    return Condition("range", f"{room.low} <= {update.target.tensor} <= {room.high}")
+    return Condition("range", f"{room.low} <= {first.tensor} <= {room.high}")
 
 
 def stated_ranges(program: Program, reads: tuple[Read, ...]) -> dict[Value, Range]:

@@ -37,11 +37,20 @@ class NotAnUpdate(AutoschedError):
     """A stage that is not of the form `target = target ⊕ term`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Clamp:
+    """Sums of `group` terms along `axis` are clamped to `dtype` before they are added to the target."""
+
+    dtype: DType
+    group: int
+    axis: str
+
+
 @dataclass(frozen=True)
 class Update:
     """`combine` is `+ * min max`, or None for a plain assignment of `term`. `fused`: product and addition round once.
     `saturate`: the sum is clamped to this dtype each time it is added to the target. `negated`: the term carries a
-    minus that the source wrote as `-=`."""
+    minus that the source wrote as `-=`. `clamp`: the term is right where this clamp, left out of it, never acts."""
 
     target: Read
     combine: str | None
@@ -52,6 +61,7 @@ class Update:
     fused: bool = False
     saturate: DType | None = None
     negated: bool = False
+    clamp: Clamp | None = None
 
     @property
     def operands(self) -> tuple[Read, ...]:
@@ -120,7 +130,7 @@ def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
         raise NotAnUpdate(f"{intrinsic.name} is written out over more than one dimension")
     assert update.combine is not None
     axis = named[0]
-    terms = summands(update.term, update.combine)
+    terms, clamp = _unclamped(summands(update.term, update.combine), update, axis.name)
     templates, places = [], []
     for term in terms:
         place: set[int] = set()
@@ -143,7 +153,44 @@ def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
         raise NotAnUpdate(
             f"{intrinsic.name}: its written-out terms are not one term at {axis.name} = 0 … {axis.extent - 1}"
         )
-    return replace(update, term=templates[0], axes=intrinsic.axes)
+    return replace(update, term=templates[0], axes=intrinsic.axes, clamp=clamp)
+
+
+def _unclamped(terms: list[Value], update: Update, axis: str) -> tuple[list[Value], Clamp | None]:
+    """The terms with clamps of whole groups left out: `s32(sat_s16(x + y))` is x and y where the clamp does not act."""
+    dtype = update.term.dtype
+    groups = [_clamped_sum(t) for t in terms]
+    if update.combine != "+" or not dtype.is_integer or any(g is None for g in groups):
+        return terms, None
+    known = {(len(parts), into) for parts, into in groups if parts}  # type: ignore[misc]
+    if len(known) != 1:
+        return terms, None
+    ((size, into),) = known
+    flat: list[Value] = [Cast(part, dtype) for g in groups if g is not None for part in g[0]]
+    return flat, Clamp(into, size, axis)
+
+
+def _clamped_sum(term: Value) -> tuple[tuple[Value, ...], DType] | None:
+    """The parts of `wide(sat_t(x + y + …))` and t, where the inner sum itself cannot wrap."""
+    inner = term
+    while isinstance(inner, Cast) and not inner.saturate and holds_integers(inner.operand.dtype, inner.dtype):
+        inner = inner.operand
+    if not (isinstance(inner, Cast) and inner.saturate and inner.dtype.is_integer and inner.operand.dtype.is_integer):
+        return None
+    parts = summands(inner.operand, "+")
+    total = Range(0, 0)
+    for part in parts:
+        total = total + exact_range(part)
+    if len(parts) < 2 or not total.within(inner.operand.dtype.limits):
+        return None
+    return tuple(parts), inner.dtype
+
+
+def holds_integers(source: DType, wide: DType) -> bool:
+    """Whether every value of an integer type is one of another."""
+    if not (source.is_integer and wide.is_integer):
+        return False
+    return wide.limits[0] <= source.limits[0] and source.limits[1] <= wide.limits[1]
 
 
 def negate(value: Value) -> Value:

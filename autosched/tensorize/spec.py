@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from autosched.tensorize.intrinsic import Intrinsic, Numerics
 from autosched.tensorize.spec_family import Fields, members
 from autosched.tensorize.spec_models import FileKeys, IntrinsicKeys, NumericsKeys
 from autosched.tensorize.spec_operands import Source, make_operands, printer_of
-from autosched.tensorize.spec_semantics import parse_semantics
+from autosched.tensorize.spec_semantics import parse_pseudocode, parse_semantics
 from autosched.yaml_lines import Document, parse_yaml, validate
 
 MAX_BYTES = 1 << 20
@@ -35,6 +36,37 @@ def load_file(path: Path) -> tuple[Intrinsic, ...]:
 
 def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
     """The intrinsics that a YAML text describes; `file` names it in errors."""
+    found: dict[str, Intrinsic] = {}
+    for entry in _entries(text, file):
+        made = entry.build()
+        if made.name in found:
+            hint = "a family needs every field that tells its members apart in its name" if entry.fields else None
+            raise entry.document.error(f"{made.name} is described twice", "intrinsics", entry.number, "name", hint=hint)
+        found[made.name] = made
+    return tuple(found.values())
+
+
+def deferred_text(text: str, file: str) -> dict[str, Callable[[], Intrinsic]]:
+    """As `load_text`, full name to what builds the intrinsic and checks it: for files that are known to be good."""
+    return {f"{entry.head.isa}/{entry.filled['name']}": entry.build for entry in _entries(text, file)}
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One member of one entry: the file's keys, and its own with the family's fields filled in."""
+
+    head: FileKeys
+    document: Document
+    number: int
+    fields: Fields
+    filled: dict[str, Any]
+
+    def build(self) -> Intrinsic:
+        keys = _member_keys(self.document, self.number, self.fields, self.filled)
+        return _intrinsic(self.head, keys, self.filled, self.document, self.number)
+
+
+def _entries(text: str, file: str) -> Iterator[_Entry]:
     if len(text) > MAX_BYTES:
         raise SpecError(f"{file} is larger than {MAX_BYTES:,} bytes", hint="split it into several files")
     document = parse_yaml(text, file)
@@ -45,18 +77,12 @@ def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
     shell = {**document.data, "intrinsics": [_PLACEHOLDER] if isinstance(entries, list) and entries else entries}
     head = validate(FileKeys, replace(document, data=shell))
     assert isinstance(entries, list)
-    found: dict[str, Intrinsic] = {}
     for number, raw in enumerate(entries):
         path = ("intrinsics", number)
         if not isinstance(raw, dict):
             raise document.error("an intrinsic is a mapping with at least name and semantics", *path)
         for fields, filled in members(document, raw, path):
-            made = _intrinsic(head, _member_keys(document, number, fields, filled), filled, document, number)
-            if made.name in found:
-                hint = "a family needs every field that tells its members apart in its name" if fields else None
-                raise document.error(f"{made.name} is described twice", *path, "name", hint=hint)
-            found[made.name] = made
-    return tuple(found.values())
+            yield _Entry(head, document, number, fields, filled)
 
 
 _PLACEHOLDER = {"name": "x", "semantics": ""}
@@ -84,6 +110,7 @@ def _intrinsic(
     source = Source(document, ("intrinsics", number), name)
     program = parse_semantics(keys.semantics, keys.kind, source)
     operands = make_operands(keys, head.isa, program, source)
+    second = parse_pseudocode(keys.pseudocode, program, operands, source) if keys.pseudocode is not None else None
     emit = keys.emit if isinstance(keys.emit, dict) else {printer_of(head.isa): keys.emit}
     written = program.stages[0].assign.tensor
     for printer, text in emit.items():
@@ -110,6 +137,7 @@ def _intrinsic(
         header=header,
         emit={p: t.rstrip() for p, t in emit.items()},
         timing={k: v for k, v in keys.timing.model_dump().items() if v is not None},
+        pseudocode=second,
         path=document.file,
         version=hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16],
     )

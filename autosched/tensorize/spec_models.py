@@ -65,11 +65,15 @@ class IntrinsicKeys(_Keys):
     family: Annotated[list[_Member], Field(min_length=1)] | _Member | None = Field(
         None, alias="for", description="members of a family: fields and their values; of lists all combinations count"
     )
+    pseudocode: str | None = Field(None, description="a second, independent description: `check` compares both")
     summary: str = ""
     source: str = Field("", description="where the facts come from")
     requires: list[Feature] = Field(default_factory=list, description="features in addition to the file's")
     header: str | None = Field(None, description="header of the exported C, in place of the file's")
     scope: Literal["thread", "warp", "warpgroup", "core"] = Field("thread", description="who issues it together")
+    lanes: Annotated[int, Field(ge=2, le=1024)] | None = Field(
+        None, description="threads of the scope, where they are not the isa's usual number"
+    )
     kind: Literal["compute", "copy", "fill", "config"] = "compute"
     async_: bool = Field(False, alias="async", description="completes later; needs a wait")
     overwrite: str | None = Field(None, description="the form or flag that starts from zero")

@@ -39,9 +39,11 @@ def printer_of(isa: str) -> str:
     return GPU_PRINTERS.get(isa, "c")
 
 
-def lanes_of(isa: str, scope: str) -> int | None:
-    """Threads that hold a fragment together; None for a thread or a core."""
-    return 64 if scope == "warp" and isa in _WAVE64 else _LANES.get(scope)
+def lanes_of(isa: str, keys: IntrinsicKeys) -> int | None:
+    """Threads that hold a fragment together, as the entry says or as is usual; None for a thread or a core."""
+    if keys.scope not in _LANES:
+        return None
+    return keys.lanes or (64 if keys.scope == "warp" and isa in _WAVE64 else _LANES[keys.scope])
 
 
 def make_operands(keys: IntrinsicKeys, isa: str, program: Program, source: Source) -> dict[str, Operand]:
@@ -176,7 +178,7 @@ def _by_expressions(
 def _fragment(
     texts: list[str], keys: IntrinsicKeys, isa: str, shape: tuple[int, ...], name: str, source: Source
 ) -> Map:
-    lanes = lanes_of(isa, keys.scope)
+    lanes = lanes_of(isa, keys)
     place = ("operands", name, "fragment")
     if lanes is None:
         hint = "set scope: warp (or warpgroup); within one thread use packed or order"
@@ -195,7 +197,7 @@ def _registers(operand: Operand, own: OperandKeys, keys: IntrinsicKeys, isa: str
     if own.registers is not None:
         count, kind = own.registers.split(" x ")
         width = re.search(r"\d+$", kind)
-        lanes = lanes_of(isa, keys.scope) or 1
+        lanes = lanes_of(isa, keys) or 1
         if width is None or int(count) * int(width[0]) * lanes != bits:
             hint = f"{bits // lanes} bits a lane: {bits} bits over {lanes} lanes"
             raise source.error(

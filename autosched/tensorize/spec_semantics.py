@@ -6,6 +6,7 @@ from autosched.errors import Location, ProgramError, SpecError
 from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement
 from autosched.ir.value import Read
 from autosched.logic import Const, Int, interval
+from autosched.tensorize.intrinsic import Operand
 from autosched.tensorize.spec_operands import Source
 
 MAX_POINTS = 1 << 24
@@ -33,20 +34,58 @@ def parse_semantics(text: str, kind: str, source: Source) -> Program:
     return program
 
 
-def _moved(message: str, hint: str | None, place: Location | None, text: str, source: Source) -> SpecError:
-    """An error of the semantics at its place in the YAML file."""
+def parse_pseudocode(text: str, semantics: Program, operands: dict[str, Operand], source: Source) -> Program:
+    """The program of `pseudocode`: any statements over the same operands, which write the same one; else SpecError.
+
+    A parameter has its operand's shape, or that of its registers: [lanes, elements of each] or [elements]. An integer
+    of the other signedness reads the same bits: such a difference is for `check` to show.
+    """
+    from autosched.ir.parser import parse
+
+    key = "pseudocode"
+    try:
+        program = parse(text, filename=source.document.file)
+        mine = {p: program.tensors[p] for p in program.parameters if p in program.tensors}
+        shapes = {name: (t.dtype, t.extents) for name, t in mine.items()}
+    except ProgramError as error:
+        raise _moved(error.message, error.hint, error.location, text, source, key) from None
+    except ValueError as error:
+        raise source.error(f"{key}: {error}", key, hint="give every size a number") from None
+    if list(shapes) != list(operands) or program.scalars:
+        raise source.error(f"{key}: its parameters are not {', '.join(operands)}, as in the semantics", key)
+    for name, operand in operands.items():
+        relation = operand.order if operand.fragment is None else operand.fragment
+        accepted = operand.shape, tuple(n for _, n in relation.domain)
+        same_bits = (
+            shapes[name][0].is_integer and operand.dtype.is_integer and shapes[name][0].bits == operand.dtype.bits
+        )
+        if not (shapes[name][0] == operand.dtype or same_bits) or shapes[name][1] not in accepted:
+            shown = " or ".join(dict.fromkeys(f"{operand.dtype}{list(shape)}" for shape in accepted))
+            raise source.error(f"{key}: {name} is not {shown}", key, hint="its own shape, or that of its registers")
+    written = {a.tensor for a in _assigns(program.body)} & set(mine)
+    target = semantics.stages[0].assign.tensor
+    if written != {target}:
+        said = ", ".join(sorted(written)) or "nothing"
+        raise source.error(f"{key}: it writes {said}, the semantics {target}", key)
+    return program
+
+
+def _moved(
+    message: str, hint: str | None, place: Location | None, text: str, source: Source, key: str = "semantics"
+) -> SpecError:
+    """An error of the semantics (or `key`) at its place in the YAML file."""
     where = (
-        place_inside(source, text, place.line, place.column)
+        place_inside(source, text, place.line, place.column, key)
         if place
-        else source.document.location(*source.path, "semantics")
+        else source.document.location(*source.path, key)
     )
-    return SpecError(f"{source.name}: semantics: {message}", hint=hint, location=where)
+    return SpecError(f"{source.name}: {key}: {message}", hint=hint, location=where)
 
 
-def place_inside(source: Source, text: str, line: int, column: int) -> Location:
+def place_inside(source: Source, text: str, line: int, column: int, key: str = "semantics") -> Location:
     """The YAML file's place of a line and column (from 1) of the literal block (`|`) that reads `text`."""
     document = source.document
-    start = document.location(*source.path, "semantics")
+    start = document.location(*source.path, key)
     header = document.lines[start.line - 1][start.column - 1 :] if start.line <= len(document.lines) else ""
     if not header.startswith("|"):
         return start

@@ -48,7 +48,8 @@ class TensorPart:
 class ScalarPart:
     """`order`: the stage's axes, outermost first, as they will be nested; `vector`: the axis that may be vectorised
     (always innermost among the spatial ones) or None; `parallel`: whether the outermost axis is proved independent;
-    `scheme`: as of a tensor part; `register`: whether a register may hold the target while the reductions run."""
+    `scheme`: as of a tensor part; `register`: whether a register may hold the target while the reductions run;
+    `prepared`: it runs once, before the timed call."""
 
     stage: Stage
     names: StepNames
@@ -57,6 +58,7 @@ class ScalarPart:
     parallel: bool
     scheme: str = "cpu"
     register: bool = False
+    prepared: bool = False
 
     @property
     def title(self) -> str:

@@ -49,6 +49,8 @@ SCOPES = ("thread", "warp", "core")
 MOST_PLANS = 12
 WITHIN = 4.0
 """A mapping that takes this many times the best mapping's cycles at least (`least_cycles`) is not laid out."""
+VECTOR_CYCLES = 1 / 16
+"""Cycles of an element of a scalar stage that is vectorised: for ranking plans only."""
 COPY_CYCLES = 1.0
 """Cycles to copy one element into a panel, or to store one lane by itself: for ranking plans only."""
 
@@ -63,9 +65,10 @@ def make_plans(
     """
     _check_writes(program)
     dependences = analyse(program)
-    literal = _held_together(program, dependences)
+    prepared = _prepared(program, target)
+    literal = _held_together(program, dependences, prepared)
     choices: list[list[Nest | None]] = []
-    stages = [s for s in program.stages if s.name not in literal]
+    stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
     for stage in stages:
         nests = _usable(stage, mappings.get(stage.name, ()), dependences, target)
         choices.append([*nests] or [None])
@@ -93,12 +96,31 @@ def least_cycles(nest: Nest) -> float:
     """
     cycles = prod(a.units for a in nest.axes) * nest.intrinsic.timing.get("interval", 1.0)
     for operand in nest.intrinsic.inputs:
-        tensor = nest.mapping.program.tensors[nest.mapping.operands[operand.name].tensor]
-        if not vectorises(nest, operand.name) and not tensor.const:
+        known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
+        if not vectorises(nest, operand.name) and not known:
             cycles += COPY_CYCLES * panel_elements(nest, operand.name)
     if not vectorises(nest, nest.intrinsic.accumulator.name):
         cycles += COPY_CYCLES * prod(a.units * a.unit for a in nest.spatial)
     return cycles
+
+
+def plan_cycles(plan: Plan) -> float:
+    """Cycles that no schedule of the plan avoids, vectors at their widest: for ranking plans of one program, adapted or
+    not, against each other."""
+    cycles = 0.0
+    for part in plan.parts:
+        match part:
+            case TensorPart(nest):
+                cycles += least_cycles(nest)
+            case ScalarPart(stage, _, _, vector, prepared=False):
+                cycles += _points(stage.axes) * VECTOR_CYCLES * (1 if vector else VECTORS[-1])
+            case LiteralPart(_, names):
+                cycles += sum(_points(plan.program.stage(n).axes) for n in names)
+    return cycles
+
+
+def _points(axes: Sequence[Axis]) -> float:
+    return float(prod(a.extent if _constant(a) else 1 for a in axes))
 
 
 def _usable(
@@ -153,7 +175,9 @@ def _plan(
     steps: list[Step] = []
     fused = _fused(program, nests, literal)
     behind = {f.stage.name for group in fused.values() for f in group}
-    many = len([s for s in program.stages if s.name not in behind and s.name not in literal]) > 1
+    prepared = _prepared(program, target)
+    settled = {s.name for s in program.stages if s.assign.tensor in prepared} | behind
+    many = len([s for s in program.stages if s.name not in settled and s.name not in literal]) > 1
     for stage in program.stages:
         if stage.name in behind:
             continue
@@ -161,6 +185,9 @@ def _plan(
         if stage.name in literal:
             if literal[stage.name] not in parts:
                 parts.append(literal[stage.name])
+        elif stage.assign.tensor in prepared:
+            once = _scalar(program, stage, StepNames(f"{stage.name}."), dependences)
+            parts.append(replace(once, parallel=False, prepared=True))
         elif stage.name in nests:
             keep = _kept(program, stage, fused[stage.name])
             tensor = TensorPart(nests[stage.name], names, fused[stage.name], keep, "gpu" if is_gpu(target) else "cpu")
@@ -232,9 +259,16 @@ def scalar_step(part: ScalarPart, threads: int) -> Step:
     return Step("scalar", tuple(decisions))
 
 
-def _held_together(program: Program, dependences: Dependences) -> dict[str, LiteralPart]:
+def _prepared(program: Program, target: Target) -> tuple[str, ...]:
+    """Tensors that are computed before the run: on a CPU, where preparing is a function of its own."""
+    return () if is_gpu(target) else program.prepared
+
+
+def _held_together(
+    program: Program, dependences: Dependences, prepared: tuple[str, ...] = ()
+) -> dict[str, LiteralPart]:
     """Stages of loops that cannot be taken apart, with the literal part that holds them: whole top-level statements,
-    and those between them."""
+    and those between them, but for what is prepared before all of them."""
     stages_in = _stages_by_statement(program)
     runs: list[set[int]] = []
     for group in dependences.groups:
@@ -247,8 +281,9 @@ def _held_together(program: Program, dependences: Dependences) -> dict[str, Lite
             runs.append(run)
     parts: dict[str, LiteralPart] = {}
     for run in runs:
-        names = dict.fromkeys(name for k in sorted(run) for name in stages_in[k])
-        part = LiteralPart(tuple(program.body[k] for k in sorted(run)), tuple(names))
+        kept = [k for k in sorted(run) if not {program.stage(n).assign.tensor for n in stages_in[k]} & {*prepared}]
+        names = dict.fromkeys(name for k in kept for name in stages_in[k])
+        part = LiteralPart(tuple(program.body[k] for k in kept), tuple(names))
         parts |= dict.fromkeys(part.stages, part)
     return parts
 

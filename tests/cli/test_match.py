@@ -23,10 +23,12 @@ def test_the_json_of_one_intrinsic(cli: Cli) -> None:
     found = cli("match", *U8S8, "-i", "x86/vpdpbusd.zmm", "--json").json
     assert found.pop("seconds") >= 0
     mappings = found.pop("mappings")
+    assert found.pop("notes")[0] == "the AMOS rule keeps 1 of the 3 mappings"
     assert found == {
         "schema": "autosched/match/1", "program": "matmul", "stage": "C", "intrinsic": "x86/vpdpbusd.zmm",
         "verdict": "match", "mapping_count": 3, "reason": None,
     }  # fmt: skip
+    assert [set(m.pop("chains")) for m in mappings] == [{"a", "b", "c"}] * 3
     assert FIRST in mappings
     assert sorted(m["axes"]["i"] for m in mappings) == [["i"], ["i", "j"], ["j"]]
 
@@ -70,3 +72,11 @@ def test_a_user_s_instruction_needs_no_python(cli: Cli) -> None:
     assert found["verdict"] == "match"
     also = cli("match", *F32, "-i", "portable/dot2", "--json", AUTOSCHED_INTRINSICS=str(cli.folder)).json
     assert also["mapping_count"] == found["mapping_count"]
+
+
+def test_the_published_rule(cli: Cli) -> None:
+    cli = cli.near()
+    found = cli("match", *U8S8, "-i", "x86/vpdpbusd.zmm", "--rule", "amos", "--json").json
+    assert (found["mapping_count"], found["mappings"][0]["axes"]) == (1, {"i": ["j"], "k": ["p"]})
+    assert "notes" not in found
+    assert "amos, superset" in cli("match", *U8S8, "--rule", "tvm", status=2).err

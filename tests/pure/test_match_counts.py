@@ -9,8 +9,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_match_sound import made_up
+from test_match_sound import CATALOGUE, made_up
 
+from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.tensorize import match
@@ -28,6 +29,8 @@ OPERATORS = {
     "BCV": ("n k p q", "c r s", "n, k, p, q", "n, c, p + r, q + s", "n, k, c, r, s"),
     "GFC": ("n g k", "c", "n, g, k", "n, g, c", "g, k, c"),
     "MEN": ("i j", "k", "i, j", "i, k", "k, j"),
+    "VAR": ("i j", "k", "i, j", "i, k", "k, j"),
+    "SCN": ("i j", "k", "i, j", "i, k", "k, j"),
 }
 MMA = """
 def m(a: f16[4, 4], b: f16[4, 4], c: f32[4, 4]):
@@ -41,12 +44,13 @@ MASK_EQUALITY = {
     # MMA, VNNI form as written, VNNI form with the operands exchanged, dot product (reference, section 1.3)
     "GMV": (1, 1, 1, 1), "GMM": (1, 1, 1, 1), "C1D": (9, 3, 9, 3), "C2D": (49, 7, 49, 7), "T2D": (49, 7, 49, 7),
     "GRP": (49, 7, 49, 7), "DIL": (49, 7, 49, 7), "DEP": (21, 3, 21, 3), "BCV": (21, 7, 21, 7), "GFC": (1, 1, 1, 1),
-    "MEN": (1, 1, 1, 1),
+    "MEN": (1, 1, 1, 1), "VAR": (1, 1, 1, 1), "SCN": (1, 1, 1, 1),
 }  # fmt: skip
 
 
-def operator(name: str, extent: int = 4) -> Program:
+def operator(name: str, extent: int = 4, swap: bool = False) -> Program:
     spatial, reduction, out, a, b = OPERATORS[name]
+    a, b = (b, a) if swap else (a, b)
     axes = [*spatial.split(), *reduction.split()]
     size = 8 * extent
     shapes = [", ".join([str(size)] * len(x.split(","))) for x in (a, b, out)]
@@ -57,8 +61,16 @@ def operator(name: str, extent: int = 4) -> Program:
     )
 
 
-def count(program: Program, semantics: str) -> int:
-    (found,) = match(program, [made_up(semantics, "{accumulate: unordered}")])
+AMOS_RULE = {
+    # The same columns by the published rule, one assignment of roles (reference, sections 1.2 and 1.3).
+    "GMV": (1, 1, 1, 1), "GMM": (1, 1, 1, 1), "C1D": (6, 3, 6, 3), "C2D": (35, 7, 35, 7), "T2D": (7, 1, 7, 1),
+    "GRP": (35, 7, 35, 7), "DIL": (35, 7, 35, 7), "DEP": (11, 3, 11, 3), "BCV": (11, 7, 11, 7), "GFC": (1, 1, 1, 1),
+    "MEN": (1, 1, 1, 1), "VAR": (1, 1, 1, 1), "SCN": (1, 1, 1, 1),
+}  # fmt: skip
+
+
+def count(program: Program, semantics: str, rule: str = "superset") -> int:
+    (found,) = match(program, [made_up(semantics, "{accumulate: unordered}")], rule=rule)
     keys = {
         (frozenset((x, frozenset(on)) for x, on in m.axes.items()), frozenset(m.operands.items()))
         for m in found.mappings
@@ -75,6 +87,57 @@ def test_counts_of_the_reference(name: str) -> None:
     assert count(program, WIDE) == 2 * mma, "sides of unequal length: exchanged roles are mappings of their own"
     assert count(program, VNNI) == written + exchanged
     assert count(program, DOT) == dot
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_counts_of_the_published_rule(name: str) -> None:
+    mma, written, exchanged, dot = AMOS_RULE[name]
+    program = operator(name)
+    assert count(program, MMA, "amos") == mma
+    assert count(program, VNNI, "amos") == written
+    assert count(operator(name, swap=True), VNNI, "amos") == exchanged
+    assert count(program, DOT, "amos") == dot
+
+
+@pytest.mark.parametrize("name", ["C1D", "C2D", "T2D", "DEP", "BCV"])
+def test_what_the_published_rule_rejects_is_said(name: str) -> None:
+    (found,) = match(operator(name), [made_up(MMA, "{accumulate: unordered}")])
+    kept, whole = AMOS_RULE[name][0], MASK_EQUALITY[name][0]
+    assert found.notes[0] == f"the AMOS rule keeps {kept} of the {whole} mappings"
+    said = " ".join(found.notes[1:])
+    assert "a function of its own coordinates" in said
+    (published,) = match(operator(name), [made_up(MMA, "{accumulate: unordered}")], rule="amos")
+    every = {frozenset((x, frozenset(on)) for x, on in m.axes.items()) for m in found.mappings}
+    assert {frozenset((x, frozenset(on)) for x, on in m.axes.items()) for m in published.mappings} <= every
+
+
+def test_a_kernel_flipped_beforehand_counts_as_a_convolution() -> None:
+    assert AMOS_RULE["T2D"][0] == 7
+    assert count(operator("C2D"), MMA, "amos") == 35
+
+
+def test_broadcast_operands_are_described_without_the_axis() -> None:
+    text = (
+        "def f(X: u8[2, 4, 9, 9], W: s8[8, 4, 3, 3], Y: s32[2, 8, 7, 7]):\n"
+        "    for n, k, p, q, c, r, s in grid(2, 8, 7, 7, 4, 3, 3):\n"
+        "        Y[n, k, p, q] += s32(X[n, c, p + r, q + s]) * s32(W[k, c, r, s])\n"
+    )
+    (found,) = match(parse(text), [CATALOGUE["x86/vpdpbusd.zmm"]], rule="amos")
+    assert found.mapping_count == 7
+    assert all(m.axes["i"] == ("k",) for m in found.mappings)
+
+
+def test_a_rule_that_keeps_nothing_says_so() -> None:
+    head = "def f(A: f16[8, 8], x: f16[8], y: f32[8]):\n"
+    program = parse(head + "    for i, k in grid(8, 8):\n        y[i] += f32(A[i, k]) * f32(x[k])\n")
+    mma = made_up(MMA, "{accumulate: unordered}")
+    assert match(program, [mma])[0].verdict == "match"
+    (found,) = match(program, [mma], rule="amos")
+    assert found.verdict == "no"
+    assert found.reason is not None
+    assert "--rule superset" in (found.reason.fix or "")
+    with pytest.raises(UsageError, match="unknown rule 'tvm'"):
+        match(program, [mma], rule="tvm")
 
 
 def subsets(n: int) -> int:

@@ -2,7 +2,9 @@
 
 A case is `key: value` lines, `---`, and a program. Keys: `intrinsic` (a name of the catalogue, or any name with
 `semantics`, whose lines are separated by `;`), `expect`, and what is compared where given: `count code numerics axes
-outer padding condition assumes fix bound method counterexample`; `sizes`, `stage` and `level` set the question.
+outer padding condition assumes fix bound method counterexample adapters` (the last: none, by default);
+`sizes`, `stage` and `level` set the question.
+`mutation: CLASS CASE` says what was changed in which matching case.
 Where the answer is "match" and the case is small, every mapping is also executed.
 """
 
@@ -23,6 +25,7 @@ FOLDER = Path(__file__).parent.parent / "verdicts"
 FILES = sorted(FOLDER.glob("*.case"))
 ANSWER = {"expect", "count", "code", "numerics", "axes", "outer", "padding", "condition", "assumes", "fix", "bound"}
 KEYS = ANSWER | {"method", "counterexample", "intrinsic", "semantics", "semantics_numerics", "sizes", "stage", "level"}
+KEYS |= {"mutation", "adapters"}
 LARGEST = 10_000
 """Points of a nest that the slow executor still walks."""
 
@@ -76,6 +79,7 @@ def test_verdict(path: Path) -> None:
         if "assumes" in keys:
             assert any(keys["assumes"] in a for a in mapping.certificate.assumptions), words
         assert keys.get("bound", mapping.certificate.error_bound) == mapping.certificate.error_bound
+        assert keys.get("adapters", "none") in (", ".join(mapping.adapters) or "none"), words
         if "method" in keys:
             assert keys["method"] in {o.method for o in mapping.certificate.obligations}
     if "condition" in keys:
@@ -91,4 +95,23 @@ def test_verdict(path: Path) -> None:
 
 
 def test_the_suite_is_there() -> None:
-    assert len(FILES) >= 60
+    assert len(FILES) >= 190
+    asked = ("intrinsic", "semantics", "semantics_numerics", "level", "sizes", "stage")
+    questions = {(read(f)[1], *(read(f)[0].get(k) for k in asked)) for f in FILES}
+    assert len(questions) >= len(FILES) - 2, "a case asks a question of its own, but for two pairs"
+
+
+CLASSES = {"operator", "cast", "place", "signedness", "index", "extent", "initial", "combination"}
+
+
+def test_mutations_of_every_class_are_caught() -> None:
+    """Each changed case is refused or conditional, and what it was changed from matches."""
+    cases = {f.stem: read(f)[0] for f in FILES}
+    seen = set()
+    for name, keys in cases.items():
+        if "mutation" in keys:
+            kind, base = keys["mutation"].split()
+            assert keys["expect"] in ("no", "conditional"), name
+            assert cases[base]["expect"] == "match", (name, base)
+            seen.add(kind)
+    assert seen == CLASSES

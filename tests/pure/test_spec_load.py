@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autosched.device.registry import CPU_ISAS
 from autosched.errors import SpecError, UnknownNameError
 from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.spec import load_text
@@ -117,7 +118,8 @@ def test_builtin_catalogue():
         assert made.timing.keys() == {"latency", "interval"}, name
         assert made.accumulator.written, name
         assert made.accumulator.name == "c", name
-        assert ("llvm" in made.emit) == (made.isa != "cuda"), name
+        assert ("llvm" in made.emit) == (made.isa in CPU_ISAS and made.scope == "thread"), name
+        assert made.source or made.isa == "portable", name
     assert Catalogue.builtin() is catalogue
     assert pickle.loads(pickle.dumps(catalogue)) == catalogue
     with pytest.raises(TypeError):

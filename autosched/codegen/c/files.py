@@ -87,7 +87,7 @@ class _Printer:
 
     def _written(self, buffer: Buffer, function: Function) -> bool:
         if buffer.scope == "packed":
-            return function is not self.kernel.main
+            return function is not self.kernel.main and buffer.name == function.buffers[-1]
         return buffer.name in self.kernel.program.written and function is self.kernel.main
 
     def _function_name(self, function: Function) -> str:
@@ -136,7 +136,7 @@ class _Printer:
             yield "/* Sizes that the code was made for. */"
             yield from _enum(constants)
             yield ""
-        packed = [b for b in kernel.buffers.values() if b.scope == "packed" and b.name in kernel.main.buffers]
+        packed = [b for b in kernel.buffers.values() if b.scope == "packed"]
         sizes = [f"{self._constant(f'{b.name}_bytes')} = {b.elements * b.dtype.bytes}" for b in packed]
         if self.workspaces:
             sizes.append(f"{self._constant('workspace_bytes')} = {sum(_aligned(b) for b in self.workspaces)}")
@@ -190,7 +190,7 @@ class _Printer:
     def _comment(self, function: Function) -> Iterator[str]:
         kernel = self.kernel
         if function is not kernel.main:
-            (target,) = (b for b in function.buffers if kernel.buffers[b].scope == "packed")
+            target = function.buffers[-1]
             origin = kernel.buffers[target].origin
             what = f"{origin or 'the constants'} as {self.names(target)}"
             yield f"/* Lay out {what}, once, before any call of {self.name}. */"
@@ -203,7 +203,7 @@ class _Printer:
             shape = "".join(f"[{n}]" for n in buffer.shape)
             role = self._role(buffer.name)
             if buffer.scope == "packed":
-                filler = next(f for f in kernel.prepare if name in f.buffers)
+                filler = next(f for f in kernel.prepare if f.buffers[-1] == name)
                 role = f"as filled by {self._function_name(filler)}"
             yield f" * {self.names(name)}: {buffer.dtype}{shape}, {role}"
         for name, scalar in kernel.program.scalars.items():

@@ -8,7 +8,7 @@ from autosched.codegen.kernel import Function, Kernel, Stmt
 from autosched.codegen.lower.context import Context, used_buffers
 from autosched.codegen.lower.gpu_nest import lower_gpu
 from autosched.codegen.lower.literal import lower_literal
-from autosched.codegen.lower.scalar import lower_scalar
+from autosched.codegen.lower.scalar import lower_scalar, prepare_scalar
 from autosched.codegen.lower.tensor_nest import lower_tensor
 from autosched.tiling.plan import LiteralPart, Plan, ScalarPart, TensorPart
 from autosched.tiling.schedule import Schedule
@@ -23,6 +23,8 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     body: list[Stmt] = []
     for part in plan.parts:
         match part:
+            case ScalarPart(prepared=True):
+                prepare_scalar(part, ctx)
             case TensorPart():
                 body += lower_gpu(part, ctx) if part.scheme == "gpu" else lower_tensor(part, ctx)
             case ScalarPart():
@@ -36,7 +38,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     order = sorted(
         (b for b in ctx.buffers.values() if b.scope in scopes and b.name in used), key=lambda b: scopes.index(b.scope)
     )
-    prepared = {name for f in ctx.prepare for name in f.buffers}
+    prepared = {name for f in ctx.prepare for name in (*f.buffers, *used_buffers(f.body))}
     needed = {n: b for n, b in ctx.buffers.items() if n in used | prepared}
     main = Function("main", tuple(b.name for b in order), tuple(body))
     counts = [schedule.values.get(p.names("threads"), 1) for p in plan.parts if not isinstance(p, LiteralPart)]

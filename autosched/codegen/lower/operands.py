@@ -112,7 +112,7 @@ def source(part: TensorPart, operand: str, ctx: Context) -> tuple[Source, tuple[
         return Source(nest, operand, DIRECT, tensor), ()
     register = {a.name: ctx.values[names.register(a)] for a in tiled_axes(nest)}
     buffer, body = (panel if kind == PANEL else padded)(nest, operand, register, tensor, ctx)
-    const = ctx.program.tensors[read.tensor].const
+    const = ctx.program.tensors[read.tensor].const or tensor.scope == "packed"
     lows = _lows(nest, read) if kind == PADDED else ()
     if const:
         ctx.buffers[buffer.name] = Buffer(buffer.name, buffer.dtype, buffer.shape, "packed", tensor.name)

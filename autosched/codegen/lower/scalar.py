@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from autosched.codegen.kernel import Assign, For, If, Lane, Stmt
+from dataclasses import replace
+
+from autosched.codegen.kernel import Assign, For, Function, If, Lane, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.rename import place, place_condition, place_index
@@ -15,12 +17,25 @@ from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.tiling.guards import spatial_formulas
 from autosched.tiling.plan import ScalarPart
 
+PREPARE_WIDTH = 16
+"""Elements that a preparation computes together: it is not timed, so nothing is decided about it."""
+
 
 def lower_scalar(part: ScalarPart, ctx: Context) -> tuple[Stmt, ...]:
     """Spatial axes outside, the vectorised one innermost among them, reductions inside with a register accumulator."""
     width = ctx.values.get(part.names("vector"), 1)
     threads = ctx.values.get(part.names("threads"), 1)
     return Scalar(part, ctx, width, threads).emit()
+
+
+def prepare_scalar(part: ScalarPart, ctx: Context) -> None:
+    """A stage of `const` data becomes a function that fills a packed buffer, and the tensor is that buffer."""
+    name = part.stage.assign.tensor
+    plain = ctx.tensor(name)
+    ctx.buffers[name] = replace(plain, scope="packed")
+    body = Scalar(part, ctx, PREPARE_WIDTH if part.vector else 1, 1).emit()
+    sources = dict.fromkeys(r.tensor for r in part.stage.reads if r.tensor != name)
+    ctx.prepare.append(Function(f"prepare_{name}", (*sources, name), body))
 
 
 class Scalar:

@@ -1,0 +1,56 @@
+"""What is known before the run beyond `const` parameters: conversions of them, and sums of their elements.
+
+Such intermediates are computed once, outside the timed call. What counts is narrow on purpose: the contract lets const
+data be re-laid out, padded, converted or reduced to compensation terms, not be computed with.
+"""
+
+from __future__ import annotations
+
+from autosched.ir.program import Assign, Program, Statement, Tensor
+from autosched.ir.value import Scalar, is_value, reads, walk
+
+
+def prepared_tensors(program: Program) -> tuple[str, ...]:
+    """Intermediates whose values follow from `const` parameters alone, in the order in which they are computed.
+
+    A tensor is one of them where a single top-level statement writes it and nothing else, before any other mentions it,
+    and each of its integer assignments converts or adds up elements of one known tensor.
+    """
+    found: list[str] = []
+    known = {n for n in program.parameters if n in program.tensors and program.tensors[n].const}
+    mentioned: set[str] = set()
+    written_by = [{a.tensor for a in assigns(stmt)} for stmt in program.body]
+    for k, stmt in enumerate(program.body):
+        (target, *others) = written_by[k] or {""}
+        alone = not others and all(target not in w for n, w in enumerate(written_by) if n != k)
+        tensor = program.tensors.get(target)
+        if tensor is not None and alone and target not in mentioned and _follows(stmt, tensor, known):
+            found.append(target)
+            known.add(target)
+        mentioned |= {r.tensor for a in assigns(stmt) for r in reads(a.value)} | written_by[k]
+    return tuple(found)
+
+
+def assigns(stmt: Statement) -> list[Assign]:
+    """All assignments of a statement, in order."""
+    return [stmt] if isinstance(stmt, Assign) else [a for inner in stmt.body for a in assigns(inner)]
+
+
+def _follows(stmt: Statement, tensor: Tensor, known: set[str]) -> bool:
+    if not tensor.intermediate or not tensor.dtype.is_integer or not _plain_guards(stmt):
+        return False
+    for assign in assigns(stmt):
+        sources = {r.tensor for r in reads(assign.value)}
+        if assign.op not in ("=", "+=", "-=") or len(sources) > 1 or not sources <= known:
+            return False
+        if any(isinstance(v, Scalar) for v in walk(assign.value)) or any(is_value(i) for i in assign.index):
+            return False
+    return True
+
+
+def _plain_guards(stmt: Statement) -> bool:
+    """Whether no guard depends on data."""
+    if isinstance(stmt, Assign):
+        return True
+    condition = getattr(stmt, "condition", None)
+    return (condition is None or not is_value(condition)) and all(_plain_guards(inner) for inner in stmt.body)

@@ -1,0 +1,79 @@
+"""The programs that tuning lays out: the one given, and what adapters make of it where no instruction fits as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from autosched.ir.program import Program
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import Match
+from autosched.tensorize.matcher import default_stages, match
+from autosched.tiling.plan import Plan
+
+MOST_VARIANTS = 8
+"""Adapted programs looked at: two for each stage that needs one, in all combinations of stages."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A program that computes what the one given does, with its matches. `adapters` led there, and `stages` are those
+    that they made fit an instruction."""
+
+    program: Program
+    matches: tuple[Match, ...]
+    adapters: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+
+    def named(self, plan: Plan) -> Plan:
+        """The plan under a name that says which adapters it needs."""
+        return replace(plan, name=f"{plan.name} [{', '.join(self.adapters)}]") if self.adapters else plan
+
+
+def adapted_programs(
+    program: Program, matches: Sequence[Match], intrinsics: Sequence[Intrinsic], numerics: str
+) -> Iterator[Variant]:
+    """The program itself, then each way to adapt the stages that no instruction of the machine's own fits.
+
+    Portable instructions stand in for such a stage already, so they are adapted only where none does.
+    """
+    todo = [Variant(program, tuple(matches))]
+    seen = {str(program)}
+    while todo:
+        here = todo.pop(0)
+        yield here
+        for adapted in _next(here):
+            text = str(adapted.program)
+            if text not in seen and len(seen) <= MOST_VARIANTS:
+                seen.add(text)
+                found = match(adapted.program, intrinsics, numerics, _worth(program, adapted))
+                todo.append(replace(adapted, matches=tuple(found)))
+
+
+def _worth(program: Program, adapted: Variant) -> list[str]:
+    """The stages that do the work: sums that an adapter added are small beside them, and run as scalar code."""
+    own = {s.name for s in default_stages(adapted.program)}
+    return [
+        s.name
+        for s in adapted.program.stages
+        if s.name in adapted.stages or (s.name in own and s.assign.tensor in program.tensors)
+    ]
+
+
+def _next(here: Variant) -> Iterator[Variant]:
+    """One more stage adapted, for the first stage that needs it (the others follow from there)."""
+    by_stage: dict[str, list[Match]] = {}
+    for found in here.matches:
+        by_stage.setdefault(found.stage, []).append(found)
+    for found_of_stage in by_stage.values():
+        mappings = [m for found in found_of_stage for m in found.mappings if not m.conditions]
+        plain = [m for m in mappings if not m.adapters]
+        native = [m for m in mappings if m.adapters and m.intrinsic.isa != "portable"]
+        if any(m.intrinsic.isa != "portable" for m in plain):
+            continue
+        chosen = native or ([] if plain else [m for m in mappings if m.adapters])
+        for mapping in {id(m.program): m for m in chosen}.values():
+            names = (*here.adapters, *mapping.adapters)
+            yield Variant(mapping.program, (), names, (*here.stages, mapping.stage.name))
+        if chosen:
+            return

@@ -1,0 +1,199 @@
+"""The second description: does the vendor's pseudocode, written as a program, say what the semantics says?
+
+Both are run on the same operands first (the semantics under its numerics contract, the pseudocode as it stands), which
+shows inputs where they differ. Where none are found both are unrolled
+to formulas and proved equal, lane by lane: integers bit for bit (structure, exhaustion, z3); floats in the order
+written, or where the contract leaves the order open as the same terms in any order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.ir.program import Program
+from autosched.ir.value import Arith, Call, Cast, Read, Value, map_value
+from autosched.logic import Const
+from autosched.tensorize import emulate
+from autosched.tensorize.body import canonical, prove_equal
+from autosched.tensorize.body_wide import widened
+from autosched.tensorize.check_values import cases, moderate
+from autosched.tensorize.intrinsic import Intrinsic, Operand
+from autosched.tensorize.unroll import NotUnrolled, renumbered, unroll
+
+TIMEOUT_MS = 2000
+MOST_CASES_POINTS = 1 << 24
+ORDERLESS_CASES = 48
+Values = npt.NDArray[np.generic]
+Arrays = dict[str, Values]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """`status` is `proved`, `passed` (all cases agree), or `failed` with the arrays (cases, *shape) that tell."""
+
+    status: str
+    detail: str
+    arrays: Arrays | None = None
+    semantics: Values | None = None
+    second: Values | None = None
+
+
+def compare(intrinsic: Intrinsic, seed: int) -> Compared:
+    """The semantics against the pseudocode, which the intrinsic must have."""
+    assert intrinsic.pseudocode is not None
+    arrays = _cases(intrinsic, seed)
+    first = emulate.issue(intrinsic, arrays)
+    second = second_run(intrinsic, arrays)
+    if not _same(first, second, intrinsic):
+        return Compared("failed", "", arrays, first, second)
+    proved, how = _proof(intrinsic)
+    if proved:
+        return Compared("proved", how)
+    return Compared("passed", f"{len(first):,} cases agree; {how}")
+
+
+def _same(first: Values, second: Values, intrinsic: Intrinsic) -> bool:
+    from autosched.tensorize.check import same_bits
+
+    return bool(same_bits(first, second, intrinsic.accumulator.dtype).all())
+
+
+def second_run(intrinsic: Intrinsic, arrays: Arrays) -> Values:
+    """The accumulator, of shape (cases, *operand shape), after the pseudocode ran on arrays of operand shape."""
+    program = intrinsic.pseudocode
+    assert program is not None
+    held = {}
+    for name, operand in intrinsic.operands.items():
+        image = register_image(operand, program)
+        found = arrays[name] if image is None else arrays[name][(slice(None), *image)]
+        held[name] = np.ascontiguousarray(found).view(program.tensors[name].dtype.numpy)
+    written = intrinsic.accumulator
+    result: Values = emulate.run_batched(program, held, written.name).view(written.dtype.numpy)
+    image = register_image(written, program)
+    if image is None:
+        return result
+    out = np.empty((len(result), *written.shape), result.dtype)
+    out[(slice(None), *image)] = result
+    return out
+
+
+def register_image(operand: Operand, program: Program) -> npt.NDArray[np.int64] | None:
+    """Where the pseudocode's parameter is the registers ([lanes, elements of each], or [elements]) rather than the
+    operand: the operand's coordinates of each register element, shape (dimensions, *register shape); else None."""
+    shape = program.tensors[operand.name].extents
+    if shape == operand.shape:
+        return None
+    relation = operand.fragment if operand.fragment is not None else operand.order
+    image, _ = relation.points()
+    return np.asarray(image).reshape(len(operand.shape), *shape)
+
+
+def _cases(intrinsic: Intrinsic, seed: int) -> Arrays:
+    rng = np.random.default_rng(seed)
+    if _open_order(intrinsic):
+        return _orderless(intrinsic, rng)
+    found = cases(intrinsic, rng)
+    most = max(64, MOST_CASES_POINTS // max(1, intrinsic.operations))
+    count = len(next(iter(found.values())))
+    step = -(-count // most)
+    return {n: np.ascontiguousarray(a[::step]) for n, a in found.items()}
+
+
+def _open_order(intrinsic: Intrinsic) -> bool:
+    return intrinsic.accumulator.dtype.is_float and intrinsic.numerics.accumulate == "unordered"
+
+
+def _orderless(intrinsic: Intrinsic, rng: np.random.Generator) -> Arrays:
+    """Operands whose sums have one value in any order, so that a difference is one of meaning: whole numbers that add
+    up exactly; and one element against any others, with nothing to add to (a term that keeps all its bits)."""
+    parts: dict[str, list[Values]] = {name: [] for name in intrinsic.operands}
+    for alone in (None, *(o.name for o in intrinsic.inputs)):
+        for name, operand in intrinsic.operands.items():
+            shape = (ORDERLESS_CASES, *operand.shape)
+            if alone is None:
+                values = rng.integers(-3, 4, shape).astype(np.float32).astype(operand.dtype.numpy)
+            elif operand.written:
+                values = np.zeros(shape, operand.dtype.numpy)
+            else:
+                values = moderate(operand.dtype, shape, rng)
+                if name == alone:
+                    flat = values.reshape(ORDERLESS_CASES, -1)
+                    keep = np.arange(flat.shape[1]) == rng.integers(0, flat.shape[1], (ORDERLESS_CASES, 1))
+                    values = np.where(keep, flat, np.zeros_like(flat)).reshape(shape)
+            parts[name].append(values)
+    return {name: np.concatenate(p) for name, p in parts.items()}
+
+
+def _proof(intrinsic: Intrinsic) -> tuple[bool, str]:
+    """Whether every element of the accumulator is the same formula, and how that was found, or what is open."""
+    written = intrinsic.accumulator
+    program = intrinsic.pseudocode
+    assert program is not None
+    if intrinsic.numerics.subnormals == "flushed":
+        return False, "not proved: the contract flushes subnormals"
+    try:
+        first, second = unroll(intrinsic.program, written.name), unroll(program, written.name)
+    except NotUnrolled as why:
+        return False, f"not proved: {why}"
+    unordered = _open_order(intrinsic)
+    methods: set[str] = set()
+    known: dict[tuple[Value, ...], str | None] = {}
+    for left, right in _pairs(intrinsic, program, first, second):
+        pair = one, other = renumbered(left, right)
+        if pair not in known:
+            known[pair] = _equal(one, other, unordered)
+        method = known[pair]
+        if method is None:
+            return False, f"not proved within {TIMEOUT_MS / 1000:g} s"
+        methods.add(method)
+    return True, f"both describe the same {len(first):,} elements ({', '.join(sorted(methods))})"
+
+
+def _pairs(
+    intrinsic: Intrinsic, program: Program, first: dict[tuple[int, ...], Value], second: dict[tuple[int, ...], Value]
+) -> Iterator[tuple[Value, Value]]:
+    """The formulas of each element of the accumulator, both over the operands' coordinates."""
+    images = {name: register_image(operand, program) for name, operand in intrinsic.operands.items()}
+
+    def coordinates(name: str, place: tuple[int, ...]) -> tuple[int, ...]:
+        image = images[name]
+        return place if image is None else tuple(int(part[place]) for part in image)
+
+    def moved(node: Value) -> Value:
+        if not isinstance(node, Read):
+            return node
+        place = tuple(part.value for part in node.index if isinstance(part, Const))
+        dtype = intrinsic.operands[node.tensor].dtype
+        read = Read(node.tensor, tuple(Const(n) for n in coordinates(node.tensor, place)), dtype)
+        return read if dtype == node.dtype else Cast(read, node.dtype)
+
+    written = intrinsic.accumulator
+    for place, value in second.items():
+        found = map_value(value, moved)
+        yield (
+            first[coordinates(written.name, place)],
+            found if found.dtype == written.dtype else Cast(found, written.dtype),
+        )
+
+
+def _equal(left: Value, right: Value, unordered: bool) -> str | None:
+    """How the two were proved equal; None where they were not."""
+    if unordered and _terms(left) == _terms(right):
+        return "the same terms in any order"
+    proof = prove_equal(widened(left), widened(right), TIMEOUT_MS)
+    return proof.method if proof.status == "proved" else None
+
+
+def _terms(value: Value) -> Counter[Value]:
+    """The terms of a sum, fused or not, as a bag."""
+    match value:
+        case Arith("+", left, right, _):
+            return _terms(left) + _terms(right)
+        case Call("fma", (a, b, c), dtype):
+            return _terms(c) + Counter([canonical(Arith("*", a, b, dtype))])
+    return Counter([canonical(value)])

@@ -1,0 +1,129 @@
+"""How fast matching answers: every built-in workload, in several types, against the whole catalogue.
+
+    python -m benchmarks.matching                 # results in matching.json
+    python -m benchmarks.matching --only matmul conv2d -o results.json
+
+A query is one stage and one intrinsic. Reported: median and greatest query, the whole time, and z3's share of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import z3
+
+import autosched
+from autosched.errors import AutoschedError
+from autosched.ir.workload import workload_names
+from autosched.tensorize import Catalogue, match
+
+TYPES = ({"a": "f32", "b": "f32"}, {"a": "u8", "b": "s8"}, {"a": "s8", "b": "s8"}, {"a": "f16", "b": "f16"})
+
+
+@dataclass
+class Result:
+    """One workload in one choice of types."""
+
+    workload: str
+    types: str
+    queries: int
+    total_s: float
+    median_s: float
+    greatest_s: float
+    slowest: str
+    z3_s: float
+    verdicts: dict[str, int] = field(default_factory=dict)
+
+    def row(self) -> str:
+        found = ", ".join(f"{n} {v}" for v, n in sorted(self.verdicts.items()))
+        share = 100 * self.z3_s / max(self.total_s, 1e-9)
+        return (
+            f"| {self.workload} | {self.types} | {self.queries} | {self.total_s:.2f} | {1e3 * self.median_s:.2f} | "
+            f"{1e3 * self.greatest_s:.0f} ({self.slowest}) | {share:.0f} % | {found} |"
+        )
+
+
+@contextmanager
+def solver_time() -> Iterator[list[float]]:
+    """The seconds of each call of the solver meanwhile."""
+    seconds: list[float] = []
+    check = z3.Solver.check
+
+    def timed(self: z3.Solver, *assumptions: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return check(self, *assumptions)
+        finally:
+            seconds.append(time.perf_counter() - started)
+
+    z3.Solver.check = timed
+    try:
+        yield seconds
+    finally:
+        z3.Solver.check = check
+
+
+def measure(name: str, types: dict[str, str], catalogue: Catalogue) -> Result:
+    """One workload against the whole catalogue; AutoschedError where it has no such types."""
+    program = autosched.workload(name, **types)
+    with solver_time() as seconds:
+        started = time.perf_counter()
+        found = match(program, list(catalogue.values()))
+        total = time.perf_counter() - started
+    slowest = max(found, key=lambda m: m.seconds)
+    return Result(
+        name,
+        " ".join(types.values()) or "as declared",
+        len(found),
+        total,
+        statistics.median(m.seconds for m in found),
+        slowest.seconds,
+        slowest.intrinsic.name,
+        sum(seconds),
+        dict(Counter(m.verdict for m in found)),
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.matching", description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", choices=workload_names(), help="workloads (default: all)")
+    parser.add_argument("-o", "--output", type=Path, default=Path("matching.json"))
+    options = parser.parse_args()
+    catalogue = Catalogue.builtin()
+    head = "| workload | types | queries | s | median ms | greatest ms | z3 | verdicts |"
+    print(head + "\n|---|---|---|---|---|---|---|---|")
+    results: list[Result] = []
+    for name in options.only or workload_names():
+        for types in (*TYPES, {}):
+            try:
+                found = measure(name, types, catalogue)
+            except AutoschedError:
+                continue  # the workload has no such types
+            if types or not any(r.workload == name for r in results):
+                results.append(found)
+                print(found.row(), flush=True)
+    total = sum(r.total_s for r in results)
+    summary = {
+        "queries": sum(r.queries for r in results),
+        "total_s": total,
+        "median_s": statistics.median(r.median_s for r in results),
+        "greatest_s": max(r.greatest_s for r in results),
+        "z3_share": sum(r.z3_s for r in results) / total,
+    }
+    print("\n" + ", ".join(f"{k}: {v:.4g}" for k, v in summary.items()))
+    data = {"schema": "autosched/matching/1", "summary": summary, "results": [asdict(r) for r in results]}
+    options.output.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,196 @@
+"""Adapters: every rewritten program computes what the original does, and a wrong identity is not proved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from autosched.ir import parse, random_inputs
+from autosched.ir.dtypes import DTYPES
+from autosched.ir.inputs import split_inputs
+from autosched.ir.interpreter import run
+from autosched.ir.program import Program
+from autosched.ir.value import Arith, Cast, Literal, Read, Value
+from autosched.logic import Var
+from autosched.tensorize import Catalogue, explain, match, to_json
+from autosched.tensorize.adapters import adaptations
+from autosched.tensorize.adapters.polynomial import polynomial
+from autosched.tensorize.adapters.proof import NotProved, prove
+from autosched.tensorize.adapters.restate import proof_of, restate
+from autosched.tensorize.addresses import StageFacts
+
+CATALOGUE = Catalogue.builtin()
+VNNI = CATALOGUE["x86/vpdpbusd.zmm"]
+HEAD = "def f(A: {a}[m, k], B: const[{b}[k, n]], z: s32[n], C: {c}[m, n], x: s32, *, m=3, n=5, k=4):\n"
+
+
+def gemm(term: str, a: str = "u8", b: str = "s8", c: str = "s32", op: str = "+=", init: str | None = "0") -> Program:
+    text = HEAD.format(a=a, b=b, c=c) + "    for i, j in grid(m, n):\n"
+    text += f"        C[i, j] = {init}\n" if init is not None else ""
+    return parse(f"{text}        for p in range(k):\n            C[i, j] {op} {term}\n")
+
+
+def agree(program: Program, other: Program, seed: int) -> None:
+    arrays, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(seed)))
+    want, got = run(program, arrays, scalars), run(other, arrays, scalars)
+    for name, array in want.items():
+        np.testing.assert_array_equal(got[name], array, err_msg=f"{program}\n{other}")
+
+
+def facts_of(program: Program) -> StageFacts:
+    return StageFacts(program, next(s for s in program.stages if s.reduction))
+
+
+@st.composite
+def sums(draw: st.DrawFn) -> Program:
+    """A sum of one product of 8-bit elements: shifted, scaled, subtracted, started and guarded in some way."""
+    a, b = (draw(st.sampled_from(["u8", "s8"])) for _ in range(2))
+    c = draw(st.sampled_from(["s32", "u32", "s16"]))
+    shifts = [f"{c}({draw(st.integers(-300, 300))})", f"{c}(x)", f"{c}(z[j])", None]
+
+    def factor(element: str) -> str:
+        shift = draw(st.sampled_from(shifts))
+        return f"{c}({element})" if shift is None else f"({c}({element}) {draw(st.sampled_from('+-'))} {shift})"
+
+    term = f"{factor('A[i, p]')} * {factor('B[p, j]')}"
+    term = draw(st.sampled_from([term, f"({term}) << 2", f"{c}(x) * ({term})", f"-({term}) + {c}(A[i, p])"]))
+    low, rows = draw(st.integers(0, 2)), draw(st.integers(1, 4))
+    init = draw(st.sampled_from(["    C[i, j] = 0\n", f"    C[i, j] = {c}(x) + 3\n", ""]))
+    text = HEAD.format(a=a, b=b, c=c) + "    for i, j in grid(m, n):\n" + (f"    {init}" if init else "")
+    guard = draw(st.sampled_from(["", f"i + p >= {low}", f"i * 2 + p < {rows + 3}", "i <= p"]))
+    text += "        for p in range(k):\n"
+    text += f"            if {guard}:\n    " if guard else ""
+    op = draw(st.sampled_from(["+=", "-="]))
+    return parse(f"{text}            C[i, j] {op} {term}\n")
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(sums(), st.integers(0, 2**32 - 1))
+def test_every_rewrite_keeps_the_meaning(program: Program, seed: int) -> None:
+    (found,) = match(program, [VNNI], stages=["C"])
+    assert found.verdict == "match", explain(found)
+    for adapted in adaptations(facts_of(program), VNNI):
+        agree(program, adapted.rewrite.after, seed)
+        assert parse(str(adapted.rewrite.after)).parameters == program.parameters
+        assert adapted.rewrite.after.inputs == program.inputs
+    assert all(m.stage in m.program.stages for m in found.mappings)
+
+
+@pytest.mark.parametrize(
+    ("term", "a", "b", "names"),
+    [
+        ("s32(A[i, p]) * s32(B[p, j])", "s8", "s8", [("offset-binary A",), ("offset-binary B",)]),
+        ("s32(A[i, p]) * s32(B[p, j])", "u8", "u8", [("offset-binary B",), ("offset-binary A",)]),
+        ("(s32(A[i, p]) - x) * (s32(B[p, j]) - z[j])", "u8", "s8", [("zero points",)]),
+        ("s32(s16(A[i, p]) - 7) * s32(B[p, j])", "u8", "s8", [("zero points",)]),
+        ("-(s32(A[i, p]) * s32(B[p, j]))", "u8", "s8", [("negate",)]),
+        ("s32(s64(A[i, p]) * s64(B[p, j])) * 8", "u8", "s8", [("scale",)]),
+    ],
+)
+def test_which_adapters(term: str, a: str, b: str, names: list[tuple[str, ...]]) -> None:
+    assert [x.names for x in adaptations(facts_of(gemm(term, a, b)), VNNI)] == names
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        "s32(A[i, p] - 3) * s32(B[p, j])",  # wraps in u8
+        "s32(s16(A[i, p]) * s16(A[i, p]) * s16(B[p, j]))",  # three factors
+        "(s32(A[i, p]) * s32(B[p, j])) >> 1",
+        "abs(s32(A[i, p]) * s32(B[p, j]))",
+        "s32(A[i, p]) * s32(B[p, j]) + s32(A[i, 3 - p]) * s32(B[3 - p, j])",  # no one product
+    ],
+)
+def test_what_is_not_adapted(term: str) -> None:
+    program = gemm(term)
+    assert adaptations(facts_of(program), VNNI) == []
+    assert match(program, [VNNI])[0].verdict == "no"
+
+
+def test_floats_are_left_alone() -> None:
+    program = gemm("(f32(A[i, p]) - 1.0) * f32(B[p, j])", c="f32", init="0.0")
+    assert all(adaptations(facts_of(program), i) == [] for i in CATALOGUE.values())
+
+
+def test_what_is_already_so_needs_no_adapter() -> None:
+    (found,) = match(gemm("s32(A[i, p]) * s32(B[p, j])"), [VNNI])
+    assert {m.adapters for m in found.mappings} == {()}
+
+
+def test_partial_sums_that_others_read_stay_as_they_are() -> None:
+    program = parse(
+        "def f(A: s8[3, 4], B: s8[4, 5], C: s32[3, 5], D: s32[3, 4, 5]):\n    for i, j in grid(3, 5):\n"
+        "        C[i, j] = 0\n        for p in range(4):\n            C[i, j] += s32(A[i, p]) * s32(B[p, j])\n"
+        "            D[i, p, j] = C[i, j]\n"
+    )
+    assert adaptations(facts_of(program), VNNI) == []
+
+
+def test_planted_wrong_identities_are_refused() -> None:
+    program = gemm("(s32(A[i, p]) - x) * s32(B[p, j])", "s8", "s8")
+    facts = facts_of(program)
+    u8, s8, s32 = (DTYPES[d] for d in ("u8", "s8", "s32"))
+    restated = restate(facts.update.term, frozenset("p"), s32, (u8, s8))
+    assert restated is not None
+    assert proof_of(restated, 2000)
+    element = Cast(Read("B", (Var("p"), Var("j")), s8), s32)
+    wrong = [
+        replace(restated, coefficient=-1),
+        replace(restated, rest={m: -c for m, c in restated.rest.items()}),
+        replace(restated, rest={**restated.rest, (element,): 127}),
+        replace(restated, rest={}),
+        replace(restated, left=replace(restated.left, offset=127)),
+        replace(restated, left=replace(restated.left, read=replace(restated.left.read, dtype=u8))),
+    ]
+    for planted in wrong:
+        with pytest.raises(NotProved):
+            proof_of(planted, 2000)
+
+
+def test_a_product_that_overflows_its_type_is_not_restated() -> None:
+    s8, s32 = DTYPES["s8"], DTYPES["s32"]
+    a, b = Read("a", (), s8), Read("b", (), s8)
+    narrow: Value = Cast(Arith("*", a, b, s8), s32)
+    wide: Value = Arith("*", Cast(a, s32), Cast(b, s32), s32)
+    with pytest.raises(NotProved):
+        prove(narrow, wide, 2000)
+    assert polynomial(narrow) != polynomial(wide)
+    assert polynomial(Arith("-", wide, Literal(2**31 - 1, s32), s32)) == polynomial(
+        Arith("+", wide, Literal(-(2**31) + 1, s32), s32)
+    )
+
+
+def test_the_answer_names_its_adapters_and_their_proof() -> None:
+    (found,) = match(gemm("s32(A[i, p]) * s32(B[p, j])", "s8", "s8"), [VNNI])
+    first = to_json(found)["mappings"][0]
+    assert first["adapters"] == ["offset-binary A"]
+    assert first["operands"]["a"] == "A_u8[i, p]"
+    assert first["numerics"] == "bitwise"
+    words = explain(found)
+    assert "A_u8[q0, q1] = u8(A[q0, q1]) ^ 128" in words
+    assert "u8(A[i, p]) ^ 0x80 is A[i, p] +128 for every s8" in words
+    assert "modulo 2^32 on all inputs (z3" in words
+
+
+def test_conversions_of_constants_are_prepared() -> None:
+    program = gemm("(s32(A[i, p]) - x) * (s32(B[p, j]) - z[j])", "s8", "s8")
+    prepared = {a.names[0]: a.rewrite.after.prepared for a in adaptations(facts_of(program), VNNI)}
+    assert prepared == {"offset-binary A": ("B_sum",), "offset-binary B": ("B_u8", "B_sum")}
+
+
+def test_only_conversions_and_sums_are_prepared() -> None:
+    text = (
+        "def f(A: s32[4], B: const[s32[4]], D: const[s32[4]], C: s32[4], x: s32):\n"
+        "    P: s32[4]\n    Q: s32[4]\n    R: s32[4]\n    S: s32[4]\n    T: s32[4]\n"
+        "    for i in range(4):\n        P[i] = B[i] + 1\n"
+        "    for j in range(4):\n        Q[j] = B[j] * D[j]\n"  # computing with two
+        "    for q in range(4):\n        R[q] = P[q] * x\n"  # a run-time scalar
+        "    for r in range(4):\n        S[r] = P[3 - r]\n"
+        "    for t in range(4):\n        T[t] = A[t]\n"
+        "    for u in range(4):\n        C[u] = P[u] + Q[u] + R[u] + S[u] + T[u]\n"
+    )
+    assert parse(text).prepared == ("P", "S")
