@@ -12,7 +12,7 @@ from itertools import product, takewhile
 from math import prod
 
 from autosched.errors import UsageError
-from autosched.ir.program import Assign, Program, Stage, Statement
+from autosched.ir.program import Assign, Axis, Program, Stage, Statement
 from autosched.ir.value import is_value, reads
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
@@ -21,7 +21,7 @@ from autosched.tiling.dependence import Dependences, analyse
 from autosched.tiling.epilogue import epilogue_chain
 from autosched.tiling.nest import Nest, make_nest
 from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, ScalarPart, TensorPart
-from autosched.tiling.scalar_parts import scalar_part
+from autosched.tiling.scalar_parts import is_constant, scalar_part
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps import (
@@ -120,7 +120,7 @@ def plan_cycles(plan: Plan) -> float:
 
 
 def _points(axes: Sequence[Axis]) -> float:
-    return float(prod(a.extent if _constant(a) else 1 for a in axes))
+    return float(prod(a.extent if is_constant(a) else 1 for a in axes))
 
 
 def _usable(
@@ -186,7 +186,7 @@ def _plan(
             if literal[stage.name] not in parts:
                 parts.append(literal[stage.name])
         elif stage.assign.tensor in prepared:
-            once = _scalar(program, stage, StepNames(f"{stage.name}."), dependences)
+            once = scalar_part(program, stage, StepNames(f"{stage.name}."), dependences)
             parts.append(replace(once, parallel=False, prepared=True))
         elif stage.name in nests:
             keep = _kept(program, stage, fused[stage.name])

@@ -24,7 +24,7 @@ def scalar_part(program: Program, stage: Stage, names: StepNames, dependences: D
     inner = next((n for n in reversed(order) if n in spatial), None)
     by_name = {a.name: a for a in stage.axes}
     after = order[order.index(inner) + 1 :] if inner else []
-    vector = inner if inner in independent and _constant(by_name[inner]) and not _bounded_by(stage, inner) else None
+    vector = inner if inner in independent and is_constant(by_name[inner]) and not _bounded_by(stage, inner) else None
     if vector and not set(after) <= {a.name for a in stage.reduction}:
         vector = None
     innermost = set(order[len(spatial) :]) == {a.name for a in stage.reduction}
@@ -56,7 +56,8 @@ def _in_register(program: Program, stage: Stage) -> bool:
     return stays_inside(stage.target, program.tensors[assign.tensor].extents, ranges, over_spatial)
 
 
-def _constant(axis: Axis) -> bool:
+def is_constant(axis: Axis) -> bool:
+    """Whether neither bound depends on other axes or on a symbolic size."""
     return isinstance(axis.lower, Const) and isinstance(axis.upper, Const)
 
 

@@ -142,8 +142,11 @@ def test_arrays_are_checked() -> None:
 
 
 def emulated(intrinsic: Intrinsic) -> bool:
-    """Whether the one-issue reference of `tensorize` covers the intrinsic's numerics."""
-    return intrinsic.numerics.fraction_bits is None and intrinsic.kind == "compute"
+    """Whether the one-issue reference of `tensorize` covers the intrinsic's numerics: roundings that depend on an order
+    which the contract leaves open may differ."""
+    numerics = intrinsic.numerics
+    open_order = numerics.accumulate == "unordered" and numerics.fused
+    return numerics.fraction_bits is None and not open_order and intrinsic.kind == "compute"
 
 
 @pytest.mark.parametrize("name", [n for n, x in Catalogue.builtin().items() if emulated(x)])
