@@ -163,9 +163,7 @@ def prepare(
         plausible = space.plausible
     emit(Scored(len(plausible), space.rows, space.rows_in_all, space.rejected, watch.seconds()["search"]))
     record = study_record(request, device, plans)
-    near = getattr(request.store, "near_misses", None)
-    if near is not None and (similar := near(record.key, limit=1)) and record.name not in _names(request.store):
-        emit(NearMiss(similar[0].name, tuple(similar[0].fields)))
+    _say_near_miss(request, record, emit)
     study = open_study(
         record,
         space,
@@ -287,6 +285,17 @@ def _why_empty(plans: Sequence[Plan]) -> str:
         found = plan.space.explain()
         lines.append(f"{plan.name}: {found if found is not None else 'no legal row'}")
     return "\n".join(["no plan has a legal schedule", *lines])
+
+
+def _say_near_miss(request: TuneRequest, record: StudyRecord, emit: Listener) -> None:
+    """Where the study is new, and one of the very same program differs from it in other fields of its key only."""
+    near = getattr(request.store, "near_misses", None)
+    if near is None or record.name in _names(request.store):
+        return
+    for similar in near(record.key):
+        if "program" not in similar.fields:
+            emit(NearMiss(similar.name, tuple(similar.fields)))
+            return
 
 
 def _names(store: Store | None) -> set[str]:
