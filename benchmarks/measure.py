@@ -16,6 +16,9 @@ from typing import Any
 
 from benchmarks.cases import CASES, Case
 
+SAMPLE_S = 1e-2
+"""Calls of one round last this long together, so that what the peers leave in the caches is soon gone."""
+
 
 @dataclass
 class CaseResult:
@@ -88,6 +91,8 @@ def run_case(case: Case, threads: int, trials: int, rounds: int) -> CaseResult:
             raise SystemExit(f"{' '.join(command)}\nexit status {done.returncode}\n{done.stderr}")
         tuned = json.loads(done.stdout)
         limits = {k: str(threads) for k in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+        # Idle threads of a peer must sleep, or they hold a core while the next one is timed.
+        limits |= {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0", "OPENBLAS_THREAD_TIMEOUT": "4"}
         compared = subprocess.run(
             [
                 sys.executable,
@@ -203,7 +208,7 @@ class Peak:
 def _repeats(call: Callable[[], Any]) -> int:
     call()
     once = min(_time(call, 1) for _ in range(3))
-    return max(1, int(2e-3 / once))
+    return max(1, int(SAMPLE_S / once))
 
 
 def _time(call: Callable[[], Any], repeats: int) -> float:
