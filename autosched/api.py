@@ -141,6 +141,9 @@ def store(where: str | Path | Store | None) -> Any:
     return SqliteStore(str(where)) if isinstance(where, str | Path) else where
 
 
+_as_target, _as_store = target, store  # where a parameter has the function's name
+
+
 def tune(
     program: Program,
     target: str | Path | Target = "native",
@@ -169,7 +172,7 @@ def tune(
 
     request = TuneRequest(
         program,
-        globals()["target"](target),
+        _as_target(target),
         device=device,
         trials=trials,
         timeout_s=timeout,
@@ -177,7 +180,7 @@ def tune(
         cost_model=cost_model,
         seed=seed,
         threads=threads,
-        store=globals()["store"](store),
+        store=_as_store(store),
         catalogue=catalogue(),
         only=tuple(intrinsics),
         numerics=numerics,
@@ -223,7 +226,7 @@ def compare(
     chosen, numbers = comparing.contestants(strategies, cost_model), comparing.seeds_of(seeds)
     request = TuneRequest(
         program,
-        globals()["target"](target),
+        _as_target(target),
         device=device,
         trials=trials,
         threads=threads,
