@@ -58,9 +58,6 @@ class Guarded:
         """Make the whole buffer read-only: a write to an input is a crash."""
         _protect(self._inside, self._span, _PROT_READ)
 
-    def thaw(self) -> None:
-        _protect(self._inside, self._span, _PROT_READ | _PROT_WRITE)
-
     def intact(self) -> bool:
         """Whether no byte around the buffer was written; what was is made good, for the next kernel."""
         whole = bool((self._before == CANARY).all() and (self._after == CANARY).all())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -40,6 +39,3 @@ class Device(Protocol):
     def close(self) -> None:
         """Stop workers, free memory."""
         ...
-
-
-Builds = Sequence[Build]

@@ -13,7 +13,7 @@ from autosched.ir.evaluate import Frame, both, condition, value
 from autosched.ir.numerics import wrap
 from autosched.ir.program import _vars_of_index
 from autosched.ir.value import Arith, Condition, FromIndex, Logical, Read, Select, Value, is_value, walk
-from autosched.logic import Bool, free_vars
+from autosched.logic import Bool, conjuncts, free_vars
 
 if TYPE_CHECKING:
     from autosched.ir.interpreter import Span
@@ -55,15 +55,14 @@ def product(node: Value) -> list[Value]:
     return [node]
 
 
-def conjuncts(conditions: list[Condition]) -> list[Condition]:
-    from autosched.logic import And
-
+def taken_apart(conditions: list[Condition]) -> list[Condition]:
+    """The conditions with conjunctions taken apart, those of data too."""
     found: list[Condition] = []
     for c in conditions:
-        if isinstance(c, And):
-            found += c.parts
+        if isinstance(c, Bool):
+            found += conjuncts(c)
         elif isinstance(c, Logical) and c.op == "and":
-            found += conjuncts(list(c.parts))
+            found += taken_apart(list(c.parts))
         else:
             found.append(c)
     return found
@@ -91,7 +90,7 @@ def sum_of_products(
     if any(is_value(c) for c in conditions):
         return None
     parts = product(node)
-    groups = _two_groups(parts, conjuncts(conditions), [s.name for s in (*kept, *summed)])
+    groups = _two_groups(parts, taken_apart(conditions), [s.name for s in (*kept, *summed)])
     if groups is None:
         return None
     biggest = max(prod(s.count for s in (*kept, *summed) if s.name in axes) for axes, _, _ in groups)

@@ -24,7 +24,7 @@ from autosched.ir.value import (
     Unary,
     Value,
 )
-from autosched.logic import And, Bool, Const, Int, Or
+from autosched.logic import And, Bool, Const, Int, Or, free_vars
 
 _LEVEL = {"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "/": 6, "//": 6, "%": 6}
 _UNARY, _ATOM = 7, 8
@@ -102,8 +102,6 @@ def _block(body: tuple[Statement, ...], depth: int) -> list[str]:
 
 def _perfect(loop: Loop) -> tuple[list[Axis], tuple[Statement, ...]]:
     """The loops that one `grid` states: perfectly nested, from 0, to bounds without outer axes of the same grid."""
-    from autosched.logic import free_vars
-
     axes, body = [loop.axis], loop.body
     while loop.axis.lower == Const(0) and len(body) == 1 and isinstance(body[0], Loop):
         inner = body[0].axis

@@ -12,10 +12,8 @@ from typing import TypeAlias
 
 from autosched.errors import Location
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Condition, Index, Literal, Read, Value, is_value, reads, walk
+from autosched.ir.value import Condition, FromIndex, Index, Literal, Read, Value, is_value, reads, walk
 from autosched.logic import Const, Int, free_vars
-
-ASSIGN_OPS = ("=", "+=", "-=", "*=", "min=", "max=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """`tensor[index] op value`; `op` is one of ASSIGN_OPS (`C[i] = max(C[i], e)` is `max=`)."""
+    """`tensor[index] op value`; `op` is one of `= += -= *= min= max=` (`C[i] = max(C[i], e)` is `max=`)."""
 
     tensor: str
     index: tuple[Index, ...]
@@ -210,8 +208,6 @@ def _known(size: Int) -> int:
 
 
 def _vars_of_index(index: tuple[Index, ...]) -> frozenset[str]:
-    from autosched.ir.value import FromIndex
-
     names: set[str] = set()
     for part in index:
         if isinstance(part, Int):

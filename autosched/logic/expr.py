@@ -326,6 +326,13 @@ def all_of(*parts: Bool) -> Bool:
     return TRUE if not unique else unique[0] if len(unique) == 1 else And(unique)
 
 
+def conjuncts(condition: Bool) -> tuple[Bool, ...]:
+    """The parts of a conjunction; none for TRUE."""
+    if condition == TRUE:
+        return ()
+    return condition.parts if isinstance(condition, And) else (condition,)
+
+
 def any_of(*parts: Bool) -> Bool:
     """Disjunction; empty is false."""
     flat = [q for p in parts for q in (p.parts if isinstance(p, Or) else (p,)) if q != FALSE]

@@ -144,11 +144,17 @@ def prepare(
     request: TuneRequest, listener: Listener | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Tuning:
     """Everything up to the first measurement. Raises what its parts raise: usage, store and missing-device errors."""
-    watch = Stopwatch(clock)
-    emit = listener or (lambda event: None)
-    program, target = request.program, request.target
     options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
-    device = open_device(request.device, program, target, **options)  # first: it says what this machine lacks
+    device = open_device(request.device, request.program, request.target, **options)  # first: it says what is missing
+    try:
+        return _laid_out(request, device, listener or (lambda event: None), Stopwatch(clock))
+    except BaseException:
+        device.close()
+        raise
+
+
+def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopwatch) -> Tuning:
+    """Match, plans, space and study, for a device that is open."""
     with watch.phase("match"):
         matches, plans = plans_of(request)
     verdicts: dict[str, tuple[str, int]] = {}

@@ -16,7 +16,7 @@ import z3
 
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Condition, FromIndex, Index, Literal, Read, Value
-from autosched.logic import And, Bool, Int, Var, all_of, free_vars, interval, to_z3
+from autosched.logic import Bool, Int, Var, all_of, conjuncts, free_vars, interval, to_z3
 from autosched.tensorize.axes import index_axes, value_axes
 from autosched.tensorize.body_guard import lift_guards
 from autosched.tensorize.counterexample import show_leaf
@@ -79,11 +79,11 @@ class Points:
         return self.functions[key](*args) if args else self.functions[key]
 
 
-def conjuncts(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
-    """The conditions with conjunctions over axes taken apart."""
+def taken_apart(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """The conditions with conjunctions over axes taken apart, each once."""
     parts: list[Condition] = []
     for c in conditions:
-        parts += list(c.parts) if isinstance(c, And) else [c]
+        parts += conjuncts(c) if isinstance(c, Bool) else [c]
     return tuple(dict.fromkeys(parts))
 
 
@@ -144,7 +144,7 @@ class StageFacts:
             for a in self.stage.axes
             if index_axes((a.lower, a.upper)) & names
         ]
-        return conjuncts((*bounds, *self.stage.guards))
+        return taken_apart((*bounds, *self.stage.guards))
 
     def ask(self, part: str, statement: str, claim: list[Any]) -> Answer:
         """Whether the constraints `claim` contradict each other, which proves the statement."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Statement, Tensor
-from autosched.ir.value import Arith, Call, Cast, Index, Read, Unary, Value, is_value, map_value
+from autosched.ir.value import Arith, Call, Cast, Index, Read, Unary, Value, is_value, map_value, reads
 from autosched.logic import Const, Int, Var
 from autosched.logic.expr import substitute_int
 from autosched.tensorize.intrinsic import Intrinsic
@@ -120,7 +120,7 @@ def _steps(
         body: Statement = Assign(into, at, "=", node)
         for axis in reversed(axes):
             body = Loop(axis, (body,))
-        used = {r.tensor for r in _reads(node)} | {into}
+        used = {r.tensor for r in reads(node)} | {into}
         small = replace(
             program,
             tensors={n: t for n, t in tensors.items() if n in used},
@@ -140,9 +140,3 @@ def _steps(
 
     perform(map_value(value, visit), written, index)
     return scratch[written]
-
-
-def _reads(value: Value) -> tuple[Read, ...]:
-    from autosched.ir.value import reads
-
-    return reads(value)

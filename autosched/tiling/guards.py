@@ -15,7 +15,7 @@ import z3
 
 from autosched.ir.program import Stage
 from autosched.ir.value import Read
-from autosched.logic import TRUE, And, Bool, Int, Var, all_of, any_of, free_vars, interval, to_z3
+from autosched.logic import TRUE, Bool, Int, Var, all_of, any_of, conjuncts, free_vars, interval, to_z3
 
 if TYPE_CHECKING:
     from autosched.tiling.nest import Nest
@@ -76,13 +76,6 @@ def _written(nest: Nest) -> Bool:
     if nest.stage.init is not None or not _inside(nest, target, written):
         raise LookupError(f"{target.tensor} is written outside its shape where a guard on a reduction does not hold")
     return written
-
-
-def conjuncts(condition: Bool) -> tuple[Bool, ...]:
-    """The parts of a conjunction; none for TRUE."""
-    if condition == TRUE:
-        return ()
-    return condition.parts if isinstance(condition, And) else (condition,)
 
 
 def spatial_formulas(stage: Stage) -> tuple[Bool, ...]:

@@ -4,9 +4,9 @@ dependences allow."""
 from __future__ import annotations
 
 from autosched.ir.program import Axis, Program, Stage
-from autosched.logic import Const, all_of, free_vars
+from autosched.logic import Const, all_of, conjuncts, free_vars
 from autosched.tiling.dependence import Dependences
-from autosched.tiling.guards import conjuncts, spatial_formulas, stays_inside
+from autosched.tiling.guards import spatial_formulas, stays_inside
 from autosched.tiling.nest import box_of
 from autosched.tiling.plan import ScalarPart
 from autosched.tiling.steps import StepNames

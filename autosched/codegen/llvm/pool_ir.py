@@ -6,7 +6,6 @@ import platform
 import sys
 
 PARALLEL_FOR = "autosched_parallel_for"
-MAX_WORKERS = 254  # the width has eight bits in the ticket
 SPINS = 4000  # pauses before sleeping: about 50 to 150 microseconds, longer than the gap between two calls of a timer
 JOIN_SPINS = 2000  # pauses before the caller yields its core to a worker that has none
 
@@ -187,7 +186,7 @@ try:
   %mine = call i1 @lock()
   br i1 %mine, label %publish, label %inline
 publish:
-  %capped = call i32 @llvm.umin.i32(i32 %threads, i32 255)
+  %capped = call i32 @llvm.umin.i32(i32 %threads, i32 255)  ; the width has eight bits in the ticket
   %wanted = sub i32 %capped, 1
   %have = load i32, ptr @workers
   %few = icmp ult i32 %have, %wanted

@@ -14,7 +14,6 @@ import ctypes
 import os
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import llvmlite.binding as llvm
 
@@ -64,8 +63,3 @@ def pool() -> Pool:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=made._after_fork)
     return made
-
-
-def parallel_for_address() -> Any:
-    """The address of `autosched_parallel_for`, for code that calls the pool itself."""
-    return pool()._module.address(PARALLEL_FOR)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from autosched.logic import TRUE, Compare, Const, Int, Var, affine, evaluate, free_vars, interval
+from autosched.logic import TRUE, Compare, Const, Int, Var, affine, conjuncts, evaluate, free_vars, interval
 from autosched.logic.expr import substitute_int
-from autosched.tiling.guards import conjuncts
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.names import StepNames
