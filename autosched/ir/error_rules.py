@@ -63,7 +63,7 @@ class Rules:
             case Read(tensor, index, _):
                 v = fetch(self.frame, tensor, index, mask)
                 e = self.error_of(tensor, index, mask)
-                moved = [self.pair(i, mask)[1] for i in index if is_value(i)]  # type: ignore[arg-type]
+                moved = [self.pair(i, mask)[1] for i in index if is_value(i)]
                 return v, _anything(e, v) if any(m is not None for m in moved) else e
             case Unary(op, operand, dtype):
                 v, e = self.pair(operand, mask)

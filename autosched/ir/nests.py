@@ -116,7 +116,7 @@ def accesses(unit: Unit) -> Iterator[Access]:
             values = [assign.value, *(c for c in levels if not isinstance(c, Axis) and is_value(c))]
             values += [i for i in assign.index if not isinstance(i, Int)]
             for value in values:
-                for r in reads(value):  # type: ignore[arg-type]
+                for r in reads(value):
                     yield Access(r.tensor, r.index, False)
         case Serial(level, body):
             if not isinstance(level, Axis):

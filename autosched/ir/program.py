@@ -126,7 +126,7 @@ class Stage:
         found = list(reads(self.assign.value))
         for g in (*self.guards, *self.assign.index):
             if is_value(g):
-                found += reads(g)  # type: ignore[arg-type]
+                found += reads(g)
         return tuple(found)
 
     @property

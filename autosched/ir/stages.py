@@ -44,7 +44,7 @@ def _places(
 
 def condition_reads(conditions: tuple[Condition, ...]) -> tuple[Read, ...]:
     """All tensor reads in data-dependent conditions."""
-    return tuple(r for c in conditions if is_value(c) for r in reads(c))  # type: ignore[arg-type]
+    return tuple(r for c in conditions if is_value(c) for r in reads(c))
 
 
 def _reads(place: _Place) -> tuple[Read, ...]:

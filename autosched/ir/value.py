@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from autosched.ir.dtypes import BOOL, DType
 from autosched.logic import Bool, Int
@@ -125,7 +125,7 @@ Condition: TypeAlias = Bool | Value
 """A guard: a formula over axes, or a data-dependent truth value."""
 
 
-def is_value(x: object) -> bool:
+def is_value(x: object) -> TypeGuard[Value]:
     """Whether an index or condition is data-dependent (a `Value`, not a `logic` expression)."""
     return not isinstance(x, Int | Bool)
 

@@ -26,7 +26,7 @@ def own_conflict(facts: StageFacts) -> tuple[Reason | None, bool]:
     stage = facts.stage
     found = list(reads(facts.update.term))
     for part in (*facts.guards, *stage.assign.index):
-        found += reads(part) if is_value(part) else ()  # type: ignore[arg-type]
+        found += reads(part) if is_value(part) else ()
     for read in dict.fromkeys(found):
         if read.tensor != stage.assign.tensor:
             continue

@@ -81,7 +81,7 @@ class Bits:
         return self.leaves[key]
 
     def condition(self, condition: Condition) -> Any:
-        return self.value(condition) if is_value(condition) else self.leaf(condition, None)  # type: ignore[arg-type]
+        return self.value(condition) if is_value(condition) else self.leaf(condition, None)
 
     def value(self, value: Value) -> Any:
         dtype = value.dtype

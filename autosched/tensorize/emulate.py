@@ -63,7 +63,7 @@ def _batched(program: Program, cases: int) -> Program:
             case Assign():
                 return replace(s, index=(Var(CASE), *s.index), value=map_value(s.value, lift))
             case Guard(condition) if is_value(condition):
-                test = map_value(condition, lift)  # type: ignore[arg-type]
+                test = map_value(condition, lift)
                 return replace(s, condition=test, body=tuple(statement(inner) for inner in s.body))
             case _:
                 return replace(s, body=tuple(statement(inner) for inner in s.body))

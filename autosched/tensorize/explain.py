@@ -57,7 +57,7 @@ def _details(mapping: Mapping, whole: bool = True) -> list[str]:
     told = chains(mapping)
     for operand, read in mapping.operands.items():
         words = f"  {operand} holds {show_leaf(read)}"
-        through = dict.fromkeys(r.tensor for i in read.index if is_value(i) for r in reads(i))  # type: ignore[arg-type]
+        through = dict.fromkeys(r.tensor for i in read.index if is_value(i) for r in reads(i))
         if through:
             words += f", gathered through {', '.join(through)}"
         if operand in mapping.replicated:

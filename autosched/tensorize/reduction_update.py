@@ -94,7 +94,7 @@ def operand_reads(value: Value) -> tuple[Read, ...]:
     found = dict.fromkeys(reads(value))
     for read in tuple(found):
         for part in read.index:
-            for inner in reads(part) if is_value(part) else ():  # type: ignore[arg-type]
+            for inner in reads(part) if is_value(part) else ():
                 found.pop(inner, None)
     return tuple(found)
 

@@ -174,7 +174,7 @@ class Block:
             scope.declare(node, node.id)
         elif node.id not in scope.gone:
             raise scope.source.error(node, f"{node.id!r} named an axis before", "choose another name")
-        values: list[Condition] = [operand] if not isinstance(operand, float) and is_value(operand) else []  # type: ignore[list-item]
+        values: list[Condition] = [operand] if not isinstance(operand, float) and is_value(operand) else []
         read = {v.tensor for value in values for v in walk(value) if isinstance(v, Read)}  # type: ignore[arg-type]
         scope.gone.discard(node.id)
         versions = {t: scope.written.get(t, 0) for t in read}
