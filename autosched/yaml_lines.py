@@ -10,15 +10,16 @@ YAML 1.2 (`on` and `no` are strings).
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin
 
+import yaml
 from pydantic import BaseModel, ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.error import MarkedYAMLError, YAMLError
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from autosched.errors import Location, SpecError, nearest
 
@@ -58,7 +59,7 @@ def parse_yaml(text: str, file: str) -> Document:
     """Read one YAML document; `file` names it in errors. SpecError on bad syntax, tags, duplicate or non-text keys."""
     lines = tuple(text.splitlines())
     try:
-        root = YAML(typ="safe", pure=True).compose(text)
+        root = yaml.compose(text, Loader=_Loader)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -94,6 +95,23 @@ class _Budget:
     left: int = NODE_LIMIT
 
 
+_Parser = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is twenty times faster, and not in every build
+
+
+class _Loader(_Parser):  # type: ignore[misc, valid-type]  # one of two classes, known only on the machine
+    """Plain scalars by the core schema of YAML 1.2 (section 10.3.2), where PyYAML would follow 1.1 (`on` is true)."""
+
+    yaml_implicit_resolvers = {
+        None: [
+            (f"{_TAG}null", re.compile(r"(~|null|Null|NULL|)$")),
+            (f"{_TAG}bool", re.compile(r"(true|True|TRUE|false|False|FALSE)$")),
+            (f"{_TAG}int", re.compile(r"([-+]?[0-9][0-9_]*|0o[0-7_]+|0x[0-9a-fA-F_]+)$")),
+            (f"{_TAG}float", re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?$")),
+            (f"{_TAG}float", re.compile(r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$")),
+        ]
+    }
+
+
 def _construct(node: Node, path: Path, document: Document, budget: _Budget) -> Any:
     budget.left -= 1
     document.values[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
@@ -107,7 +125,7 @@ def _construct(node: Node, path: Path, document: Document, budget: _Budget) -> A
             found: dict[str, Any] = {}
             for key_node, value_node in node.value:
                 place = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
-                if not isinstance(key_node, ScalarNode) or key_node.tag == f"{_TAG}merge":
+                if not isinstance(key_node, ScalarNode):
                     document.keys[(*path, "?")] = place
                     raise document.error("keys must be plain text", *path, "?", key=True)
                 key = str(key_node.value)

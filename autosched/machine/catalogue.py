@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+import yaml
 
 from autosched.errors import SpecError, UnknownNameError, UsageError
 from autosched.machine.spec import TargetSpec, target_from_yaml
@@ -90,12 +89,7 @@ def target_data(target: Target) -> dict[str, Any]:
 
 def target_yaml(target: Target) -> str:
     """The target as a YAML file's text."""
-    writer = YAML()
-    writer.width = 120
-    writer.indent(mapping=2, sequence=4, offset=2)
-    out = io.StringIO()
-    writer.dump(target_data(target), out)
-    return out.getvalue()
+    return yaml.safe_dump(target_data(target), width=120, sort_keys=False, allow_unicode=True)
 
 
 def _read(path: Path) -> Target:
