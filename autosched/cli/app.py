@@ -1,32 +1,51 @@
-"""The `autosched` command: all commands in one application."""
+"""The `autosched` command: all commands in one application, each file loaded when its command is asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from autosched.cli import compare, doctor, export, intrinsics, match, show, targets, trials, tune
 from autosched.version import __version__
 
-app = typer.Typer(
-    name="autosched",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("tune")(tune.tune)
-app.command("match")(match.match)
-app.command("show")(show.show)
-app.command("compare")(compare.compare)
-app.command("export")(export.export)
-app.command("trials")(trials.trials)
-app.command("studies")(trials.studies)
-app.add_typer(intrinsics.app, name="intrinsics")
-app.add_typer(targets.app, name="targets")
-app.command("doctor")(doctor.doctor)
+COMMANDS = {
+    "tune": "tune",
+    "match": "match",
+    "show": "show",
+    "compare": "compare",
+    "export": "export",
+    "trials": "trials",
+    "studies": "trials",
+    "intrinsics": "intrinsics",
+    "targets": "targets",
+    "doctor": "doctor",
+}
+"""Command to the file beside this one that holds it, in the order of `--help`."""
+
+
+def application(arguments: Sequence[str]) -> typer.Typer:
+    """The application that serves these arguments: the one command that they begin with, else all commands.
+
+    Loading the files of all commands takes half a second, which someone who asks for one answer should not wait.
+    """
+    app = typer.Typer(
+        name="autosched",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=autosched,
+    )
+    for name in [arguments[0]] if arguments and arguments[0] in COMMANDS else COMMANDS:
+        module = import_module(f"autosched.cli.{COMMANDS[name]}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name)(getattr(module, name))
+    return app
 
 
 def _version(wanted: bool) -> None:
@@ -35,7 +54,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def autosched(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)

@@ -20,9 +20,11 @@ def run() -> int:
     """Run the command that `sys.argv` holds; the exit status. Only a pipe that closed is raised on."""
     try:
         # Imported here, since loading the solver takes a second in which Ctrl-C must not show a traceback.
-        from autosched.cli.app import app
+        from autosched.cli.app import application
         from autosched.cli.output import complain
         from autosched.errors import AutoschedError
+
+        app = application(sys.argv[1:])
     except KeyboardInterrupt:
         return 130
     try:
