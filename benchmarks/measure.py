@@ -137,7 +137,8 @@ def compare(case: Case, threads: int, store: Path, study: str, rounds: int) -> d
     from autosched import api
     from autosched.cli.stored import kernel_of, picked
     from autosched.codegen.callable import CompiledKernel, aligned
-    from autosched.codegen.llvm.jit import compile_object, load
+    from autosched.codegen.llvm.compile import compile_object
+    from autosched.codegen.llvm.jit import load
     from autosched.codegen.llvm.module import print_llvm
     from autosched.ir import random_inputs
     from autosched.ir.work import operations

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from autosched.codegen.c import CSource, print_c
 from autosched.codegen.kernel import Kernel
-from autosched.codegen.llvm.jit import Module
+from autosched.codegen.llvm.engine import Module
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.dtypes import DType
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.llvm.jit import Module, load
+from autosched.codegen.llvm.engine import Module
+from autosched.codegen.llvm.jit import load
 from autosched.device.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Guarded, plain
 from autosched.device.compare import Difference, compare
 from autosched.device.job import Effort, Entry, Job, Outcome, Tensor

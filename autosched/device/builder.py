@@ -3,7 +3,7 @@ does not have: `LLVM ERROR: Cannot select`), and that must cost no more than the
 
 from __future__ import annotations
 
-from autosched.codegen.llvm.jit import compile_object
+from autosched.codegen.llvm.compile import compile_object
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.serve import connect
 from autosched.errors import AutoschedError

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from autosched.ir.evaluate import Frame, both, condition, value
 from autosched.ir.numerics import wrap
 from autosched.ir.program import _vars_of_index
+from autosched.ir.spans import Span
 from autosched.ir.value import Arith, Condition, FromIndex, Logical, Read, Select, Value, is_value, walk
 from autosched.logic import Bool, conjuncts, free_vars
-
-if TYPE_CHECKING:
-    from autosched.ir.interpreter import Span
 
 LARGEST = 2**24
 """Elements of one factor that are computed at once; more and the outermost axis is run step by step."""

@@ -7,7 +7,6 @@ run in program order, each step a slab over the independent axes; integer sums r
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -23,9 +22,9 @@ from autosched.ir.numerics import container, load, normalise, store, wrap_int
 from autosched.ir.program import Axis, Program, Tensor
 from autosched.ir.scalar import Compiler
 from autosched.ir.sizes import sizes_from_shapes, with_sizes
+from autosched.ir.spans import Span, points, spans
 from autosched.ir.value import Condition
-from autosched.logic import Int, Var, all_of, evaluate, free_vars, interval
-from autosched.logic.expr import compare
+from autosched.logic import Int, evaluate, free_vars, interval
 
 SLAB = 2**22
 """Elements computed at once; larger slabs only cost memory."""
@@ -154,15 +153,6 @@ def run_unit(unit: Unit, frame: Frame) -> None:
                     run_unit(part, frame)
 
 
-@dataclass(frozen=True)
-class Span:
-    """An axis with its first value and count, over everything around it."""
-
-    name: str
-    first: int
-    count: int
-
-
 class NestRun:
     """One nest, with the axes around it fixed."""
 
@@ -282,25 +272,6 @@ def identity(op: str, dtype: DType) -> Any:
     return kind(-np.inf if op == "max" else np.inf)
 
 
-def spans(nest: Nest, outer: Ranges) -> tuple[list[Span], list[Condition]]:
-    """The nest's axes over their whole ranges, and the conditions that cut out what really runs, outermost first."""
-    known = dict(outer)
-    found: list[Span] = []
-    conditions: list[Condition] = []
-    for level in nest.levels:
-        if not isinstance(level, Axis):
-            conditions.append(level)
-            continue
-        low, high = interval(level.lower, known), interval(level.upper, known)
-        found.append(Span(level.name, low[0], high[1] - low[0]))
-        known[level.name] = (low[0], max(low[0], high[1] - 1))
-        cuts = [compare("<=", level.lower, Var(level.name))] if low[0] != low[1] else []
-        cuts += [compare("<", Var(level.name), level.upper)] if high[0] != high[1] else []
-        if cuts:
-            conditions.append(all_of(*cuts))
-    return found, conditions
-
-
 def is_scalar(unit: Unit, known: Ranges) -> bool:
     """Whether slabs would hold next to nothing: no nest has more than SCALAR independent points, and none just sums."""
     if isinstance(unit, Serial):
@@ -340,14 +311,3 @@ def conjunction(conditions: list[Condition], frame: Frame) -> Any:
             continue
         mask = both(mask, here)
     return mask
-
-
-def points(axes: list[Span]) -> Iterator[dict[str, int]]:
-    """All combinations of values, in program order."""
-    if not axes:
-        yield {}
-        return
-    head, rest = axes[0], axes[1:]
-    for k in range(head.first, head.first + head.count):
-        for tail in points(rest):
-            yield {head.name: k, **tail}

@@ -12,7 +12,8 @@ from support.plans import covering_rows, machine
 
 from autosched.codegen.c import print_c
 from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.llvm.jit import compile_object, load
+from autosched.codegen.llvm.compile import compile_object
+from autosched.codegen.llvm.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import random_inputs

@@ -11,8 +11,9 @@ from cpu.llvm_kernels import F32, Kernel, intrinsic_dot, kernel, matmul, needs
 
 from autosched.codegen.callable import CompiledKernel, aligned
 from autosched.codegen.kernel import Assign, Buffer, For, Lane
+from autosched.codegen.llvm.compile import assembly, compile_object, toolchain
 from autosched.codegen.llvm.errors import CompileError
-from autosched.codegen.llvm.jit import assembly, compile_object, load, toolchain
+from autosched.codegen.llvm.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.program import ScalarParam

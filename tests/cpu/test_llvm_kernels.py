@@ -83,7 +83,7 @@ def test_parallel_tiles(threads: int) -> None:
 
 def test_no_register_stays_in_memory() -> None:
     """SROA must see through every register buffer, else a tile runs at a fraction of its speed."""
-    from autosched.codegen.llvm.jit import _parse, target_machine
+    from autosched.codegen.llvm.compile import _parse, target_machine
 
     for intrinsic in (intrinsic_fma(), intrinsic_dot()):
         text = str(_parse(print_llvm(matmul(intrinsic, 24, 64, 16, 6, 2, 2)), target_machine()))

@@ -11,7 +11,9 @@ import threading
 import numpy as np
 import pytest
 
-from autosched.codegen.llvm.jit import Module, compile_object, load
+from autosched.codegen.llvm.compile import compile_object
+from autosched.codegen.llvm.engine import Module
+from autosched.codegen.llvm.jit import load
 from autosched.codegen.llvm.runtime import pool
 
 COUNT = """

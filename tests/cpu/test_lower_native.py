@@ -10,7 +10,8 @@ import pytest
 from support.plans import covering_rows, machine, plans_of, small_programs
 
 from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.llvm.jit import compile_object, load
+from autosched.codegen.llvm.compile import compile_object
+from autosched.codegen.llvm.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import random_inputs, run_with_error

@@ -17,7 +17,8 @@ from support.plans import machine, plans_of
 from autosched.codegen.c import print_c
 from autosched.codegen.callable import CompiledKernel
 from autosched.codegen.kernel import Kernel
-from autosched.codegen.llvm.jit import compile_object, load
+from autosched.codegen.llvm.compile import compile_object
+from autosched.codegen.llvm.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.errors import AutoschedError

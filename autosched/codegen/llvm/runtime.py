@@ -17,6 +17,8 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
+from autosched.codegen.llvm.compile import compile_object
+from autosched.codegen.llvm.engine import Module, engine_of
 from autosched.codegen.llvm.pool_ir import PARALLEL_FOR, runtime_ir
 
 
@@ -24,8 +26,6 @@ class Pool:
     """This process's pool. Workers are created by the first parallel loop that wants them, or by `start`."""
 
     def __init__(self) -> None:
-        from autosched.codegen.llvm.jit import Module, compile_object, engine_of
-
         self._module = Module(engine_of(compile_object(runtime_ir())))
         self._start = self._module.function("autosched_pool_start", [ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32])
         self._stop = self._module.function("autosched_pool_stop")

@@ -1,0 +1,88 @@
+"""IR text to object bytes, through llvmlite. No C compiler takes part.
+
+Objects load in any process of the same kind of machine (`jit.load`), so a worker gets bytes, not a module.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from autosched.codegen.llvm.errors import CompileError
+from autosched.errors import MissingError
+
+
+def toolchain() -> str:
+    """What builds the code: part of a study's key."""
+    return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(str(v) for v in llvm.llvm_version_info)}"
+
+
+def compile_object(ir: str, cpu: str | None = None, features: str | None = None, opt: int = 2) -> bytes:
+    """The object file of a module's text for `cpu` (None: this machine's) with `features` (`+avx512f,-…`; None: what
+    this machine has, or the cpu's own where one is named). `opt` is the code generation level, 0 to 3.
+
+    CompileError with LLVM's message where it refuses the text, or calls an intrinsic that LLVM does not have.
+    """
+    machine = target_machine(cpu, features, opt)
+    module = _parse(ir, machine)
+    try:
+        code = bytes(machine.emit_object(module))
+    except RuntimeError as error:
+        raise CompileError(f"LLVM could not generate code: {error}") from error
+    # LLVM takes a name that it does not know for an outside function, and the loader gives that the address 0.
+    for function in module.functions:
+        if function.is_declaration and function.name.startswith("llvm.") and f"{function.name}\0".encode() in code:
+            raise CompileError(f"LLVM has no intrinsic {function.name}", hint="correct emit.llvm in the YAML file")
+    return code
+
+
+def assembly(ir: str, cpu: str | None = None, features: str | None = None, opt: int = 2) -> str:
+    """The assembly text of what `compile_object` builds."""
+    machine = target_machine(cpu, features, opt)
+    return str(machine.emit_assembly(_parse(ir, machine)))
+
+
+def _parse(ir: str, machine: Any) -> Any:
+    """The module, verified, with register buffers promoted to values."""
+    context = llvm.create_context()
+    try:
+        module = llvm.parse_assembly(ir, context)
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(
+            f"LLVM refused the module: {error}", hint="this is a mistake of the printer; report it"
+        ) from error
+    # The printer hoists and folds by itself: promoting the registers is all that the middle end has to do.
+    manager = llvm.create_new_function_pass_manager()
+    manager.add_sroa_pass()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(0))
+    for function in module.functions:
+        if not function.is_declaration:
+            manager.run(function, builder)
+    return module
+
+
+@cache
+def _initialise() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def target_machine(cpu: str | None = None, features: str | None = None, opt: int = 2) -> Any:
+    """LLVM's target machine; CompileError for an unknown cpu."""
+    _initialise()
+    name = cpu or llvm.get_host_cpu_name()
+    if features is None:
+        features = llvm.get_host_cpu_features().flatten() if cpu is None else ""
+    try:
+        target = llvm.Target.from_triple(llvm.get_process_triple())
+        return target.create_target_machine(
+            cpu=name, features=features, opt=opt, reloc="pic", codemodel="small", jit=True
+        )
+    except RuntimeError as error:
+        raise MissingError(f"LLVM has no target machine for {name!r}: {error}") from error
