@@ -16,6 +16,7 @@ def random_inputs(program: Program, rng: np.random.Generator) -> dict[str, Any]:
     """One array an input tensor (name to array) and one number a run-time scalar.
 
     Integers are uniform over their whole type, floats over [-1, 1), each cut to the ranges that `assume` states.
+    A tensor whose values are known (`Program.data`) has these, or as much of them as its shape holds.
     Separate what `run` takes with `split_inputs`. Symbolic sizes must have been filled in.
     """
     found: dict[str, Any] = {}
@@ -26,6 +27,12 @@ def random_inputs(program: Program, rng: np.random.Generator) -> dict[str, Any]:
             found[name] = store(_draw(dtype, (), low, high, rng, name), dtype)[()]
         elif name in program.inputs:
             tensor = program.tensors[name]
+            known = program.data.get(name)
+            if known is not None and known.values is not None:
+                found[name] = known.values[tuple(slice(n) for n in tensor.extents)].copy()
+                continue
+            if known is not None:
+                low, high = known.low, known.high
             found[name] = store(_draw(tensor.dtype, tensor.extents, low, high, rng, name), tensor.dtype)
     return found
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from autosched.errors import Location
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Condition, FromIndex, Index, Literal, Read, Value, is_value, reads, walk
 from autosched.logic import Const, Int, free_vars
+
+if TYPE_CHECKING:
+    from autosched.ir.data import KnownData
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,8 @@ class Stage:
 @dataclass(frozen=True)
 class Program:
     """See the module's docstring. `sizes` and `dtypes` hold what `-D` set or defaulted; `parameters` keeps the
-    signature's order of tensors and scalars; `tensors` also holds the intermediates."""
+    signature's order of tensors and scalars; `tensors` also holds the intermediates; `data` is what is known of
+    the values of const tensors (`ir.data`)."""
 
     name: str
     doc: str
@@ -150,6 +154,7 @@ class Program:
     body: tuple[Statement, ...]
     assumptions: tuple[Assume, ...] = ()
     symbolic: dict[str, tuple[int, int]] = field(default_factory=dict)
+    data: dict[str, KnownData] = field(default_factory=dict)
     source: str = field(default="", compare=False)
 
     @cached_property
@@ -186,6 +191,13 @@ class Program:
         from autosched.ir.prepared import prepared_tensors
 
         return prepared_tensors(self)
+
+    @cached_property
+    def prepared_data(self) -> dict[str, KnownData]:
+        """What `data` says of the tensors that are prepared from it."""
+        from autosched.ir.data import prepared_data
+
+        return prepared_data(self)
 
     def known(self, tensor: str) -> bool:
         """Whether a tensor's values are known before the run."""

@@ -15,6 +15,7 @@ from math import prod
 
 from autosched.ir import numerics
 from autosched.ir.printer import print_value
+from autosched.ir.program import Assume
 from autosched.ir.value import Read, Value
 from autosched.tensorize.body_numpy import evaluate
 from autosched.tensorize.body_range import Range, exact_range
@@ -28,13 +29,15 @@ Box = dict[str, Range]
 @dataclass(frozen=True)
 class Group:
     """A sum of at most `terms` values of `term` that is clamped to `limits`. `ranges`: what is known of each tensor
-    that the term reads; `const` names those whose values are known before the run."""
+    that the term reads; `const` names those whose values are known before the run, `derived` those that are computed
+    on the way, of which nobody outside can promise anything."""
 
     term: Value
     terms: int
     limits: tuple[int, int]
     ranges: tuple[tuple[str, Range], ...]
     const: frozenset[str] = frozenset()
+    derived: frozenset[str] = frozenset()
 
     def sums(self, box: Mapping[str, Range]) -> Range:
         """Bounds of the sums of up to `terms` terms with elements in `box`; a padded term is zero."""
@@ -55,14 +58,15 @@ def weakest(group: Group) -> tuple[Condition, ...] | None:
     """The conditions (all of them together) under which no sum of the group is clamped: () where none is needed, None
     where the lattice has none.
 
-    The first is the one to state: on one operand rather than two, on constant data rather than other, then the widest.
+    The first is the one to state: on one operand rather than two, on constant data rather than other, on a parameter
+    rather than what is computed from it, then the widest.
     The others of the lattice are its `alternatives`.
     """
     whole = group.whole
     if group.safe(whole):
         return ()
     singles = [b for t in whole if (b := _single(group, t)) is not None]
-    singles.sort(key=lambda b: (not set(_narrowed(group, b)) <= group.const, -_volume(b)))
+    singles.sort(key=lambda b: (*_kind(group, b), -_volume(b)))
     boxes = list(singles)
     joint = _joint(group)
     if joint is not None and all(_volume(joint) > _volume(b) for b in singles):
@@ -75,9 +79,19 @@ def weakest(group: Group) -> tuple[Condition, ...] | None:
     chosen = boxes[0]
     tight = violated_by_one(group, chosen) is not None
     names = _narrowed(group, chosen)
-    return tuple(
-        Condition("range", _text(t, chosen[t]), tight, tuple(others) if n == 0 else ()) for n, t in enumerate(names)
-    )
+    return tuple(range_condition(t, chosen[t], tight, tuple(others) if n == 0 else ()) for n, t in enumerate(names))
+
+
+def range_condition(tensor: str, kept: Range, tight: bool = False, alternatives: tuple[str, ...] = ()) -> Condition:
+    """That the elements of a tensor lie within `kept`."""
+    stated = Assume(tensor, kept.low, kept.high)
+    return Condition("range", _text(tensor, kept), tight, alternatives, stated)
+
+
+def _kind(group: Group, box: Box) -> tuple[bool, bool]:
+    """Whether a box asks something of data that is not constant, and of a tensor that is no parameter."""
+    asked = set(_narrowed(group, box))
+    return not asked <= group.const, bool(asked & group.derived)
 
 
 def violated_by_one(group: Group, box: Box) -> dict[str, dict[str, int]] | None:

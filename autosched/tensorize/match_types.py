@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autosched.ir.program import Program, Stage
+from autosched.ir.program import Assume, Program, Stage
 from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Read
 from autosched.tensorize.intrinsic import Intrinsic
@@ -23,7 +23,7 @@ NUMERICS_LEVELS = ("bitwise", "reassociated", "real")
 class Obligation:
     """One proved statement: `method` says how (`z3`, `exhaustion`, `structure`)."""
 
-    part: str  # axes | addresses | body | reduction
+    part: str  # adapter | axes | addresses | body | reduction
     statement: str
     method: str
     seconds: float = 0.0
@@ -48,13 +48,15 @@ class Certificate:
 class Condition:
     """A precondition on the inputs, in `assume` syntax; `tight` when no weaker one of the lattice works.
 
-    `alternatives`: others of which any one would do instead of all conditions of the mapping.
+    `alternatives`: others of which any one would do instead of all conditions of the mapping. `assume` is the text
+    as a statement of the program.
     """
 
     kind: str
     text: str
     tight: bool = False
     alternatives: tuple[str, ...] = ()
+    assume: Assume | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,11 @@ class Mapping:
     @property
     def numerics(self) -> str:
         return self.certificate.numerics
+
+    def adapted(self, names: tuple[str, ...], obligations: tuple[Obligation, ...]) -> Mapping:
+        """The mapping with adapters that made its program from another one, and what was proved of them."""
+        known = replace(self.certificate, obligations=(*obligations, *self.certificate.obligations))
+        return replace(self, adapters=(*names, *self.adapters), certificate=known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TypeAlias
 
 from autosched.ir.value import Condition as Guard
@@ -243,10 +244,11 @@ class Prover:
         for axis in facts.update.axes_reduced:
             terms *= facts.extents[axis.name]
         tiled = any(facts.extents[y] > 1 for y in assignment.inner - facts.spatial)
-        filled = 1
-        for y in assignment.axes.get(update.clamp.axis, ()) if update.clamp else ():
-            filled *= facts.extents[y]
-        found = prove_reduction(facts.program, facts.update, update, intrinsic.numerics, terms, tiled, level, filled)
+        fused = assignment.axes.get(update.clamp.axis, ()) if update.clamp else ()
+        filled = prod(facts.extents[y] for y in fused)
+        found = prove_reduction(
+            facts.program, facts.update, update, intrinsic.numerics, terms, tiled, level, filled, fused
+        )
         if isinstance(found, Reason):
             raise Refused(found)
         return found

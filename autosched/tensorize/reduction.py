@@ -12,13 +12,15 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from autosched.ir import numerics
+from autosched.ir.data import known_values
 from autosched.ir.program import Assume, Program, is_zero
 from autosched.ir.value import Read, Value
 from autosched.logic import Const, Var
 from autosched.tensorize.body import exact_product
 from autosched.tensorize.body_numpy import evaluate
 from autosched.tensorize.body_range import Range, exact_range
-from autosched.tensorize.conditions import Group, weakest
+from autosched.tensorize.conditions import Group, range_condition, weakest
+from autosched.tensorize.conditions_data import groups_hold, held_values
 from autosched.tensorize.counterexample import leaves, show_leaf
 from autosched.tensorize.intrinsic import Numerics
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Condition, Reason
@@ -71,19 +73,20 @@ def prove_reduction(
     tiled: bool,
     level: str,
     filled: int = 1,
+    fused: tuple[str, ...] = (),
 ) -> Contract | Reason:
     """The contract under which `intrinsic` accumulates what `update` does, or why there is none at `level`.
 
     `intrinsic` has the program's elements for its operands; `terms` is the greatest number of terms an element sums;
-    `tiled` says that one issue sums several; `filled` is the greatest extent along the axis that the intrinsic clamps
-    in groups.
+    `tiled` says that one issue sums several; `fused` are the program axes on the axis along which the intrinsic clamps
+    in groups, and `filled` is their extent.
     """
     accumulator = update.target.dtype
     if accumulator.is_integer:
         found = _integer(program, update, intrinsic, terms)
         if intrinsic.clamp is None or isinstance(found, Reason):
             return found
-        return _ungrouped(program, update, intrinsic, intrinsic.clamp, filled, found)
+        return _ungrouped(program, update, intrinsic, intrinsic.clamp, filled, fused, found)
     if update.combine in (None, "min", "max"):
         text = f"{_NAMES[update.combine]} does not round"
         ordered = () if update.combine is None else ("no operand is NaN",)
@@ -151,15 +154,25 @@ def _integer(program: Program, update: Update, intrinsic: Update, terms: int) ->
 
 
 def _ungrouped(
-    program: Program, update: Update, intrinsic: Update, clamp: Clamp, filled: int, found: Contract
+    program: Program,
+    update: Update,
+    intrinsic: Update,
+    clamp: Clamp,
+    filled: int,
+    fused: tuple[str, ...],
+    found: Contract,
 ) -> Contract | Reason:
     """A clamp of every few terms, left out of the term that was compared: where none of these sums reaches it."""
     known = stated_ranges(program, update.operands)
     ranges = {r.tensor: known.get(r, Range(*r.dtype.limits)) for r in update.operands}
     const = frozenset(t for t in ranges if program.tensors[t].const)
+    derived = frozenset(t for t in ranges if program.tensors[t].intermediate)
     count = min(clamp.group, filled)
-    group = Group(update.term, count, clamp.dtype.limits, tuple(ranges.items()), const)
+    group = Group(update.term, count, clamp.dtype.limits, tuple(ranges.items()), const, derived)
     conditions = weakest(group)
+    data = held_values(program, ranges)
+    if conditions != () and data and (fact := groups_hold(program, update, group, clamp, fused)):
+        return _by_data(found, f"{fact}, so the clamp to {clamp.dtype} never acts", data)
     if conditions is None:
         text = (
             f"the intrinsic clamps every {clamp.group} terms to {clamp.dtype}, which no range of one operand prevents"
@@ -167,10 +180,18 @@ def _ungrouped(
         return Reason("COMBINE_DIFFERS", text, fix="use an instruction that does not clamp on the way")
     if not conditions:
         fact = f"sums of {count} terms stay within {group.sums(ranges)}, so the clamp to {clamp.dtype} never acts"
-        return replace(found, statement=f"{found.statement}; {fact}", facts=(*found.facts, fact))
+        without = stated_ranges(replace(program, data={}), update.operands)
+        open_ = {r.tensor: without.get(r, Range(*r.dtype.limits)) for r in update.operands}
+        return _by_data(found, fact, () if group.safe(open_) else data)
     text = " and ".join(c.text for c in conditions)
     statement = f"{found.statement}; under {text} the clamp of every {clamp.group} terms to {clamp.dtype} never acts"
     return replace(found, statement=statement, conditions=(*found.conditions, *conditions))
+
+
+def _by_data(found: Contract, fact: str, data: tuple[str, ...]) -> Contract:
+    """The contract with one more fact, and the values that it was taken from."""
+    statement = f"{found.statement}; {fact}"
+    return replace(found, statement=statement, facts=(*found.facts, fact), assumptions=(*found.assumptions, *data))
 
 
 def _unclamped(program: Program, update: Update, intrinsic: Update, terms: int, ring: str) -> Contract | Reason:
@@ -184,7 +205,11 @@ def _unclamped(program: Program, update: Update, intrinsic: Update, terms: int, 
     total = Range(start.low + min(term.low, 0) * terms, start.high + max(term.high, 0) * terms)
     if total.within(limits):
         fact = f"{terms} terms in {term} from {start} stay within {total}, so the clamp never acts"
-        return Contract("bitwise", f"{ring}; {fact}", facts=(fact,))
+        data = held_values(program, [r.tensor for r in update.operands])
+        if data:
+            open_ = _unclamped(replace(program, data={}), update, intrinsic, terms, ring)
+            data = () if isinstance(open_, Contract) and not open_.conditions else data
+        return _by_data(Contract("bitwise", ring), fact, data)
     condition = (
         _length_condition(program, update, intrinsic.term, term, start)
         or _value_condition(update, intrinsic.term, terms, leaves, start)
@@ -222,7 +247,8 @@ def _length_condition(program: Program, update: Update, value: Value, term: Rang
     if len(symbolic) != 1 or greatest < known:
         return None
     tight = start.low == start.high and _attained(program, update, value, extreme)
-    return Condition("length", f"{symbolic[0]} <= {greatest // known}", tight)
+    most = greatest // known
+    return Condition("length", f"{symbolic[0]} <= {most}", tight, assume=Assume(symbolic[0], None, most))
 
 
 def _attained(program: Program, update: Update, value: Value, extreme: int) -> bool:
@@ -261,7 +287,7 @@ def _value_condition(
             best = low, read.tensor, whole.clamped((-low, low))
     if best is None:
         return None
-    return Condition("range", f"{best[2].low} <= {best[1]} <= {best[2].high}")
+    return range_condition(best[1], best[2])
 
 
 def _start_condition(update: Update, term: Range, terms: int) -> Condition | None:
@@ -273,11 +299,11 @@ def _start_condition(update: Update, term: Range, terms: int) -> Condition | Non
     room = Range(low - min(term.low, 0) * terms, high - max(term.high, 0) * terms)
     if room.low >= room.high:
         return None
-    return Condition("range", f"{room.low} <= {first.tensor} <= {room.high}")
+    return range_condition(first.tensor, room)
 
 
 def stated_ranges(program: Program, reads: tuple[Read, ...]) -> dict[Value, Range]:
-    """The ranges of elements that the program assumes."""
+    """The ranges of elements that the program assumes, or that are known of constant data."""
     stated: dict[str, Assume] = {a.subject: a for a in program.assumptions if a.multiple is None}
     found: dict[Value, Range] = {}
     for read in reads:
@@ -287,4 +313,7 @@ def stated_ranges(program: Program, reads: tuple[Read, ...]) -> dict[Value, Rang
             found[read] = Range(
                 low if a.low is None else max(low, int(a.low)), high if a.high is None else min(high, int(a.high))
             )
+        known = known_values(program, read.tensor) if program.data else None
+        if known is not None and known.low is not None and known.high is not None:
+            found[read] = Range(known.low, known.high)
     return found

@@ -39,11 +39,13 @@ class NotAnUpdate(AutoschedError):
 
 @dataclass(frozen=True, slots=True)
 class Clamp:
-    """Sums of `group` terms along `axis` are clamped to `dtype` before they are added to the target."""
+    """Sums of `group` terms along `axis` are clamped to `dtype` before they are added to the target; `groups` are the
+    coordinates of each."""
 
     dtype: DType
     group: int
     axis: str
+    groups: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,10 @@ def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
         raise NotAnUpdate(
             f"{intrinsic.name}: its written-out terms are not one term at {axis.name} = 0 … {axis.extent - 1}"
         )
+    if clamp is not None:
+        flat = [next(iter(place)) for place in places]
+        groups = tuple(tuple(flat[k : k + clamp.group]) for k in range(0, len(flat), clamp.group))
+        clamp = replace(clamp, groups=groups)
     return replace(update, term=templates[0], axes=intrinsic.axes, clamp=clamp)
 
 
