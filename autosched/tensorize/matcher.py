@@ -22,7 +22,7 @@ from autosched.tensorize.addresses import StageFacts
 from autosched.tensorize.addresses_tile import unsupported
 from autosched.tensorize.axes import Assignment, Assignments, Candidate, replicated, tile_of, without_symmetric
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Obligation, Reason
+from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason
 from autosched.tensorize.matcher_proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher_roles import role_assignments
 from autosched.tensorize.reduction_update import NotAnUpdate, update_of_intrinsic
@@ -100,23 +100,18 @@ def _match(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prov
 
 
 def _adapted(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover) -> tuple[Mapping, ...]:
-    """The unconditional mappings of the stage as adapters restate it, each once, with the adapters' proofs."""
+    """The unconditional mappings of the stage as the first adapters to fit restate it, each once, with their proofs."""
     found: dict[object, Mapping] = {}
-    for facts, adapted in adapters.fitting(intrinsic):
-        verdict, mappings, _, _ = _decide(facts, intrinsic, numerics, prover)
-        if verdict != "match":
-            continue
-        lines = adapted.rewrite.proof
-        methods = ("z3", "exhaustion")
-        proved = tuple(
-            Obligation("adapter", line, next((m for m in methods if m in line[-30:]), "structure")) for line in lines
-        )
-        for mapping in mappings:
-            if not mapping.conditions:
-                certificate = replace(mapping.certificate, obligations=(*proved, *mapping.certificate.obligations))
-                roles = tuple(r.index for r in mapping.operands.values())
-                key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
-                found.setdefault(key, replace(mapping, adapters=adapted.names, certificate=certificate))
+    for made in adapters.fitting(intrinsic):
+        for facts, adapted in made:
+            verdict, mappings, _, _ = _decide(facts, intrinsic, numerics, prover)
+            for mapping in mappings if verdict == "match" else ():
+                if not mapping.conditions:
+                    roles = tuple(r.index for r in mapping.operands.values())
+                    key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
+                    found.setdefault(key, mapping.adapted(adapted.names, adapted.obligations))
+        if found:
+            break
     return tuple(found.values())
 
 

@@ -1,11 +1,11 @@
 """Adapters: proved rewrites of a program after which an instruction fits one of its stages.
 
-A stage that sums products is put in ring form (`polynomial`); the one product of two elements in it is what an
-instruction can do, perhaps on shifted elements, and the rest are compensation terms (`restate`). The identity between
-the two is proved for every input (`proof`), and the program is rebuilt around it (`rebuild`). Nothing here knows an
-operator or an instruction by name; integers only, since the ring laws hold modulo 2^w and not for floats.
+Each is a file that states what it does and proves: `widen` (narrower elements staged in the instruction's type), `ring`
+(sums of integers: offset-binary, zero points, negation, scales, truncation). `registry` lists them, `proposal` says
+what they answer with, and the matcher knows no more of them. Nothing here knows an operator or an instruction by name.
 """
 
-from autosched.tensorize.adapters.adapt import Adapted, Adapters, adaptations
+from autosched.tensorize.adapters.adapt import Adapters, adaptations
+from autosched.tensorize.adapters.proposal import Adapted, Adapter
 
-__all__ = ["Adapted", "Adapters", "adaptations"]
+__all__ = ["Adapted", "Adapter", "Adapters", "adaptations"]

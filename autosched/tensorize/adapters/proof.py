@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import z3
 
-from autosched.ir.value import Value
-from autosched.tensorize.body import prove_equal
+from autosched.ir import numerics
+from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.value import Cast, Read, Value, walk
+from autosched.tensorize.adapters.proposal import NotProved
+from autosched.tensorize.body import canonical, holds, prove_equal
 from autosched.tensorize.body_bits import Bits, NoReading
+from autosched.tensorize.body_numpy import evaluate
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.smt import asked
 
-
-class NotProved(Exception):
-    """An identity that does not hold, or that the solver could not decide in time; the argument is the identity."""
+_REALS = DTYPES["f64"]
+"""Holds every value of the types of up to 32 bits."""
 
 
 def prove(before: Value, after: Value, timeout_ms: int) -> str:
@@ -40,3 +46,35 @@ def prove(before: Value, after: Value, timeout_ms: int) -> str:
     if proof.status != "proved":
         raise NotProved(claim)
     return proof.method
+
+
+def prove_conversion(staged: Value, claim: Value) -> str:
+    """That two functions of one element are one number, signed zeros told apart, for every value of the element; how it
+    was shown is the answer. They may differ in type. Raises NotProved.
+
+    Elements of up to 16 bits are enumerated, bit pattern by bit pattern. Wider ones are left to containment of types:
+    `staged` is `claim` itself, converted to a type that holds its own.
+    """
+    (read,) = dict.fromkeys(v for side in (staged, claim) for v in walk(side) if isinstance(v, Read))
+    if read.dtype.bits <= 16:
+        every = {read: every_value(read.dtype)}
+        a, b = (numerics.cast(evaluate(v, every), v.dtype, _REALS) for v in (staged, claim))
+        if np.array_equal(a, b, equal_nan=True) and np.array_equal(np.signbit(a) & (a == 0), np.signbit(b) & (b == 0)):
+            return "exhaustion"
+    elif holds(claim.dtype, staged.dtype) and canonical(staged) == canonical(widened(claim, staged.dtype)):
+        return "structure"
+    raise NotProved(f"{show_leaf(staged)} = {show_leaf(claim)}")
+
+
+def widened(value: Value, dtype: DType) -> Value:
+    """The value in `dtype`."""
+    return value if value.dtype == dtype else Cast(value, dtype)
+
+
+def every_value(dtype: DType) -> Any:
+    """All values of a type of up to 16 bits, in its container."""
+    assert dtype.bits <= 16
+    patterns = np.arange(1 << dtype.bits, dtype=np.uint32)
+    if dtype.is_integer:
+        return numerics.wrap(patterns + np.int64(dtype.limits[0]), dtype)
+    return numerics.load(patterns.astype(f"u{dtype.bytes}").view(dtype.numpy), dtype)

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement, Tensor
-from autosched.ir.value import Arith, Condition, Literal, Read, Value, is_value, map_value, reads
+from autosched.ir.program import Assign, Axis, Guard, Program, Stage, Statement, Tensor
+from autosched.ir.value import Arith, Literal, Read, Value, is_value, map_value, reads
 from autosched.logic import Bool, Const, Int, Var, free_vars, interval
 from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.tensorize.adapters.factor import Factor
 from autosched.tensorize.adapters.polynomial import Polynomial
-from autosched.tensorize.adapters.restate import Factor, Restated, scaled, total, widened
+from autosched.tensorize.adapters.proof import widened
+from autosched.tensorize.adapters.proposal import NoPlace
+from autosched.tensorize.adapters.restate import Restated, scaled, total
+from autosched.tensorize.adapters.site import Site, assigns, guarded, holds, nest
 from autosched.tensorize.axes import value_axes
 from autosched.tensorize.reduction_update import Update
-
-
-class NoPlace(Exception):
-    """The stage stands where its neighbours leave no room for the statements that an adapter adds."""
 
 
 def rebuild(program: Program, stage: Stage, update: Update, restated: Restated) -> tuple[Program, Assign]:
@@ -47,17 +47,12 @@ class _Rebuild:
             raise NoPlace("a guard depends on data")
         if any(is_value(i) for i in self.update.target.index):
             raise NoPlace("the target is addressed by data")
-        self.tensors = dict(self.program.tensors)
-        self.axes = {a.name: a for a in self.update.axes}
-        self.taken = _names(self.program)
-        self.before: list[Statement] = []
+        self.site = Site(self.program, self.stage, self.update)
         self.ranges: dict[str, tuple[int, int]] = dict(self.program.symbolic)
         for a in self.update.axes:
             low, high = interval(a.lower, self.ranges)[0], interval(a.upper, self.ranges)[1] - 1
             self.ranges[a.name] = low, max(low, high)
-        position = next(k for k, stmt in enumerate(self.program.body) if _holds(stmt, self.stage.assign))
-        top = self.program.body[position]
-        self.room_before(top)
+        top = self.site.top
         left, right = (self.element(f) for f in self.restated.factors)
         product = Arith("*", left, right, self.restated.wide)
         rest = self.compensation()
@@ -65,31 +60,18 @@ class _Rebuild:
             new, core = self.in_place(top, product, rest)
         else:
             new, core = self.apart(top, product, rest)
-        body = (*self.program.body[:position], *self.before, new, *self.program.body[position + 1 :])
-        return replace(self.program, tensors=self.tensors, body=body, source=""), core
+        return self.site.with_statement(new), core
 
     # -- what comes before ------------------------------------------------------------------------------------------
 
-    def room_before(self, top: Statement) -> None:
-        """What the added statements read must have its value before `top` runs."""
-        used = {r.tensor for r in reads(self.update.term)}
-        if any(a.tensor in used for a in _assigns(top)):
-            raise NoPlace("an element of the sum is written in the same loops")
-
     def element(self, factor: Factor) -> Value:
-        """The factor as the new stage reads it, widened; a converted tensor is made for a shifted one."""
+        """The factor as the new stage reads it, widened; a converted tensor is made for one of another type."""
         wide = self.restated.wide
-        if not factor.shifted:
+        if not factor.converted:
             return widened(factor.read, wide)
-        tensor = self.program.tensors[factor.read.tensor]
-        name = self.fresh(f"{tensor.name}_{factor.dtype}")
-        if name not in self.tensors:
-            self.tensors[name] = Tensor(name, factor.dtype, tensor.shape, intermediate=True)
-            axes = [Axis(self.fresh(f"q{d}"), Const(0), size) for d, size in enumerate(tensor.shape)]
-            index = tuple(Var(a.name) for a in axes)
-            value = replace(factor, read=Read(tensor.name, index, tensor.dtype)).converted()
-            self.before.append(_nest(axes, (Assign(name, index, "=", value),)))
-        return widened(Read(name, factor.read.index, factor.dtype), wide)
+        name = f"{factor.read.tensor}_{factor.dtype}"
+        held = self.site.converted(factor.read, factor.dtype, lambda r: replace(factor, read=r).value(), name)
+        return widened(held, wide)
 
     def compensation(self) -> Polynomial:
         """`rest` summed over the reduction: what moves along it replaced by its sum, the others times the points."""
@@ -133,12 +115,12 @@ class _Rebuild:
         if any(self.ranges[a.name][0] < 0 for a in spatial) or _bounded(spatial, reduction):
             raise NoPlace("a compensation sum has no rectangular place")
         tensor = next((r.tensor for r in reads(atom)), "points")
-        name = self.fresh(f"{tensor}_sum")
+        name = self.site.fresh(f"{tensor}_sum")
         sizes = set(self.program.symbolic)
         shape = tuple(
             a.upper if free_vars(a.upper) <= sizes else Const(self.ranges[a.name][1] + 1) for a in spatial
         ) or (Const(1),)
-        self.tensors[name] = Tensor(name, dtype, shape, intermediate=True)
+        self.site.tensors[name] = Tensor(name, dtype, shape, intermediate=True)
         renamed: dict[str, Int] = {}
         outer = [self.renamed(a, renamed) for a in spatial]
         inner = [self.renamed(a, renamed) for a in reduction]
@@ -147,22 +129,15 @@ class _Rebuild:
         for guard in reversed(self.update.guards):
             assert isinstance(guard, Bool)
             add = Guard(substitute_bool(guard, renamed), (add,))
-        body = (Assign(name, index, "=", Literal(0, dtype)), _nest(inner, (add,)))
-        self.before += [_nest(outer, body)] if outer else list(body)
+        body = (Assign(name, index, "=", Literal(0, dtype)), nest(inner, (add,)))
+        self.site.before += [nest(outer, body)] if outer else list(body)
         return Read(name, tuple(Var(a.name) for a in spatial) or (Const(0),), dtype)
 
     def renamed(self, axis: Axis, renamed: dict[str, Int]) -> Axis:
-        name = self.fresh(f"{axis.name}2")
+        name = self.site.fresh(f"{axis.name}2")
         new = Axis(name, substitute_int(axis.lower, renamed), substitute_int(axis.upper, renamed))
         renamed[axis.name] = Var(name)
         return new
-
-    def fresh(self, name: str) -> str:
-        unique, n = name, 2
-        while unique in self.taken:
-            unique, n = f"{name}_{n}", n + 1
-        self.taken.add(unique)
-        return unique
 
     # -- the stage itself -------------------------------------------------------------------------------------------
 
@@ -190,27 +165,27 @@ class _Rebuild:
                     result.append(first)
                     open_ = True
                 elif stmt is old:
-                    result.append(_guarded(core, extra))
+                    result.append(guarded(core, extra))
                 elif isinstance(stmt, Assign):
                     result.append(stmt)
                 else:
-                    holds = _holds(stmt, old)
-                    if holds and open_ and any(_touches(a, target.tensor) for a in _assigns(stmt) if a is not old):
+                    within = holds(stmt, old)
+                    if within and open_ and any(_touches(a, target.tensor) for a in assigns(stmt) if a is not old):
                         raise NoPlace("another statement of the reduction uses the sum")
                     result.append(replace(stmt, body=visit(stmt.body)))
-                    if holds and open_ and last is not None:
+                    if within and open_ and last is not None:
                         result.append(last)
-                    open_ = open_ and not holds
+                    open_ = open_ and not within
             return tuple(result)
 
         (new,) = visit((top,)) if not isinstance(top, Assign) else (top,)
-        if not any(a is core for a in _assigns(new)) or not any(a is first for a in _assigns(new)):
+        if not any(a is core for a in assigns(new)) or not any(a is first for a in assigns(new)):
             raise NoPlace("the initial value stands apart from the reduction")
         return new, core
 
     def apart(self, top: Statement, product: Value, rest: Polynomial) -> tuple[Statement, Assign]:
         """A live accumulator: the product is summed on its own, then joined, in loops of the stage alone."""
-        if len(list(_assigns(top))) != 1:
+        if len(list(assigns(top))) != 1:
             raise NoPlace("the loops of a live accumulator hold other statements")
         spatial = [a for a in self.update.axes if a not in self.update.axes_reduced]
         reduction = list(self.update.axes_reduced)
@@ -225,15 +200,15 @@ class _Rebuild:
                 raise NoPlace("only a guard keeps the target inside its tensor")
         held = self.accumulator()
         core = Assign(held.tensor, held.index, "+=", product, old.location)
-        add = _nest(reduction, (_guarded(core, self.update.guards),))
+        add = nest(reduction, (guarded(core, self.update.guards),))
         last = Assign(target.tensor, target.index, "+=", self.joined_sum(held, rest))
         body = (Assign(held.tensor, held.index, "=", Literal(0, held.dtype)), add, last)
-        return _nest(spatial, body), core
+        return nest(spatial, body), core
 
     def accumulator(self) -> Read:
         target = self.program.tensors[self.update.target.tensor]
-        name = self.fresh(f"{target.name}_dot")
-        self.tensors[name] = Tensor(name, self.restated.wide, target.shape, intermediate=True)
+        name = self.site.fresh(f"{target.name}_dot")
+        self.site.tensors[name] = Tensor(name, self.restated.wide, target.shape, intermediate=True)
         return Read(name, self.update.target.index, self.restated.wide)
 
     def joined(self, start: Value, held: Read) -> Value:
@@ -251,20 +226,6 @@ class _Rebuild:
         return total(value, rest)
 
 
-def _nest(axes: list[Axis], body: tuple[Statement, ...]) -> Statement:
-    for axis in reversed(axes):
-        body = (Loop(axis, body),)
-    if len(body) != 1:
-        raise NoPlace("the stage has no spatial axis around its parts")
-    return body[0]
-
-
-def _guarded(stmt: Statement, guards: tuple[Condition, ...]) -> Statement:
-    for guard in reversed(guards):
-        stmt = Guard(guard, (stmt,))
-    return stmt
-
-
 def _placed(value: Value, names: dict[str, Int]) -> Value:
     return map_value(value, on_int=lambda i: substitute_int(i, names), on_bool=lambda b: substitute_bool(b, names))
 
@@ -275,28 +236,5 @@ def _bounded(spatial: list[Axis], reduction: list[Axis]) -> bool:
     return any((free_vars(a.lower) | free_vars(a.upper)) & names for a in spatial)
 
 
-def _assigns(stmt: Statement) -> list[Assign]:
-    return [stmt] if isinstance(stmt, Assign) else [a for inner in stmt.body for a in _assigns(inner)]
-
-
-def _holds(stmt: Statement, assign: Assign) -> bool:
-    return any(a is assign for a in _assigns(stmt))
-
-
 def _touches(assign: Assign, tensor: str) -> bool:
     return assign.tensor == tensor or any(r.tensor == tensor for r in reads(assign.value))
-
-
-def _names(program: Program) -> set[str]:
-    """Every name that is taken."""
-    found = {*program.tensors, *program.scalars, *program.sizes, *program.dtypes, *program.symbolic}
-
-    def visit(body: tuple[Statement, ...]) -> None:
-        for stmt in body:
-            if isinstance(stmt, Loop):
-                found.add(stmt.axis.name)
-            if not isinstance(stmt, Assign):
-                visit(stmt.body)
-
-    visit(program.body)
-    return found

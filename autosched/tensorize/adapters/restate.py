@@ -8,31 +8,14 @@ from functools import reduce
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Arith, Cast, Literal, Read, Scalar, Unary, Value, map_value
 from autosched.logic import Int
+from autosched.tensorize.adapters.factor import Factor, factor_of
 from autosched.tensorize.adapters.polynomial import Monomial, Polynomial, polynomial, signed
-from autosched.tensorize.adapters.proof import prove
+from autosched.tensorize.adapters.proof import prove, widened
+from autosched.tensorize.adapters.proposal import lemma
 from autosched.tensorize.axes import value_axes
 from autosched.tensorize.body import canonical
 from autosched.tensorize.counterexample import show_leaf
-
-
-@dataclass(frozen=True)
-class Factor:
-    """One element of the product: `read` as the program has it, `dtype` as the instruction takes it, whose value is
-    `read + offset`."""
-
-    read: Read
-    dtype: DType
-    offset: int = 0
-
-    @property
-    def shifted(self) -> bool:
-        return self.offset != 0
-
-    def converted(self) -> Value:
-        """The element in the instruction's type: the same bits with the highest one flipped."""
-        assert self.offset
-        flipped = signed(abs(self.offset), self.dtype) if self.dtype.signed else abs(self.offset)
-        return Arith("^", Cast(self.read, self.dtype), Literal(flipped, self.dtype), self.dtype)
+from autosched.tensorize.match_types import Obligation
 
 
 @dataclass(frozen=True)
@@ -67,12 +50,12 @@ class Restated:
     @property
     def converted(self) -> int:
         """How many of the two elements are."""
-        return sum(f.shifted for f in self.factors)
+        return sum(f.converted for f in self.factors)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The adapters, in words that `Mapping.adapters` lists."""
-        found = [f"offset-binary {f.read.tensor}" for f in dict.fromkeys(self.factors) if f.shifted]
+        found = [f.name for f in dict.fromkeys(self.factors) if f.converted]
         found += [self.expanded] if self.expanded else []
         if self.coefficient == -1:
             found.append("negate")
@@ -100,7 +83,7 @@ def restate(term: Value, reduced: frozenset[str], wide: DType, types: tuple[DTyp
     reads = [_element(a) for a in moving]
     if len(moving) != 2 or reads[0] is None or reads[1] is None:
         return None
-    left, right = _factor(reads[0], types[0]), _factor(reads[1], types[1])
+    left, right = factor_of(reads[0], types[0]), factor_of(reads[1], types[1])
     if left is None or right is None:
         return None
     invariants = tuple(a for a in product if a not in moving)
@@ -116,35 +99,31 @@ def restate(term: Value, reduced: frozenset[str], wide: DType, types: tuple[DTyp
     return Restated(term, wide, left, right, coefficient, invariants, rest, expanded)
 
 
-def proof_of(restated: Restated, timeout_ms: int) -> tuple[str, ...]:
-    """Proves the restated term equal to the term on all inputs; the argument, a sentence a lemma. Raises NotProved."""
-    lines = []
+def proof_of(restated: Restated, timeout_ms: int) -> tuple[Obligation, ...]:
+    """Proves the restated term equal to the term on all inputs; the argument, lemma by lemma. Raises NotProved."""
     wide = restated.wide
-    for factor in dict.fromkeys(restated.factors):
-        if factor.shifted:
-            claim = _plus(Cast(factor.read, wide), Literal(factor.offset, wide))
-            how = prove(Cast(factor.converted(), wide), claim, timeout_ms)
-            what = show_leaf(factor.read)
-            flipped = f"{factor.dtype}({what}) ^ {abs(factor.offset):#x}"
-            lines.append(f"{flipped} is {what} {factor.offset:+d} for every {factor.read.dtype} ({how})")
+    lines = [f.lemma(wide, timeout_ms) for f in dict.fromkeys(restated.factors) if f.converted]
     x, y = (_shifted(f, wide) for f in restated.factors)
     product: Value = Cast(Arith("*", x, y, wide), restated.dtype)
     after = total(scaled(product, restated.coefficient, restated.invariants), restated.rest)
     plain, lemmas = unfolded(restated.term, timeout_ms)
     how = prove(plain, after, timeout_ms)
     lines += lemmas
-    lines.append(f"{show_leaf(plain)} = {show_leaf(after)} modulo 2^{restated.dtype.bits} on all inputs ({how})")
+    lines.append(lemma(f"{show_leaf(plain)} = {show_leaf(after)} modulo 2^{restated.dtype.bits} on all inputs", how))
     lines.append(
-        "both sides are summed over the same points, and sums of equal terms are equal modulo "
-        f"2^{restated.dtype.bits}; what does not move along the reduction is taken out of its sum"
+        lemma(
+            "both sides are summed over the same points, and sums of equal terms are equal modulo "
+            f"2^{restated.dtype.bits}; what does not move along the reduction is taken out of its sum",
+            "structure",
+        )
     )
     return tuple(lines)
 
 
-def unfolded(term: Value, timeout_ms: int) -> tuple[Value, list[str]]:
+def unfolded(term: Value, timeout_ms: int) -> tuple[Value, list[Obligation]]:
     """The term with widening casts moved to what their sums and products are made of, and shifts as products: each
     step proved on its own."""
-    lines: list[str] = []
+    lines: list[Obligation] = []
 
     def on_value(node: Value) -> Value:
         claim: tuple[Value, Value]
@@ -157,7 +136,7 @@ def unfolded(term: Value, timeout_ms: int) -> tuple[Value, list[str]]:
                 claim = replace(node, operand=here), _plus(Arith("*", here, minus, dtype), minus)
             case _:
                 return widening(node)
-        lines.append(f"{show_leaf(claim[0])} = {show_leaf(claim[1])} ({prove(claim[0], claim[1], timeout_ms)})")
+        lines.append(lemma(f"{show_leaf(claim[0])} = {show_leaf(claim[1])}", prove(claim[0], claim[1], timeout_ms)))
         return map_value(claim[1], lambda v: left if v == here else v)
 
     def widening(node: Value) -> Value:
@@ -173,7 +152,7 @@ def unfolded(term: Value, timeout_ms: int) -> tuple[Value, list[str]]:
         if len(terms) == 1 and canonical(node) in next(iter(terms)):
             return node
         found = total(Literal(0, node.dtype), terms)
-        lines.append(f"{show_leaf(node)} = {show_leaf(found)} ({prove(node, found, timeout_ms)})")
+        lines.append(lemma(f"{show_leaf(node)} = {show_leaf(found)}", prove(node, found, timeout_ms)))
         return found
 
     return map_value(term, on_value), list(dict.fromkeys(lines))
@@ -207,14 +186,9 @@ def _number(n: int, dtype: DType) -> Literal:
     return Literal((n - low) % (1 << dtype.bits) + low, dtype)
 
 
-def widened(read: Value, dtype: DType) -> Value:
-    """The element in `dtype`."""
-    return read if read.dtype == dtype else Cast(read, dtype)
-
-
 def _shifted(factor: Factor, wide: DType) -> Value:
     plain = widened(factor.read, wide)
-    return _plus(plain, Literal(factor.offset, wide)) if factor.shifted else plain
+    return _plus(plain, Literal(factor.offset, wide)) if factor.offset else plain
 
 
 def _plus(a: Value, b: Value) -> Value:
@@ -240,13 +214,3 @@ def _element(atom: Value) -> Read | None:
     if not isinstance(read, Read) or not read.dtype.is_integer or not all(isinstance(i, Int) for i in read.index):
         return None
     return read
-
-
-def _factor(read: Read, wanted: DType) -> Factor | None:
-    """How an element becomes one of the wanted type: as it is, or shifted by half the range."""
-    if read.dtype == wanted:
-        return Factor(read, wanted)
-    if not wanted.is_integer or read.dtype.bits != wanted.bits or wanted.bits < 2:
-        return None
-    half = 1 << (wanted.bits - 1)
-    return Factor(read, wanted, half if read.dtype.signed else -half)

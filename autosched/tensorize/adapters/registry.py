@@ -1,0 +1,10 @@
+"""The adapters there are, in the order in which they are asked. A new one is a file of its own and a name here."""
+
+from __future__ import annotations
+
+from autosched.tensorize.adapters.proposal import Adapter
+from autosched.tensorize.adapters.ring import ring
+from autosched.tensorize.adapters.widen import widened
+
+ADAPTERS: tuple[Adapter, ...] = (widened, ring)
+"""Those that add less work come first: a later one is asked only where no earlier one makes the instruction fit."""

@@ -1,0 +1,116 @@
+"""Where a stage stands in its program: fresh names, statements before it, and the stage put back changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from autosched.ir.dtypes import DType
+from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement, Tensor
+from autosched.ir.value import Condition, Read, Value, reads
+from autosched.logic import Const, Var
+from autosched.tensorize.adapters.proposal import NoPlace
+from autosched.tensorize.reduction_update import Update
+
+
+class Site:
+    """Collects what an adapter adds. `top` is the top-level statement that holds the stage; `before` goes in front."""
+
+    def __init__(self, program: Program, stage: Stage, update: Update) -> None:
+        """Raises NoPlace where an element of the term is written in the same top-level statement."""
+        self.program, self.stage = program, stage
+        self.tensors = dict(program.tensors)
+        self.taken = names_of(program)
+        self.before: list[Statement] = []
+        self._converted: dict[tuple[str, str], str] = {}
+        self.position = next(k for k, stmt in enumerate(program.body) if holds(stmt, stage.assign))
+        self.top = program.body[self.position]
+        used = {r.tensor for r in reads(update.term)}
+        if any(a.tensor in used for a in assigns(self.top)):
+            raise NoPlace("an element of the sum is written in the same loops")
+
+    def fresh(self, name: str) -> str:
+        """`name`, or it with a number behind it; taken from now on."""
+        unique, n = name, 2
+        while unique in self.taken:
+            unique, n = f"{name}_{n}", n + 1
+        self.taken.add(unique)
+        return unique
+
+    def converted(self, read: Read, dtype: DType, value: Callable[[Read], Value], name: str) -> Read:
+        """`read` of a new tensor of `dtype` that holds `value` of every element of the read's own tensor:
+
+        A_u8[q0, q1] = value(A[q0, q1])
+
+        One tensor of a `name` serves all reads of the same tensor.
+        """
+        tensor = self.program.tensors[read.tensor]
+        key = tensor.name, name
+        if key in self._converted:
+            return Read(self._converted[key], read.index, dtype)
+        name = self._converted[key] = self.fresh(name)
+        self.tensors[name] = Tensor(name, dtype, tensor.shape, intermediate=True)
+        axes = [Axis(self.fresh(f"q{d}"), Const(0), size) for d, size in enumerate(tensor.shape)]
+        index = tuple(Var(a.name) for a in axes)
+        self.before.append(nest(axes, (Assign(name, index, "=", value(Read(tensor.name, index, tensor.dtype))),)))
+        return Read(name, read.index, dtype)
+
+    def with_assign(self, core: Assign) -> Program:
+        """The program with `core` in the place of the stage's assignment."""
+
+        def visit(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+            return tuple(
+                (core if stmt is self.stage.assign else stmt)
+                if isinstance(stmt, Assign)
+                else replace(stmt, body=visit(stmt.body))
+                for stmt in body
+            )
+
+        return self.with_statement(*visit((self.top,)))
+
+    def with_statement(self, new: Statement) -> Program:
+        """The program with `new` in the place of the top-level statement, behind what was added."""
+        body = self.program.body
+        body = (*body[: self.position], *self.before, new, *body[self.position + 1 :])
+        return replace(self.program, tensors=self.tensors, body=body, source="")
+
+
+def nest(axes: list[Axis], body: tuple[Statement, ...]) -> Statement:
+    """`body` in loops over `axes`, outermost first. Raises NoPlace for several statements with no loop around them."""
+    for axis in reversed(axes):
+        body = (Loop(axis, body),)
+    if len(body) != 1:
+        raise NoPlace("the stage has no spatial axis around its parts")
+    return body[0]
+
+
+def guarded(stmt: Statement, guards: tuple[Condition, ...]) -> Statement:
+    """`stmt` under all of `guards`, the first one outermost."""
+    for guard in reversed(guards):
+        stmt = Guard(guard, (stmt,))
+    return stmt
+
+
+def assigns(stmt: Statement) -> list[Assign]:
+    """All assignments of a statement, in order."""
+    return [stmt] if isinstance(stmt, Assign) else [a for inner in stmt.body for a in assigns(inner)]
+
+
+def holds(stmt: Statement, assign: Assign) -> bool:
+    """Whether `assign` itself, not an equal one, is in the statement."""
+    return any(a is assign for a in assigns(stmt))
+
+
+def names_of(program: Program) -> set[str]:
+    """Every name that is taken."""
+    found = {*program.tensors, *program.scalars, *program.sizes, *program.dtypes, *program.symbolic}
+
+    def visit(body: tuple[Statement, ...]) -> None:
+        for stmt in body:
+            if isinstance(stmt, Loop):
+                found.add(stmt.axis.name)
+            if not isinstance(stmt, Assign):
+                visit(stmt.body)
+
+    visit(program.body)
+    return found
