@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
+from typing import Protocol
 
 from autosched.errors import SpecError, UnknownNameError
-from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.spec import deferred_text, load_file, load_text
+from autosched.tensorize.intrinsic import Intrinsic, Outline
+from autosched.tensorize.spec import Entry, deferred_text, load_file, load_text
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -55,6 +56,10 @@ class Catalogue(Mapping[str, Intrinsic]):
             raise UnknownNameError("intrinsic", name, self.entries)
         return self.entries[name]
 
+    def outlines(self) -> tuple[Outline, ...]:
+        """What a list shows of each intrinsic; the built-in ones are not built for it."""
+        return tuple(_At(self.entries, n).outline() for n in self.entries)
+
     def of_isa(self, *isas: str, features: frozenset[str] | None = None) -> tuple[Intrinsic, ...]:
         """Intrinsics of these instruction sets, in catalogue order; with `features`, those that need no others."""
         found = (self.entries[n] for n in self.entries if n.split("/")[0] in isas)
@@ -83,8 +88,8 @@ class Catalogue(Mapping[str, Intrinsic]):
                 hint = f"it is also in {known.path}; give one of them another name"
                 raise SpecError(f"{made.path}: {made.name} is described twice", hint=hint)
             added[made.name] = made
-        builders = {n: partial(self.entries.__getitem__, n) for n in self.entries}
-        return Catalogue(_Deferred(builders | {n: partial(added.__getitem__, n) for n in added}))
+        recipes = {n: _At(entries, n) for entries in (self.entries, added) for n in entries}
+        return Catalogue(_Deferred(recipes))
 
     def with_paths(self, paths: Iterable[str | Path]) -> Catalogue:
         """This catalogue and the intrinsics of YAML files, or of all YAML files below folders."""
@@ -115,31 +120,56 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
+class _Recipe(Protocol):
+    def build(self) -> Intrinsic: ...
+
+    def outline(self) -> Outline: ...
+
+
 class _Deferred(Mapping[str, Intrinsic]):
     """Intrinsics built when they are first asked for: few of the built-in ones are, on any one machine."""
 
-    def __init__(self, builders: Mapping[str, Callable[[], Intrinsic]]) -> None:
-        self._builders = builders
+    def __init__(self, recipes: Mapping[str, _Recipe]) -> None:
+        self._recipes = recipes
         self._built: dict[str, Intrinsic] = {}
 
     def __getitem__(self, name: str) -> Intrinsic:
         if name not in self._built:
-            self._built[name] = self._builders[name]()
+            self._built[name] = self._recipes[name].build()
         return self._built[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._builders
+        return name in self._recipes
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._builders)
+        return iter(self._recipes)
 
     def __len__(self) -> int:
-        return len(self._builders)
+        return len(self._recipes)
+
+    def outline(self, name: str) -> Outline:
+        return self._recipes[name].outline()
+
+
+@dataclass(frozen=True)
+class _At:
+    """An intrinsic of other entries, which keep it once it is built."""
+
+    entries: Mapping[str, Intrinsic]
+    name: str
+
+    def build(self) -> Intrinsic:
+        return self.entries[self.name]
+
+    def outline(self) -> Outline:
+        if isinstance(self.entries, _Deferred):
+            return self.entries.outline(self.name)
+        return self.entries[self.name].outline
 
 
 @cache
 def _builtin() -> Catalogue:
-    found: dict[str, Callable[[], Intrinsic]] = {}
+    found: dict[str, Entry] = {}
     for folder in sorted(resources.files("autosched.intrinsics").iterdir(), key=lambda f: f.name):
         if not folder.is_dir():
             continue

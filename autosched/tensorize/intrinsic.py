@@ -49,6 +49,18 @@ class Operand:
         return prod(self.shape)
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a list shows of an intrinsic. `printers` it has texts for; `family` is a glob over its entry's members."""
+
+    name: str
+    isa: str
+    requires: frozenset[str]
+    summary: str
+    printers: frozenset[str]
+    family: str
+
+
 @dataclass(frozen=True)
 class Intrinsic:
     """`name` is complete (`x86/vpdpbusd.zmm`). `program` has one stage, whose target is the accumulator.
@@ -73,13 +85,19 @@ class Intrinsic:
     header: str | None = None
     emit: dict[str, str] = field(default_factory=dict)
     timing: dict[str, float] = field(default_factory=dict)
+    timing_source: str = ""  # machine and document or measurement; "unverified" where there is none
     pseudocode: Program | None = None  # a second, independent description of the same instruction
     path: str = ""
     version: str = ""  # hash of what the YAML says of this intrinsic
+    family: str = ""  # a glob over the members of its entry; its own name where it stands alone
 
     @property
     def stage(self) -> Stage:
         return self.program.stages[0]
+
+    @property
+    def outline(self) -> Outline:
+        return Outline(self.name, self.isa, self.requires, self.summary, frozenset(self.emit), self.family or self.name)
 
     @cached_property
     def operand_axes(self) -> dict[str, tuple[str | None, ...]]:

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from autosched.errors import Location, SpecError
 from autosched.ir.program import Program
 from autosched.tensorize.emit import fault_of_template, llvm_declarations
-from autosched.tensorize.intrinsic import Intrinsic, Numerics
-from autosched.tensorize.spec_family import Fields, members
+from autosched.tensorize.intrinsic import Intrinsic, Numerics, Outline
+from autosched.tensorize.spec_family import Fields, fill, members
 from autosched.tensorize.spec_models import FileKeys, IntrinsicKeys, NumericsKeys
 from autosched.tensorize.spec_operands import Source, make_operands, printer_of
 from autosched.tensorize.spec_semantics import parse_pseudocode, parse_semantics
@@ -46,27 +48,51 @@ def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
     return tuple(found.values())
 
 
-def deferred_text(text: str, file: str) -> dict[str, Callable[[], Intrinsic]]:
+def deferred_text(text: str, file: str) -> dict[str, Entry]:
     """As `load_text`, full name to what builds the intrinsic and checks it: for files that are known to be good."""
-    return {f"{entry.head.isa}/{entry.filled['name']}": entry.build for entry in _entries(text, file)}
+    return {entry.name: entry for entry in _entries(text, file)}
 
 
 @dataclass(frozen=True)
-class _Entry:
-    """One member of one entry: the file's keys, and its own with the family's fields filled in."""
+class Entry:
+    """One member of one entry: the file's keys, the entry's, and the family's fields to fill in."""
 
     head: FileKeys
     document: Document
     number: int
     fields: Fields
-    filled: dict[str, Any]
+    raw: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """With the isa."""
+        return f"{self.head.isa}/{fill(self.raw['name'], self.fields)}"
+
+    @property
+    def family(self) -> str:
+        """The name with `*` for each field."""
+        return re.sub(r"\{\w+\}", "*", f"{self.head.isa}/{self.raw['name']}")
+
+    @cached_property
+    def filled(self) -> dict[str, Any]:
+        return {k: fill(v, self.fields) for k, v in self.raw.items() if k != "for"}
 
     def build(self) -> Intrinsic:
         keys = _member_keys(self.document, self.number, self.fields, self.filled)
-        return _intrinsic(self.head, keys, self.filled, self.document, self.number)
+        """The intrinsic; SpecError where the keys are inconsistent."""
+        made = _intrinsic(self.head, keys, self.filled, self.document, self.number)
+        return replace(made, family=self.family)
+
+    def outline(self) -> Outline:
+        """What a list shows, without building the intrinsic."""
+        requires = frozenset([*self.head.requires, *fill(self.raw.get("requires", []), self.fields)])
+        emit = self.raw.get("emit", {})
+        printers = frozenset(emit) if isinstance(emit, dict) else frozenset([printer_of(self.head.isa)])
+        summary = str(fill(self.raw.get("summary", ""), self.fields))
+        return Outline(self.name, self.head.isa, requires, summary, printers, self.family)
 
 
-def _entries(text: str, file: str) -> Iterator[_Entry]:
+def _entries(text: str, file: str) -> Iterator[Entry]:
     if len(text) > MAX_BYTES:
         raise SpecError(f"{file} is larger than {MAX_BYTES:,} bytes", hint="split it into several files")
     document = parse_yaml(text, file)
@@ -81,8 +107,8 @@ def _entries(text: str, file: str) -> Iterator[_Entry]:
         path = ("intrinsics", number)
         if not isinstance(raw, dict):
             raise document.error("an intrinsic is a mapping with at least name and semantics", *path)
-        for fields, filled in members(document, raw, path):
-            yield _Entry(head, document, number, fields, filled)
+        for fields in members(document, raw, path):
+            yield Entry(head, document, number, fields, raw)
 
 
 _PLACEHOLDER = {"name": "x", "semantics": ""}
@@ -136,7 +162,8 @@ def _intrinsic(
         rules=tuple(keys.rules),
         header=header,
         emit={p: t.rstrip() for p, t in emit.items()},
-        timing={k: v for k, v in keys.timing.model_dump().items() if v is not None},
+        timing={k: v for k in ("latency", "interval") if (v := getattr(keys.timing, k)) is not None},
+        timing_source=keys.timing.source,
         pseudocode=second,
         path=document.file,
         version=hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16],

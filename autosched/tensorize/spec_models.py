@@ -8,7 +8,26 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Feature = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]+$")]
-_Member = dict[Name, str | int | float | list[str | int | float]]
+
+
+class _Range(BaseModel):
+    """Counts, both ends included."""
+
+    model_config = ConfigDict(extra="forbid")
+    from_: int = Field(alias="from")
+    to: int
+    by: int
+
+
+class _Follows(BaseModel):
+    """An expression in the member's other numbers."""
+
+    model_config = ConfigDict(extra="forbid")
+    is_: str = Field(alias="is")
+
+
+_Scalar = str | int | float
+_Member = dict[Name, _Scalar | _Range | _Follows | list[_Scalar | _Range]]
 
 
 class _Keys(BaseModel):
@@ -55,6 +74,7 @@ class TimingKeys(_Keys):
 
     latency: PositiveFloat | None = Field(None, description="cycles from operands to result", le=1e6)
     interval: PositiveFloat | None = Field(None, description="cycles between two issues", le=1e6)
+    source: str = Field("", description="machine, and document or measurement; unverified where there is none")
 
 
 class IntrinsicKeys(_Keys):
@@ -87,6 +107,7 @@ class IntrinsicKeys(_Keys):
 
 class FileKeys(_Keys):
     """An intrinsic file."""
+    source: str = Field("", description="machine, and document or measurement; unverified where there is none")
 
     isa: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = Field(description="x86, cuda, arm, hip, portable, …")
     requires: list[Feature] = Field(default_factory=list, description="features that a target must list")

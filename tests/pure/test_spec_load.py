@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from autosched.device.registry import CPU_ISAS
 from autosched.errors import SpecError, UnknownNameError
 from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.spec import load_text
+from autosched.tensorize.spec import deferred_text, load_text
 from autosched.tensorize.spec_schema import schema_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +49,19 @@ def test_a_family_has_a_member_for_each_combination():
         ("n: 8}", "m: 8}", "different fields"),
         ("[{x: u8, n: [1, 4]}, {x: s8, n: 8}]", "[]", "no members"),
         ("[{x: u8, n: [1, 4]}, {x: s8, n: 8}]", "{x: [u8], n: []}", "no members"),
-        ("n: 8}", "n: {m: 8}}", "no text or number"),
+        ("n: 8}", "n: {m: 8}}", "'n' is no rule"),
+        ("n: 8}", "n: true}", "no text, number or rule"),
+        ("n: 8}", "n: [1, [2]]}", "no text, number or rule"),
+        ("n: 8}", "n: {from: 1, to: 4}}", "'n' is no rule"),
+        ("n: 8}", "n: {from: 1, to: 4, by: 1.5}}", "'n' is no rule"),
+        ("n: 8}", "n: {from: 8, to: 1, by: 1}}", "does not count from 8 to 1 by 1"),
+        ("n: 8}", "n: {from: 1, to: 8, by: 4}}", "does not count from 1 to 8 by 4"),
+        ("n: 8}", "n: {from: 1, to: 4, by: 0}}", "does not count"),
+        ("n: 8}", "n: {from: 1, to: 1000000000000, by: 1}}", "more than 1,024 members"),
+        ("n: 8}", "n: [2, {from: 1, to: 4, by: 1}]}", "has a value twice"),
+        ("n: 8}", "n: {is: m + 1}}", "unknown name 'm'"),
+        ("n: 8}", "n: {is: x + 1}}", "unknown name 'x'"),
+        ("n: 8}", "n: {is: 8 / 2}}", "not accepted here"),
         ("[{x: u8, n: [1, 4]}", "[{a: u8, n: [1, 4]}", "different fields"),
         ("x: s8", "x: s9", "s9"),
         ('latency: "{n}"', 'latency: "{m}"', "latency"),
@@ -62,6 +74,25 @@ def test_a_wrong_family(old, new, message):
         load_text(FAMILY.replace(old, new), "family.yaml")
     assert message in caught.value.message
     assert caught.value.location is not None
+
+
+def test_values_by_a_rule():
+    family = "{x: u8, n: [1, {from: 8, to: 24, by: 8}], double: {is: 2 * n}, more: {is: 100}}"
+    text = FAMILY.replace("[{x: u8, n: [1, 4]}, {x: s8, n: 8}]", family).replace('"{n}"', '"{double}"')
+    made = load_text(text)
+    assert [i.name for i in made] == [f"npu/mac.u8.v{n}" for n in (1, 8, 16, 24)]
+    assert [i.timing["latency"] for i in made] == [2.0, 16.0, 32.0, 48.0]
+    assert {i.family for i in made} == {"npu/mac.*.v*"}
+
+
+def test_a_list_shows_the_same_whether_or_not_intrinsics_are_built():
+    text = FAMILY.replace("    timing", "    source: a manual\n    timing")
+    made = load_text(text)
+    assert [e.outline() for e in deferred_text(text, "f.yaml").values()] == [i.outline for i in made]
+    catalogue = Catalogue.builtin().with_intrinsics(made)
+    shown = {o.name: o for o in catalogue.outlines()}
+    assert list(shown) == list(catalogue)
+    assert all(shown[n] == catalogue[n].outline for n in list(catalogue)[::23])
 
 
 def test_an_error_in_one_member_names_the_member():
@@ -117,7 +148,7 @@ def test_builtin_catalogue():
         assert made.summary, name
         assert made.timing.keys() == {"latency", "interval"}, name
         assert made.accumulator.written, name
-        assert made.accumulator.name == "c", name
+        assert made.accumulator.name == ("c" if made.kind == "compute" or made.isa == "gemmini" else "y"), name
         assert ("llvm" in made.emit) == (made.isa in CPU_ISAS and made.scope == "thread"), name
         assert made.source or made.isa == "portable", name
     assert Catalogue.builtin() is catalogue
