@@ -15,6 +15,7 @@ from autosched.codegen.kernel import (
     SCOPES,
     Assign,
     Buffer,
+    Choose,
     Comment,
     For,
     Function,
@@ -101,6 +102,13 @@ class _Checker:
             case If(condition, body):
                 self._known(condition, "a condition")
                 self._body(body)
+            case Choose(checks, body, fallback):
+                for name in checks:
+                    check = self._buffer(name)
+                    one = check.dtype.name == "s32" and check.shape == (1,)
+                    self._require(one, f"the check {name} is {check.dtype}{list(check.shape)}, not one s32")
+                self._body(body)
+                self._body(fallback)
             case Assign():
                 self._assign(stmt)
             case IntrinsicCall(intrinsic, operands):

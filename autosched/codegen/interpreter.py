@@ -19,6 +19,7 @@ from autosched.codegen.emulate import Emulator
 from autosched.codegen.evaluate import WIDTH, Env, compile_int, compile_value
 from autosched.codegen.kernel import (
     Assign,
+    Choose,
     Comment,
     For,
     Function,
@@ -27,6 +28,7 @@ from autosched.codegen.kernel import (
     Kernel,
     Prefetch,
     Stmt,
+    bodies,
 )
 from autosched.codegen.storage import Region, Storage
 from autosched.codegen.text import print_statement
@@ -100,6 +102,8 @@ class _Machine:
             case If(condition, body):
                 inner = self._body(body)
                 return lambda env: inner(env) if evaluate(condition, env) else None
+            case Choose(checks, body, fallback):
+                return self._choose(checks, self._body(body), self._body(fallback))
             case Assign():
                 return _located(self._assign(stmt), stmt)
             case IntrinsicCall():
@@ -108,6 +112,10 @@ class _Machine:
                 return lambda env: None
             case _:
                 assert_never(stmt)
+
+    def _choose(self, checks: tuple[str, ...], body: Runner, fallback: Runner) -> Runner:
+        held = [self.storages[name] for name in checks]
+        return lambda env: fallback(env) if any(s.load(0, None) for s in held) else body(env)
 
     def _for(self, loop: For) -> Runner:
         lower, upper, body = compile_int(loop.lower), compile_int(loop.upper), self._body(loop.body)
@@ -221,8 +229,9 @@ def _written_privately(loop: For, kernel: Kernel) -> set[str]:
     def visit(body: tuple[Stmt, ...]) -> None:
         for stmt in body:
             match stmt:
-                case For() | If():
-                    visit(stmt.body)
+                case For() | If() | Choose():
+                    for inner in bodies(stmt):
+                        visit(inner)
                 case Assign():
                     found.add(stmt.buffer)
                 case IntrinsicCall(intrinsic, operands):

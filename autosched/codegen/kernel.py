@@ -108,11 +108,36 @@ class Prefetch:
 
 
 @dataclass(frozen=True, slots=True)
+class Choose:
+    """`body` where every check is 0, else `fallback`, which computes the same on any data.
+
+    A check is a buffer of one s32: other than 0 where the data break what `body` relies on (`note`, in words).
+    Statements in front of this one fill it, or a prepare function where the data are `const`.
+    """
+
+    checks: tuple[str, ...]
+    body: tuple[Stmt, ...]
+    fallback: tuple[Stmt, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Comment:
     text: str
 
 
-Stmt: TypeAlias = For | If | Assign | IntrinsicCall | Prefetch | Comment
+Stmt: TypeAlias = For | If | Choose | Assign | IntrinsicCall | Prefetch | Comment
+
+
+def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The statements inside a statement: one body of a loop or a branch, two of a choice, else none."""
+    match stmt:
+        case For() | If():
+            return (stmt.body,)
+        case Choose():
+            return stmt.body, stmt.fallback
+        case _:
+            return ()
 
 
 @dataclass(frozen=True)
@@ -151,8 +176,8 @@ class Kernel:
             for stmt in body:
                 if isinstance(stmt, IntrinsicCall):
                     found.setdefault(stmt.intrinsic.name, stmt.intrinsic)
-                elif isinstance(stmt, For | If):
-                    visit(stmt.body)
+                for body in bodies(stmt):
+                    visit(body)
 
         for function in (*self.prepare, self.main):
             visit(function.body)

@@ -13,6 +13,7 @@ from autosched.codegen.access import value_vars
 from autosched.codegen.kernel import (
     Assign,
     Buffer,
+    Choose,
     Comment,
     For,
     Function,
@@ -72,6 +73,12 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
         case If(condition, body):
             yield f"{pad}if {condition}:"
             yield from _block(body, depth + 1)
+        case Choose(checks, body, fallback, note):
+            comment = f"  # {note}" if note else ""
+            yield f"{pad}if {' and '.join(f'{name}[0] == 0' for name in checks)}:{comment}"
+            yield from _block(body, depth + 1)
+            yield f"{pad}else:"
+            yield from _block(fallback, depth + 1)
         case Assign():
             yield pad + _assign(stmt)
         case IntrinsicCall(intrinsic, operands):

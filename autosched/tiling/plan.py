@@ -7,10 +7,10 @@ part* keeps loops that dependences hold together exactly as written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from autosched.ir.program import Program, Stage, Statement
+from autosched.ir.program import Assume, Program, Stage, Statement
 from autosched.machine.target import Target
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.nest import Nest
@@ -27,21 +27,40 @@ class Fused:
 
 
 @dataclass(frozen=True)
+class Fallback:
+    """What runs where a check finds data for which the mapping is not right: `parts` without conditions, laid out by
+    `values` (decision to value; scalar parts do without)."""
+
+    parts: tuple[Part, ...]
+    values: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class TensorPart:
     """`keep`: whether the accumulated tensor itself must reach memory (an output, or read elsewhere). `scheme` says
-    whose steps laid it out: `cpu` (threads, cache blocks) or `gpu` (blocks, warps)."""
+    whose steps laid it out: `cpu` (threads, cache blocks) or `gpu` (blocks, warps). `fallback` stands by where the
+    mapping has conditions: they are checked in every call, or once where they are about const data."""
 
     nest: Nest
     names: StepNames
     epilogue: tuple[Fused, ...] = ()
     keep: bool = True
     scheme: str = "cpu"
+    fallback: Fallback | None = None
+
+    @property
+    def guards(self) -> tuple[Assume, ...]:
+        """The conditions that are checked at run time."""
+        if self.fallback is None:
+            return ()
+        return tuple(c.assume for c in self.nest.mapping.conditions if c.assume is not None)
 
     @property
     def title(self) -> str:
         on = ", ".join(f"{a.intrinsic_axis}←{a.name}" for a in self.nest.axes if a.intrinsic_axis and a.members)
         fused = "".join(f" +{f.stage.name}" for f in self.epilogue)
-        return f"{self.nest.stage.name}: {self.nest.intrinsic.name}({on}){fused}"
+        asked = " and ".join(c.text for c in self.nest.mapping.conditions) if self.fallback else ""
+        return f"{self.nest.stage.name}: {self.nest.intrinsic.name}({on}){fused}{asked and f' if {asked}'}"
 
 
 @dataclass(frozen=True)
@@ -97,6 +116,11 @@ class Plan:
     @property
     def mappings(self) -> tuple[Mapping, ...]:
         return tuple(p.nest.mapping for p in self.tensor_parts)
+
+    @property
+    def guards(self) -> tuple[Assume, ...]:
+        """What the plan's kernels check at run time, each once."""
+        return tuple(dict.fromkeys(g for p in self.tensor_parts for g in p.guards))
 
     @property
     def intrinsics(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from autosched.tensorize import match_types
 from autosched.tiling.accesses import statements
 from autosched.tiling.dependence import Dependences, analyse
 from autosched.tiling.epilogue import epilogue_chain
+from autosched.tiling.fallback import check_elements, checkable, scalar_fallback
 from autosched.tiling.nest import Nest, make_nest
 from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, ScalarPart, TensorPart
 from autosched.tiling.scalar_parts import is_constant, scalar_part
@@ -51,6 +52,8 @@ WITHIN = 4.0
 """A mapping that takes this many times the best mapping's cycles at least (`least_cycles`) is not laid out."""
 VECTOR_CYCLES = 1 / 16
 """Cycles of an element of a scalar stage that is vectorised: for ranking plans only."""
+CHECK_CYCLES = 1 / 32
+"""Cycles to look at one element in a run-time check: for ranking plans only."""
 COPY_CYCLES = 1.0
 """Cycles to copy one element into a panel, or to store one lane by itself: for ranking plans only."""
 
@@ -60,8 +63,9 @@ def make_plans(
 ) -> list[Plan]:
     """Plans in the order of how few cycles they need at least; `mappings` holds the candidates of each stage.
 
-    There is always at least one: a stage without a usable mapping runs as scalar code. Raises UsageError for a tensor
-    that is written where data says, which no kernel can do yet.
+    There is always at least one: a stage without a usable mapping runs as scalar code. A mapping with conditions is laid
+    out with a check and a fallback where it takes fewer cycles than every mapping without. Raises UsageError for a
+    tensor that is written where data says, which no kernel can do yet.
     """
     _check_writes(program)
     dependences = analyse(program)
@@ -101,7 +105,8 @@ def least_cycles(nest: Nest) -> float:
             cycles += COPY_CYCLES * panel_elements(nest, operand.name)
     if not vectorises(nest, nest.intrinsic.accumulator.name):
         cycles += COPY_CYCLES * prod(a.units * a.unit for a in nest.spatial)
-    return cycles
+    asked = [c.assume for c in nest.mapping.conditions if c.assume is not None]
+    return cycles + CHECK_CYCLES * check_elements(nest.mapping.program, asked)
 
 
 def plan_cycles(plan: Plan) -> float:
@@ -133,6 +138,8 @@ def _usable(
     for mapping in mappings:
         if mapping.intrinsic.scope not in SCOPES:
             continue
+        if mapping.conditions and (is_gpu(target) or not checkable(mapping.program, mapping)):
+            continue
         try:
             nest = make_nest(mapping)
             nest.placed_guards  # noqa: B018  raises where a guard cannot be held
@@ -142,7 +149,14 @@ def _usable(
             nests.append(nest)
     least = {id(n): least_cycles(n) for n in nests}
     nests.sort(key=lambda n: least[id(n)])
-    return _distinct([n for n in nests if least[id(n)] <= WITHIN * least[id(nests[0])]])
+    free = [n for n in nests if not n.mapping.conditions]
+    best = least[id(free[0])] if free else float("inf")
+    asking = [n for n in nests if n.mapping.conditions and least[id(n)] < best]
+    return [
+        n
+        for group in (free, asking)
+        for n in _distinct([m for m in group if least[id(m)] <= WITHIN * least[id(group[0])]])
+    ]
 
 
 def _distinct(nests: list[Nest]) -> list[Nest]:
@@ -191,6 +205,9 @@ def _plan(
         elif stage.name in nests:
             keep = _kept(program, stage, fused[stage.name])
             tensor = TensorPart(nests[stage.name], names, fused[stage.name], keep, "gpu" if is_gpu(target) else "cpu")
+            if tensor.nest.mapping.conditions:
+                same = (stage, *(f.stage for f in tensor.epilogue))
+                tensor = replace(tensor, fallback=scalar_fallback(program, same, dependences, threads))
             parts.append(tensor)
             steps += nest_steps(tensor.nest, target, threads, names)
         else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autosched.codegen.c.ctypes import SUB_BYTE, storage_type, vector_name, vector_typedef
-from autosched.codegen.kernel import Buffer, For, If, IntrinsicCall, Kernel, Stmt
+from autosched.codegen.kernel import Buffer, IntrinsicCall, Kernel, Stmt, bodies
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
 
@@ -81,8 +81,8 @@ def _calls(body: tuple[Stmt, ...]) -> list[IntrinsicCall]:
     for stmt in body:
         if isinstance(stmt, IntrinsicCall):
             found.append(stmt)
-        elif isinstance(stmt, For | If):
-            found += _calls(stmt.body)
+        for inner in bodies(stmt):
+            found += _calls(inner)
     return found
 
 

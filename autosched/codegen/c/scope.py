@@ -11,7 +11,18 @@ from autosched.codegen.c.names import Names
 from autosched.codegen.c.registers import Register, VectorHelpers
 from autosched.codegen.c.values import ValuePrinter
 from autosched.codegen.check import PRIVATE_SCOPES
-from autosched.codegen.kernel import Assign, For, Function, If, IntrinsicCall, Kernel, Prefetch, Stmt
+from autosched.codegen.kernel import (
+    Assign,
+    Choose,
+    For,
+    Function,
+    If,
+    IntrinsicCall,
+    Kernel,
+    Prefetch,
+    Stmt,
+    bodies,
+)
 from autosched.ir.value import Index, Read, Scalar, Value, walk
 from autosched.logic import Int
 
@@ -120,9 +131,9 @@ def values_of(body: tuple[Stmt, ...]) -> list[Value]:
     """The values of all assignments."""
     found: list[Value] = []
     for stmt in body:
-        if isinstance(stmt, For | If):
-            found += values_of(stmt.body)
-        elif isinstance(stmt, Assign):
+        for inner in bodies(stmt):
+            found += values_of(inner)
+        if isinstance(stmt, Assign):
             found.append(stmt.value)
     return found
 
@@ -149,6 +160,11 @@ def _homes(kernel: Kernel, function: Function) -> dict[int | None, tuple[str, ..
                         wrote = set()
                     used |= inner
                     written |= wrote
+                case Choose():
+                    for branch in bodies(stmt):
+                        inner, wrote = visit(branch)
+                        used |= inner
+                        written |= wrote
                 case Assign():
                     written.add(stmt.buffer)
                     used[stmt.buffer] = None

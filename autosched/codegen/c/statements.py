@@ -9,7 +9,7 @@ from typing import assert_never
 from autosched.codegen.c.assignments import AssignPrinter
 from autosched.codegen.c.indices import INDEX_TYPE, loop_range
 from autosched.codegen.c.scope import FunctionScope
-from autosched.codegen.kernel import Assign, Comment, For, If, IntrinsicCall, Prefetch, Stmt
+from autosched.codegen.kernel import Assign, Choose, Comment, For, If, IntrinsicCall, Prefetch, Stmt
 from autosched.logic import Const
 from autosched.tensorize.emit import render_c
 
@@ -36,6 +36,13 @@ class StatementPrinter:
             case If(condition, body):
                 yield f"if ({scope.index.condition(condition)}) {{"
                 yield from self.body(body, 1)
+                yield "}"
+            case Choose(checks, body, fallback, note):
+                comment = f"  /* {note.replace('*/', '* /')} */" if note else ""
+                yield f"if ({' && '.join(f'{scope.names(name)}[0] == 0' for name in checks)}) {{{comment}"
+                yield from self.body(body, 1)
+                yield "} else {"
+                yield from self.body(fallback, 1)
                 yield "}"
             case Assign():
                 yield from self.assigns.lines(stmt)

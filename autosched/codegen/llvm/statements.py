@@ -12,6 +12,7 @@ from typing import assert_never
 from autosched.codegen.kernel import (
     Assign,
     Buffer,
+    Choose,
     Comment,
     For,
     Function,
@@ -20,6 +21,7 @@ from autosched.codegen.kernel import (
     Kernel,
     Prefetch,
     Stmt,
+    bodies,
 )
 from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Declarations, Emitter
@@ -75,6 +77,8 @@ class Printer:
                 self._for(stmt)
             case If(condition, body):
                 self._if(self.indexing.condition(condition), body)
+            case Choose():
+                self._choose(stmt)
             case Assign():
                 self._assign(stmt)
             case IntrinsicCall():
@@ -222,6 +226,21 @@ class Printer:
         self.out.branch(after)
         self.out.start(after)
 
+    def _choose(self, stmt: Choose) -> None:
+        out = self.out
+        found = [out.let(f"load i32, ptr %{name}, align 4") for name in stmt.checks]
+        broken = found[0]
+        for other in found[1:]:
+            broken = out.let(f"or i32 {broken}, {other}")
+        holds = out.let(f"icmp eq i32 {broken}, 0", "holds")
+        then, otherwise, after = out.label("holds"), out.label("fallback"), out.label("after")
+        out.branch_if(holds, then, otherwise)
+        for label, body in ((then, stmt.body), (otherwise, stmt.fallback)):
+            out.start(label)
+            self.body(body)
+            out.branch(after)
+        out.start(after)
+
     def _assign(self, stmt: Assign) -> None:
         buffer = self.buffers[stmt.buffer]
         register = buffer.scope == "register"
@@ -310,8 +329,9 @@ def registers_around(body: tuple[Stmt, ...], buffers: dict[str, Buffer]) -> froz
         match stmt:
             case For(kind="parallel"):
                 pass
-            case For() | If():
-                found |= registers_around(stmt.body, buffers)
+            case For() | If() | Choose():
+                for inner in bodies(stmt):
+                    found |= registers_around(inner, buffers)
             case Assign():
                 found |= {stmt.buffer, *(r.tensor for r in reads(stmt.value))}
             case IntrinsicCall():

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from autosched.codegen.kernel import Function, Kernel, Stmt
+from autosched.codegen.lower.checks import choose
 from autosched.codegen.lower.context import Context, used_buffers
 from autosched.codegen.lower.gpu_nest import lower_gpu
 from autosched.codegen.lower.literal import lower_literal
 from autosched.codegen.lower.scalar import lower_scalar, prepare_scalar
 from autosched.codegen.lower.tensor_nest import lower_tensor
-from autosched.tiling.plan import LiteralPart, Plan, ScalarPart, TensorPart
+from autosched.tiling.plan import LiteralPart, Part, Plan, ScalarPart, TensorPart
 from autosched.tiling.schedule import Schedule
 
 
@@ -22,17 +25,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
             ctx.tensor(name)
     body: list[Stmt] = []
     for part in plan.parts:
-        match part:
-            case ScalarPart(prepared=True):
-                prepare_scalar(part, ctx)
-            case TensorPart():
-                body += lower_gpu(part, ctx) if part.scheme == "gpu" else lower_tensor(part, ctx)
-            case ScalarPart():
-                body += lower_scalar(part, ctx)
-            case LiteralPart():
-                body += lower_literal(part, ctx)
-            case _:
-                assert_never(part)
+        body += _lower_part(part, ctx)
     used = set(used_buffers(tuple(body)))
     scopes = ("global", "packed", "workspace")
     order = sorted(
@@ -41,7 +34,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     prepared = {name for f in ctx.prepare for name in (*f.buffers, *used_buffers(f.body))}
     needed = {n: b for n, b in ctx.buffers.items() if n in used | prepared}
     main = Function("main", tuple(b.name for b in order), tuple(body))
-    counts = [schedule.values.get(p.names("threads"), 1) for p in plan.parts if not isinstance(p, LiteralPart)]
+    counts = [_threads(p, schedule.values) for p in plan.parts]
     return Kernel(
         plan.program.name,
         plan.program,
@@ -52,6 +45,37 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
         dict(schedule.named),
         plan.target.isa,
     )
+
+
+def _lower_part(part: Part, ctx: Context) -> tuple[Stmt, ...]:
+    match part:
+        case ScalarPart(prepared=True):
+            prepare_scalar(part, ctx)
+            return ()
+        case TensorPart(scheme="gpu"):
+            return lower_gpu(part, ctx)
+        case TensorPart():
+            body = lower_tensor(part, ctx)
+            if part.fallback is None:
+                return body
+            other = replace(ctx, values=part.fallback.values)  # its buffers and preparations are the kernel's too
+            otherwise = tuple(s for p in part.fallback.parts for s in _lower_part(p, other))
+            return choose(part.guards, body, otherwise, ctx)
+        case ScalarPart():
+            return lower_scalar(part, ctx)
+        case LiteralPart():
+            return lower_literal(part, ctx)
+        case _:
+            assert_never(part)
+
+
+def _threads(part: Part, values: Mapping[str, int]) -> int:
+    """Threads of a part's parallel loops, those of its fallback included."""
+    if isinstance(part, LiteralPart):
+        return 1
+    own = values.get(part.names("threads"), 1)
+    spare = part.fallback if isinstance(part, TensorPart) else None
+    return max([own, *(_threads(p, spare.values) for p in spare.parts)]) if spare else own
 
 
 __all__ = ["lower"]

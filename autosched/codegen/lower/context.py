@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from autosched.codegen.kernel import Assign, Buffer, For, Function, If, IntrinsicCall, Prefetch, Stmt
+from autosched.codegen.kernel import Assign, Buffer, Choose, For, Function, If, IntrinsicCall, Prefetch, Stmt, bodies
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Program
 from autosched.ir.value import reads
@@ -41,8 +41,10 @@ def used_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:
     """Names of all buffers that the statements touch, in order, with repeats."""
     for stmt in body:
         match stmt:
-            case For() | If():
-                yield from used_buffers(stmt.body)
+            case For() | If() | Choose():
+                yield from stmt.checks if isinstance(stmt, Choose) else ()
+                for inner in bodies(stmt):
+                    yield from used_buffers(inner)
             case Assign():
                 yield stmt.buffer
                 yield from (r.tensor for r in reads(stmt.value))

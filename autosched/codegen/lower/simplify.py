@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from autosched.codegen.kernel import Assign, Comment, For, If, IntrinsicCall, Prefetch, RegisterRef, Stmt
+from autosched.codegen.kernel import Assign, Choose, Comment, For, If, IntrinsicCall, Prefetch, RegisterRef, Stmt
 from autosched.codegen.lower.rename import place
 from autosched.logic import FALSE, TRUE, Int
 from autosched.logic.expr import substitute_bool, substitute_int
@@ -26,6 +26,8 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
                     result += inner
                 elif condition != FALSE:
                     result.append(If(condition, inner))
+            case Choose():
+                result.append(replace(stmt, body=bind(stmt.body, values), fallback=bind(stmt.fallback, values)))
             case Assign():
                 index = tuple(substitute_int(i, values) for i in stmt.index)
                 valid = substitute_bool(stmt.valid, values)

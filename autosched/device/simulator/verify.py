@@ -21,6 +21,8 @@ from autosched.device.oracle import Oracle, compute
 from autosched.ir.program import Axis, Guard, Loop, Program, Statement
 from autosched.ir.value import reads
 from autosched.logic import Const, Int, interval
+from autosched.tiling.dependence import analyse
+from autosched.tiling.fallback import scalar_fallback
 from autosched.tiling.nest import make_nest
 from autosched.tiling.plan import LiteralPart, Plan, ScalarPart, TensorPart
 from autosched.tiling.plans import nest_steps, scalar_step
@@ -137,6 +139,9 @@ def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
                 mapping = replace(part.nest.mapping, program=program, stage=stages[part.nest.stage.name])
                 behind = tuple(replace(f, stage=stages[f.stage.name]) for f in part.epilogue)
                 part = replace(part, nest=make_nest(mapping), epilogue=behind)
+                if part.fallback is not None:
+                    same = (stages[part.nest.stage.name], *(f.stage for f in behind))
+                    part = replace(part, fallback=scalar_fallback(program, same, analyse(program), threads))
                 steps += nest_steps(part.nest, plan.target, threads, part.names)
             case ScalarPart():
                 part = replace(part, stage=stages[part.stage.name])

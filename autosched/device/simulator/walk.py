@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from autosched.codegen.access import Access as Pattern
 from autosched.codegen.access import classify
-from autosched.codegen.kernel import Assign, Comment, For, If, IntrinsicCall, Kernel, Lane, Prefetch, Stmt
+from autosched.codegen.kernel import Assign, Choose, Comment, For, If, IntrinsicCall, Kernel, Lane, Prefetch, Stmt
 from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, Value, walk
 from autosched.logic import TRUE, And, Const, Int, evaluate, free_vars
 from autosched.tensorize.intrinsic import Intrinsic
@@ -135,6 +135,10 @@ class _Walker:
                     kept = runs * np.broadcast_to(np.asarray(evaluate(condition, env), np.float64), runs.shape)
                     if kept.any():
                         self.visit(inner, path, env, kept)
+                case Choose(checks, inner):  # the time of a kernel is that of data for which its checks hold
+                    for name in checks:
+                        self._touch(name, (Const(0),), None, False, path, float(runs.mean()))
+                    self.visit(inner, path, env, runs)
                 case Assign():
                     self._assign(stmt, path, float(runs.mean()))
                 case IntrinsicCall():
