@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.storage import Storage
-from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.dtypes import DTYPES
 from autosched.ir.evaluate import arith, call
 from autosched.ir.numerics import cast, container, load, normalise
 from autosched.ir.value import (
@@ -59,18 +59,12 @@ def compile_int(node: Int) -> Callable[[Env], Any]:
     return run
 
 
-def compile_value(
-    value: Value,
-    storages: Mapping[str, Storage],
-    scalars: Mapping[str, Any],
-    flush: Callable[[Any, DType], Any] | None = None,
-) -> Evaluator:
+def compile_value(value: Value, storages: Mapping[str, Storage], scalars: Mapping[str, Any]) -> Evaluator:
     """`value` as a function of variables and mask; its answers are container values (`ir.numerics`) that broadcast.
 
-    Entries of masked-off lanes mean nothing. `scalars` are container values. `flush` is applied to every float that is
-    read or computed, for instructions that flush subnormals.
+    Entries of masked-off lanes mean nothing. `scalars` are container values.
     """
-    return _Compiler(storages, scalars, flush).value(value)
+    return _Compiler(storages, scalars).value(value)
 
 
 WIDTH = ""
@@ -82,18 +76,9 @@ def _lanes(truth: Any, env: Env) -> npt.NDArray[np.bool_]:
 
 
 class _Compiler:
-    def __init__(
-        self, storages: Mapping[str, Storage], scalars: Mapping[str, Any], flush: Callable[[Any, DType], Any] | None
-    ) -> None:
+    def __init__(self, storages: Mapping[str, Storage], scalars: Mapping[str, Any]) -> None:
         self.storages = storages
         self.scalars = scalars
-        self.flush = flush
-
-    def _after(self, run: Evaluator, dtype: DType) -> Evaluator:
-        flush = self.flush
-        if flush is None or not dtype.is_float:
-            return run
-        return lambda env, mask: flush(run(env, mask), dtype)
 
     def value(self, value: Value) -> Evaluator:
         match value:
@@ -111,11 +96,11 @@ class _Compiler:
             case Unary(op, operand, dtype):
                 inner = self.value(operand)
                 if op == "-":
-                    return self._after(lambda env, mask: normalise(-inner(env, mask), dtype), dtype)
+                    return lambda env, mask: normalise(-inner(env, mask), dtype)
                 return lambda env, mask: normalise(~inner(env, mask), dtype)
             case Arith(op, left, right, dtype):
                 a, b = self.value(left), self.value(right)
-                return self._after(lambda env, mask: arith(op, a(env, mask), b(env, mask), dtype), dtype)
+                return lambda env, mask: arith(op, a(env, mask), b(env, mask), dtype)
             case Comparison(op, left, right, _):
                 a, b = self.value(left), self.value(right)
                 compare: Any = COMPARE[op]
@@ -126,10 +111,10 @@ class _Compiler:
                 return self._select(value)
             case Call(function, args, dtype):
                 inners = [self.value(a) for a in args]
-                return self._after(lambda env, mask: call(function, [i(env, mask) for i in inners], dtype), dtype)
+                return lambda env, mask: call(function, [i(env, mask) for i in inners], dtype)
             case Cast(operand, dtype, saturate):
                 inner, source = self.value(operand), operand.dtype
-                return self._after(lambda env, mask: cast(inner(env, mask), source, dtype, saturate), dtype)
+                return lambda env, mask: cast(inner(env, mask), source, dtype, saturate)
             case _:
                 assert_never(value)
 
@@ -154,7 +139,7 @@ class _Compiler:
             flat = storage.flat([s(env, mask) for s in subscripts], mask)
             return load(storage.load(flat, mask), read.dtype)
 
-        return self._after(run, read.dtype)
+        return run
 
     def _logical(self, op: str, parts: list[Evaluator]) -> Evaluator:
         if op == "not":

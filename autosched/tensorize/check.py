@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from autosched.ir.dtypes import DType
 from autosched.ir.map import Map
-from autosched.tensorize import emulate
 from autosched.tensorize.check_second import compare
 from autosched.tensorize.check_values import cases
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.native import NativeError, NativeRunner
+from autosched.tensorize.numerics.model import Arrays, issue
 
 STATUSES = ("proved", "passed", "failed", "skipped")
 
@@ -115,7 +115,7 @@ def _instruction(intrinsic: Intrinsic, features: frozenset[str], seed: int, runn
             what, "skipped", f"{skipped}; LLVM {f'compiles it for {core}' if core else 'accepts the text'}"
         )
     arrays = cases(intrinsic, np.random.default_rng(seed))
-    expected = emulate.issue(intrinsic, arrays)
+    expected = issue(intrinsic, arrays)
     try:
         got = runner.issue(intrinsic, arrays)
     except NativeError as error:
@@ -147,7 +147,7 @@ def same_bits(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic], dty
 
 def _difference(
     intrinsic: Intrinsic,
-    arrays: emulate.Arrays,
+    arrays: Arrays,
     expected: npt.NDArray[np.generic],
     got: npt.NDArray[np.generic],
     who: str,

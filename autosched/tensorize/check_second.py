@@ -18,16 +18,21 @@ import numpy.typing as npt
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, Cast, Read, Value, map_value
 from autosched.logic import Const
-from autosched.tensorize import emulate
+from autosched.tensorize.batched import run_batched
 from autosched.tensorize.body import canonical, prove_equal
 from autosched.tensorize.body_wide import widened
 from autosched.tensorize.check_values import cases, moderate
 from autosched.tensorize.intrinsic import Intrinsic, Operand
+from autosched.tensorize.numerics.model import issue
 from autosched.tensorize.unroll import NotUnrolled, renumbered, unroll
 
 TIMEOUT_MS = 2000
-MOST_CASES_POINTS = 1 << 24
+MOST_POINTS = 1 << 21
+"""Points of all cases together, for large tiles."""
+FEWEST_CASES = 8
 ORDERLESS_CASES = 48
+MOST_PROVED = 1 << 12
+"""Points of a tile that is proved, not only run."""
 Values = npt.NDArray[np.generic]
 Arrays = dict[str, Values]
 
@@ -47,7 +52,7 @@ def compare(intrinsic: Intrinsic, seed: int) -> Compared:
     """The semantics against the pseudocode, which the intrinsic must have."""
     assert intrinsic.pseudocode is not None
     arrays = _cases(intrinsic, seed)
-    first = emulate.issue(intrinsic, arrays)
+    first = issue(intrinsic, arrays)
     second = second_run(intrinsic, arrays)
     if not _same(first, second, intrinsic):
         return Compared("failed", "", arrays, first, second)
@@ -68,13 +73,13 @@ def second_run(intrinsic: Intrinsic, arrays: Arrays) -> Values:
     program = intrinsic.pseudocode
     assert program is not None
     held = {}
-    for name, operand in intrinsic.operands.items():
-        image = register_image(operand, program)
+    images = register_images(intrinsic)
+    for name, image in images.items():
         found = arrays[name] if image is None else arrays[name][(slice(None), *image)]
         held[name] = np.ascontiguousarray(found).view(program.tensors[name].dtype.numpy)
     written = intrinsic.accumulator
-    result: Values = emulate.run_batched(program, held, written.name).view(written.dtype.numpy)
-    image = register_image(written, program)
+    result: Values = run_batched(program, held, written.name).view(written.dtype.numpy)
+    image = images[written.name]
     if image is None:
         return result
     out = np.empty((len(result), *written.shape), result.dtype)
@@ -82,12 +87,25 @@ def second_run(intrinsic: Intrinsic, arrays: Arrays) -> Values:
     return out
 
 
-def register_image(operand: Operand, program: Program) -> npt.NDArray[np.int64] | None:
-    """Where the pseudocode's parameter is the registers ([lanes, elements of each], or [elements]) rather than the
-    operand: the operand's coordinates of each register element, shape (dimensions, *register shape); else None."""
-    shape = program.tensors[operand.name].extents
-    if shape == operand.shape:
-        return None
+def register_images(intrinsic: Intrinsic) -> dict[str, npt.NDArray[np.int64] | None]:
+    """Where a parameter of the pseudocode is the registers ([lanes, elements of each], or [elements]) rather than the
+    operand: the operand's coordinates of each register element, shape (dimensions, *register shape); else None.
+
+    Where a fragment has the shape of its operand, it is the registers if another parameter is.
+    """
+    program = intrinsic.pseudocode
+    assert program is not None
+    shapes = {name: program.tensors[name].extents for name in intrinsic.operands}
+    others = any(shapes[n] != o.shape for n, o in intrinsic.operands.items() if o.fragment is not None)
+    return {
+        name: _image(operand, shapes[name])
+        if shapes[name] != operand.shape or (others and operand.fragment is not None)
+        else None
+        for name, operand in intrinsic.operands.items()
+    }
+
+
+def _image(operand: Operand, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
     relation = operand.fragment if operand.fragment is not None else operand.order
     image, _ = relation.points()
     return np.asarray(image).reshape(len(operand.shape), *shape)
@@ -98,7 +116,7 @@ def _cases(intrinsic: Intrinsic, seed: int) -> Arrays:
     if _open_order(intrinsic):
         return _orderless(intrinsic, rng)
     found = cases(intrinsic, rng)
-    most = max(64, MOST_CASES_POINTS // max(1, intrinsic.operations))
+    most = max(FEWEST_CASES, MOST_POINTS // intrinsic.operations)
     count = len(next(iter(found.values())))
     step = -(-count // most)
     return {n: np.ascontiguousarray(a[::step]) for n, a in found.items()}
@@ -112,9 +130,10 @@ def _orderless(intrinsic: Intrinsic, rng: np.random.Generator) -> Arrays:
     """Operands whose sums have one value in any order, so that a difference is one of meaning: whole numbers that add
     up exactly; and one element against any others, with nothing to add to (a term that keeps all its bits)."""
     parts: dict[str, list[Values]] = {name: [] for name in intrinsic.operands}
+    cases = min(ORDERLESS_CASES, max(FEWEST_CASES, MOST_POINTS // intrinsic.operations))
     for alone in (None, *(o.name for o in intrinsic.inputs)):
         for name, operand in intrinsic.operands.items():
-            shape = (ORDERLESS_CASES, *operand.shape)
+            shape = (cases, *operand.shape)
             if alone is None:
                 values = rng.integers(-3, 4, shape).astype(np.float32).astype(operand.dtype.numpy)
             elif operand.written:
@@ -122,8 +141,8 @@ def _orderless(intrinsic: Intrinsic, rng: np.random.Generator) -> Arrays:
             else:
                 values = moderate(operand.dtype, shape, rng)
                 if name == alone:
-                    flat = values.reshape(ORDERLESS_CASES, -1)
-                    keep = np.arange(flat.shape[1]) == rng.integers(0, flat.shape[1], (ORDERLESS_CASES, 1))
+                    flat = values.reshape(cases, -1)
+                    keep = np.arange(flat.shape[1]) == rng.integers(0, flat.shape[1], (cases, 1))
                     values = np.where(keep, flat, np.zeros_like(flat)).reshape(shape)
             parts[name].append(values)
     return {name: np.concatenate(p) for name, p in parts.items()}
@@ -136,6 +155,8 @@ def _proof(intrinsic: Intrinsic) -> tuple[bool, str]:
     assert program is not None
     if intrinsic.numerics.subnormals == "flushed":
         return False, "not proved: the contract flushes subnormals"
+    if intrinsic.operations > 2 * MOST_PROVED:
+        return False, "not proved: a large tile"
     try:
         first, second = unroll(intrinsic.program, written.name), unroll(program, written.name)
     except NotUnrolled as why:
@@ -158,7 +179,7 @@ def _pairs(
     intrinsic: Intrinsic, program: Program, first: dict[tuple[int, ...], Value], second: dict[tuple[int, ...], Value]
 ) -> Iterator[tuple[Value, Value]]:
     """The formulas of each element of the accumulator, both over the operands' coordinates."""
-    images = {name: register_image(operand, program) for name, operand in intrinsic.operands.items()}
+    images = register_images(intrinsic)
 
     def coordinates(name: str, place: tuple[int, ...]) -> tuple[int, ...]:
         image = images[name]

@@ -5,7 +5,7 @@ Built only by `tensorize.spec` from YAML; nothing here knows an instruction by n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
@@ -14,18 +14,7 @@ from autosched.ir.map import Map
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Index
 from autosched.logic import Const, Var
-
-
-@dataclass(frozen=True, slots=True)
-class Numerics:
-    """How a float accumulation is done; `exact` for integers. What certificates quote and the interpreter executes."""
-
-    accumulate: str = "exact"  # exact | sequential | unordered
-    fraction_bits: int | None = None
-    terms: int | None = None
-    rounding: str = "rne"  # rne | rz
-    subnormals: str = "kept"  # kept | flushed
-    fused: bool = False  # a product and its addition round once
+from autosched.tensorize.numerics.contract import Numerics
 
 
 @dataclass(frozen=True)
@@ -73,6 +62,8 @@ class Intrinsic:
     program: Program
     operands: dict[str, Operand]
     numerics: Numerics = Numerics()
+    contracts: tuple[tuple[frozenset[str], Numerics], ...] = ()
+    """Contracts of targets that list certain features, the first that fits; `numerics` where none does."""
     requires: frozenset[str] = frozenset()
     summary: str = ""
     source: str = ""
@@ -90,6 +81,11 @@ class Intrinsic:
     path: str = ""
     version: str = ""  # hash of what the YAML says of this intrinsic
     family: str = ""  # a glob over the members of its entry; its own name where it stands alone
+
+    def on(self, features: frozenset[str]) -> Intrinsic:
+        """The intrinsic as a target with these features has it: with its contract."""
+        chosen = next((n for needed, n in self.contracts if needed <= features), self.numerics)
+        return self if chosen == self.numerics and not self.contracts else replace(self, numerics=chosen, contracts=())
 
     @property
     def stage(self) -> Stage:

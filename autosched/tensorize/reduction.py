@@ -22,8 +22,8 @@ from autosched.tensorize.body_range import Range, exact_range
 from autosched.tensorize.conditions import Group, range_condition, weakest
 from autosched.tensorize.conditions_data import groups_hold, held_values
 from autosched.tensorize.counterexample import leaves, show_leaf
-from autosched.tensorize.intrinsic import Numerics
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Condition, Reason
+from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.reduction_update import Clamp, Update, operand_reads
 
 _NAMES = {

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from autosched.errors import Location, SpecError
-from autosched.ir.program import Program
 from autosched.tensorize.emit import fault_of_template, llvm_declarations
-from autosched.tensorize.intrinsic import Intrinsic, Numerics, Outline
+from autosched.tensorize.intrinsic import Intrinsic, Outline
 from autosched.tensorize.spec_family import Fields, fill, members
-from autosched.tensorize.spec_models import FileKeys, IntrinsicKeys, NumericsKeys
+from autosched.tensorize.spec_models import FileKeys, IntrinsicKeys
+from autosched.tensorize.spec_numerics import contract, target_contracts
 from autosched.tensorize.spec_operands import Source, make_operands, printer_of
 from autosched.tensorize.spec_semantics import parse_pseudocode, parse_semantics
 from autosched.yaml_lines import Document, parse_yaml, validate
@@ -78,8 +78,8 @@ class Entry:
         return {k: fill(v, self.fields) for k, v in self.raw.items() if k != "for"}
 
     def build(self) -> Intrinsic:
-        keys = _member_keys(self.document, self.number, self.fields, self.filled)
         """The intrinsic; SpecError where the keys are inconsistent."""
+        keys = _member_keys(self.document, self.number, self.fields, self.filled)
         made = _intrinsic(self.head, keys, self.filled, self.document, self.number)
         return replace(made, family=self.family)
 
@@ -150,7 +150,8 @@ def _intrinsic(
         isa=head.isa,
         program=program,
         operands=operands,
-        numerics=_numerics(keys.numerics, program, source),
+        numerics=contract(keys.numerics, program, source),
+        contracts=target_contracts(keys.numerics, program, source),
         requires=frozenset([*head.requires, *keys.requires]),
         summary=keys.summary,
         source=keys.source,
@@ -174,31 +175,6 @@ def _intrinsic(
         except SpecError as error:
             raise source.error(f"emit.llvm: {error.message}", "emit", "llvm", hint=error.hint) from None
     return made
-
-
-def _numerics(keys: NumericsKeys, program: Program, source: Source) -> Numerics:
-    """The contract, with the default of the accumulator's type; SpecError where it makes no sense for it."""
-    stage = program.stages[0]
-    accumulator = program.tensors[stage.assign.tensor].dtype
-    accumulate = keys.accumulate or ("sequential" if accumulator.is_float else "exact")
-    place = ("numerics",)
-    if accumulator.is_float and accumulate == "exact":
-        hint = "sequential or unordered: a float accumulation rounds"
-        raise source.error(f"numerics: exact with an accumulator of {accumulator}", *place, "accumulate", hint=hint)
-    if not accumulator.is_float and (said := keys.model_fields_set - {"accumulate"}):
-        raise source.error(
-            f"numerics: {min(said)} is for floats, the accumulator is {accumulator}", *place, min(said), key=True
-        )
-    if not accumulator.is_float and accumulate != "exact":
-        raise source.error(f"numerics: an accumulator of {accumulator} is exact", *place, "accumulate")
-    return Numerics(
-        accumulate=accumulate,
-        fraction_bits=keys.fraction_bits,
-        terms=keys.terms,
-        rounding=keys.rounding,
-        subnormals=keys.subnormals,
-        fused=keys.fused,
-    )
 
 
 def _read(path: Path) -> str:

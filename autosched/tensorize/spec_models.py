@@ -34,19 +34,57 @@ class _Keys(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class NumericsKeys(_Keys):
-    """How a float accumulation is done."""
+class ContractKeys(_Keys):
+    """How a float accumulation is done; `tensorize.numerics.contract` says what the keys mean together."""
 
     accumulate: Literal["exact", "sequential", "unordered"] | None = Field(
         None, description="exact (default, integers) · sequential: in loop order (default, floats) · unordered"
     )
-    fraction_bits: Annotated[int, Field(ge=1, le=112)] | None = Field(
-        None, description="fraction bits that an aligned sum keeps"
+    sum: Literal["chain", "aligned", "tree", "lanes"] | None = Field(
+        None, description="how a block of terms is added: chain (default), aligned (with fraction_bits), tree, lanes"
+    )
+    fraction_bits: Annotated[int, Field(ge=1, le=44)] | None = Field(
+        None, description="fraction bits that an aligned sum keeps below its largest exponent"
     )
     terms: PositiveInt | None = Field(None, description="products summed in one step")
-    rounding: Literal["rne", "rz"] = Field("rne", description="to nearest even, or toward zero")
+    rounding: Literal["rne", "rz", "odd"] = Field("rne", description="to nearest even, toward zero, or to odd")
+    result_bits: Annotated[int, Field(ge=1, le=51)] | None = Field(
+        None, description="fraction bits that the result of a step keeps, where fewer than its type has"
+    )
+    start: Literal["accumulator", "zero"] = Field(
+        "accumulator", description="zero: the sum starts from zero and is added to the accumulator, to nearest even"
+    )
+    sum_bits: Annotated[int, Field(ge=1, le=44)] | None = Field(
+        None, description="products are summed on their own; bits kept of that sum beside the accumulator"
+    )
+    accumulator_bits: Annotated[int, Field(ge=1, le=44)] | None = Field(
+        None, description="bits kept of the accumulator beside that sum"
+    )
+    order: str | None = Field(
+        None, description="products are taken by this expression in `k`, their place in the loops, then by k"
+    )
+    operands_as: Literal["f16", "bf16", "tf32", "f32"] | None = Field(
+        None, description="type that factors are converted to first"
+    )
+    sum_as: Literal["f32"] | None = Field(
+        None, description="wider type of the sums, rounded to the accumulator's at the end"
+    )
     subnormals: Literal["kept", "flushed"] = Field("kept", description="flushed: subnormal inputs and results become 0")
     fused: bool = Field(False, description="a product and its addition round once")
+
+
+class TargetContractKeys(ContractKeys):
+    """The contract of targets that list certain features, complete."""
+
+    when: Annotated[list[Feature], Field(min_length=1)] = Field(description="features that the target must list")
+
+
+class NumericsKeys(ContractKeys):
+    """The contract, and those of some targets in its place."""
+
+    targets: list[TargetContractKeys] = Field(
+        default_factory=list, description="contracts of targets with certain features: the first that fits holds"
+    )
 
 
 class BroadcastKeys(_Keys):
@@ -107,7 +145,6 @@ class IntrinsicKeys(_Keys):
 
 class FileKeys(_Keys):
     """An intrinsic file."""
-    source: str = Field("", description="machine, and document or measurement; unverified where there is none")
 
     isa: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = Field(description="x86, cuda, arm, hip, portable, …")
     requires: list[Feature] = Field(default_factory=list, description="features that a target must list")

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from autosched.machine.detect import host_features
-from autosched.tensorize import emulate
 from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.check import same_bits
 from autosched.tensorize.check_values import cases
 from autosched.tensorize.emit import render_c
 from autosched.tensorize.native import from_register_bytes, register_bytes
+from autosched.tensorize.numerics.model import issue
 
 FEATURES = host_features()
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
@@ -87,6 +87,6 @@ def test_c_agrees_with_the_semantics(library):
         place = [o.written for o in made.operands.values()].index(True)
         rows = blob[:, starts[place] : starts[place] + sizes[place]]
         got = from_register_bytes(made.accumulator, np.ascontiguousarray(rows))
-        if not same_bits(emulate.issue(made, arrays), got, made.accumulator.dtype).all():
+        if not same_bits(issue(made, arrays), got, made.accumulator.dtype).all():
             wrong.append(made.name)
     assert not wrong

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from pure.kernel_cases import CASES, build, case_inputs, literal, loop, matmul_fma, random_array
 
-from autosched.codegen.accumulate import aligned_block
 from autosched.codegen.check import KernelError, check_kernel
 from autosched.codegen.emulate import Emulator
 from autosched.codegen.interpreter import run_kernel
@@ -21,8 +20,8 @@ from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Arith, Read
 from autosched.logic import Const, Var
 from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.emulate import issue
-from autosched.tensorize.intrinsic import Intrinsic, Numerics
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.numerics.model import issue
 
 F32 = DTYPES["f32"]
 i, j, e = Var("i"), Var("j"), Var("e")
@@ -178,15 +177,6 @@ def test_aligned_sums_are_exact_where_nothing_is_cut(name: str) -> None:
     target = intrinsic.accumulator
     want = run(intrinsic.program, exact)[target.name][tuple(target.order.points()[0])].reshape(-1)
     np.testing.assert_array_equal(Emulator(intrinsic)(registers), want)
-
-
-def test_aligned_sum_cuts_what_lies_below_the_largest_addend() -> None:
-    numerics = Numerics("unordered", fraction_bits=13, terms=16, rounding="rz")
-    big, kept, lost = (np.array([x], np.float32) for x in (1.0, 2.0**-13, 2.0**-14))
-    assert aligned_block(big, [kept, kept], F32, numerics) == 1 + 2.0**-12
-    assert aligned_block(big, [lost] * 8, F32, numerics) == 1
-    assert aligned_block(big, [-lost] * 8, F32, numerics) == 1
-    assert np.isnan(aligned_block(big, [np.array([np.inf]), np.array([-np.inf])], F32, numerics))
 
 
 def test_check_refuses_broken_kernels() -> None:

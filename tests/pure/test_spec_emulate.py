@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from autosched.codegen.emulate import Emulator
-from autosched.tensorize import emulate
 from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.check import same_bits
 from autosched.tensorize.check_values import cases
+from autosched.tensorize.numerics.model import issue
 
 CATALOGUE = Catalogue.builtin()
 EXACT = [n for n, i in CATALOGUE.items() if i.numerics.accumulate != "unordered" and ".v4" not in n and ".v8" not in n]
@@ -21,7 +21,7 @@ def _bf16(low, high, c):
     ones = np.ones_like(a)
     accumulator = np.zeros((1, 16), np.float32)
     accumulator[0, 0] = c
-    return float(emulate.issue(made, {"a": a, "b": ones, "c": accumulator})[0, 0])
+    return float(issue(made, {"a": a, "b": ones, "c": accumulator})[0, 0])
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_vdpbf16ps_facts_from_silicon(low, high, c, expected):
 def test_the_kernel_interpreters_emulator_agrees(name):
     made = CATALOGUE[name]
     arrays = {n: a[:: max(1, len(a) // 60)] for n, a in cases(made, np.random.default_rng(5)).items()}
-    expected = emulate.issue(made, arrays)
+    expected = issue(made, arrays)
     emulator = Emulator(made)
     for case in range(len(expected)):
         registers = {}

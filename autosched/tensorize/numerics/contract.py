@@ -1,0 +1,75 @@
+"""`Numerics`: how an instruction adds floats, as its YAML states it. What certificates quote and `Model` executes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SUMS = ("chain", "aligned", "tree", "lanes")
+ROUNDINGS = ("rne", "rz", "odd")
+
+
+@dataclass(frozen=True, slots=True)
+class Numerics:
+    """`accumulate` is what is promised, the rest is the executable model of how it is done.
+
+    The products of one issue, in the order of the semantics' loops or in that of `order` (places in the former), are
+    added in blocks of `terms` (all of them where it is None), block after block. `sum` says how a block is added to the
+    accumulator:
+
+    - `chain`: one product after the other, each sum rounded; `fused`: with its product, as a multiply-add.
+    - `aligned`: accumulator and products are aligned to the largest exponent among them, cut to `fraction_bits` below
+      it (towards zero), added exactly, and rounded once; a zero is positive. The exponent of a product is the sum of
+      its factors'. With `sum_bits` and `accumulator_bits` the products are added so on their own first; that sum and
+      the accumulator are then aligned, and cut to these many bits (downwards).
+    - `tree`: products are rounded and added in pairs, the sums of pairs in pairs; the last sum is added to the
+      accumulator.
+    - `lanes`: `terms` chains from zero, one for each k modulo `terms`, over the whole issue; they are then added as a
+      tree, and that to the accumulator.
+
+    `start` zero: the blocks are added from zero, and what comes out is added to the accumulator to nearest even.
+    `rounding` is that of every sum; `result_bits` are the fraction bits that a block's result keeps (None: all of the
+    type's). `operands_as`: factors are converted to this type first, which tells subnormal ones from normal ones.
+    `sum_as`: the accumulator is converted to this wider type, sums are in it, and the last one is rounded back to
+    nearest even. `subnormals` flushed: factors, the accumulator and every rounded result become a zero of their sign.
+    """
+
+    accumulate: str = "exact"  # exact | sequential | unordered
+    fraction_bits: int | None = None
+    terms: int | None = None
+    rounding: str = "rne"
+    subnormals: str = "kept"  # kept | flushed
+    fused: bool = False
+    sum: str = "chain"
+    start: str = "accumulator"  # accumulator | zero
+    result_bits: int | None = None
+    sum_bits: int | None = None
+    accumulator_bits: int | None = None
+    operands_as: str | None = None
+    order: tuple[int, ...] = ()
+    sum_as: str | None = None
+
+    @property
+    def flushed(self) -> bool:
+        return self.subnormals == "flushed"
+
+    def kept_bits(self, mantissa: int) -> int:
+        """The fraction bits that sums keep, of an accumulator with `mantissa` of them."""
+        return min(b for b in (mantissa, self.fraction_bits, self.result_bits) if b is not None)
+
+    def __str__(self) -> str:
+        """In words: `16 terms aligned with the accumulator, 25 fraction bits kept, rz`."""
+        if self.accumulate == "exact":
+            return "exact"
+        words = {
+            "chain": "one term after the other, fused" if self.fused else "one term after the other",
+            "aligned": f"{self.terms or 'all'} terms aligned with the accumulator, {self.fraction_bits} fraction bits",
+            "tree": f"{self.terms or 'all'} terms added in pairs",
+            "lanes": f"{self.terms} chains from zero",
+        }[self.sum]
+        parts = [words if self.start == "accumulator" else words.replace(" with the accumulator", "") + ", from zero"]
+        parts.append(self.rounding)
+        if self.result_bits is not None:
+            parts.append(f"{self.result_bits} fraction bits stored")
+        if self.flushed:
+            parts.append("subnormals flushed")
+        return ", ".join(parts) + f" ({self.accumulate})"
