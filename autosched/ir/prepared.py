@@ -7,14 +7,14 @@ data be re-laid out, padded, converted or reduced to compensation terms, not be 
 from __future__ import annotations
 
 from autosched.ir.program import Assign, Program, Statement, Tensor
-from autosched.ir.value import Scalar, is_value, reads, walk
+from autosched.ir.value import Cast, Read, Scalar, Unary, Value, is_value, reads, walk
 
 
 def prepared_tensors(program: Program) -> tuple[str, ...]:
     """Intermediates whose values follow from `const` parameters alone, in the order in which they are computed.
 
     A tensor is one of them where a single top-level statement writes it and nothing else, before any other mentions it,
-    and each of its integer assignments converts or adds up elements of one known tensor.
+    and each of its assignments converts or adds up elements of one known tensor; floats are converted and negated only.
     """
     found: list[str] = []
     known = {n for n in program.parameters if n in program.tensors and program.tensors[n].const}
@@ -37,7 +37,7 @@ def assigns(stmt: Statement) -> list[Assign]:
 
 
 def _follows(stmt: Statement, tensor: Tensor, known: set[str]) -> bool:
-    if not tensor.intermediate or not tensor.dtype.is_integer or not _plain_guards(stmt):
+    if not tensor.intermediate or not _plain_guards(stmt):
         return False
     for assign in assigns(stmt):
         sources = {r.tensor for r in reads(assign.value)}
@@ -45,7 +45,14 @@ def _follows(stmt: Statement, tensor: Tensor, known: set[str]) -> bool:
             return False
         if any(isinstance(v, Scalar) for v in walk(assign.value)) or any(is_value(i) for i in assign.index):
             return False
+        if not tensor.dtype.is_integer and not (assign.op == "=" and _conversion(assign.value)):
+            return False
     return True
+
+
+def _conversion(value: Value) -> bool:
+    """Whether nothing but conversions and signs lie around one element."""
+    return isinstance(value, Read) or (isinstance(value, Cast | Unary) and _conversion(value.operand))
 
 
 def _plain_guards(stmt: Statement) -> bool:

@@ -80,6 +80,8 @@ class Mapping:
     certificate: Certificate
     adapters: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    assumed: tuple[Condition, ...] = ()
+    """Conditions that are taken for granted; the certificate lists them."""
     guards: dict[str, tuple[Guard, ...]] = field(default_factory=dict)
     """Operand to the stage's guards (one conjunct each) that are staged into it as zeros; guards on axes outside the
     tile, and those of spatial axes that only the store sees, are in no operand."""
@@ -92,6 +94,11 @@ class Mapping:
         """The mapping with adapters that made its program from another one, and what was proved of them."""
         known = replace(self.certificate, obligations=(*obligations, *self.certificate.obligations))
         return replace(self, adapters=(*names, *self.adapters), certificate=known)
+
+    def adapted_as(self, other: Mapping) -> Mapping:
+        """The mapping with the adapters of another one, of the same adapted program, and what was proved of them."""
+        proved = tuple(o for o in other.certificate.obligations if o.part == "adapter")
+        return self.adapted(other.adapters, proved)
 
 
 @dataclass(frozen=True, slots=True)

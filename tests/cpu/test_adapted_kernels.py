@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cpu.c_build import build, call, missing_features, needs_compiler
-from support.adapted import adapted_plans, programs
+from support.adapted import adapted_plans, inputs, programs
 from support.plans import covering_rows, machine
 
 from autosched.codegen.c import print_c
@@ -35,7 +35,7 @@ def _needs_vnni() -> None:
 def test_machine_code_computes_the_original(name: str) -> None:
     _needs_vnni()
     program = PROGRAMS[name]
-    arrays, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(6)))
+    arrays, scalars = inputs(program, 6)
     wanted = run(program, arrays, scalars)
     for plan in adapted_plans(program, HERE)[:2]:
         for row in list(covering_rows(plan, seed=4))[:5]:

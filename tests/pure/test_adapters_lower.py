@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.adapted import adapted_plans, programs
+from support.adapted import adapted_plans, inputs, programs
 from support.plans import covering_rows, machine
 
 from autosched.codegen.check import check_kernel
 from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.ir import random_inputs
-from autosched.ir.inputs import split_inputs
 from autosched.ir.interpreter import run
 from autosched.tiling.plan import ScalarPart
 
@@ -21,7 +19,7 @@ PROGRAMS = programs()
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kernels_of_adapted_programs(name: str) -> None:
     program = PROGRAMS[name]
-    arrays, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(5)))
+    arrays, scalars = inputs(program, 5)
     wanted = run(program, arrays, scalars)
     plans = adapted_plans(program, machine())
     assert plans, "tuning finds no plan"

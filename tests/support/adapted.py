@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from autosched.ir import parse
+from typing import Any
+
+import numpy as np
+
+from autosched.ir import parse, random_inputs
+from autosched.ir.inputs import split_inputs
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.search.tune import TuneRequest
@@ -40,6 +45,7 @@ def two(A: s8[m, k], B: const[s8[k, n]], E: const[s8[n, l]], D: s32[m, l], *, m=
             D[i, q] += s32(S[i, j]) * s32(E[j, q])
 """
 PRODUCT = "s32(A[i, p]) * s32(B[p, j])"
+FLOATS = "f32(A[i, p]) * f32(B[p, j])"
 
 
 def gemm(
@@ -59,10 +65,27 @@ def programs() -> dict[str, Program]:
         gemm("subtracted", PRODUCT, "u8", op="-=", init=""),
         gemm("truncated", "s16(A[i, p]) * s16(B[p, j])", "u8", c="s16", init="9"),
         gemm("squares", "(s32(A[i, p]) - s32(B[p, j])) * (s32(A[i, p]) - s32(B[p, j]))", "u8", "u8"),
+        gemm("bytes_as_words", f"{PRODUCT} + s32(A[i, p])", "u8", "u8"),
+        gemm("nibbles", PRODUCT, "u4", "s4"),
+        gemm("nibbles_centred", "s32(A[i, p]) * (s32(B[p, j]) - 8)", "u8", "u4"),
+        gemm("halves", FLOATS, "f16", "f16", "f32", init="0.5"),
+        gemm("eight_bits", FLOATS, "e4m3", "e5m2", "f32"),
+        gemm("bytes_by_floats", "(f32(A[i, p]) - 3.0) * B[p, j]", "u8", "f32", "f32"),
+        gemm("floats_subtracted", "A[i, p] * B[p, j]", "f32", "f32", "f32", "-=", ""),
         parse(CONV),
         parse(TWO),
     ]
     return {p.name: p for p in found}
+
+
+def inputs(program: Program, seed: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Random arrays and scalars; floats are small whole numbers, of which sums in any order are exact."""
+    arrays, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(seed)))
+    rng = np.random.default_rng(seed)
+    for name, array in arrays.items():
+        if program.tensors[name].dtype.is_float:
+            arrays[name] = rng.integers(-4, 5, array.shape).astype(array.dtype)
+    return arrays, scalars
 
 
 def adapted_plans(program: Program, target: Target) -> list[Plan]:

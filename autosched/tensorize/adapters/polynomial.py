@@ -55,9 +55,11 @@ def _ring(value: Value, into: DType) -> Polynomial:
         case Arith("<<", left, Literal(int(places), _), dtype) if 0 <= places < dtype.bits:
             return _times({(): 1 << places}, _ring(left, into), into)
         case Cast(operand, dtype, False) if operand.dtype.is_integer:
-            if dtype.bits <= operand.dtype.bits or _whole(operand) is not None:
+            if dtype.bits <= operand.dtype.bits or unwrapped_range(operand) is not None:
                 return (
-                    _ring(operand, into) if dtype.bits >= into.bits or _whole(value) is not None else _atom(value, into)
+                    _ring(operand, into)
+                    if dtype.bits >= into.bits or unwrapped_range(value) is not None
+                    else _atom(value, into)
                 )
     return _atom(value, into)
 
@@ -66,14 +68,14 @@ def _atom(value: Value, into: DType) -> Polynomial:
     return {(canonical(Cast(value, into)),): 1}
 
 
-def _whole(value: Value) -> Range | None:
+def unwrapped_range(value: Value) -> Range | None:
     """The range of a value that no step of it can wrap; None where one can."""
     match value:
         case Unary("-", operand, _):
-            inner = _whole(operand)
+            inner = unwrapped_range(operand)
             found = inner and Range(-inner.high, -inner.low)
         case Arith("+" | "-" | "*" as op, left, right, _):
-            a, b = _whole(left), _whole(right)
+            a, b = unwrapped_range(left), unwrapped_range(right)
             if a is None or b is None:
                 return None
             if op == "*":
@@ -82,10 +84,10 @@ def _whole(value: Value) -> Range | None:
             else:
                 found = a + b if op == "+" else Range(a.low - b.high, a.high - b.low)
         case Arith("<<", left, Literal(int(places), _), dtype) if 0 <= places < dtype.bits:
-            inner = _whole(left)
+            inner = unwrapped_range(left)
             found = inner and Range(inner.low << places, inner.high << places)
         case Cast(operand, _, False) if operand.dtype.is_integer:
-            found = _whole(operand)
+            found = unwrapped_range(operand)
         case Unary("~"):
             return None
         case _:

@@ -22,7 +22,7 @@ class Site:
         self.tensors = dict(program.tensors)
         self.taken = names_of(program)
         self.before: list[Statement] = []
-        self._converted: dict[tuple[str, str], str] = {}
+        self._converted: dict[tuple[DType, Value], str] = {}
         self.position = next(k for k, stmt in enumerate(program.body) if holds(stmt, stage.assign))
         self.top = program.body[self.position]
         used = {r.tensor for r in reads(update.term)}
@@ -42,10 +42,10 @@ class Site:
 
         A_u8[q0, q1] = value(A[q0, q1])
 
-        One tensor of a `name` serves all reads of the same tensor.
+        One tensor serves all reads of which the same value is wanted.
         """
         tensor = self.program.tensors[read.tensor]
-        key = tensor.name, name
+        key = dtype, value(Read(tensor.name, (), tensor.dtype))
         if key in self._converted:
             return Read(self._converted[key], read.index, dtype)
         name = self._converted[key] = self.fresh(name)
