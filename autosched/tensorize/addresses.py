@@ -18,6 +18,7 @@ from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Condition, FromIndex, Index, Literal, Read, Value
 from autosched.logic import Bool, Int, Var, all_of, conjuncts, free_vars, interval, to_z3
 from autosched.tensorize.axes import index_axes, value_axes
+from autosched.tensorize.body import SIGN_OF_ZERO
 from autosched.tensorize.body_guard import lift_guards
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.match_types import Obligation, Reason
@@ -122,6 +123,11 @@ class StageFacts:
         return found
 
     @cached_property
+    def idle(self) -> str | None:
+        """An axis that runs no time whatever the sizes are."""
+        return next((a.name for a in self.stage.axes if interval(a.upper - a.lower, self.ranges)[1] <= 0), None)
+
+    @cached_property
     def extents(self) -> dict[str, int]:
         """The greatest trip count of each axis, outermost first."""
         return {a.name: self.ranges[a.name][1] - self.ranges[a.name][0] + 1 for a in self.stage.axes}
@@ -196,6 +202,13 @@ class StageFacts:
             text = f"the address of {show_leaf(read)} is a function of {names} alone"
             self._functions[key] = self.ask("addresses", text, claim)
         return self._functions[key]
+
+    @cached_property
+    def lifted(self) -> tuple[str, ...]:
+        """What leaving a step out, where the program adds a product with zero, assumes of floats."""
+        if self.stage is self.original or not self.update.target.dtype.is_float:
+            return ()
+        return ("inputs are finite", SIGN_OF_ZERO)
 
     @cached_property
     def alias(self) -> tuple[Reason | None, bool]:

@@ -119,6 +119,7 @@ def _inside_and_outside(facts: StageFacts, operand: Read, assignment: Assignment
         within.append(inside)
     claim += [to_z3(p, lanes[0]) == to_z3(p, lanes[1]) for p in operand.index if isinstance(p, Int)]
     first, second = within
-    reduced = [x for x in assignment.axes if x not in tile.spatial]
+    # Past the end of an axis that does not move the operand, its lane holds an element: others are zero there.
+    reduced = [x for x in assignment.axes if x not in tile.spatial and x in index_axes(operand.index)]
     claim += [*first.values(), *(second[x] for x in tile.spatial)]
     return [*claim, z3.Or(*(z3.Not(second[x]) for x in reduced))]

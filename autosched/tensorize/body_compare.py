@@ -5,7 +5,7 @@ from __future__ import annotations
 from autosched.ir.dtypes import DType
 from autosched.ir.printer import print_value
 from autosched.ir.value import Arith, Cast, Unary, Value, map_value
-from autosched.tensorize.body import Proof, canonical, prove_equal
+from autosched.tensorize.body import Proof, canonical, holds, prove_equal
 from autosched.tensorize.counterexample import find_difference, leaves, show_leaf
 from autosched.tensorize.match_types import Reason
 from autosched.tensorize.reduction_update import Update
@@ -17,9 +17,20 @@ def compare_bodies(program: Update, intrinsic: Update, timeout_ms: int) -> Proof
     wanted, offered = program.target.dtype, intrinsic.target.dtype
     if wanted != offered:
         return _accumulators(program, term, wanted, offered, timeout_ms)
+    mine = program.term
+    if program.saturate is not None and term.dtype != mine.dtype:
+        # What a clamped addition adds counts as a whole number, not modulo the accumulator.
+        wide = max(mine.dtype, term.dtype, key=lambda d: d.bits)
+        if not (holds(mine.dtype, wide) and holds(term.dtype, wide)):
+            return Proof("unknown", "structure")
+        mine, term = _converted(mine, wide), _converted(term, wide)
     # A term wider than the accumulator (a clamped addition's) counts modulo the accumulator.
-    proof = prove_equal(program.term, term if term.dtype == wanted else Cast(term, wanted), timeout_ms)
+    proof = prove_equal(mine, _converted(term, mine.dtype), timeout_ms)
     return proof if proof.status != "differs" else _differs(program, intrinsic, proof)
+
+
+def _converted(value: Value, dtype: DType) -> Value:
+    return value if value.dtype == dtype else Cast(value, dtype)
 
 
 def _differs(program: Update, intrinsic: Update, proof: Proof) -> Reason:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Unary, Value, map_value
-from autosched.tensorize.body import Proof, prove_equal
+from autosched.tensorize.body import SIGN_OF_ZERO, Proof, prove_equal
 from autosched.tensorize.counterexample import leaves, show_leaf
 from autosched.tensorize.reduction_update import Update
 
@@ -20,7 +20,7 @@ def zero_adds_nothing(update: Update, reads: frozenset[Read], timeout_ms: int) -
         if update.term.dtype.is_float:
             return (
                 *(f"{name} is finite where it meets a zero" for name in sorted(finite)),
-                "the sign of a zero may differ",
+                SIGN_OF_ZERO,
             )
         return ()
     proof = prove_equal(term, Literal(0, term.dtype), timeout_ms)

@@ -21,6 +21,7 @@ from autosched.tensorize.adapters import Adapters
 from autosched.tensorize.addresses import StageFacts
 from autosched.tensorize.addresses_tile import unsupported
 from autosched.tensorize.axes import Assignment, Assignments, Candidate, replicated, tile_of, without_symmetric
+from autosched.tensorize.conditions_origin import at_origin
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason
 from autosched.tensorize.matcher_proofs import Prover, Refused, Roles, Unproved
@@ -94,25 +95,32 @@ def _match(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prov
     if verdict == "no" and reason is not None and reason.code in ADAPTABLE and rule == "superset":
         adapted = _adapted(adapters, intrinsic, numerics, prover)
         if adapted:
-            verdict, mappings, reason, notes = "match", adapted, None, ()
+            verdict, mappings, reason, notes = _verdict(adapted), adapted, None, ()
     seconds = time.perf_counter() - started
     return Match(facts.program, facts.stage.name, intrinsic, verdict, mappings, reason, seconds, notes)
 
 
 def _adapted(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover) -> tuple[Mapping, ...]:
-    """The unconditional mappings of the stage as the first adapters to fit restate it, each once, with their proofs."""
+    """The mappings of the stage as the first adapters to fit restate it, each once, with their proofs: those without
+    conditions, or all where every adapter leaves some."""
     found: dict[object, Mapping] = {}
+    asking: dict[object, Mapping] = {}
     for made in adapters.fitting(intrinsic):
         for facts, adapted in made:
-            verdict, mappings, _, _ = _decide(facts, intrinsic, numerics, prover)
-            for mapping in mappings if verdict == "match" else ():
-                if not mapping.conditions:
-                    roles = tuple(r.index for r in mapping.operands.values())
-                    key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
-                    found.setdefault(key, mapping.adapted(adapted.names, adapted.obligations))
+            _, mappings, _, _ = _decide(facts, intrinsic, numerics, prover)
+            for mapping in mappings:
+                roles = tuple(r.index for r in mapping.operands.values())
+                key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
+                stated = tuple(at_origin(mapping.program, c) for c in mapping.conditions)
+                mapping = replace(mapping.adapted(adapted.names, adapted.obligations), conditions=stated)
+                (asking if stated else found).setdefault(key, mapping)
         if found:
             break
-    return tuple(found.values())
+    return tuple((found or asking).values())
+
+
+def _verdict(mappings: tuple[Mapping, ...]) -> str:
+    return "match" if any(not m.conditions for m in mappings) else "conditional"
 
 
 _Decision = tuple[str, tuple[Mapping, ...], Reason | None, tuple[str, ...]]
@@ -178,7 +186,7 @@ def _decide(
             refused.add(frozenset(roles.items()))
     notes = list(dict.fromkeys((*notes, *undecided)))
     if mappings:
-        verdict = "match" if any(not m.conditions for m in mappings) else "conditional"
+        verdict = _verdict(tuple(mappings))
         if published is not None and rule == "superset":
             notes += amos.compared(published, tile, mappings)
         return verdict, tuple(mappings), None, tuple(notes)
@@ -203,6 +211,9 @@ def _whole_stage(facts: StageFacts, intrinsic: Intrinsic) -> Reason | Unproved |
         return Reason("UNSUPPORTED", e.message)
     if problem is not None:
         return Reason("UNSUPPORTED", f"the semantics of {intrinsic.name} {problem}")
+    if facts.idle is not None:
+        text = f"the loop over {facts.idle} never runs: there is nothing to compute"
+        return Reason("UNSUPPORTED", text, fix=f"give {facts.idle} a range of one value at least")
     alias, known = facts.alias
     if not known:
         return Unproved("that the stage reads nothing it writes")

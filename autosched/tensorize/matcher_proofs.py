@@ -25,7 +25,7 @@ from autosched.tensorize.axes import (
     index_axes,
     replicated,
 )
-from autosched.tensorize.body import Proof
+from autosched.tensorize.body import SIGN_OF_ZERO, Proof
 from autosched.tensorize.body_compare import compare_bodies
 from autosched.tensorize.body_zero import zero_adds_nothing
 from autosched.tensorize.counterexample import show_leaf
@@ -62,7 +62,7 @@ class Prover:
     def __init__(self, timeout_ms: int, limit: int = ASSIGNMENT_LIMIT) -> None:
         self.timeout_ms = timeout_ms
         self.limit = limit
-        self._bodies: dict[object, Reason | Obligation | Unproved] = {}
+        self._bodies: dict[object, Reason | Unproved | tuple[Obligation, tuple[str, ...]]] = {}
         self._zeros: dict[tuple[Value, frozenset[Read], str | None], Proof | tuple[str, ...]] = {}
 
     def assignments(self, facts: StageFacts, tile: Tile, roles: MappingOf[str, Read]) -> Assignments:
@@ -105,15 +105,20 @@ class Prover:
         for refuse in (dtype_reason(update, roles), combination_reason(program, update)):
             if refuse is not None:
                 raise Refused(refuse, whatever_axes=True)
-        obligations.append(self._body(facts, applied))
+        body, left_open = self._body(facts, applied)
+        obligations.append(body)
         padding = _padding(facts, tile, assignment)
-        staged, more, assumptions = self._zeros_of(facts, tile, assignment, roles, padding, covers)
+        staged, more, assumed = self._zeros_of(facts, tile, assignment, roles, padding, covers)
         obligations += more
         contract = self._reduction(facts, intrinsic, applied, assignment, level)
         obligations.append(Obligation("reduction", contract.statement, "structure"))
-        known = Certificate(
-            tuple(obligations), contract.level, (*contract.assumptions, *assumptions), contract.error_bound
-        )
+        assumptions = tuple(dict.fromkeys((*contract.assumptions, *left_open, *facts.lifted, *assumed)))
+        if SIGN_OF_ZERO in assumptions and contract.level == "bitwise":
+            if level == "bitwise":
+                text = f"the answers agree, but {SIGN_OF_ZERO} (zeros stand where the program has nothing)"
+                raise Refused(Reason("NUMERICS", text, fix="accept --numerics reassociated"))
+            contract = replace(contract, level="reassociated")
+        known = Certificate(tuple(obligations), contract.level, assumptions, contract.error_bound)
         operands = {**roles, update.target.tensor: program.target}
         return Mapping(
             facts.program,
@@ -161,7 +166,8 @@ class Prover:
         text = f"the guard {show_leaf(guard)} depends on {names}, and no operand moves with all of these"
         raise Refused(Reason("DEPENDS", text, fix="leave one of these axes outside"))
 
-    def _body(self, facts: StageFacts, applied: Update) -> Obligation:
+    def _body(self, facts: StageFacts, applied: Update) -> tuple[Obligation, tuple[str, ...]]:
+        """The obligation, and what its proof leaves open."""
         program = facts.update
         key = program.term, program.target.dtype, program.negated, applied.term, applied.target.dtype, applied.negated
         if key not in self._bodies:
@@ -173,11 +179,12 @@ class Prover:
                     self._bodies[key] = Unproved("that the scalar code of one step is the same")
                 else:
                     text = f"one step adds the same value for all inputs, as {program.term.dtype}"
-                    self._bodies[key] = Obligation("body", text, found.method, seconds)
+                    left_open = () if found.assumption is None else (found.assumption,)
+                    self._bodies[key] = Obligation("body", text, found.method, seconds), left_open
             else:
                 self._bodies[key] = found
         known = self._bodies[key]
-        if isinstance(known, Obligation):
+        if isinstance(known, tuple):
             return known
         raise Refused(known, whatever_axes=True)
 

@@ -1,0 +1,52 @@
+"""Which conversions, products and scalings of numbers are exact."""
+
+from __future__ import annotations
+
+from math import frexp, isfinite
+
+from autosched.ir.dtypes import DType
+from autosched.ir.value import Cast, Literal, Value
+
+_EXPONENTS = {
+    "e4m3": (-9, 8), "e5m2": (-16, 15), "f16": (-24, 15), "bf16": (-133, 127),
+    "tf32": (-136, 127), "f32": (-149, 127), "f64": (-1074, 1023),
+}  # fmt: skip
+"""Exponents of the least subnormal and of the greatest finite value (OCP OFP8 1.0; IEEE 754-2019)."""
+
+
+def holds(source: DType, wide: DType) -> bool:
+    """Whether every value of `source` is a value of `wide`."""
+    if source == wide:
+        return True
+    if source.is_integer and wide.is_integer:
+        return wide.limits[0] <= source.limits[0] and source.limits[1] <= wide.limits[1]
+    if source.is_integer and wide.is_float:
+        magnitude = source.bits - (source.kind == "int")
+        return magnitude <= wide.mantissa + 1 and magnitude <= _EXPONENTS[wide.name][1]
+    if source.is_float and wide.is_float:
+        (low, high), (wide_low, wide_high) = _EXPONENTS[source.name], _EXPONENTS[wide.name]
+        return source.mantissa <= wide.mantissa and wide_low <= low and high <= wide_high
+    return False
+
+
+def product_fits(left: Value, right: Value, dtype: DType) -> bool:
+    """Whether the product of two widened floats is exact in `dtype`: no input makes it inexact, over- or underflow."""
+    match left, right:
+        case Cast(a, _, _), Cast(b, _, _) if a.dtype.is_float and b.dtype.is_float:
+            if not (holds(a.dtype, dtype) and holds(b.dtype, dtype)):
+                return False
+            (low_a, high_a), (low_b, high_b) = _EXPONENTS[a.dtype.name], _EXPONENTS[b.dtype.name]
+            low, high = _EXPONENTS[dtype.name]
+            bits = a.dtype.mantissa + b.dtype.mantissa + 2
+            return bits <= dtype.mantissa + 1 and low <= low_a + low_b and high_a + high_b + 1 <= high
+    return False
+
+
+def reciprocal(value: Value) -> Literal | None:
+    """`1 / value` of a literal power of two, where it is a normal number: dividing is then multiplying by it."""
+    match value:
+        case Literal(number, dtype) if dtype.is_float and number and isfinite(number) and abs(frexp(number)[0]) == 0.5:
+            low, high = _EXPONENTS[dtype.name]
+            if low + dtype.mantissa <= frexp(1 / number)[1] - 1 <= high:
+                return Literal(1 / number, dtype)
+    return None
