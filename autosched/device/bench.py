@@ -106,11 +106,14 @@ class Ready:
 
 
 class Bench:
-    """Holds one data set; `cold_bytes` is what a cold sample must walk through (twice the last cache)."""
+    """Holds one data set; `cold_bytes` is what a cold sample must walk through (twice the last cache). `folder` is the
+    data's, where violations are found."""
 
-    def __init__(self, data: Data, cold_bytes: int = 0) -> None:
+    def __init__(self, data: Data, cold_bytes: int = 0, folder: Path | None = None) -> None:
         self.data = data
         self.cold_bytes = cold_bytes
+        self.folder = folder
+        self._violations: dict[str, Data] = {}
 
     def measure(self, job: Job, effort: Effort, report: Report) -> Outcome:
         """Check and time one candidate."""
@@ -192,6 +195,8 @@ class Bench:
         if touched := [n for n, g in everything.items() if not g.intact()]:
             raise Wrong(f"bytes outside {', '.join(touched)} were written")
         difference = self.data.verify(views)
+        for name in job.violations:
+            self._violated(loaded, job, name)
         if effort.slower_than_s is not None and took_s > max(HOPELESS * effort.slower_than_s, SURE_S):
             return Ready(job, None, took_s, {}, loaded), difference
         sets = self._timing_memory(job, guarded, effort.cold)
@@ -201,6 +206,24 @@ class Bench:
         took_s = calls(1)
         self.data.verify(sets[0])
         return Ready(job, calls, took_s, sets[0], (loaded, sets)), difference
+
+    def _violated(self, loaded: Module, job: Job, name: str) -> None:
+        """Prepare and run once on data that a check of the kernel refuses: the fallback must answer, and rightly."""
+        if name not in self._violations:
+            assert self.folder is not None
+            self._violations[name] = Data(self.folder / name, tuple(self.data.tensors.values()))
+        data = self._violations[name]
+        everything = data.guarded | {n: Guarded(s.bytes, ALIGN) for n, s in job.scratch.items()}
+        for scratch in job.scratch:
+            everything[scratch].view[:] = SCRATCH_POISON
+        views = {n: g.view for n, g in everything.items()}
+        data.reset(views, POISONS[0])
+        for entry in (*job.prepare, job.main):
+            _call(loaded, entry, {n: g.address for n, g in everything.items()})
+        try:
+            data.verify(views)
+        except Wrong as wrong:
+            raise Wrong(f"where {name}: {wrong}", wrong.difference, wrong.index) from None
 
     def sampler(self, ready: Ready) -> Callable[[int], float]:
         """Time a number of calls, inouts put back to their first values before (or they would run to infinity)."""

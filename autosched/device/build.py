@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,15 @@ from autosched.machine.target import Target
 from autosched.tiling.schedule import Candidate
 
 
-def build(candidate: Candidate, target: Target, builder: Builder, scalars: dict[str, Any]) -> Build:
-    """Lower and compile for `target`. A candidate that cannot be built is a Build with an error."""
+def build(
+    candidate: Candidate,
+    target: Target,
+    builder: Builder,
+    scalars: dict[str, Any],
+    violations: tuple[str, ...] = (),
+) -> Build:
+    """Lower and compile for `target`. A candidate that cannot be built is a Build with an error. `violations`: see
+    `Job`."""
     clock = time.perf_counter()
     costs: dict[str, float] = {}
     try:
@@ -33,7 +41,8 @@ def build(candidate: Candidate, target: Target, builder: Builder, scalars: dict[
     except AutoschedError as error:
         return Build(candidate, error=error.message, seconds=time.perf_counter() - clock)
     sha = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Build(candidate, job_of(kernel, code, scalars), None, time.perf_counter() - clock, sha, costs)
+    job = replace(job_of(kernel, code, scalars), violations=violations)
+    return Build(candidate, job, None, time.perf_counter() - clock, sha, costs)
 
 
 def compiled(candidate: Candidate, target: Target, builder: Builder) -> tuple[Kernel, bytes]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from autosched.device.job import Effort, Job, Outcome, Tensor
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.protocol import Build
 from autosched.device.timing import spread
+from autosched.device.violations import violations
 from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.detect import ISAS, cpu_model, detect, host_features, usable_cpus
@@ -99,7 +101,8 @@ class CpuDevice:
 
         program = self.program or candidate.plan.program
         scalars = self._data_of(program).scalars if program.scalars else {}
-        return build(candidate, self.target, self.builder, dict(scalars))
+        names = tuple(v.folder for v in violations(program, candidate.plan, self.seed))
+        return build(candidate, self.target, self.builder, dict(scalars), names)
 
     def measure(self, build: Build, repeats: str = "search", *, best_s: float | None = None) -> Measurement:
         """Check, then time. A candidate that is clearly slower than `best_s` gets few samples (None: than the fastest
@@ -195,6 +198,7 @@ class CpuDevice:
         changed = self._written is None or program is not self._written
         if changed:
             self._write(program)
+        self._write_violations(program, build)
         if self.worker.ensure() or changed:
             assert self._folder is not None
             cold_bytes = 2 * max(m.bytes for m in self.target.memories if m.name not in ("DRAM", "registers"))
@@ -211,9 +215,18 @@ class CpuDevice:
             self._folder = tempfile.TemporaryDirectory(prefix="autosched-")
         folder = Path(self._folder.name)
         for old in folder.iterdir():
-            old.unlink()
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
         self._tensors = oracles.write(program, oracle, folder)
         self._written, self._fastest_s = program, None
+
+    def _write_violations(self, program: Program, build: Build) -> None:
+        """Data that break what the build's kernel checks, where they are not written yet."""
+        assert self._folder is not None
+        for violation in violations(program, build.candidate.plan, self.seed):
+            folder = Path(self._folder.name) / violation.folder
+            if not folder.exists():
+                folder.mkdir()
+                oracles.write(program, oracles.compute(program, self.seed, inputs=violation.inputs()), folder)
 
     def _data_of(self, program: Program) -> oracles.Oracle:
         if self._oracle is not None:

@@ -27,13 +27,15 @@ class Scratch:
 
 @dataclass(frozen=True)
 class Job:
-    """One candidate, built. Buffers that `scratch` does not name are the program's tensors."""
+    """One candidate, built. Buffers that `scratch` does not name are the program's tensors. `violations` are folders
+    below the data's whose inputs break what the kernel checks: its answers must be right there too."""
 
     object_code: bytes = field(repr=False)
     main: Entry
     prepare: tuple[Entry, ...] = ()
     scratch: dict[str, Scratch] = field(default_factory=dict)
     threads: int = 1
+    violations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,16 +33,18 @@ class Oracle:
     scalars: Mapping[str, Any] = field(default_factory=dict)
 
 
-def compute(program: Program, seed: int, reassociated: bool = True) -> Oracle:
+def compute(program: Program, seed: int, reassociated: bool = True, inputs: Mapping[str, Any] | None = None) -> Oracle:
     """Random inputs of `seed` within the program's assumptions, what the interpreter makes of them, and how far a
-    kernel may be from it: reassociated sums and fused products within their error bound, else not at all.
+    kernel may be from it: reassociated sums and fused products within their error bound, else not at all. `inputs`
+    stand in for the random ones of the same names.
 
     UsageError where a size is symbolic: a device runs one size.
     """
     if program.symbolic:
         names = ", ".join(program.symbolic)
         raise UsageError(f"the size of {names} is a range; a device measures one size", hint="set it with -D")
-    values, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(seed)))
+    drawn = random_inputs(program, np.random.default_rng(seed))
+    values, scalars = split_inputs(program, drawn | dict(inputs or {}))
     fused = {s.name for s in program.stages} if reassociated else set()
     wants, bounds = run_with_error(program, values, scalars, fused)
     tolerances = {

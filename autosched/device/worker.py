@@ -46,7 +46,7 @@ def main(connection_fd: int, life_fd: int, cpus: tuple[int, ...]) -> None:
                     folder, tensors, cold_bytes = rest
                     folders[:] = [folder]
                     bench = None  # let go of the last one's memory first
-                    bench = Bench(Data(Path(folder), tensors), cold_bytes)
+                    bench = Bench(Data(Path(folder), tensors), cold_bytes, Path(folder))
                     answer: Any = None
                 case "measure":
                     assert bench is not None

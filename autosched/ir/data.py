@@ -85,7 +85,7 @@ def _known(program: Program, name: str, values: Any) -> KnownData:
         raise UsageError(f"data for {name} is {values.dtype}{list(values.shape)}, {name} is {wanted}")
     known = _measured(values, tensor.dtype, tensor.extents)
     low, high = assumed_range(program, name)
-    least, greatest = (values.min(), values.max()) if known.low is None else (known.low, known.high)
+    least, greatest = values.min(), values.max()
     if (low is not None and least < low) or (high is not None and greatest > high):
         between = " <= ".join(str(x) for x in (low, name, high) if x is not None)
         raise UsageError(f"data for {name} lies in [{least}, {greatest}], and the program assumes {between}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from autosched.ir.program import Program
+from autosched.search.conditional import usable_as
+from autosched.tensorize import match_types
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher import default_stages, match
@@ -17,13 +19,20 @@ MOST_VARIANTS = 8
 
 @dataclass(frozen=True)
 class Variant:
-    """A program that computes what the one given does, with its matches. `adapters` led there, and `stages` are those
-    that they made fit an instruction."""
+    """A program that computes what the one given does, with its matches. `adapters` led there; `stages` are those that
+    they made fit an instruction, each with a mapping that says how that was proved."""
 
     program: Program
     matches: tuple[Match, ...]
     adapters: tuple[str, ...] = ()
-    stages: tuple[str, ...] = ()
+    stages: Mapping[str, match_types.Mapping] = field(default_factory=dict)
+
+    def certified(self, found: Mapping[str, Sequence[match_types.Mapping]]) -> dict[str, list[match_types.Mapping]]:
+        """Mappings of the program's stages, those of adapted stages with the adapters and what was proved of them."""
+        return {
+            stage: [m.adapted_as(self.stages[stage]) if stage in self.stages else m for m in mappings]
+            for stage, mappings in found.items()
+        }
 
     def named(self, plan: Plan) -> Plan:
         """The plan under a name that says which adapters it needs."""
@@ -31,23 +40,39 @@ class Variant:
 
 
 def adapted_programs(
-    program: Program, matches: Sequence[Match], intrinsics: Sequence[Intrinsic], numerics: str
+    program: Program, matches: Sequence[Match], intrinsics: Sequence[Intrinsic], numerics: str, mode: str = "guard"
 ) -> Iterator[Variant]:
     """The program itself, then each way to adapt the stages that no instruction of the machine's own fits.
 
-    Portable instructions stand in for such a stage already, so they are adapted only where none does.
+    Portable instructions stand in for such a stage already, so they are adapted only where none does. `mode` says what
+    becomes of mappings with conditions (see `search.conditional`): one that is only checked leaves a stage in need.
     """
     todo = [Variant(program, tuple(matches))]
     seen = {str(program)}
     while todo:
         here = todo.pop(0)
         yield here
-        for adapted in _next(here):
+        for adapted in _next(here, mode):
             text = str(adapted.program)
             if text not in seen and len(seen) <= MOST_VARIANTS:
                 seen.add(text)
-                found = match(adapted.program, intrinsics, numerics, _worth(program, adapted))
+                found = [
+                    m
+                    for stage in _worth(program, adapted)
+                    for m in match(adapted.program, _fitting(stage, here, adapted, intrinsics), numerics, [stage])
+                ]
                 todo.append(replace(adapted, matches=tuple(found)))
+
+
+def _fitting(stage: str, before: Variant, now: Variant, intrinsics: Sequence[Intrinsic]) -> list[Intrinsic]:
+    """The instructions worth asking again: those that fitted the stage before the last step, with adapters or without,
+    and all where it is new."""
+    mappings = [m for found in before.matches for m in found.mappings if stage in (found.stage, m.stage.name)]
+    if stage in now.stages:
+        mappings = [m for m in mappings if m.program is now.program or not m.adapters]
+    fitted = {m.intrinsic.name for m in mappings}
+    known = any(stage == found.stage for found in before.matches) or stage in now.stages
+    return [i for i in intrinsics if i.name in fitted] if known else list(intrinsics)
 
 
 def _worth(program: Program, adapted: Variant) -> list[str]:
@@ -60,20 +85,21 @@ def _worth(program: Program, adapted: Variant) -> list[str]:
     ]
 
 
-def _next(here: Variant) -> Iterator[Variant]:
+def _next(here: Variant, mode: str) -> Iterator[Variant]:
     """One more stage adapted, for the first stage that needs it (the others follow from there)."""
     by_stage: dict[str, list[Match]] = {}
     for found in here.matches:
         by_stage.setdefault(found.stage, []).append(found)
     for found_of_stage in by_stage.values():
-        mappings = [m for found in found_of_stage for m in found.mappings if not m.conditions]
-        plain = [m for m in mappings if not m.adapters]
+        known = [usable_as(m, mode) for found in found_of_stage for m in found.mappings]
+        mappings = [m for m in known if m is not None]
+        plain = [m for m in mappings if not m.adapters and not m.conditions]
         native = [m for m in mappings if m.adapters and m.intrinsic.isa != "portable"]
         if any(m.intrinsic.isa != "portable" for m in plain):
             continue
         chosen = native or ([] if plain else [m for m in mappings if m.adapters])
         for mapping in {id(m.program): m for m in chosen}.values():
             names = (*here.adapters, *mapping.adapters)
-            yield Variant(mapping.program, (), names, (*here.stages, mapping.stage.name))
+            yield Variant(mapping.program, (), names, {**here.stages, mapping.stage.name: mapping})
         if chosen:
             return

@@ -59,8 +59,10 @@ class TensorPart:
     def title(self) -> str:
         on = ", ".join(f"{a.intrinsic_axis}←{a.name}" for a in self.nest.axes if a.intrinsic_axis and a.members)
         fused = "".join(f" +{f.stage.name}" for f in self.epilogue)
-        asked = " and ".join(c.text for c in self.nest.mapping.conditions) if self.fallback else ""
-        return f"{self.nest.stage.name}: {self.nest.intrinsic.name}({on}){fused}{asked and f' if {asked}'}"
+        asked = " and ".join(c.text for c in self.nest.mapping.conditions)
+        granted = " and ".join(c.text for c in self.nest.mapping.assumed)
+        under = f" if {asked}" if asked else f" assuming {granted}" if granted else ""
+        return f"{self.nest.stage.name}: {self.nest.intrinsic.name}({on}){fused}{under}"
 
 
 @dataclass(frozen=True)

@@ -63,9 +63,9 @@ def make_plans(
 ) -> list[Plan]:
     """Plans in the order of how few cycles they need at least; `mappings` holds the candidates of each stage.
 
-    There is always at least one: a stage without a usable mapping runs as scalar code. A mapping with conditions is laid
-    out with a check and a fallback where it takes fewer cycles than every mapping without. Raises UsageError for a
-    tensor that is written where data says, which no kernel can do yet.
+    There is always at least one: a stage without a usable mapping runs as scalar code. A mapping with conditions is
+    laid out with a check and a fallback where it takes fewer cycles than every mapping without. Raises UsageError for
+    a tensor that is written where data says, which no kernel can do yet.
     """
     _check_writes(program)
     dependences = analyse(program)
@@ -75,7 +75,8 @@ def make_plans(
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
     for stage in stages:
         nests = _usable(stage, mappings.get(stage.name, ()), dependences, target)
-        choices.append([*nests] or [None])
+        free = any(not n.mapping.conditions for n in nests)
+        choices.append([*nests] if free else [*nests, None])
     plans = []
     for chosen in product(*choices):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
@@ -152,11 +153,11 @@ def _usable(
     free = [n for n in nests if not n.mapping.conditions]
     best = least[id(free[0])] if free else float("inf")
     asking = [n for n in nests if n.mapping.conditions and least[id(n)] < best]
-    return [
-        n
-        for group in (free, asking)
-        for n in _distinct([m for m in group if least[id(m)] <= WITHIN * least[id(group[0])]])
-    ]
+
+    def near(group: list[Nest]) -> list[Nest]:
+        return _distinct([n for n in group if least[id(n)] <= WITHIN * least[id(group[0])]])
+
+    return [*near(free), *near(asking)]
 
 
 def _distinct(nests: list[Nest]) -> list[Nest]:

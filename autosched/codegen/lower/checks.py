@@ -49,15 +49,13 @@ def _scan(tensor: Buffer, condition: Assume, check: Buffer, ctx: Context) -> tup
     names = [ctx.declare(f"{tensor.name}_{op}", dtype, (width,), "register").name for op, _ in extremes]
     broken = ctx.declare(f"{tensor.name}_broken", S32, (1,), "register").name
     lane = Lane(LANE, width)
-    start = [
-        Assign(name, (Var(LANE),), Literal(bound, dtype), lane)
-        for name, (_, bound) in zip(names, extremes, strict=True)
-    ]
-    found: list[Stmt] = [*start, *_loops(tensor, dtype, list(zip(names, extremes, strict=True)), lane)]
+    held_in = list(zip(names, extremes, strict=True))
+    start = [Assign(name, (Var(LANE),), Literal(bound, dtype), lane) for name, (_, bound) in held_in]
+    found: list[Stmt] = [*start, *_loops(tensor, dtype, held_in, lane)]
     held = Read(broken, (Const(0),), S32)
     found.append(Assign(broken, (Const(0),), Literal(0, S32)))
     joins: list[Stmt] = []
-    for name, (op, bound) in zip(names, extremes, strict=True):
+    for name, (op, bound) in held_in:
         extreme = Read(name, (Var("u"),), dtype)
         past = Comparison("<" if op == "min" else ">", extreme, Literal(bound, dtype))
         joins.append(Assign(broken, (Const(0),), Select(past, Literal(1, S32), held, S32)))

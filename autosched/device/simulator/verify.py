@@ -18,7 +18,8 @@ from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.device.compare import Difference, compare
 from autosched.device.oracle import Oracle, compute
-from autosched.ir.program import Axis, Guard, Loop, Program, Statement
+from autosched.device.violations import assuming, violations
+from autosched.ir.program import Assume, Axis, Guard, Loop, Program, Statement
 from autosched.ir.value import reads
 from autosched.logic import Const, Int, interval
 from autosched.tiling.dependence import analyse
@@ -187,13 +188,12 @@ class Verifier:
     def __init__(self, seed: int, oracle: Oracle | None = None) -> None:
         self.seed = seed
         self._given = oracle
-        self._oracles: dict[int, tuple[Program, Oracle]] = {}
+        self._oracles: dict[tuple[int, tuple[Assume, ...]], tuple[Program, Oracle]] = {}
         self._plans: dict[tuple[int, tuple[int, int]], tuple[Plan, Plan | None]] = {}
 
     def whole(self, kernel: Kernel, plan: Plan) -> Verdict:
-        """The kernel itself, against the oracle."""
-        oracle = self._given or self.oracle(kernel.program)
-        return Verdict("the interpreter", check(kernel, oracle, slack(plan)))
+        """The kernel itself, against the oracle; also where the data break what it checks."""
+        return Verdict("the interpreter", self._checked(kernel, kernel.program, plan, slack(plan), self._given))
 
     def cut_down(self, plan: Plan, schedule: Schedule, threads: int) -> Verdict:
         """A smaller kernel of the same plan and schedule, as large as the interpreter can run quickly."""
@@ -208,12 +208,24 @@ class Verifier:
             if statements(kernel) > MOST_STATEMENTS:
                 continue
             try:
-                difference = check(kernel, self.oracle(small.program), slack(plan))
+                difference = self._checked(kernel, small.program, small, slack(plan))
             except (IndexError, ValueError):  # stages of a cut-down program may read what it no longer writes
                 continue
             but = f" (where {', '.join(changed)})" if changed else ""
             return Verdict(f"the interpreter, with loops cut to {most[0]} iterations{but}", difference)
         return Verdict(UNVERIFIED)
+
+    def _checked(
+        self, kernel: Kernel, program: Program, plan: Plan, slack: float, given: Oracle | None = None
+    ) -> Difference:
+        """On data that the plan's checks admit, then on each data set that they refuse: the first that is wrong."""
+        found = check(kernel, given or self.oracle(program, plan.guards), slack)
+        for violation in violations(program, plan, self.seed):
+            if not found.ok:
+                break
+            refused = check(kernel, compute(program, self.seed, inputs=violation.inputs()), slack)
+            found = found if refused.ok else refused
+        return found
 
     def _small(self, plan: Plan, threads: int) -> Iterator[tuple[tuple[int, int], Plan]]:
         for most in CAPS:
@@ -228,11 +240,12 @@ class Verifier:
             if found is not None:
                 yield most, found
 
-    def oracle(self, program: Program) -> Oracle:
-        """The program's oracle, kept by the program's identity."""
-        if id(program) not in self._oracles:
-            self._oracles[id(program)] = program, compute(program, self.seed)
-        return self._oracles[id(program)][1]
+    def oracle(self, program: Program, conditions: tuple[Assume, ...] = ()) -> Oracle:
+        """The program's oracle on data within the conditions, kept by the program's identity."""
+        key = id(program), conditions
+        if key not in self._oracles:
+            self._oracles[key] = program, compute(assuming(program, conditions), self.seed)
+        return self._oracles[key][1]
 
 
 def statements(kernel: Kernel) -> float:

@@ -1,0 +1,163 @@
+"""What tuning does with mappings that carry conditions: refuse them, check at run time and fall back, or assume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from autosched.costmodel import clock as clocks
+from autosched.device.violations import assuming
+from autosched.errors import UsageError
+from autosched.ir.data import KnownData, known_values
+from autosched.ir.inputs import assumed_range
+from autosched.ir.program import Assume, Program
+from autosched.tensorize.conditions_origin import at_origin
+from autosched.tensorize.match_types import Mapping as Match1
+from autosched.tensorize.match_types import Match
+from autosched.tiling.fallback import checkable, on_instructions
+from autosched.tiling.plan import Plan
+from autosched.tiling.plans import plan_cycles
+
+MODES = ("refuse", "guard", "assume")
+SAMPLED = 2048
+"""Rows of an unconditional plan of which the fastest by the clock becomes a fallback."""
+
+
+def usable_as(mapping: Match1, mode: str) -> Match1 | None:
+    """The mapping as it may be planned: without conditions as it is; else None (refused), with its conditions (to be
+    checked), or with these among its certificate's assumptions."""
+    if not mapping.conditions:
+        return mapping
+    program = mapping.program
+    mapping = replace(mapping, conditions=tuple(at_origin(program, c) for c in mapping.conditions))
+    # Known values that do not discharge a condition break it in every call.
+    broken = any(c.assume is not None and known_values(program, c.assume.subject) for c in mapping.conditions)
+    if mode == "refuse" or broken or not checkable(program, mapping):
+        return None
+    if mode == "guard":
+        return mapping
+    texts = tuple(f"assumed: {c.text}" for c in mapping.conditions)
+    certificate = replace(mapping.certificate, assumptions=(*mapping.certificate.assumptions, *texts))
+    return replace(mapping, conditions=(), assumed=mapping.conditions, certificate=certificate)
+
+
+def candidates_of(matches: Sequence[Match], mode: str = "refuse") -> dict[str, list[Match1]]:
+    """The mappings that may be planned, by stage. Portable instructions only stand in for a stage that no instruction
+    of the machine's own fits without conditions."""
+    by_stage: dict[str, list[Match1]] = {}
+    for found in matches:
+        for mapping in found.mappings:
+            usable = None if mapping.adapters else usable_as(mapping, mode)
+            if usable is not None:
+                by_stage.setdefault(found.stage, []).append(usable)
+    for stage, mappings in by_stage.items():
+        free = [m for m in mappings if not m.conditions]
+        native = [m for m in free if m.intrinsic.isa != "portable"]
+        by_stage[stage] = [*(native or free), *(m for m in mappings if m.conditions and m.intrinsic.isa != "portable")]
+    return by_stage
+
+
+def with_fallbacks(plans: Sequence[Plan]) -> list[Plan]:
+    """The plans, those with checks falling back on the fastest plan of the same program that has none."""
+    found = []
+    best: dict[int, tuple[Plan, dict[str, int]] | None] = {}
+    for plan in plans:
+        if plan.guards:
+            key = id(plan.program)
+            if key not in best:
+                best[key] = _fastest([p for p in plans if p.program is plan.program and not p.guards])
+            spare = best[key]
+            plan = on_instructions(plan, *spare) if spare is not None else plan
+        found.append(plan)
+    return found
+
+
+def _fastest(plans: Sequence[Plan]) -> tuple[Plan, dict[str, int]] | None:
+    """The plan of the fewest cycles, and its fastest row of a sample."""
+    if not plans:
+        return None
+    plan = min(plans, key=plan_cycles)
+    legal = plan.space.enumerate(limit=SAMPLED)
+    ids = legal.ids if legal.complete else np.sort(plan.space.sample(SAMPLED, np.random.default_rng(0)))
+    if not len(ids):
+        return None
+    seconds = clocks.clock(plan, plan.space.values(ids))["total"]
+    return plan, dict(plan.space.schedule(int(ids[int(np.argmin(seconds))])).values)
+
+
+def measured_on(program: Program, plans: Iterable[Plan]) -> Program:
+    """The program with all that its plans check or assume: data to measure are drawn within that, so that times are
+    those of kernels whose checks hold."""
+    asked = [c for p in plans for c in (*p.guards, *assumptions(p))]
+    return assuming(program, asked)
+
+
+def compatible(program: Program, plans: Sequence[Plan]) -> list[Plan]:
+    """The plans, in order, without those that ask of some tensor what leaves it fewer than two values with what plans
+    before them ask: all are measured on one data set."""
+    ranges: dict[str, tuple[float, float]] = {}
+    kept = []
+    for plan in plans:
+        asked: dict[str, tuple[float, float]] = {}
+        for c in (*plan.guards, *assumptions(plan)):
+            low, high = asked.get(c.subject) or ranges.get(c.subject) or _assumed(program, c.subject)
+            asked[c.subject] = (
+                low if c.low is None else max(low, c.low),
+                high if c.high is None else min(high, c.high),
+            )
+        if all(low < high for low, high in asked.values()):
+            ranges |= asked
+            kept.append(plan)
+    return kept
+
+
+def _assumed(program: Program, tensor: str) -> tuple[float, float]:
+    low, high = assumed_range(program, tensor)
+    least, most = program.tensors[tensor].dtype.limits
+    return least if low is None else max(low, least), most if high is None else min(high, most)
+
+
+def assumptions(plan: Plan) -> tuple[Assume, ...]:
+    """What the plan takes for granted (`--conditions assume`)."""
+    asked = [c.assume for p in plan.tensor_parts for c in p.nest.mapping.assumed]
+    return tuple(dict.fromkeys(a for a in asked if a is not None))
+
+
+def data_of(program: Program, plans: Iterable[Plan]) -> dict[str, dict[str, Any]]:
+    """What is known of constant data and of what is prepared from it, as plain values for a stored study."""
+    found: dict[str, KnownData] = dict(program.data)
+    for plan in plans:
+        found |= plan.program.prepared_data if plan.program.data else {}
+    return {
+        name: {"sha256": d.sha256, "low": d.low, "high": d.high, "holds": dict(d.holds)} for name, d in found.items()
+    }
+
+
+def with_stored_data(program: Program, data: Mapping[str, Mapping[str, Any]]) -> Program:
+    """The program with what a stored study knew of its data: enough to lay out the same plans without the values."""
+    known = {n: KnownData(d["sha256"], d["low"], d["high"], None, dict(d["holds"])) for n, d in data.items()}
+    return replace(program, data=known) if known else program
+
+
+def check_mode(mode: str) -> str:
+    """The mode; UsageError for an unknown one."""
+    if mode not in MODES:
+        raise UsageError(f"--conditions {mode}: not a way to treat conditions", hint=f"one of {', '.join(MODES)}")
+    return mode
+
+
+__all__ = [
+    "MODES",
+    "assumptions",
+    "candidates_of",
+    "check_mode",
+    "compatible",
+    "data_of",
+    "measured_on",
+    "usable_as",
+    "with_fallbacks",
+    "with_stored_data",
+]
