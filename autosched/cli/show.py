@@ -17,8 +17,11 @@ from autosched.errors import AutoschedError
 from autosched.ir import parse
 from autosched.ir.work import operations
 from autosched.store import codec
+from autosched.tensorize.certificate_json import certificate_lines
 
-VIEWS = ("all", "schedule", "loops", "c", "llvm", "key")
+VIEWS = ("all", "schedule", "loops", "c", "llvm", "key", "proof")
+
+NO_PROOF = "the plan computes every stage as scalar code, as the program says"
 
 
 def show(
@@ -35,6 +38,10 @@ def show(
         answer_json(record.key)
         return
     chosen = picked(record, trials, trial)
+    certificates = record.settings.get("certificates", {}).get(chosen.plan, [])  # older studies have none
+    if view == "proof":
+        answer("\n".join(line for found in certificates for line in certificate_lines(found)) or NO_PROOF)
+        return
     kernel = kernel_of(record, chosen)
     if json:
         answer_json(
@@ -42,6 +49,7 @@ def show(
                 "schema": "autosched/show/1",
                 "study": record.name,
                 "trial": codec.trial_to_dict(chosen),
+                "certificates": certificates,
                 "loops": print_kernel(kernel),
                 "c": _code(kernel),
             }

@@ -32,6 +32,7 @@ from autosched.search.study import Study, open_study
 from autosched.store.protocol import Store
 from autosched.store.records import StudyRecord
 from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.certificate_json import certificate_json
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Match
 from autosched.tensorize.match_types import Mapping as Match1
@@ -227,6 +228,7 @@ def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) ->
             "numerics": request.numerics,
             "intrinsics": list(request.intrinsic_paths),
             "target": target_yaml(target),
+            "certificates": {p.name: [certificate_json(m) for m in p.mappings] for p in plans},
         },
     )
 
@@ -257,7 +259,8 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     matches = match(program, intrinsics, numerics=request.numerics)
     plans: list[Plan] = []
     for variant in adapted_programs(program, matches, intrinsics, request.numerics):
-        found = make_plans(variant.program, request.target, candidates_of(variant.matches), request.threads)
+        mappings = variant.certified(candidates_of(variant.matches))
+        found = make_plans(variant.program, request.target, mappings, request.threads)
         plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in plans}
     plans.sort(key=lambda p: cycles[id(p)])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from autosched.tensorize.certificate_json import rewrite_json
 from autosched.tensorize.chains import chains_json
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.match_types import Condition, Mapping, Match, Reason
+from autosched.tensorize.numerics_text import numerics_json
 
 SCHEMA = "autosched/match/1"
 
@@ -36,10 +38,12 @@ def _mapping(mapping: Mapping) -> dict[str, Any]:
         "replicated": {o: list(axes) for o, axes in mapping.replicated.items()},
         "padding": {x: list(sizes) for x, sizes in mapping.padding.items()},
         "adapters": list(mapping.adapters),
+        **({"rewrite": rewrite_json(mapping)} if mapping.adapters else {}),
         "conditions": [_condition(c) for c in mapping.conditions],
         "numerics": mapping.numerics,
         "assumptions": list(mapping.certificate.assumptions),
         "chains": chains_json(mapping),
+        **numerics_json(mapping),
     }
 
 
