@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autosched.ir.program import Program
+from autosched.search.conditional import usable_as
 from autosched.tensorize import match_types
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
@@ -39,18 +40,19 @@ class Variant:
 
 
 def adapted_programs(
-    program: Program, matches: Sequence[Match], intrinsics: Sequence[Intrinsic], numerics: str
+    program: Program, matches: Sequence[Match], intrinsics: Sequence[Intrinsic], numerics: str, mode: str = "guard"
 ) -> Iterator[Variant]:
     """The program itself, then each way to adapt the stages that no instruction of the machine's own fits.
 
-    Portable instructions stand in for such a stage already, so they are adapted only where none does.
+    Portable instructions stand in for such a stage already, so they are adapted only where none does. `mode` says what
+    becomes of mappings with conditions (see `search.conditional`): one that is only checked leaves a stage in need.
     """
     todo = [Variant(program, tuple(matches))]
     seen = {str(program)}
     while todo:
         here = todo.pop(0)
         yield here
-        for adapted in _next(here):
+        for adapted in _next(here, mode):
             text = str(adapted.program)
             if text not in seen and len(seen) <= MOST_VARIANTS:
                 seen.add(text)
@@ -83,14 +85,15 @@ def _worth(program: Program, adapted: Variant) -> list[str]:
     ]
 
 
-def _next(here: Variant) -> Iterator[Variant]:
+def _next(here: Variant, mode: str) -> Iterator[Variant]:
     """One more stage adapted, for the first stage that needs it (the others follow from there)."""
     by_stage: dict[str, list[Match]] = {}
     for found in here.matches:
         by_stage.setdefault(found.stage, []).append(found)
     for found_of_stage in by_stage.values():
-        mappings = [m for found in found_of_stage for m in found.mappings if not m.conditions]
-        plain = [m for m in mappings if not m.adapters]
+        known = [usable_as(m, mode) for found in found_of_stage for m in found.mappings]
+        mappings = [m for m in known if m is not None]
+        plain = [m for m in mappings if not m.adapters and not m.conditions]
         native = [m for m in mappings if m.adapters and m.intrinsic.isa != "portable"]
         if any(m.intrinsic.isa != "portable" for m in plain):
             continue
