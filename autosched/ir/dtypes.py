@@ -44,6 +44,11 @@ class DType:
         return self.kind != "uint"
 
     @property
+    def fnuz(self) -> bool:
+        """AMD's 8-bit floats up to CDNA3: finite, one zero; the pattern of minus zero is the only NaN."""
+        return self.name.endswith("fnuz")
+
+    @property
     def bytes(self) -> int:
         """Bytes of one element in an array (one for the packed types, which are stored one to a byte)."""
         return max(1, self.bits // 8)
@@ -77,6 +82,8 @@ _ALL = [
     DType("s64", "int", 64, np.int64),
     DType("e4m3", "float", 8, ml_dtypes.float8_e4m3fn, 3),
     DType("e5m2", "float", 8, ml_dtypes.float8_e5m2, 2),
+    DType("e4m3fnuz", "float", 8, ml_dtypes.float8_e4m3fnuz, 3),
+    DType("e5m2fnuz", "float", 8, ml_dtypes.float8_e5m2fnuz, 2),
     DType("f16", "float", 16, np.float16, 10),
     DType("bf16", "float", 16, ml_dtypes.bfloat16, 7),
     # tf32 values are stored in four bytes with the low 13 fraction bits zero.

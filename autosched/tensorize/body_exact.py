@@ -8,7 +8,7 @@ from autosched.ir.dtypes import DType
 from autosched.ir.value import Cast, Literal, Value
 
 _EXPONENTS = {
-    "e4m3": (-9, 8), "e5m2": (-16, 15), "f16": (-24, 15), "bf16": (-133, 127),
+    "e4m3": (-9, 8), "e5m2": (-16, 15), "e4m3fnuz": (-10, 7), "e5m2fnuz": (-17, 15), "f16": (-24, 15), "bf16": (-133, 127),
     "tf32": (-136, 127), "f32": (-149, 127), "f64": (-1074, 1023),
 }  # fmt: skip
 """Exponents of the least subnormal and of the greatest finite value (OCP OFP8 1.0; IEEE 754-2019)."""
@@ -24,6 +24,8 @@ def holds(source: DType, wide: DType) -> bool:
         magnitude = source.bits - (source.kind == "int")
         return magnitude <= wide.mantissa + 1 and magnitude <= _EXPONENTS[wide.name][1]
     if source.is_float and wide.is_float:
+        if wide.fnuz:
+            return False  # it has no minus zero and no infinity
         (low, high), (wide_low, wide_high) = _EXPONENTS[source.name], _EXPONENTS[wide.name]
         return source.mantissa <= wide.mantissa and wide_low <= low and high <= wide_high
     return False

@@ -1,6 +1,6 @@
 """How the language's dtypes look in C: storage, arithmetic, and vectors of them.
 
-Small floats (f16, bf16, tf32, e4m3, e5m2) compute in `float` and round after each operation; they are stored as their
+Small floats (f16, bf16, tf32 and those of 8 bits) compute in `float` and round after each operation; they are stored as their
 bits in an unsigned integer (tf32 in a float), so that the code needs no compiler support for them. u4, s4 and b1 are
 stored one to a byte.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from autosched.ir import numerics
 from autosched.ir.dtypes import DType
 
-BITS_STORED = frozenset(["f16", "bf16", "e4m3", "e5m2"])
+BITS_STORED = frozenset(["f16", "bf16", "e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz"])
 """Floats whose storage is an integer of their bits."""
 SMALL_FLOATS = BITS_STORED | {"tf32"}
 SUB_BYTE = frozenset(["b1", "u4", "s4"])

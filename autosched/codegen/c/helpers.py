@@ -84,6 +84,8 @@ _NARROW = {
     "f16": (10, 15, 0x7BFF, 0x7C00, 0x7E00, 0x8000),
     "e4m3": (3, 7, 0x7E, 0x7F, 0x7F, 0x80),
     "e5m2": (2, 15, 0x7B, 0x7C, 0x7E, 0x80),
+    "e4m3fnuz": (3, 8, 0x7F, 0x80, 0x80, 0x80),
+    "e5m2fnuz": (2, 16, 0x7F, 0x80, 0x80, 0x80),
 }
 
 _FIXED = _INDEX | _BITS | ODD_INT | {"odd_sum": ODD_SUM}
@@ -163,6 +165,12 @@ static inline float fma_{name}(float a, float b, float c) {{  /* one rounding */
     fraction, bias, greatest, overflow, nan, sign = _NARROW[name]
     if stem == "bits":
         shift = 32 - dtype.bits
+        if dtype.fnuz:  # a zero has no sign: its pattern is the NaN
+            return f"""\
+static inline {storage} bits_{name}(float x) {{
+  const uint32_t code = narrow_float(x, {fraction}, {bias}, {greatest:#x}u, {overflow:#x}u, {nan:#x}u);
+  return ({storage})(code == 0u ? 0u : ((bits_of_float(x) >> {shift}) & {sign:#x}u) | code);
+}}"""
         return f"""\
 static inline {storage} bits_{name}(float x) {{
   const uint32_t sign = (bits_of_float(x) >> {shift}) & {sign:#x}u;
@@ -173,6 +181,8 @@ static inline {storage} bits_{name}(float x) {{
             "e4m3": "magnitude == 0x7fu ? NAN : ",
             "f16": "magnitude > 0x7c00u ? NAN : magnitude == 0x7c00u ? INFINITY : ",
             "e5m2": "magnitude > 0x7cu ? NAN : magnitude == 0x7cu ? INFINITY : ",
+            "e4m3fnuz": "bits == 0x80u ? NAN : ",
+            "e5m2fnuz": "bits == 0x80u ? NAN : ",
         }[name]
         return f"""\
 static inline float load_{name}({storage} bits) {{

@@ -6,12 +6,31 @@ Wide floats go to narrow ones through f32 rounded to odd, so that two roundings 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.types import Val, constant, double_text, scalar, splat_text, suffix, typed
 from autosched.ir.dtypes import BOOL, DTYPES, DType
 
 F32, F64 = DTYPES["f32"], DTYPES["f64"]
 U32, S64 = DTYPES["u32"], DTYPES["s64"]
+
+
+class _Eight(NamedTuple):
+    """An 8-bit float: exponent bias; codes (sign removed) of the greatest finite value, of an overflow, of NaN."""
+
+    bias: int
+    greatest: int
+    overflow: int
+    nan: int
+
+
+_EIGHT = {
+    "e4m3": _Eight(7, 0x7E, 0x7F, 0x7F),
+    "e5m2": _Eight(15, 0x7B, 0x7C, 0x7E),
+    "e4m3fnuz": _Eight(8, 0x7F, 0x80, 0x80),
+    "e5m2fnuz": _Eight(16, 0x7F, 0x80, 0x80),
+}
 
 
 class Convert:
@@ -175,7 +194,7 @@ class Convert:
         elif name == "bf16":
             wide = self._new(f"zext {v.text} to {typed('i32', lanes)}", U32, lanes)
             v = self.bits(self._two("shl", wide, 16), F32)
-        elif name in ("e4m3", "e5m2"):
+        elif v.dtype.bits == 8:
             v = self._widen_f8(v)
         if dtype == F64 and v.dtype == F32:
             v = self._new(f"fpext {v.text} to {typed('double', lanes)}", F64, lanes)
@@ -183,7 +202,7 @@ class Convert:
 
     def _widen_f8(self, v: Val) -> Val:
         """Place exponent and fraction, then scale by a power of two: exact, subnormals included."""
-        mantissa, bias = v.dtype.mantissa, 7 if v.dtype.name == "e4m3" else 15
+        mantissa, bias = v.dtype.mantissa, _EIGHT[v.dtype.name].bias
         wide = self._new(f"zext {v.text} to {typed('i32', v.lanes)}", U32, v.lanes)
         sign = self._two("shl", self._two("and", wide, 0x80), 24)
         size = self._two("and", wide, 0x7F)
@@ -191,6 +210,9 @@ class Convert:
         scaled = self.bits(self._two("fmul", placed, double_text(2.0 ** (127 - bias))), U32)
         if v.dtype.name == "e4m3":
             special = self._test("icmp eq", size, 0x7F)
+            value = Val(self._const(0x7FC00000, U32, v.lanes), U32, v.lanes)
+        elif v.dtype.fnuz:
+            special = self._test("icmp eq", wide, 0x80)
             value = Val(self._const(0x7FC00000, U32, v.lanes), U32, v.lanes)
         else:
             special = self._test("icmp uge", size, 0x7C)
@@ -255,7 +277,8 @@ class Convert:
     def _narrow_f8(self, v: Val, dtype: DType) -> Val:
         """f32 to 8 bits. Subnormal results: adding 2**(23 - e), `2**-e` the least number, leaves the rounded count in
         the low bits; normal ones: round the dropped fraction bits and move the bias."""
-        mantissa, bias = dtype.mantissa, 7 if dtype.name == "e4m3" else 15
+        bias, greatest, overflow, nan = _EIGHT[dtype.name]
+        mantissa = dtype.mantissa
         drop = 23 - mantissa
         raw = self.bits(v, U32)
         sign = self._two("and", self._two("lshr", raw, 24), 0x80)
@@ -268,10 +291,11 @@ class Convert:
         tiny = self._two("and", lifted, 0x7FFFFF)
         small = self._test("icmp ult", size, (127 - bias + 1) << 23)
         code = self._pick(small, tiny, normal)
-        greatest, overflow, nan = (0x7E, 0x7F, 0x7F) if dtype.name == "e4m3" else (0x7B, 0x7C, 0x7E)
         beyond = self._test("icmp uge", rounded, ((greatest + 1) + ((127 - bias) << mantissa)) << drop)
         code = self._pick(beyond, Val(self._const(overflow, U32, v.lanes), U32, v.lanes), code)
         is_nan = self._test("icmp ugt", size, 0x7F800000)
         code = self._pick(is_nan, Val(self._const(nan, U32, v.lanes), U32, v.lanes), code)
         signed = self._two("or", code, sign)
+        if dtype.fnuz:  # a zero has no sign: its pattern is the NaN
+            signed = self._pick(self._test("icmp eq", code, 0), code, signed)
         return self._new(f"trunc {signed.text} to {typed('i8', v.lanes)}", dtype, v.lanes)

@@ -5,7 +5,7 @@
 | integers | `i1 i4 i8 i16 i32 i64` | the same, `i8` below a byte (low bits, the rest zero) |
 | `f16 f32 f64` | `half float double` | the same |
 | `tf32` | `float`, 13 low fraction bits zero | `float` |
-| `bf16`, `e4m3 e5m2` | their bits: `i16`, `i8` | the same |
+| `bf16`, floats of 8 bits | their bits: `i16`, `i8` | the same |
 
 `bf16` is bits because `vcvtneps2bf16`, which LLVM picks for `fptrunc … to bfloat`, flushes subnormals (Intel SDM
 volume 2); the rounding is done in integers instead (`convert.py`). Intrinsics see the type they declare through a
