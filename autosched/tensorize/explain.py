@@ -6,7 +6,9 @@ from autosched.ir.program import Program
 from autosched.ir.value import is_value, reads
 from autosched.tensorize.chains import chains
 from autosched.tensorize.counterexample import show_leaf
+from autosched.tensorize.first_step import first_step
 from autosched.tensorize.match_types import Mapping, Match, Reason
+from autosched.tensorize.numerics_text import numerics_lines
 
 _SHOWN = 4
 """Mappings written out whole; the others get a line each."""
@@ -72,10 +74,8 @@ def _details(mapping: Mapping, whole: bool = True) -> list[str]:
             lines.append(f"  {axis}: {extent} padded to {rounded} with zeros, {more:.1f} % more work")
     proved = mapping.certificate.obligations
     lines += [f"  ok {o.part}: {o.statement} ({o.method}, {1e3 * o.seconds:.1f} ms)" for o in proved]
-    level = f"  numerics: {mapping.numerics}"
-    if mapping.certificate.error_bound:
-        level += f"; error at most {mapping.certificate.error_bound}"
-    lines.append(level)
+    lines += numerics_lines(mapping)
+    lines += [f"  {started}"] if (started := first_step(mapping)) else []
     lines += [f"  if {c.text}" + (" (no weaker bound will do)" if c.tight else "") for c in mapping.conditions]
     lines += [f"  or if {other}" for c in mapping.conditions for other in c.alternatives]
     return lines + [f"  assumes: {a}" for a in mapping.certificate.assumptions]

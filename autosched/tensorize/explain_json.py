@@ -8,6 +8,7 @@ from typing import Any
 from autosched.tensorize.certificate_json import rewrite_json
 from autosched.tensorize.chains import chains_json
 from autosched.tensorize.counterexample import show_leaf
+from autosched.tensorize.first_step import first_step_json
 from autosched.tensorize.match_types import Condition, Mapping, Match, Reason
 from autosched.tensorize.numerics_text import numerics_json
 
@@ -43,6 +44,7 @@ def _mapping(mapping: Mapping) -> dict[str, Any]:
         "numerics": mapping.numerics,
         "assumptions": list(mapping.certificate.assumptions),
         "chains": chains_json(mapping),
+        **({"first_step": started} if (started := first_step_json(mapping)) else {}),
         **numerics_json(mapping),
     }
 

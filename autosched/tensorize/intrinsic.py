@@ -14,7 +14,7 @@ from autosched.ir.map import Map
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Index
 from autosched.logic import Const, Var
-from autosched.tensorize.numerics.contract import Numerics
+from autosched.tensorize.numerics.contract import EXACT, Numerics
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Intrinsic:
     isa: str
     program: Program
     operands: dict[str, Operand]
-    numerics: Numerics = Numerics()
+    numerics: Numerics = EXACT
     contracts: tuple[tuple[frozenset[str], Numerics], ...] = ()
     """Contracts of targets that list certain features, the first that fits; `numerics` where none does."""
     requires: frozenset[str] = frozenset()

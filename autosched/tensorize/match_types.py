@@ -7,8 +7,10 @@ from typing import Any
 
 from autosched.ir.program import Assume, Program, Stage
 from autosched.ir.value import Condition as Guard
-from autosched.ir.value import Read
+from autosched.ir.value import Literal, Read
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.numerics.bound import ErrorBound
+from autosched.tensorize.numerics.exact import ExactRange
 
 VERDICTS = ("match", "conditional", "no", "unknown")
 REASON_CODES = (
@@ -31,12 +33,15 @@ class Obligation:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What was proved and what is assumed. `error_bound` is a sentence, as `γ_512 · Σ|a·b|` (None: bitwise)."""
+    """What was proved and what is assumed. `error_bound` is a sentence, as `γ_512 · Σ|a·b|` (None: bitwise).
+    `bound` is the same as a formula in K; `exact` says which integers a float sum adds exactly."""
 
     obligations: tuple[Obligation, ...]
     numerics: str
     assumptions: tuple[str, ...] = ()
     error_bound: str | None = None
+    bound: ErrorBound | None = None
+    exact: ExactRange | None = None
 
     def __str__(self) -> str:
         lines = [f"{o.part}: {o.statement} ({o.method})" for o in self.obligations]
@@ -83,8 +88,14 @@ class Mapping:
     assumed: tuple[Condition, ...] = ()
     """Conditions that are taken for granted; the certificate lists them."""
     guards: dict[str, tuple[Guard, ...]] = field(default_factory=dict)
-    """Operand to the stage's guards (one conjunct each) that are staged into it as zeros; guards on axes outside the
+    """Operand to the stage's guards (one conjunct each) that are staged into it as fills; guards on axes outside the
     tile, and those of spatial axes that only the store sees, are in no operand."""
+    fills: dict[str, Literal] = field(default_factory=dict)
+    """What is staged in an operand where the program has no element; zero for those that are not named."""
+    padded: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Reduction axis that may reach past its end to the operands that hold their fill there."""
+    neutral: tuple[tuple[str, ...], ...] = ()
+    """The least sets of operands that add nothing, whatever the others hold, once each of them holds its fill."""
 
     @property
     def numerics(self) -> str:

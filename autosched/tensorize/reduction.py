@@ -16,14 +16,17 @@ from autosched.ir.data import known_values
 from autosched.ir.program import Assume, Program, is_zero
 from autosched.ir.value import Read, Value
 from autosched.logic import Const, Var
-from autosched.tensorize.body import exact_product
 from autosched.tensorize.body_numpy import evaluate
 from autosched.tensorize.body_range import Range, exact_range
 from autosched.tensorize.conditions import Group, range_condition, weakest
 from autosched.tensorize.conditions_data import groups_hold, held_values
+from autosched.tensorize.conditions_origin import derived_range, origin
 from autosched.tensorize.counterexample import leaves, show_leaf
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Condition, Reason
+from autosched.tensorize.numerics.bound import ErrorBound
 from autosched.tensorize.numerics.contract import Numerics
+from autosched.tensorize.numerics.exact import ExactRange
+from autosched.tensorize.reduction_float import float_sum
 from autosched.tensorize.reduction_update import Clamp, Update, operand_reads
 
 _NAMES = {
@@ -45,6 +48,8 @@ class Contract:
     assumptions: tuple[str, ...] = ()
     error_bound: str | None = None
     facts: tuple[str, ...] = field(default=())
+    bound: ErrorBound | None = None
+    exact: ExactRange | None = None
 
 
 def combination_reason(program: Update, intrinsic: Update) -> Reason | None:
@@ -74,12 +79,15 @@ def prove_reduction(
     level: str,
     filled: int = 1,
     fused: tuple[str, ...] = (),
+    partial: bool = False,
+    issues: int | None = None,
 ) -> Contract | Reason:
     """The contract under which `intrinsic` accumulates what `update` does, or why there is none at `level`.
 
     `intrinsic` has the program's elements for its operands; `terms` is the greatest number of terms an element sums;
     `tiled` says that one issue sums several; `fused` are the program axes on the axis along which the intrinsic clamps
-    in groups, and `filled` is their extent.
+    in groups, and `filled` is their extent. `partial`: the program adds such sums up in its own precision.
+    `issues` are those that sum one element.
     """
     accumulator = update.target.dtype
     if accumulator.is_integer:
@@ -91,58 +99,24 @@ def prove_reduction(
         text = f"{_NAMES[update.combine]} does not round"
         ordered = () if update.combine is None else ("no operand is NaN",)
         return Contract("bitwise", text, assumptions=ordered)
-    found = _float(update, intrinsic, contract, terms, tiled, ordered=level == "bitwise")
+    known = float_sum(update, intrinsic, contract, terms, tiled, level == "bitwise", partial, issues)
+    found = Contract(
+        known.level,
+        known.statement,
+        (),
+        known.assumptions,
+        None if known.bound is None else str(known.bound),
+        known.facts,
+        known.bound,
+        known.exact,
+    )
     if NUMERICS_LEVELS.index(found.level) > NUMERICS_LEVELS.index(level):
         text = f"the answers agree at the level {found.level} ({'; '.join(found.facts)}), and {level} was asked for"
         fix = f"accept --numerics {found.level}"
-        if found.level == "real" and contract.fraction_bits is not None:
+        if found.level == "real":
             fix = f"promote the accumulator to {accumulator} every few steps (an adapter), or " + fix
         return Reason("NUMERICS", text, fix=fix)
     return found
-
-
-def _float(update: Update, intrinsic: Update, contract: Numerics, terms: int, tiled: bool, ordered: bool) -> Contract:
-    accumulator = update.target.dtype
-    facts: list[str] = []
-    level = "bitwise"
-    assumptions: list[str] = []
-    if tiled:
-        level = "reassociated"
-        facts.append("the terms of one issue are summed in another order")
-    if (intrinsic.fused or contract.fused) != update.fused and not exact_product(update.term):
-        level = "reassociated"
-        facts.append(
-            "a product and its addition round once" if not update.fused else "a product rounds before its addition"
-        )
-    if contract.rounding != "rne":
-        level = "reassociated"
-        facts.append(f"sums are rounded by {contract.rounding}")
-    if contract.subnormals == "flushed":
-        level = "reassociated"
-        assumptions.append("subnormal numbers count as zero")
-    if contract.fraction_bits is not None and contract.fraction_bits < accumulator.mantissa:
-        level = "real"
-        facts.append(f"sums keep {contract.fraction_bits} fraction bits, {accumulator} has {accumulator.mantissa}")
-    if level == "bitwise" and (ordered or not update.axes_reduced):
-        kept = ("the reduction keeps its order",) if update.axes_reduced else ()
-        return Contract(level, f"the same {accumulator} operations", assumptions=kept)
-    if level == "bitwise":  # one issue is exact, but a schedule that need not be may reorder the loops around it
-        level = "reassociated"
-    assumptions.insert(0, "inputs are finite")
-    product = "·".join(show_leaf(r) for r in update.operands)
-    # One rounding a term; directed rounding has twice the unit roundoff of rounding to nearest.
-    roundings = terms * (2 if contract.rounding != "rne" else 1)
-    bound = f"γ_{roundings} · Σ|{product}|"
-    if level == "real" and contract.fraction_bits is not None:
-        bound += f", with unit roundoff 2^-{contract.fraction_bits}"
-    return Contract(
-        level,
-        f"the same {accumulator} sum of the same products in any order",
-        (),
-        tuple(assumptions),
-        bound,
-        tuple(facts),
-    )
 
 
 def _integer(program: Program, update: Update, intrinsic: Update, terms: int) -> Contract | Reason:
@@ -165,8 +139,8 @@ def _ungrouped(
     """A clamp of every few terms, left out of the term that was compared: where none of these sums reaches it."""
     known = stated_ranges(program, update.operands)
     ranges = {r.tensor: known.get(r, Range(*r.dtype.limits)) for r in update.operands}
-    const = frozenset(t for t in ranges if program.tensors[t].const)
-    derived = frozenset(t for t in ranges if program.tensors[t].intermediate)
+    const = frozenset(t for t in ranges if program.known(t))
+    derived = frozenset(t for t in ranges if program.tensors[t].intermediate and origin(program, t) is None)
     count = min(clamp.group, filled)
     group = Group(update.term, count, clamp.dtype.limits, tuple(ranges.items()), const, derived)
     conditions = weakest(group)
@@ -313,7 +287,24 @@ def stated_ranges(program: Program, reads: tuple[Read, ...]) -> dict[Value, Rang
             found[read] = Range(
                 low if a.low is None else max(low, int(a.low)), high if a.high is None else min(high, int(a.high))
             )
+        elif program.tensors[read.tensor].intermediate and read.dtype.is_integer:
+            derived = _derived(program, read.tensor)
+            if derived is not None:
+                found[read] = derived
         known = known_values(program, read.tensor) if program.data else None
         if known is not None and known.low is not None and known.high is not None:
             found[read] = Range(known.low, known.high)
     return found
+
+
+def _derived(program: Program, tensor: str) -> Range | None:
+    """The range of a converted tensor, from what is known of the one that it is made from."""
+    made = origin(program, tensor)
+    if made is None:
+        return None
+    read = made[0]
+    return derived_range(program, tensor, _range_of(stated_ranges(program, (read,)), read))
+
+
+def _range_of(ranges: Mapping[Value, Range], read: Read) -> Range:
+    return ranges.get(read, Range(*read.dtype.limits))

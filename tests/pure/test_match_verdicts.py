@@ -2,8 +2,9 @@
 
 A case is `key: value` lines, `---`, and a program. Keys: `intrinsic` (a name of the catalogue, or any name with
 `semantics`, whose lines are separated by `;`), `expect`, and what is compared where given: `count code numerics axes
-outer padding condition assumes fix bound method counterexample adapters` (the last: none, by default);
-`sizes`, `stage` and `level` set the question.
+outer padding condition assumes fix bound method counterexample first_step adapters` (the last: none, by default);
+`sizes`, `stage`, `level` and `features` (of a target, for its contract) set the question; `exact` is the text of the
+integers that a float sum adds exactly.
 `mutation: CLASS CASE` says what was changed in which matching case.
 Where the answer is "match" and the case is small, every mapping is also executed.
 """
@@ -20,12 +21,13 @@ from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.tensorize import Match, explain, match
 from autosched.tensorize.explain import where
+from autosched.tensorize.first_step import first_step
 
 FOLDER = Path(__file__).parent.parent / "verdicts"
 FILES = sorted(FOLDER.glob("*.case"))
 ANSWER = {"expect", "count", "code", "numerics", "axes", "outer", "padding", "condition", "assumes", "fix", "bound"}
 KEYS = ANSWER | {"method", "counterexample", "intrinsic", "semantics", "semantics_numerics", "sizes", "stage", "level"}
-KEYS |= {"mutation", "adapters"}
+KEYS |= {"features", "exact", "mutation", "adapters"}
 LARGEST = 10_000
 """Points of a nest that the slow executor still walks."""
 
@@ -45,7 +47,7 @@ def question(keys: dict[str, str], text: str) -> tuple[Program, Match]:
             keys["semantics"].replace("; ", "\n "), keys.get("semantics_numerics", "{accumulate: exact}")
         )
     else:
-        intrinsic = CATALOGUE.find(keys["intrinsic"])
+        intrinsic = CATALOGUE.find(keys["intrinsic"]).on(frozenset(keys.get("features", "").split()))
     stages = [keys["stage"]] if "stage" in keys else None
     (found,) = match(program, [intrinsic], keys.get("level", "reassociated"), stages)
     return program, found
@@ -79,7 +81,10 @@ def test_verdict(path: Path) -> None:
         if "assumes" in keys:
             assert any(keys["assumes"] in a for a in mapping.certificate.assumptions), words
         assert keys.get("bound", mapping.certificate.error_bound) == mapping.certificate.error_bound
+        assert keys.get("exact", str(mapping.certificate.exact)) == str(mapping.certificate.exact)
         assert keys.get("adapters", "none") in (", ".join(mapping.adapters) or "none"), words
+        started = first_step(mapping)
+        assert keys.get("first_step", started and started.kind) == (started and started.kind), words
         if "method" in keys:
             assert keys["method"] in {o.method for o in mapping.certificate.obligations}
     if "condition" in keys:
@@ -96,7 +101,7 @@ def test_verdict(path: Path) -> None:
 
 def test_the_suite_is_there() -> None:
     assert len(FILES) >= 190
-    asked = ("intrinsic", "semantics", "semantics_numerics", "level", "sizes", "stage")
+    asked = ("intrinsic", "features", "semantics", "semantics_numerics", "level", "sizes", "stage")
     questions = {(read(f)[1], *(read(f)[0].get(k) for k in asked)) for f in FILES}
     assert len(questions) >= len(FILES) - 2, "a case asks a question of its own, but for two pairs"
 

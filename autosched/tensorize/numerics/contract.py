@@ -73,3 +73,7 @@ class Numerics:
         if self.flushed:
             parts.append("subnormals flushed")
         return ", ".join(parts) + f" ({self.accumulate})"
+
+
+EXACT = Numerics()
+"""What integers do."""

@@ -86,14 +86,16 @@ class Grid:
                 inner, source = self.formula(operand), operand.dtype
                 return lambda flat: cast(inner(flat), source, dtype, saturate)
             case Comparison(op, left, right, _):
-                a, b, compare = self.formula(left), self.formula(right), COMPARE[op]
+                a, b = self.formula(left), self.formula(right)
+                compare: Any = COMPARE[op]
                 return lambda flat: compare(a(flat), b(flat))
             case Logical(op, parts, _):
                 tests = [self._condition(p) for p in parts]
                 if op == "not":
                     return lambda flat: np.logical_not(tests[0](flat))
-                join: Callable[[Any, Any], Any] = np.logical_and if op == "and" else np.logical_or
-                return lambda flat: reduce(join, (t(flat) for t in tests))
+                if op == "and":
+                    return lambda flat: reduce(np.logical_and, [t(flat) for t in tests])
+                return lambda flat: reduce(np.logical_or, [t(flat) for t in tests])
             case Select(condition, then, other):
                 test, first, second = self._condition(condition), self.formula(then), self.formula(other)
                 return lambda flat: np.where(test(flat), first(flat), second(flat))

@@ -1,0 +1,83 @@
+"""How far a sum under a contract may be from the exact one, as a formula in the number of terms K.
+
+With S = Σ|term| (and the start's magnitude, where it is not zero):
+
+- A sum whose every addition rounds once, in any order: a term meets at most K roundings of relative error u, and the
+  error is at most γ_K · S, γ_n = n u / (1 - n u) (Higham 2002, section 4.2); u is half a unit in the last place to
+  nearest, a whole one in the other modes.
+- A sum of aligned blocks of T terms: cutting T + 1 addends at F bits below the largest loses less than (T + 1) 2^-F
+  times it, and the largest is at most the sum of all magnitudes; rounding the block's result loses u of it. So each
+  block stretches the magnitudes so far by at most 1 + α = (1 + (T + 1) 2^-F) (1 + u), and the error of B = ⌈K/T⌉ blocks
+  is at most ((1 + α)^B - 1) S. Issues that start from zero do so on their own, and their results are then added with
+  one rounding each. This takes factors for normal numbers: the exponent of a subnormal one is larger than its value.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from autosched.ir.dtypes import DTYPES, DType
+from autosched.tensorize.numerics.contract import Numerics
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBound:
+    """`formula` in K times `magnitudes`; `factor` is its value for `terms` terms. All relative to Σ|term|."""
+
+    formula: str
+    terms: int
+    factor: float
+    magnitudes: str = "S"
+
+    def __str__(self) -> str:
+        """With K filled in: `γ_512 · Σ|a·b|`."""
+        filled = self.formula.replace("2K", str(2 * self.terms)).replace("K", str(self.terms))
+        return f"{filled} · {self.magnitudes}"
+
+
+def bound(
+    numerics: Numerics, dtype: DType, terms: int, magnitudes: str = "S", issue: int = 1, issues: int | None = None
+) -> ErrorBound:
+    """The bound on a sum of `terms` products in an accumulator of `dtype`, `issue` of them at once, in `issues` issues
+    (as many as it takes where none are padded)."""
+    inner = DTYPES[numerics.sum_as] if numerics.sum_as is not None else dtype
+    if numerics.sum != "aligned":
+        roundings = 1 if numerics.rounding == "rne" else 2  # a directed rounding loses up to two of its halves
+        formula = "γ_K" if roundings == 1 else "γ_2K"
+        return ErrorBound(formula, terms, gamma(terms * roundings, inner.unit_roundoff), magnitudes)
+    size = min(numerics.terms or issue, issue)
+    issues = issues or -(-terms // issue)
+    growth, words = block_growth(numerics, inner, size)
+    each = -(-issue // size)
+    if numerics.start == "zero":
+        u = inner.unit_roundoff
+        factor = math.expm1(each * math.log1p(growth) + issues * math.log1p(u))
+        steps = _count(issues, terms, issue)
+        return ErrorBound(f"(({words})^{each}·(1 + 2^-{inner.mantissa + 1})^{steps} − 1)", terms, factor, magnitudes)
+    blocks = issues * each
+    factor = math.expm1(blocks * math.log1p(growth))
+    return ErrorBound(f"(({words})^{_count(blocks, terms, size)} − 1)", terms, factor, magnitudes)
+
+
+def _count(steps: int, terms: int, size: int) -> str:
+    """The number of steps as a function of K, where padding does not make them more."""
+    return str(steps) if steps != -(-terms // size) else f"⌈K/{size}⌉" if size > 1 else "K"
+
+
+def block_growth(numerics: Numerics, dtype: DType, size: int) -> tuple[float, str]:
+    """α of one aligned block of `size` terms, and 1 + α as text."""
+    assert numerics.fraction_bits is not None
+    kept = min(dtype.mantissa, numerics.result_bits or dtype.mantissa)
+    last = kept + 1 if numerics.rounding == "rne" else kept
+    cut = (size + 1) * 2.0**-numerics.fraction_bits
+    words = f"1 + {size + 1}·2^-{numerics.fraction_bits}"
+    if numerics.sum_bits is not None and numerics.accumulator_bits is not None:
+        cut += 2.0**-numerics.sum_bits + 2.0**-numerics.accumulator_bits
+        words += f" + 2^-{numerics.sum_bits} + 2^-{numerics.accumulator_bits}"
+    return (1 + cut) * (1 + 2.0**-last) - 1, f"({words})·(1 + 2^-{last})"
+
+
+def gamma(n: int, u: float) -> float:
+    """n u / (1 - n u); infinite where that says nothing."""
+    return n * u / (1 - n * u) if n * u < 1 else math.inf
