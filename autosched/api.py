@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from autosched.ir import Program, einsum, load, resolve, workload
 from autosched.ir import parse as parse_text
+from autosched.ir.data import with_data
 from autosched.machine.target import Target
 from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.catalogue import load as load_yaml
@@ -80,15 +81,18 @@ def match(
     known: Catalogue | None = None,
     rule: str = "superset",
     dump_smt: str | Path | None = None,
+    data: Mapping[str, Any] | None = None,
 ) -> Any:
     """Which intrinsics can compute the program: a `Match` where one intrinsic is named, else a list of them.
 
     `intrinsics` is a name, a glob, several of them, or None for the whole catalogue. `rule` is `superset`, or `amos`
     for the mappings that the published rule counts. `dump_smt` is a folder for the solver's questions, as SMT-LIB.
+    `data` are the values of const tensors, by name: conditions that they meet are discharged.
     Raises UnknownNameError, UsageError.
     """
     from autosched.tensorize.matcher import match as find
 
+    program = with_data(program, data or {})
     known = known or catalogue()
     if isinstance(intrinsics, Intrinsic):
         chosen: tuple[Intrinsic, ...] = (intrinsics,)
@@ -159,11 +163,15 @@ def tune(
     intrinsics: Sequence[str] = (),
     numerics: str = "reassociated",
     cache: str = "warm",
+    conditions: str = "guard",
+    data: Mapping[str, Any] | None = None,
     fresh: bool = False,
     on_event: Listener | None = None,
 ) -> Study:
     """Search, measure, and return the study: `study.best.build()` is the kernel as a callable.
 
+    `conditions` says what becomes of instructions that are right for some values only: `guard` (a check in the kernel,
+    and a fallback), `refuse` or `assume`. `data` are the values of const tensors, by name: the kernel is theirs alone.
     `timeout` in seconds. With a `store` the study continues where an earlier call left off. Raises NoScheduleError when
     no candidate survived, and what TuneRequest refuses.
     """
@@ -171,7 +179,7 @@ def tune(
     from autosched.search.tune import tune as run
 
     request = TuneRequest(
-        program,
+        with_data(program, data or {}),
         _as_target(target),
         device=device,
         trials=trials,
@@ -185,6 +193,7 @@ def tune(
         only=tuple(intrinsics),
         numerics=numerics,
         cache=cache,
+        conditions=conditions,
         fresh=fresh,
     )
     tuning, _ = run(request, on_event)

@@ -12,6 +12,7 @@ from platformdirs import user_cache_dir, user_data_dir
 
 from autosched import api
 from autosched.errors import UnknownNameError, UsageError
+from autosched.ir.data import with_data as known_data
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.store.sqlite import SqliteStore
@@ -38,6 +39,33 @@ def defines(texts: Sequence[str] | None) -> dict[str, Any]:
 def program(spec: str, texts: Sequence[str] | None) -> Program:
     """The program that the command names, with its sizes."""
     return api.resolve(spec, defines(texts))
+
+
+def with_data(program: Program, texts: Sequence[str] | None) -> Program:
+    """The program with the values that `--data NAME=FILE.npy` gives. Raises UsageError for a file that is no plain
+    array (pickled objects are never read), and what `ir.data.with_data` raises."""
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, path = text.partition("=")
+        if not equals or not name.isidentifier() or not path:
+            raise UsageError(f"--data {text}: not of the form NAME=FILE.npy", hint="as in --data B=weights.npy")
+        if name in found:
+            raise UsageError(f"--data {name} is given twice")
+        found[name] = _array(text, Path(path).expanduser())
+    return known_data(program, found)
+
+
+def _array(text: str, path: Path) -> Any:
+    import numpy as np
+
+    try:
+        with path.open("rb") as file:
+            return np.lib.format.read_array(file, allow_pickle=False)
+    except OSError as error:
+        raise UsageError(f"--data {text}: cannot read the file: {error.strerror or error}") from None
+    except (ValueError, EOFError) as error:
+        hint = "write it with numpy.save, as a plain array of the tensor's dtype"
+        raise UsageError(f"--data {text}: no .npy file of a plain array: {error}", hint=hint) from None
 
 
 def intrinsic_paths(paths: Sequence[str] | None) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ def match(
         str,
         typer.Option("--rule", metavar="RULE", help="superset, or amos: only mappings that the published rule counts."),
     ] = "superset",
+    data: options.DataOpt = None,
     dump_smt: Annotated[
         Path | None,
         typer.Option("--dump-smt", metavar="DIR", help="Write every question to the solver there, as SMT-LIB."),
@@ -44,12 +45,13 @@ def match(
     """
     inputs.choice("numerics level", numerics, inputs.NUMERICS)
     inputs.choice("rule", rule, RULES)
-    loaded = inputs.program(program, define)
+    loaded = inputs.with_data(inputs.program(program, define), data)
     known = inputs.catalogue(intrinsics)
     chosen = list(known.select(intrinsic)) if intrinsic else [known[n] for n in known]
     if target is not None:
         machine = inputs.target(target)
         chosen = [i for i in chosen if i.isa in (machine.isa, "portable") and machine.has(i.requires)]
+        chosen = [i.on(machine.features) for i in chosen]
     place = {i.name: n for n, i in enumerate(chosen)}
     found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule, dump_smt=dump_smt)
     found.sort(key=lambda m: place[m.intrinsic.name])  # all stages of one intrinsic together

@@ -45,6 +45,15 @@ JsonOpt = Annotated[bool, typer.Option("--json", help="Print one JSON value on s
 QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer alone.")]
 VerboseOpt = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
 SeedOpt = Annotated[int, typer.Option("--seed", metavar="N", help="Makes proposals and data reproducible.")]
+DataOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data",
+        metavar="NAME=FILE.npy",
+        help="The values of a const tensor: conditions that they meet need no check, and kernels are for them alone"
+        " (repeatable).",
+    ),
+]
 NumericsOpt = Annotated[
     str,
     typer.Option("--numerics", metavar="LEVEL", help="The weakest level accepted: bitwise, reassociated or real."),

@@ -14,6 +14,7 @@ from autosched.cli.deadline import Deadline
 from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.progress import Progress
 from autosched.cli.tune_report import as_json, as_text
+from autosched.search.conditional import MODES
 from autosched.search.tune import EFFORTS, TuneRequest
 from autosched.search.tune import tune as run
 from autosched.store.explain import MEMORY, path_of
@@ -47,6 +48,16 @@ def tune(
     intrinsics: options.IntrinsicsOpt = None,
     intrinsic: options.OnlyOpt = None,
     numerics: options.NumericsOpt = "reassociated",
+    conditions: Annotated[
+        str,
+        typer.Option(
+            "--conditions",
+            metavar="WAY",
+            help="Instructions that are right for some values only: guard (check in every call, else fall back), refuse"
+            " or assume.",
+        ),
+    ] = "guard",
+    data: options.DataOpt = None,
     cache: Annotated[
         str, typer.Option("--cache", metavar="STATE", help="warm, or cold: every call finds its data in main memory.")
     ] = "warm",
@@ -60,10 +71,11 @@ def tune(
     """
     try:
         known = inputs.catalogue(intrinsics)
-        loaded = inputs.program(program, define)
+        loaded = inputs.with_data(inputs.program(program, define), data)
         inputs.choice("effort", effort, tuple(EFFORTS))
         inputs.choice("cache state", cache, CACHES)
         inputs.choice("numerics level", numerics, inputs.NUMERICS)
+        inputs.choice("way to treat conditions", conditions, MODES)
         with inputs.open_store(store) as opened:
             request = TuneRequest(
                 loaded,
@@ -80,6 +92,7 @@ def tune(
                 only=tuple(intrinsic or ()),
                 numerics=numerics,
                 cache=cache,
+                conditions=conditions,
                 fresh=fresh,
                 intrinsic_paths=inputs.intrinsic_paths(intrinsics),
             )

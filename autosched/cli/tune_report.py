@@ -29,6 +29,12 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
             "schedule": best.trial.schedule,
             "intrinsic": ", ".join(best.candidate.plan.intrinsics) or None,
             "kernel_sha": m.kernel_sha,
+            "conditions": [
+                {"kind": c.kind, "text": c.text, "tight": c.tight}
+                for mapping in best.candidate.plan.mappings
+                for c in mapping.conditions
+            ],
+            "relies_on": list(best.candidate.plan.relies),
         }
         ok = m.ok and bool(m.extra.get("verified", True))  # a simulator cannot always run what it times
         verified = {"ok": ok, "max_abs_error": m.max_abs_error, "tolerance": m.tolerance} | (
@@ -80,6 +86,11 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
     lines += [f"plan   {best.candidate.plan.name}", f"       {best.schedule}", f"check  {_checked(m)}"]
+    asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
+    if asked:
+        lines.append(f"where  {' and '.join(asked)}: every call looks, and else takes a slower way")
+    if best.candidate.plan.relies:
+        lines.append(f"relies on {'; '.join(best.candidate.plan.relies)}")
     if result.failed:
         lines.append("failed " + " · ".join(f"{kind} {n}" for kind, n in result.failed.items()))
     spent = {k: v for k, v in result.seconds.items() if k != "total" and v >= 0.05}

@@ -20,6 +20,7 @@ from autosched.codegen.c import CSource, print_c
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.engine import Module
 from autosched.errors import UnknownNameError, UsageError
+from autosched.ir.data import require_data
 from autosched.ir.dtypes import DType
 
 Array = npt.NDArray[Any]
@@ -93,7 +94,9 @@ class CompiledKernel:
         return tuple(p for p in self.kernel.program.parameters if p in tensors and tensors[p].const)
 
     def pack(self, consts: Mapping[str, Array]) -> dict[str, Array]:
-        """Run the prepare functions; answers the packed buffers by name."""
+        """Run the prepare functions; answers the packed buffers by name. UsageError for data that the kernel was not
+        made for (`Program.data`)."""
+        require_data(self.kernel.program, consts)
         packed: dict[str, Array] = {}
         for function in self.kernel.prepare:
             for name in function.buffers:

@@ -155,7 +155,8 @@ class Kernel:
     that an earlier one filled, before the run; `main` is the timed call.
 
     `main.buffers` are the program's tensor parameters still needed in their own layout, then packed buffers, then
-    workspaces. `schedule` is the named row, for headers and comments; `threads` is the width of parallel loops.
+    workspaces. `schedule` is the named row, for headers and comments; `threads` is the width of parallel loops;
+    `relies` says, in words, what callers must see to.
     """
 
     name: str
@@ -166,6 +167,7 @@ class Kernel:
     threads: int = 1
     schedule: dict[str, object] = field(default_factory=dict)
     isa: str = "portable"
+    relies: tuple[str, ...] = ()
 
     @property
     def intrinsics(self) -> tuple[Intrinsic, ...]:

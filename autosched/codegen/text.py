@@ -35,6 +35,7 @@ def print_kernel(kernel: Kernel) -> str:
     threads = "1 thread" if kernel.threads == 1 else f"{kernel.threads} threads"
     lines = [f"kernel {kernel.name}: {kernel.isa}, {threads}"]
     lines += [f"{_INDENT}{name} = {value}" for name, value in kernel.schedule.items()]
+    lines += [f"{_INDENT}relies on: {text}" for text in kernel.relies]
     lines += ["", "buffers", *_buffer_table(list(kernel.buffers.values()))]
     for function in kernel.prepare:
         lines += ["", f"prepare {function.name}({', '.join(function.buffers)})", *_body(function, kernel)]

@@ -69,6 +69,16 @@ def digest(values: Array, dtype: DType, shape: tuple[int, ...]) -> str:
     return hashlib.sha256(head + plain.astype(little, copy=False).tobytes()).hexdigest()
 
 
+def require_data(program: Program, arrays: Mapping[str, Any]) -> None:
+    """UsageError where an array is not the data that the program was given for it: what was proved of those values
+    need not hold of others."""
+    for name, known in program.data.items():
+        tensor = program.tensors[name]
+        if name in arrays and digest(np.asarray(arrays[name]), tensor.dtype, tensor.extents) != known.sha256:
+            hint = "tune with --data for these values, or without"
+            raise UsageError(f"{name} does not hold the values that this kernel was made for ({known.text})", hint=hint)
+
+
 def known_values(program: Program, tensor: str) -> KnownData | None:
     """What is known of a tensor's elements: those of given data, and those that are prepared from such data alone."""
     return program.data.get(tensor) or (program.prepared_data.get(tensor) if program.data else None)
@@ -131,4 +141,4 @@ def _read(stmt: Any) -> set[str]:
     return {r.tensor for a in assigns(stmt) for r in reads(a.value)}
 
 
-__all__ = ["KnownData", "digest", "known_values", "prepared_data", "with_data"]
+__all__ = ["KnownData", "digest", "known_values", "prepared_data", "require_data", "with_data"]

@@ -21,8 +21,10 @@ from autosched.ir.work import operations
 from autosched.machine.catalogue import target_yaml
 from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Target
+from autosched.search import conditional
 from autosched.search.adapted import adapted_programs
 from autosched.search.baseline import Baseline, measure_baseline
+from autosched.search.conditional import candidates_of
 from autosched.search.events import Listener, Matched, NearMiss, Scored
 from autosched.search.loop import Result, run
 from autosched.search.registry import strategies
@@ -35,7 +37,6 @@ from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.certificate_json import certificate_json
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Match
-from autosched.tensorize.match_types import Mapping as Match1
 from autosched.tensorize.matcher import match
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import MOST_PLANS, WITHIN, make_plans, plan_cycles
@@ -47,7 +48,9 @@ EFFORTS = {"quick": 32, "standard": 64, "full": 256}
 
 @dataclass(frozen=True)
 class TuneRequest:
-    """What to tune, where and for how long. `trials` is the study's total; `only` are globs of intrinsic names."""
+    """What to tune, where and for how long. `trials` is the study's total; `only` are globs of intrinsic names.
+    `conditions` says what becomes of mappings that carry some: `refuse`, `guard` or `assume`. Values of constant data
+    are the program's (`ir.data.with_data`)."""
 
     program: Program
     target: Target
@@ -65,12 +68,14 @@ class TuneRequest:
     cache: str = "warm"
     fresh: bool = False
     intrinsic_paths: tuple[str, ...] = ()
+    conditions: str = "guard"
 
     def __post_init__(self) -> None:
         if self.trials < 1:
             raise UsageError(f"--trials {self.trials} leaves nothing to measure", hint="give 1 or more")
         if self.threads < 1:
             raise UsageError(f"--threads {self.threads}: at least 1")
+        conditional.check_mode(self.conditions)
         for kind, name, known in (
             ("strategy", self.strategy, strategies()),
             ("cost model", self.cost_model, cost_models()),
@@ -108,7 +113,8 @@ def peak_of(request: TuneRequest, matches: Sequence[Match]) -> tuple[str, float]
     rates = {
         m.intrinsic.name: m.intrinsic.operations * target.rates[m.intrinsic.name] * target.clock_hz * request.threads
         for m in matches
-        if m.verdict == "match" and m.intrinsic.name in target.rates
+        if m.intrinsic.name in target.rates
+        and (m.verdict == "match" or (m.verdict == "conditional" and request.conditions != "refuse"))
     }
     return max(rates.items(), key=lambda item: item[1]) if rates else None
 
@@ -118,27 +124,13 @@ def usable(catalogue: Catalogue, target: Target, device: str, only: Sequence[str
     chosen = catalogue.select(only) if only else catalogue.of_isa(target.isa, "portable")
     emits = device not in ("auto", "cpu") or target.isa not in ("x86", "arm", "portable")
     return tuple(
-        i
+        i.on(target.features)
         for i in chosen
         if i.isa in (target.isa, "portable")
         and i.kind == "compute"
         and target.has(i.requires)
         and (emits or "llvm" in i.emit)
     )
-
-
-def candidates_of(matches: Sequence[Match]) -> dict[str, list[Match1]]:
-    """The mappings that may be planned, by stage: unconditional ones. Portable instructions only stand in for a stage
-    that no instruction of the machine's own fits."""
-    by_stage: dict[str, list[Match1]] = {}
-    for found in matches:
-        for mapping in found.mappings:
-            if not mapping.conditions and not mapping.adapters:
-                by_stage.setdefault(found.stage, []).append(mapping)
-    for stage, mappings in by_stage.items():
-        native = [m for m in mappings if m.intrinsic.isa != "portable"]
-        by_stage[stage] = native or mappings
-    return by_stage
 
 
 def prepare(
@@ -148,10 +140,15 @@ def prepare(
     options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
     device = open_device(request.device, request.program, request.target, **options)  # first: it says what is missing
     try:
-        return _laid_out(request, device, listener or (lambda event: None), Stopwatch(clock))
+        tuning = _laid_out(request, device, listener or (lambda event: None), Stopwatch(clock))
     except BaseException:
         device.close()
         raise
+    on = conditional.measured_on(request.program, tuning.plans)
+    if on is request.program:
+        return tuning
+    device.close()  # it has measured nothing yet: one that draws its data within the conditions takes its place
+    return replace(tuning, device=open_device(request.device, on, request.target, **options))
 
 
 def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopwatch) -> Tuning:
@@ -213,6 +210,8 @@ def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) ->
         "clock": clocks.VERSION,
         "autosched": __version__,
     }
+    if program.data:
+        key["data"] = " ".join(f"{name}={d.sha256}" for name, d in sorted(program.data.items()))
     return StudyRecord(
         name=study_name(program, target, str(described.get("name", request.device)), key),
         key=key,
@@ -229,6 +228,8 @@ def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) ->
             "intrinsics": list(request.intrinsic_paths),
             "target": target_yaml(target),
             "certificates": {p.name: [certificate_json(m) for m in p.mappings] for p in plans},
+            "conditions": request.conditions,
+            "data": conditional.data_of(program, plans),
         },
     )
 
@@ -239,8 +240,9 @@ def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None
     `catalogue` must hold the study's own intrinsics (`record.settings["intrinsics"]` are their files).
     """
     settings = record.settings
+    program = conditional.with_stored_data(parse(record.program, filename=record.name), settings.get("data", {}))
     return TuneRequest(
-        parse(record.program, filename=record.name),
+        program,
         target_from_yaml(settings["target"], record.name),
         device=record.device,
         threads=int(settings["threads"]),
@@ -249,6 +251,7 @@ def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None
         numerics=settings["numerics"],
         catalogue=catalogue,
         seed=record.seed if seed is None else seed,
+        conditions=settings.get("conditions", "refuse"),
     )
 
 
@@ -258,12 +261,15 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     program, _ = simplify(request.program)
     matches = match(program, intrinsics, numerics=request.numerics)
     plans: list[Plan] = []
-    for variant in adapted_programs(program, matches, intrinsics, request.numerics):
-        mappings = variant.certified(candidates_of(variant.matches))
-        found = make_plans(variant.program, request.target, mappings, request.threads)
+    mode = request.conditions
+    for variant in adapted_programs(program, matches, intrinsics, request.numerics, mode):
+        usable_here = variant.certified(candidates_of(variant.matches, mode))
+        found = make_plans(variant.program, request.target, usable_here, request.threads)
+        found = conditional.with_fallbacks(found)
         plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in plans}
     plans.sort(key=lambda p: cycles[id(p)])
+    plans = conditional.compatible(request.program, plans)
     near = [p for p in plans if cycles[id(p)] <= WITHIN * cycles[id(plans[0])]]
     return matches, (near if len(plans) > MOST_PLANS else plans)[:MOST_PLANS]
 

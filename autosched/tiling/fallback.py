@@ -13,8 +13,9 @@ from autosched.tiling.plan import Fallback, Plan, TensorPart
 from autosched.tiling.scalar_parts import scalar_part
 from autosched.tiling.steps import StepNames
 
-WIDTH = 16
-"""Elements that a scalar fallback computes together, where its stage vectorises."""
+WIDTH_BYTES = 32
+"""Elements that a scalar fallback computes together, where its stage vectorises, in bytes: what every vector machine
+has."""
 
 
 def scalar_fallback(program: Program, stages: Sequence[Stage], dependences: Dependences, threads: int) -> Fallback:
@@ -23,7 +24,7 @@ def scalar_fallback(program: Program, stages: Sequence[Stage], dependences: Depe
     for stage in stages:
         part = scalar_part(program, stage, StepNames(f"{stage.name}."), dependences)
         parts.append(part)
-        values[part.names("vector")] = WIDTH if part.vector else 1
+        values[part.names("vector")] = max(1, WIDTH_BYTES // stage.assign.value.dtype.bytes) if part.vector else 1
         values[part.names("threads")] = threads if part.parallel else 1
     return Fallback(tuple(parts), values)
 

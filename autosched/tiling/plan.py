@@ -125,6 +125,13 @@ class Plan:
         return tuple(dict.fromkeys(g for p in self.tensor_parts for g in p.guards))
 
     @property
+    def relies(self) -> tuple[str, ...]:
+        """What callers of the plan's kernels must see to: conditions that were assumed, and data that were given."""
+        assumed = [c.text for m in self.mappings for c in m.assumed]
+        data = [f"{name} holds the data of SHA-256 {d.sha256}" for name, d in self.program.data.items()]
+        return tuple(dict.fromkeys([*assumed, *data]))
+
+    @property
     def intrinsics(self) -> tuple[str, ...]:
         return tuple(p.nest.intrinsic.name for p in self.tensor_parts)
 

@@ -14,7 +14,7 @@ from autosched.codegen.c.names import Names
 from autosched.codegen.c.registers import VectorHelpers, registers_of
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.statements import INDENT, StatementPrinter
-from autosched.codegen.kernel import Buffer, Function, Kernel
+from autosched.codegen.kernel import Buffer, Choose, Function, Kernel, Stmt, bodies
 from autosched.ir.program import Program
 
 ALIGNMENT = 64
@@ -169,6 +169,9 @@ class _Printer:
             yield " *"
             yield " * Schedule:"
             yield from _text(", ".join(f"{name} = {value}" for name, value in kernel.schedule.items()), "  ")
+        if kernel.relies:
+            yield " *"
+            yield from _text("Right only where: " + "; ".join(kernel.relies) + ".")
         used = kernel.intrinsics
         if used:
             yield " *"
@@ -192,8 +195,10 @@ class _Printer:
         if function is not kernel.main:
             target = function.buffers[-1]
             origin = kernel.buffers[target].origin
-            what = f"{origin or 'the constants'} as {self.names(target)}"
-            yield f"/* Lay out {what}, once, before any call of {self.name}. */"
+            what = f"Lay out {origin or 'the constants'} as {self.names(target)}"
+            if target in _checks(kernel.main.body):
+                what = f"Check {origin}: {self.names(target)} is 0 where {self.name} may take the fast way"
+            yield f"/* {what}, once, before any call of {self.name}. */"
             return
         yield "/*"
         for name in function.buffers:
@@ -238,6 +243,12 @@ class _Printer:
             yield from (text, "")
         for body in bodies:
             yield from (body, "")
+
+
+def _checks(body: tuple[Stmt, ...]) -> set[str]:
+    """The buffers that choices look at."""
+    found = {name for stmt in body if isinstance(stmt, Choose) for name in stmt.checks}
+    return found.union(*(_checks(inner) for stmt in body for inner in bodies(stmt)))
 
 
 def _function_text(program: Program) -> str:

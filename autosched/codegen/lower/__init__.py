@@ -44,6 +44,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
         max(counts, default=1),
         dict(schedule.named),
         plan.target.isa,
+        plan.relies,
     )
 
 

@@ -18,7 +18,8 @@ from autosched.ir.value import Arith, Cast, Comparison, Literal, Read, Select, V
 from autosched.logic import Const, Int, Var
 
 LANE = "e"
-WIDEST_BYTES = 64
+WIDEST_BYTES = 32
+"""A register that every vector machine has; a scan is bound by memory soon."""
 S32 = DTYPES["s32"]
 
 

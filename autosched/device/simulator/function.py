@@ -9,6 +9,7 @@ import numpy as np
 from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.text import print_kernel
+from autosched.ir.data import require_data
 
 
 class InterpretedKernel:
@@ -28,6 +29,7 @@ class InterpretedKernel:
             raise UsageError(f"{program.name} takes {', '.join(taken)}: {len(taken)} values, not {len(values)}")
         given = dict(zip(taken, values, strict=True))
         arrays = {k: np.asarray(v) for k, v in given.items() if k in program.tensors}
+        require_data(program, arrays)
         scalars = {k: v for k, v in given.items() if k in program.scalars}
         found = run_kernel(self.kernel, arrays, scalars)
         results = tuple(found[name] for name in program.outputs)
