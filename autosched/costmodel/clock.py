@@ -20,6 +20,7 @@ from autosched.ir.program import Axis
 from autosched.ir.value import walk
 from autosched.logic import TRUE, Const
 from autosched.machine.target import Target
+from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Plan, ScalarPart, TensorPart
 from autosched.tiling.steps import DIRECT, PADDED, PANEL, StepNames, blocked_axes, tiled_axes, vectorises
@@ -36,6 +37,7 @@ GUARD_CYCLES = 2.0  # a load behind a branch
 ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by element
 PACK_CYCLES = 1.2  # one element copied into a panel
 PAD_CYCLES = 0.15  # one element of a padded copy (vector moves)
+CHECK_CYCLES = 0.08  # one element looked at by a run-time check (vectors of 32 bytes, two operations each)
 SCALAR_CYCLES = 1.0  # one scalar operation of a stage without an intrinsic
 CALL_CYCLES = 60.0  # a call into the math library
 FORK_SECONDS = 3e-6  # waking the pool and joining it
@@ -53,8 +55,12 @@ def clock(plan: Plan, values: Columns) -> Terms:
     for part in plan.parts:
         match part:
             case TensorPart():
-                on = gpu_tensor if part.scheme == "gpu" else _tensor
-                terms = on(part.nest, part.names, values, plan.target)
+                gpu = part.scheme == "gpu"
+                terms = (
+                    gpu_tensor(part.nest, part.names, values, plan.target)
+                    if gpu
+                    else _tensor(part, values, plan.target)
+                )
             case ScalarPart(prepared=True):
                 continue  # runs before the timed call
             case ScalarPart():
@@ -66,7 +72,8 @@ def clock(plan: Plan, values: Columns) -> Terms:
     return total
 
 
-def _tensor(nest: Nest, names: StepNames, values: Columns, target: Target) -> Terms:
+def _tensor(part: TensorPart, values: Columns, target: Target) -> Terms:
+    nest, names = part.nest, part.names
     v = {name: values[name] for name in _needed(nest, names)}
     n = len(next(iter(v.values())))
     threads = v[names("threads")].astype(np.float64)
@@ -82,6 +89,7 @@ def _tensor(nest: Nest, names: StepNames, values: Columns, target: Target) -> Te
     for name in ("l2", "l3", "memory"):
         terms.setdefault(name, np.zeros(n))
     terms["pack"] = _pack(nest, names, v) * cycle / threads
+    terms["pack"] += CHECK_CYCLES * check_elements(nest.mapping.program, part.guards) * cycle  # by one thread
     terms["overhead"] = np.where(threads > 1, FORK_SECONDS, 0.0) + np.zeros(n)
     stack = np.stack([terms[k] for k in ("compute", "load", "l2", "l3", "memory")])
     longest = stack.max(axis=0)

@@ -102,7 +102,8 @@ class CpuDevice:
         program = self.program or candidate.plan.program
         scalars = self._data_of(program).scalars if program.scalars else {}
         names = tuple(v.folder for v in violations(program, candidate.plan, self.seed))
-        return build(candidate, self.target, self.builder, dict(scalars), names)
+        built = build(candidate, self.target, self.builder, dict(scalars), names)
+        return replace(built, extra=built.extra | {"violations": list(names)}) if names else built
 
     def measure(self, build: Build, repeats: str = "search", *, best_s: float | None = None) -> Measurement:
         """Check, then time. A candidate that is clearly slower than `best_s` gets few samples (None: than the fastest

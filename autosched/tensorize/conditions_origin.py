@@ -62,7 +62,8 @@ def at_origin(program: Program, condition: Condition) -> Condition:
     kept = _where(made[0].dtype, *made, stated)
     if kept is None:
         return condition
-    return replace(range_condition(made[0].tensor, kept, condition.tight, named), kind=condition.kind)
+    stated_there = range_condition(made[0].tensor, kept, condition.tight, named)
+    return replace(stated_there, kind=condition.kind, rule=condition.rule)
 
 
 def _where(dtype: DType, read: Read, value: Value, stated: Assume) -> Range | None:

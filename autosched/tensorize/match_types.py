@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autosched.ir.program import Assume, Program, Stage
 from autosched.ir.value import Condition as Guard
@@ -11,6 +11,9 @@ from autosched.ir.value import Literal, Read
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.bound import ErrorBound
 from autosched.tensorize.numerics.exact import ExactRange
+
+if TYPE_CHECKING:
+    from autosched.tensorize.conditions_group import GroupRule
 
 VERDICTS = ("match", "conditional", "no", "unknown")
 REASON_CODES = (
@@ -54,7 +57,7 @@ class Condition:
     """A precondition on the inputs, in `assume` syntax; `tight` when no weaker one of the lattice works.
 
     `alternatives`: others of which any one would do instead of all conditions of the mapping. `assume` is the text
-    as a statement of the program.
+    as a statement of the program, `rule` a weaker one on constant data that a check may look at instead.
     """
 
     kind: str
@@ -62,6 +65,7 @@ class Condition:
     tight: bool = False
     alternatives: tuple[str, ...] = ()
     assume: Assume | None = field(default=None, compare=False, repr=False)
+    rule: GroupRule | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from autosched.tensorize.body_numpy import evaluate
 from autosched.tensorize.body_range import Range, exact_range
 from autosched.tensorize.conditions import Group, range_condition, weakest
 from autosched.tensorize.conditions_data import groups_hold, held_values
+from autosched.tensorize.conditions_group import group_rule
 from autosched.tensorize.conditions_origin import derived_range, origin
 from autosched.tensorize.counterexample import leaves, show_leaf
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Condition, Reason
@@ -157,6 +158,9 @@ def _ungrouped(
         without = stated_ranges(replace(program, data={}), update.operands)
         open_ = {r.tensor: without.get(r, Range(*r.dtype.limits)) for r in update.operands}
         return _by_data(found, fact, () if group.safe(open_) else data)
+    if len(conditions) == 1 and conditions[0].assume is not None and conditions[0].assume.subject in const:
+        rule = group_rule(update, group, clamp, conditions[0].assume.subject)
+        conditions = (replace(conditions[0], rule=rule),)
     text = " and ".join(c.text for c in conditions)
     statement = f"{found.statement}; under {text} the clamp of every {clamp.group} terms to {clamp.dtype} never acts"
     return replace(found, statement=statement, conditions=(*found.conditions, *conditions))

@@ -61,7 +61,7 @@ def _lower_part(part: Part, ctx: Context) -> tuple[Stmt, ...]:
                 return body
             other = replace(ctx, values=part.fallback.values)  # its buffers and preparations are the kernel's too
             otherwise = tuple(s for p in part.fallback.parts for s in _lower_part(p, other))
-            return choose(part.guards, body, otherwise, ctx)
+            return choose(part.nest, body, otherwise, ctx)
         case ScalarPart():
             return lower_scalar(part, ctx)
         case LiteralPart():

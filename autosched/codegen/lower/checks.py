@@ -8,14 +8,14 @@ Checks of `const` data, and of what is prepared from it, are prepare functions; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from autosched.codegen.kernel import Assign, Buffer, Choose, For, Function, Lane, Stmt
+from autosched.codegen.lower.checks_group import scan_groups
 from autosched.codegen.lower.context import Context
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.program import Assume
 from autosched.ir.value import Arith, Cast, Comparison, Literal, Read, Select, Value
 from autosched.logic import Const, Int, Var
+from autosched.tiling.nest import Nest
 
 LANE = "e"
 WIDEST_BYTES = 32
@@ -23,22 +23,31 @@ WIDEST_BYTES = 32
 S32 = DTYPES["s32"]
 
 
-def choose(
-    conditions: Sequence[Assume], body: tuple[Stmt, ...], fallback: tuple[Stmt, ...], ctx: Context
-) -> tuple[Stmt, ...]:
-    """`body` where the conditions hold, else `fallback`, with what finds that out in front of it."""
+def choose(nest: Nest, body: tuple[Stmt, ...], fallback: tuple[Stmt, ...], ctx: Context) -> tuple[Stmt, ...]:
+    """`body` where the conditions of the nest's mapping hold, else `fallback`, with what finds that out in front."""
     checks, before, note = [], list[Stmt](), []
-    for condition in conditions:
-        tensor = ctx.tensor(condition.subject)
-        known = ctx.program.known(condition.subject)
+    for condition in nest.mapping.conditions:
+        stated, rule = condition.assume, condition.rule
+        if stated is None:
+            continue
+        if rule is not None and ctx.program.known(rule.read.tensor):
+            tensor = ctx.tensor(rule.read.tensor)
+            check = ctx.declare(f"{tensor.name}_check", S32, (1,), "packed", tensor.name)
+            scan = scan_groups(rule, nest, check, ctx)
+            ctx.prepare.append(Function(f"prepare_{check.name}", (tensor.name, check.name), scan))
+            checks.append(check.name)
+            note.append(str(rule))
+            continue
+        tensor = ctx.tensor(stated.subject)
+        known = ctx.program.known(stated.subject)
         check = ctx.declare(f"{tensor.name}_check", S32, (1,), "packed" if known else "workspace", tensor.name)
-        scan = _scan(tensor, condition, check, ctx)
+        scan = _scan(tensor, stated, check, ctx)
         if known:
             ctx.prepare.append(Function(f"prepare_{check.name}", (tensor.name, check.name), scan))
         else:
             before += scan
         checks.append(check.name)
-        note.append(f"{condition.low} <= {condition.subject} <= {condition.high}")
+        note.append(condition.text)
     return (*before, Choose(tuple(checks), body, fallback, " and ".join(note)))
 
 
