@@ -22,12 +22,13 @@ from autosched.ir.program import Program
 from autosched.tensorize import Match, explain, match
 from autosched.tensorize.explain import where
 from autosched.tensorize.first_step import first_step
+from autosched.tensorize.first_step import first_step
 
 FOLDER = Path(__file__).parent.parent / "verdicts"
 FILES = sorted(FOLDER.glob("*.case"))
 ANSWER = {"expect", "count", "code", "numerics", "axes", "outer", "padding", "condition", "assumes", "fix", "bound"}
 KEYS = ANSWER | {"method", "counterexample", "intrinsic", "semantics", "semantics_numerics", "sizes", "stage", "level"}
-KEYS |= {"features", "exact", "mutation", "adapters"}
+KEYS |= {"features", "exact", "mutation", "adapters", "first_step"}
 LARGEST = 10_000
 """Points of a nest that the slow executor still walks."""
 
@@ -83,6 +84,8 @@ def test_verdict(path: Path) -> None:
         assert keys.get("bound", mapping.certificate.error_bound) == mapping.certificate.error_bound
         assert keys.get("exact", str(mapping.certificate.exact)) == str(mapping.certificate.exact)
         assert keys.get("adapters", "none") in (", ".join(mapping.adapters) or "none"), words
+        started = first_step(mapping)
+        assert keys.get("first_step", started and started.kind) == (started and started.kind), words
         started = first_step(mapping)
         assert keys.get("first_step", started and started.kind) == (started and started.kind), words
         if "method" in keys:
