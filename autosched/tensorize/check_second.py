@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.ir.program import Program
-from autosched.ir.value import Arith, Call, Cast, Read, Value, map_value
+from autosched.ir.value import Arith, Call, Cast, Read, Value, map_value, walk
 from autosched.logic import Const
 from autosched.tensorize.batched import run_batched
 from autosched.tensorize.body import canonical, prove_equal
@@ -27,11 +27,11 @@ from autosched.tensorize.numerics.model import issue
 from autosched.tensorize.unroll import NotUnrolled, renumbered, unroll
 
 TIMEOUT_MS = 2000
-MOST_POINTS = 1 << 21
+MOST_POINTS = 1 << 18
 """Points of all cases together, for large tiles."""
 FEWEST_CASES = 8
 ORDERLESS_CASES = 48
-MOST_PROVED = 1 << 12
+MOST_PROVED = 1 << 11
 """Points of a tile that is proved, not only run."""
 Values = npt.NDArray[np.generic]
 Arrays = dict[str, Values]
@@ -206,8 +206,26 @@ def _equal(left: Value, right: Value, unordered: bool) -> str | None:
     """How the two were proved equal; None where they were not."""
     if unordered and _terms(left) == _terms(right):
         return "the same terms in any order"
-    proof = prove_equal(widened(left), widened(right), TIMEOUT_MS)
-    return proof.method if proof.status == "proved" else None
+    pairs = _paired(left, right) if left.dtype.is_integer else None
+    methods = set()
+    for one, other in pairs or [(left, right)]:
+        proof = prove_equal(widened(one), widened(other), TIMEOUT_MS)
+        if proof.status != "proved":
+            return None
+        methods.add(proof.method)
+    return " and ".join(sorted(methods)) or "structure"
+
+
+def _paired(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
+    """The terms of two wrapping sums side by side, where what they read tells which belong together; else None."""
+    sides = []
+    for terms in (_terms(left), _terms(right)):
+        by_reads = {frozenset(v for v in walk(t) if isinstance(v, Read)): t for t in terms}
+        if len(by_reads) < terms.total():
+            return None
+        sides.append(by_reads)
+    first, second = sides
+    return [(term, second[key]) for key, term in first.items()] if first.keys() == second.keys() else None
 
 
 def _terms(value: Value) -> Counter[Value]:
