@@ -82,12 +82,15 @@ def match(
     rule: str = "superset",
     dump_smt: str | Path | None = None,
     data: Mapping[str, Any] | None = None,
+    target: str | Path | Target | None = None,
+    adapt: bool = True,
 ) -> Any:
     """Which intrinsics can compute the program: a `Match` where one intrinsic is named, else a list of them.
 
     `intrinsics` is a name, a glob, several of them, or None for the whole catalogue. `rule` is `superset`, or `amos`
     for the mappings that the published rule counts. `dump_smt` is a folder for the solver's questions, as SMT-LIB.
-    `data` are the values of const tensors, by name: conditions that they meet are discharged.
+    `data` are the values of const tensors, by name: conditions that they meet are discharged. `target` chooses the
+    numerics contract of intrinsics that have several. Without `adapt` every stage is taken as it stands.
     Raises UnknownNameError, UsageError.
     """
     from autosched.tensorize.matcher import match as find
@@ -104,9 +107,11 @@ def match(
         made = tuple(i for i in intrinsics if isinstance(i, Intrinsic))
         names = [i for i in intrinsics if isinstance(i, str)]
         chosen = made + (known.select(names) if names else ())
-    found: list[Match] = find(
-        program, chosen, numerics=numerics, rule=rule, dump_smt=None if dump_smt is None else Path(dump_smt)
-    )
+    if target is not None:
+        features = _as_target(target).features
+        chosen = tuple(i.on(features) for i in chosen)
+    folder = None if dump_smt is None else Path(dump_smt)
+    found: list[Match] = find(program, chosen, numerics=numerics, rule=rule, dump_smt=folder, adapt=adapt)
     single = isinstance(intrinsics, str | Intrinsic) and len(found) == 1
     return found[0] if single else found
 

@@ -10,10 +10,14 @@ import typer
 from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table, talk
+from autosched.ir.program import Program
 from autosched.tensorize.amos import RULES
+from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.discriminating import discriminating_json, discriminating_lines, tell_apart
 from autosched.tensorize.explain import explain as explained
 from autosched.tensorize.explain_json import to_json
 from autosched.tensorize.match_types import Match
+from autosched.tensorize.numerics.dot import is_dot
 
 
 def match(
@@ -30,6 +34,17 @@ def match(
         str,
         typer.Option("--rule", metavar="RULE", help="superset, or amos: only mappings that the published rule counts."),
     ] = "superset",
+    adapters: Annotated[
+        bool, typer.Option("--adapters/--no-adapters", help="Whether a stage may be rewritten so that it fits.")
+    ] = True,
+    discriminate: Annotated[
+        str | None,
+        typer.Option(
+            "--discriminate",
+            metavar="OTHER",
+            help="Inputs on which an intrinsic's float sum differs from OTHER's: `program`, or an intrinsic[@feature].",
+        ),
+    ] = None,
     data: options.DataOpt = None,
     dump_smt: Annotated[
         Path | None,
@@ -48,21 +63,41 @@ def match(
     loaded = inputs.with_data(inputs.program(program, define), data)
     known = inputs.catalogue(intrinsics)
     chosen = list(known.select(intrinsic)) if intrinsic else [known[n] for n in known]
+    features: frozenset[str] = frozenset()
     if target is not None:
         machine = inputs.target(target)
         chosen = [i for i in chosen if i.isa in (machine.isa, "portable") and machine.has(i.requires)]
-        chosen = [i.on(machine.features) for i in chosen]
+        features = machine.features
+        chosen = [i.on(features) for i in chosen]
     place = {i.name: n for n, i in enumerate(chosen)}
-    found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule, dump_smt=dump_smt)
+    found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule, dump_smt=dump_smt, adapt=adapters)
     found.sort(key=lambda m: place[m.intrinsic.name])  # all stages of one intrinsic together
+    told = {} if discriminate is None else _told_apart(loaded, found, discriminate, known, features)
     if json:
-        objects: list[dict[str, Any]] = [to_json(m) for m in found]
+        objects: list[dict[str, Any]] = [to_json(m) | told.get(n, ({}, []))[0] for n, m in enumerate(found)]
         answer_json(objects[0] if intrinsic and len(objects) == 1 else objects)
     elif explain or verbose or (intrinsic and len(found) == 1):
-        answer("\n\n".join(explained(m) for m in found))
+        answer("\n\n".join("\n".join([explained(m), *told.get(n, ({}, []))[1]]) for n, m in enumerate(found)))
     else:
         _list(found, quiet)
+        for _, lines in told.values():
+            answer("\n".join(lines))
     raise typer.Exit(0 if any(m.verdict in ("match", "conditional") for m in found) else 1)
+
+
+def _told_apart(
+    program: Program, found: list[Match], against: str, known: Catalogue, features: frozenset[str]
+) -> dict[int, tuple[dict[str, Any], list[str]]]:
+    """For each answer on an intrinsic of floats, what tells it from `against`: JSON keys, and lines."""
+    told: dict[int, tuple[dict[str, Any], list[str]]] = {}
+    for number, answered in enumerate(found):
+        if len(found) > 1 and not is_dot(answered.intrinsic):
+            continue
+        stage = program.stage(answered.stage)
+        apart = tell_apart(program, stage, answered.intrinsic, against, known, features)
+        lines = discriminating_lines(apart) if apart else [f"nothing tried tells it from {against}"]
+        told[number] = {"discriminating": discriminating_json(apart) if apart else None}, lines
+    return told
 
 
 def _list(found: list[Match], quiet: bool) -> None:

@@ -143,4 +143,13 @@ class Match:
 
     @property
     def mapping_count(self) -> int:
-        return len(self.mappings)
+        """Mappings that differ in the axes on each intrinsic axis or in roles; the same with another adapter is none."""
+        adapted = {
+            (
+                tuple((x, frozenset(fused)) for x, fused in m.axes.items()),
+                tuple((o, r.tensor, r.dtype) for o, r in m.operands.items()),
+            )
+            for m in self.mappings
+            if m.adapters
+        }
+        return sum(not m.adapters for m in self.mappings) + len(adapted)

@@ -29,7 +29,7 @@ from autosched.tensorize.matcher_roles import role_assignments
 from autosched.tensorize.reduction_update import NotAnUpdate, update_of_intrinsic
 from autosched.tensorize.smt import written_to
 
-ADAPTABLE = ("DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS")
+ADAPTABLE = ("DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS", "NUMERICS")
 """Reasons for which the stage is looked at again as adapters restate it."""
 TIMEOUT_MS = 2000
 """Limit of one solver query; past it the answer is `unknown`."""
@@ -43,11 +43,12 @@ def match(
     timeout_ms: int = TIMEOUT_MS,
     rule: str = "superset",
     dump_smt: Path | None = None,
+    adapt: bool = True,
 ) -> list[Match]:
     """One answer for each stage and intrinsic, stages in textual order.
 
     `rule` is `superset`, or `amos` for the mappings that the published rule counts (see `tensorize.amos`). `dump_smt`
-    is a folder into which every question to the solver is written.
+    is a folder into which every question to the solver is written. Without `adapt` the stage is taken as it stands.
     `stages` names the stages to match; by default those with a reduction, or all where none has one. KeyError for a
     stage that the program lacks.
     """
@@ -58,7 +59,7 @@ def match(
     with written_to(dump_smt):
         for stage in chosen:
             adapters = Adapters(StageFacts(program, stage, timeout_ms))
-            found += [_match(adapters, intrinsic, numerics, prover, rule) for intrinsic in instructions]
+            found += [_match(adapters, intrinsic, numerics, prover, rule, adapt) for intrinsic in instructions]
     return found
 
 
@@ -84,7 +85,9 @@ def match_stage(
     return _match(adapters, intrinsic, numerics, Prover(timeout_ms), rule)
 
 
-def _match(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str) -> Match:
+def _match(
+    adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str, adapt: bool = True
+) -> Match:
     if numerics not in NUMERICS_LEVELS:
         raise UsageError(f"unknown numerics level {numerics!r}", hint="levels: " + ", ".join(NUMERICS_LEVELS))
     if rule not in amos.RULES:
@@ -92,10 +95,11 @@ def _match(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prov
     started = time.perf_counter()
     facts = adapters.facts
     verdict, mappings, reason, notes = _decide(facts, intrinsic, numerics, prover, rule)
-    if verdict == "no" and reason is not None and reason.code in ADAPTABLE and rule == "superset":
+    if verdict == "no" and reason is not None and reason.code in ADAPTABLE and rule == "superset" and adapt:
         adapted = _adapted(adapters, intrinsic, numerics, prover)
         if adapted:
-            verdict, mappings, reason, notes = _verdict(adapted), adapted, None, ()
+            plainly = (f"as it stands: no. {reason.message}",) if reason.code == "NUMERICS" else ()
+            verdict, mappings, reason, notes = _verdict(adapted), adapted, None, plainly
     seconds = time.perf_counter() - started
     return Match(facts.program, facts.stage.name, intrinsic, verdict, mappings, reason, seconds, notes)
 

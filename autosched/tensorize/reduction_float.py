@@ -60,13 +60,13 @@ def float_sum(
     if contract.flushed:
         level = "reassociated"
         assumptions.append("subnormal numbers count as zero")
-    magnitudes = _magnitudes(update)
+    magnitudes = magnitudes_of(update)
     issue = prod(a.extent for a in intrinsic.axes_reduced)
     found = bound(contract, accumulator, terms, magnitudes, issue, issues)
     kept = contract.kept_bits(accumulator.mantissa)
     if kept < accumulator.mantissa:
         facts.append(f"sums keep {kept} fraction bits, {accumulator} has {accumulator.mantissa}")
-        factors = [d for _, d in _factors(update.term)]
+        factors = [d for _, d in factors_of(update.term)]
         level = "real"
         if partial and found.factor <= max((d.unit_roundoff for d in factors), default=0.0):
             level = "reassociated"
@@ -84,7 +84,8 @@ def float_sum(
     return FloatSum(level, statement, tuple(assumptions), tuple(facts), found, exact)
 
 
-def _magnitudes(update: Update) -> str:
+def magnitudes_of(update: Update) -> str:
+    """What bounds are relative to: `Σ|A[i, p]·B[p, j]|`, with the start where that is not zero."""
     product = "·".join(show_leaf(r) for r in update.operands)
     if update.init is not None and is_zero(update.init):
         return f"Σ|{product}|"
@@ -93,7 +94,7 @@ def _magnitudes(update: Update) -> str:
 
 def _exact(update: Update, contract: Numerics, terms: int) -> ExactRange | None:
     """None where the term is not an element or a product of two, each widened at most."""
-    factors = _factors(update.term)
+    factors = factors_of(update.term)
     if update.combine != "+" or len(factors) not in (1, 2):
         return None
     dtype = update.target.dtype
@@ -101,7 +102,7 @@ def _exact(update: Update, contract: Numerics, terms: int) -> ExactRange | None:
     return exact_range(contract, dtype, dtype, named, terms)
 
 
-def _factors(term: Value) -> list[tuple[Read, DType]]:
+def factors_of(term: Value) -> list[tuple[Read, DType]]:
     """The elements that the term multiplies, with their own types; [] where it is anything else."""
     parts = [term.left, term.right] if isinstance(term, Arith) and term.op == "*" else [term]
     found: list[tuple[Read, DType]] = []

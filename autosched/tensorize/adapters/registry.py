@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from autosched.tensorize.adapters.promotion import promotion
 from autosched.tensorize.adapters.proposal import Adapter
 from autosched.tensorize.adapters.ring import ring
 from autosched.tensorize.adapters.staged import staged
 from autosched.tensorize.adapters.widen import widened
 
-ADAPTERS: tuple[Adapter, ...] = (widened, staged, ring)
+ADAPTERS: tuple[Adapter, ...] = (widened, staged, ring, promotion)
 """Those that add less work come first: a later one is asked only where no earlier one makes the instruction fit."""

@@ -81,3 +81,14 @@ def block_growth(numerics: Numerics, dtype: DType, size: int) -> tuple[float, st
 def gamma(n: int, u: float) -> float:
     """n u / (1 - n u); infinite where that says nothing."""
     return n * u / (1 - n * u) if n * u < 1 else math.inf
+
+
+def promoted(numerics: Numerics, dtype: DType, terms: int, steps: int, issue: int) -> ErrorBound:
+    """The bound on `terms` products of which every `steps` (Kp) are summed under the contract from zero, and the
+    partial sums in `dtype`: relative errors e of the parts and γ of their sum make (1 + e) (1 + γ) - 1."""
+    part = bound(numerics, dtype, steps, issue=issue)
+    outer = gamma(-(-terms // steps), dtype.unit_roundoff)
+    stretch = part.formula.replace("K", "Kp").removeprefix("(").removesuffix(" − 1)")
+    if numerics.sum != "aligned":
+        stretch = f"(1 + {stretch})"
+    return ErrorBound(f"({stretch}·(1 + γ_⌈K/Kp⌉) − 1)", terms, (1 + part.factor) * (1 + outer) - 1)

@@ -27,10 +27,11 @@ class Model:
 
     `arrays` have shape (cases, *operand shape) and the operands' dtypes, and stay as they are. The semantics is
     compiled once. Where the value does not read the accumulator, all terms are computed together and then added as the
-    contract says; otherwise the reduction runs point by point, all spatial points together.
+    contract says; otherwise the reduction runs point by point, all spatial points together. `first_alone` leaves out
+    all elements of the accumulator but one.
     """
 
-    def __init__(self, intrinsic: Intrinsic) -> None:
+    def __init__(self, intrinsic: Intrinsic, first_alone: bool = False) -> None:
         self.intrinsic = intrinsic
         numerics, stage = intrinsic.numerics, intrinsic.stage
         self.target = intrinsic.accumulator
@@ -40,6 +41,8 @@ class Model:
         self.lanes = prod(a.extent for a in spatial)
         axes = (*reduction, *spatial)
         points = np.indices(tuple(a.extent for a in axes), dtype=np.int64).reshape(len(axes), self.points, self.lanes)
+        if first_alone:
+            points, self.lanes = points[:, :, :1], 1
         shapes = {o.name: o.shape for o in intrinsic.operands.values()}
         self._grids = [
             Grid({a.name: points[n, r] for n, a in enumerate(axes)}, shapes, numerics.flushed)
