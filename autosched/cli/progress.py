@@ -84,7 +84,8 @@ class Progress:
     def _matched(self, event: events.Matched) -> None:
         if event.peak and self.request.target.isa != "cuda":
             self.peak = event.peak[1]
-        fits = [n for n, (verdict, _) in event.verdicts.items() if verdict == "match"]
+        accepted = ("match",) if self.request.conditions == "refuse" else ("match", "conditional")
+        fits = [n for n, (verdict, _) in event.verdicts.items() if verdict in accepted]
         fits.sort(key=lambda n: n.startswith("portable/"))  # the machine's own first
         shown = ", ".join(fits[:4]) + (f" and {len(fits) - 4} more" if len(fits) > 4 else "")
         self._line(f"match  {shown or 'no intrinsic: scalar code'}   ({event.seconds:.2f} s)")

@@ -13,7 +13,7 @@ from autosched.device.violations import assuming
 from autosched.errors import UsageError
 from autosched.ir.data import KnownData, known_values
 from autosched.ir.inputs import assumed_range
-from autosched.ir.program import Assume, Program
+from autosched.ir.program import Program
 from autosched.tensorize.conditions_origin import at_origin
 from autosched.tensorize.match_types import Mapping as Match1
 from autosched.tensorize.match_types import Match
@@ -91,7 +91,7 @@ def _fastest(plans: Sequence[Plan]) -> tuple[Plan, dict[str, int]] | None:
 def measured_on(program: Program, plans: Iterable[Plan]) -> Program:
     """The program with all that its plans check or assume: data to measure are drawn within that, so that times are
     those of kernels whose checks hold."""
-    asked = [c for p in plans for c in (*p.guards, *assumptions(p))]
+    asked = [c for p in plans for c in (*p.guards, *p.granted)]
     return assuming(program, asked)
 
 
@@ -102,7 +102,7 @@ def compatible(program: Program, plans: Sequence[Plan]) -> list[Plan]:
     kept = []
     for plan in plans:
         asked: dict[str, tuple[float, float]] = {}
-        for c in (*plan.guards, *assumptions(plan)):
+        for c in (*plan.guards, *plan.granted):
             low, high = asked.get(c.subject) or ranges.get(c.subject) or _assumed(program, c.subject)
             asked[c.subject] = (
                 low if c.low is None else max(low, c.low),
@@ -118,12 +118,6 @@ def _assumed(program: Program, tensor: str) -> tuple[float, float]:
     low, high = assumed_range(program, tensor)
     least, most = program.tensors[tensor].dtype.limits
     return least if low is None else max(low, least), most if high is None else min(high, most)
-
-
-def assumptions(plan: Plan) -> tuple[Assume, ...]:
-    """What the plan takes for granted (`--conditions assume`)."""
-    asked = [c.assume for p in plan.tensor_parts for c in p.nest.mapping.assumed]
-    return tuple(dict.fromkeys(a for a in asked if a is not None))
 
 
 def data_of(program: Program, plans: Iterable[Plan]) -> dict[str, dict[str, Any]]:
@@ -151,7 +145,6 @@ def check_mode(mode: str) -> str:
 
 __all__ = [
     "MODES",
-    "assumptions",
     "candidates_of",
     "check_mode",
     "compatible",

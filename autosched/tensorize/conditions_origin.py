@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from autosched.ir import numerics
 from autosched.ir.dtypes import DType
@@ -44,7 +45,13 @@ def origin(program: Program, tensor: str) -> tuple[Read, Value] | None:
 def derived_range(program: Program, tensor: str, known: Range) -> Range | None:
     """The range of an intermediate whose origin's elements lie within `known`."""
     made = origin(program, tensor)
-    return None if made is None else exact_range(made[1], {made[0]: known})
+    if made is None:
+        return None
+    read, value = made
+    if known.high - known.low >= 1 << MOST_BITS:
+        return exact_range(value, {read: known})
+    results = _tried(read, value, known)
+    return Range(int(results.min()), int(results.max()))
 
 
 def at_origin(program: Program, condition: Condition) -> Condition:
@@ -67,15 +74,20 @@ def at_origin(program: Program, condition: Condition) -> Condition:
 
 
 def _where(dtype: DType, read: Read, value: Value, stated: Assume) -> Range | None:
-    low, high = dtype.limits
-    tried = np.arange(low, high + 1, dtype=np.int64)
-    results = np.asarray(evaluate(value, {read: tried.astype(numerics.container(dtype))}), np.int64)
+    whole = Range(*dtype.limits)
+    tried, results = np.arange(whole.low, whole.high + 1), _tried(read, value, whole)
     least = -np.inf if stated.low is None else stated.low
     most = np.inf if stated.high is None else stated.high
     held = tried[(results >= least) & (results <= most)]
     if not len(held) or int(held[-1] - held[0]) + 1 != len(held):
         return None
     return Range(int(held[0]), int(held[-1]))
+
+
+def _tried(read: Read, value: Value, known: Range) -> npt.NDArray[np.int64]:
+    """The value for each element of the range, in order."""
+    elements = np.arange(known.low, known.high + 1, dtype=np.int64).astype(numerics.container(read.dtype))
+    return np.asarray(np.broadcast_to(evaluate(value, {read: elements}), elements.shape), np.int64)
 
 
 def _mentions(text: str, name: str) -> bool:

@@ -125,6 +125,11 @@ class Plan:
         return tuple(dict.fromkeys(g for p in self.tensor_parts for g in p.guards))
 
     @property
+    def granted(self) -> tuple[Assume, ...]:
+        """What the plan takes for granted, each once."""
+        return tuple(dict.fromkeys(c.assume for m in self.mappings for c in m.assumed if c.assume is not None))
+
+    @property
     def relies(self) -> tuple[str, ...]:
         """What callers of the plan's kernels must see to: conditions that were assumed, and data that were given."""
         assumed = [c.text for m in self.mappings for c in m.assumed]

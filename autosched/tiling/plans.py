@@ -48,6 +48,8 @@ GPU_VECTORS = (1, 32, 64, 128)
 """Elements of a scalar stage that one warp computes together."""
 SCOPES = ("thread", "warp", "core")
 MOST_PLANS = 12
+MOST_CHECKED = 4
+"""Mappings of a stage that are laid out with checks: they must not crowd out those that need none."""
 WITHIN = 4.0
 """A mapping that takes this many times the best mapping's cycles at least (`least_cycles`) is not laid out."""
 VECTOR_CYCLES = 1 / 16
@@ -146,6 +148,8 @@ def _usable(
             nest.placed_guards  # noqa: B018  raises where a guard cannot be held
         except (ValueError, LookupError):
             continue
+        if is_gpu(target) and mapping.fills:
+            continue  # fragments are filled with zeros only
         if is_gpu(target) or one_tile_fits(nest, target):
             nests.append(nest)
     least = {id(n): least_cycles(n) for n in nests}
@@ -157,7 +161,7 @@ def _usable(
     def near(group: list[Nest]) -> list[Nest]:
         return _distinct([n for n in group if least[id(n)] <= WITHIN * least[id(group[0])]])
 
-    return [*near(free), *near(asking)]
+    return sorted([*near(free), *near(asking)[:MOST_CHECKED]], key=lambda n: least[id(n)])
 
 
 def _distinct(nests: list[Nest]) -> list[Nest]:

@@ -219,7 +219,7 @@ class Verifier:
         self, kernel: Kernel, program: Program, plan: Plan, slack: float, given: Oracle | None = None
     ) -> Difference:
         """On data that the plan's checks admit, then on each data set that they refuse: the first that is wrong."""
-        found = check(kernel, given or self.oracle(program, plan.guards), slack)
+        found = check(kernel, given or self.oracle(program, (*plan.guards, *plan.granted)), slack)
         for violation in violations(program, plan, self.seed):
             if not found.ok:
                 break
