@@ -76,12 +76,14 @@ def _fitting(stage: str, before: Variant, now: Variant, intrinsics: Sequence[Int
 
 
 def _worth(program: Program, adapted: Variant) -> list[str]:
-    """The stages that do the work: sums that an adapter added are small beside them, and run as scalar code."""
+    """The stages that do the work. Sums that an adapter added are small beside them and run as scalar code, but for
+    those over as many axes as an adapted stage has: products that were split off it."""
     own = {s.name for s in default_stages(adapted.program)}
+    deep = min((len(m.stage.axes) for m in adapted.stages.values()), default=0)
     return [
         s.name
         for s in adapted.program.stages
-        if s.name in adapted.stages or (s.name in own and s.assign.tensor in program.tensors)
+        if s.name in adapted.stages or (s.name in own and (s.assign.tensor in program.tensors or len(s.axes) >= deep))
     ]
 
 

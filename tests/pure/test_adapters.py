@@ -91,6 +91,14 @@ def test_every_rewrite_keeps_the_meaning(program: Program, seed: int) -> None:
         ("s32(s16(A[i, p]) - 7) * s32(B[p, j])", "u8", "s8", [("zero points",)]),
         ("-(s32(A[i, p]) * s32(B[p, j]))", "u8", "s8", [("negate",)]),
         ("s32(s64(A[i, p]) * s64(B[p, j])) * 8", "u8", "s8", [("scale",)]),
+        ("(s32(A[i, p]) * s32(B[p, j])) << z[j]", "u8", "s8", [("scale",)]),
+        ("s32(A[i, p]) * s32(B[p, j]) - s32(A[i, 3 - p]) * s32(B[3 - p, j])", "u8", "s8", [("split",)]),
+        (
+            "s32(A[i, p]) * (s32(B[p, j]) - 8)",
+            "u8",
+            "u4",
+            [("widen B to s8",), ("stage B in s8",), ("widen B to s8", "zero points")],
+        ),
     ],
 )
 def test_which_adapters(term: str, a: str, b: str, names: list[tuple[str, ...]]) -> None:
@@ -104,7 +112,9 @@ def test_which_adapters(term: str, a: str, b: str, names: list[tuple[str, ...]])
         "s32(s16(A[i, p]) * s16(A[i, p]) * s16(B[p, j]))",  # three factors
         "(s32(A[i, p]) * s32(B[p, j])) >> 1",
         "abs(s32(A[i, p]) * s32(B[p, j]))",
-        "s32(A[i, p]) * s32(B[p, j]) + s32(A[i, 3 - p]) * s32(B[3 - p, j])",  # no one product
+        "s32(A[i, p]) * s32(B[p, j]) + s32(A[i, p]) * s32(A[i, p]) * s32(B[p, j])",  # a product of three
+        "s32(A[i, p]) * s32(B[p, j]) + min(s32(A[i, p]) * s32(B[p, j]), 9)",  # more than products
+        "s32(A[i, p]) * (s32(B[p, j]) << s32(A[i, p]))",  # the places move with the sum
     ],
 )
 def test_what_is_not_adapted(term: str) -> None:

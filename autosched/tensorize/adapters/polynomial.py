@@ -54,6 +54,8 @@ def _ring(value: Value, into: DType) -> Polynomial:
             return _times(_ring(left, into), _ring(right, into), into)
         case Arith("<<", left, Literal(int(places), _), dtype) if 0 <= places < dtype.bits:
             return _times({(): 1 << places}, _ring(left, into), into)
+        case Arith("<<", left, places, dtype) if not isinstance(places, Literal) and dtype.bits >= into.bits:
+            return _times(_atom(Arith("<<", Literal(1, dtype), places, dtype), into), _ring(left, into), into)
         case Cast(operand, dtype, False) if operand.dtype.is_integer:
             if dtype.bits <= operand.dtype.bits or unwrapped_range(operand) is not None:
                 return (
@@ -88,7 +90,7 @@ def unwrapped_range(value: Value) -> Range | None:
             found = inner and Range(inner.low << places, inner.high << places)
         case Cast(operand, _, False) if operand.dtype.is_integer:
             found = unwrapped_range(operand)
-        case Unary("~"):
+        case Unary("~") | Arith("<<"):
             return None
         case _:
             return exact_range(value) if value.dtype.is_integer else None

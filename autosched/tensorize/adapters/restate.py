@@ -17,6 +17,9 @@ from autosched.tensorize.body import canonical
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.match_types import Obligation
 
+_MOST_PRODUCTS = 4
+"""Products of one size that a term is taken apart into."""
+
 
 @dataclass(frozen=True)
 class Restated:
@@ -32,7 +35,8 @@ class Restated:
     invariants: tuple[Value, ...]
     rest: Polynomial
     expanded: str = ""
-    """What the parts of `rest` are that no shift explains: `zero points` (sums of one factor) or `expand`."""
+    """What the parts of `rest` are that no shift explains: `zero points` (sums of one factor), `expand` (products that
+    fewer elements need) or `split` (products as large as the first)."""
 
     @property
     def dtype(self) -> DType:
@@ -88,8 +92,9 @@ def restate(term: Value, reduced: frozenset[str], wide: DType, types: tuple[DTyp
         return None
     invariants = tuple(a for a in product if a not in moving)
     rest = {m: c for m, c in terms.items() if m != product}
-    most = max((_moving(m, reduced) for m in rest), default=None)
-    expanded = "" if most is None else "zero points" if most < 2 else "expand"
+    if any(_axes(m) >= _axes(product) and not _is_product(m, reduced) for m in rest):
+        return None  # what is left would be as much work, and none that an instruction could do
+    expanded = _named(product, rest, reduced)
     # x y = (x + a)(y + b) - b x - a y - a b
     x, y = moving
     for atoms, offset in (((x,), right.offset), ((y,), left.offset), ((), left.offset * right.offset)):
@@ -126,18 +131,23 @@ def unfolded(term: Value, timeout_ms: int) -> tuple[Value, list[Obligation]]:
     lines: list[Obligation] = []
 
     def on_value(node: Value) -> Value:
-        claim: tuple[Value, Value]
+        dtype = node.dtype
+        v, s = Scalar("v", dtype), Scalar("s", dtype)  # any values in the places of the operands
         match node:
-            case Arith("<<", left, Literal(int(places), _), dtype) if 0 <= places < dtype.bits:
-                here, factor = Scalar("v", dtype), _number(1 << places, dtype)
-                claim = replace(node, left=here), Arith("*", here, factor, dtype)
-            case Unary("~", left, dtype):
-                here, minus = Scalar("v", dtype), _number(-1, dtype)
-                claim = replace(node, operand=here), _plus(Arith("*", here, minus, dtype), minus)
+            case Arith("<<", left, Literal(int(places), _)) if 0 <= places < dtype.bits:
+                holes: dict[Value, Value] = {v: left}
+                claim: tuple[Value, Value] = replace(node, left=v), Arith("*", v, _number(1 << places, dtype), dtype)
+            case Arith("<<", left, places) if not isinstance(places, Literal):
+                holes = {v: left, s: places}
+                power = Arith("<<", Literal(1, dtype), s, dtype)
+                claim = replace(node, left=v, right=s), Arith("*", v, power, dtype)
+            case Unary("~", left):
+                holes, minus = {v: left}, _number(-1, dtype)
+                claim = replace(node, operand=v), _plus(Arith("*", v, minus, dtype), minus)
             case _:
                 return widening(node)
         lines.append(lemma(f"{show_leaf(claim[0])} = {show_leaf(claim[1])}", prove(claim[0], claim[1], timeout_ms)))
-        return map_value(claim[1], lambda v: left if v == here else v)
+        return map_value(claim[1], lambda x: holes.get(x, x))
 
     def widening(node: Value) -> Value:
         if (
@@ -196,12 +206,31 @@ def _plus(a: Value, b: Value) -> Value:
 
 
 def _main(terms: Polynomial, reduced: frozenset[str]) -> Monomial | None:
-    """The one product of several moving atoms, or the one among them that has all axes of the others and more: those
-    are sums that many elements share."""
+    """The product of several moving atoms that is left to the instruction: the one that has all axes of the others and
+    more, which are sums that many elements share; else the first of a few, the others being sums like it."""
     products = [m for m in terms if _moving(m, reduced) > 1]
-    axes = {m: frozenset().union(*(value_axes(a) for a in m)) for m in products}
-    main = [m for m in products if all(axes[n] < axes[m] for n in products if n != m)]
-    return main[0] if main else None
+    main = [m for m in products if all(_axes(n) < _axes(m) for n in products if n != m)]
+    if main or len(products) > _MOST_PRODUCTS:
+        return main[0] if main else None
+    return next((m for m in products if all(_axes(n) <= _axes(m) for n in products)), None)
+
+
+def _is_product(monomial: Monomial, reduced: frozenset[str]) -> bool:
+    """Whether what moves of it is an element, or two."""
+    moving = [a for a in monomial if value_axes(a) & reduced]
+    return len(moving) <= 2 and all(_element(a) is not None for a in moving)
+
+
+def _named(product: Monomial, rest: Polynomial, reduced: frozenset[str]) -> str:
+    """`Restated.expanded` of a term."""
+    products = [m for m in rest if _moving(m, reduced) > 1]
+    if any(_axes(m) == _axes(product) for m in products):
+        return "split"
+    return "expand" if products else "zero points" if rest else ""
+
+
+def _axes(monomial: Monomial) -> frozenset[str]:
+    return frozenset().union(*(value_axes(a) for a in monomial))
 
 
 def _moving(monomial: Monomial, reduced: frozenset[str]) -> int:
