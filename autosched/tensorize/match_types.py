@@ -143,7 +143,7 @@ class Match:
 
     @property
     def mapping_count(self) -> int:
-        """Mappings that differ in the axes on each intrinsic axis or in roles; the same with another adapter is none."""
+        """Mappings that differ in the axes on each intrinsic axis or in roles; the same with another adapter is not."""
         adapted = {
             (
                 tuple((x, frozenset(fused)) for x, fused in m.axes.items()),

@@ -3,7 +3,7 @@
 A case is `key: value` lines, `---`, and a program. Keys: `intrinsic` (a name of the catalogue, or any name with
 `semantics`, whose lines are separated by `;`), `expect`, and what is compared where given: `count code numerics axes
 outer padding condition assumes fix bound method counterexample first_step adapters` (the last: none, by default);
-`sizes`, `stage`, `level` and `features` (of a target, for its contract) set the question; `exact` is the text of the
+`sizes`, `stage`, `level`, `features` (of a target, for its contract) and `adapt: no` set the question; `exact` is the text of the
 integers that a float sum adds exactly.
 `mutation: CLASS CASE` says what was changed in which matching case.
 Where the answer is "match" and the case is small, every mapping is also executed.
@@ -28,7 +28,7 @@ FOLDER = Path(__file__).parent.parent / "verdicts"
 FILES = sorted(FOLDER.glob("*.case"))
 ANSWER = {"expect", "count", "code", "numerics", "axes", "outer", "padding", "condition", "assumes", "fix", "bound"}
 KEYS = ANSWER | {"method", "counterexample", "intrinsic", "semantics", "semantics_numerics", "sizes", "stage", "level"}
-KEYS |= {"features", "exact", "mutation", "adapters", "first_step"}
+KEYS |= {"features", "exact", "adapt", "mutation", "adapters", "first_step"}
 LARGEST = 10_000
 """Points of a nest that the slow executor still walks."""
 
@@ -50,7 +50,8 @@ def question(keys: dict[str, str], text: str) -> tuple[Program, Match]:
     else:
         intrinsic = CATALOGUE.find(keys["intrinsic"]).on(frozenset(keys.get("features", "").split()))
     stages = [keys["stage"]] if "stage" in keys else None
-    (found,) = match(program, [intrinsic], keys.get("level", "reassociated"), stages)
+    adapt = keys.get("adapt", "yes") == "yes"
+    (found,) = match(program, [intrinsic], keys.get("level", "reassociated"), stages, adapt=adapt)
     return program, found
 
 
@@ -104,7 +105,7 @@ def test_verdict(path: Path) -> None:
 
 def test_the_suite_is_there() -> None:
     assert len(FILES) >= 190
-    asked = ("intrinsic", "features", "semantics", "semantics_numerics", "level", "sizes", "stage")
+    asked = ("intrinsic", "features", "adapt", "semantics", "semantics_numerics", "level", "sizes", "stage")
     questions = {(read(f)[1], *(read(f)[0].get(k) for k in asked)) for f in FILES}
     assert len(questions) >= len(FILES) - 2, "a case asks a question of its own, but for two pairs"
 
