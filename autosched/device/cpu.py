@@ -24,7 +24,7 @@ from autosched.device.job import Effort, Job, Outcome, Tensor
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.protocol import Build
 from autosched.device.timing import spread
-from autosched.device.violations import violations
+from autosched.device.violations import assuming, violations
 from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.detect import ISAS, cpu_model, detect, host_features, usable_cpus
@@ -82,6 +82,7 @@ class CpuDevice:
         self._written: Program | None = None
         self._computed: tuple[Program, oracles.Oracle] | None = None
         self._fastest_s: float | None = None
+        self._asking: tuple[Program, Program] | None = None
 
     def describe(self) -> dict[str, Any]:
         """What results depend on: the CPU, the compiler, threads and cache state."""
@@ -99,7 +100,7 @@ class CpuDevice:
         """Lower and compile; `payload` is a `Job`."""
         from autosched.device.build import build  # lowering is not needed to time what is built already
 
-        program = self.program or candidate.plan.program
+        program = self._program_of(candidate)
         scalars = self._data_of(program).scalars if program.scalars else {}
         names = tuple(v.folder for v in violations(program, candidate.plan, self.seed))
         built = build(candidate, self.target, self.builder, dict(scalars), names)
@@ -195,7 +196,7 @@ class CpuDevice:
 
     def _provide(self, build: Build) -> None:
         """A live worker that holds the data of the build's program."""
-        program = self.program or build.candidate.plan.program
+        program = self._program_of(build.candidate)
         changed = self._written is None or program is not self._written
         if changed:
             self._write(program)
@@ -209,6 +210,17 @@ class CpuDevice:
             except (WorkerDiedError, WorkerTimeoutError, RuntimeError) as error:
                 self._written = None
                 raise AutoschedError(f"the timing worker cannot load the data: {error}") from None
+
+    def _program_of(self, candidate: Candidate) -> Program:
+        """The program whose data the candidate is measured on: within what its plan, and those of candidates before it,
+        check or take for granted."""
+        plan = candidate.plan
+        base = self.program or plan.program
+        if self._asking is None or self._asking[0] is not base:
+            self._asking = base, base
+        wider = assuming(self._asking[1], (*plan.guards, *plan.granted))
+        self._asking = base, wider
+        return wider
 
     def _write(self, program: Program) -> None:
         oracle = self._data_of(program)

@@ -86,7 +86,7 @@ def test_the_device_verifies_both_branches(name: str, monkeypatch: pytest.Monkey
     program = PROGRAMS[name]
     plan = guarded(program)[0]
     candidate = Candidate(plan, next(covering_rows(plan, seed=8)))
-    with CpuDevice(measured_on(program, [plan]), threads=1) as device:
+    with CpuDevice(measured_on(program, [plan]) if name == "data" else None, threads=1) as device:
         fine = device.measure(device.build(candidate))
         assert fine.status == "ok", fine.message
         assert fine.extra["violations"] == [v for v, *_ in data_sets(program, plan)][1:]

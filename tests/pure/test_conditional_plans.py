@@ -19,7 +19,7 @@ from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.ir.interpreter import run
 from autosched.ir.printer import print_program
-from autosched.search.tune import TuneRequest
+from autosched.search.tune import TuneRequest, plans_of
 from autosched.tensorize import match
 from autosched.tensorize.catalogue import Catalogue
 
@@ -90,7 +90,7 @@ def test_constant_data_are_checked_once_and_other_data_in_every_call() -> None:
 
 
 def test_a_constant_group_is_looked_at_exactly() -> None:
-    """Weights beyond the range of the condition, of which no two neighbours add up: the fast way is right, and taken."""
+    """Weights beyond the range of the condition, no two neighbours of which are too large: the fast way is taken."""
     program = PROGRAMS["weights"]
     plan = guarded(program)[0]
     kernel = lower(plan, plan.space.schedule(first_rows(plan, 1)[0]))
@@ -113,9 +113,7 @@ def test_the_fallback_is_an_unconditional_plan_where_there_is_one() -> None:
     (spare,) = part.fallback.parts
     assert spare.nest.intrinsic.name.startswith("portable/mac")
     alone = TuneRequest(PROGRAMS["weights"], plan.target, device="cpu", only=(CLAMPING,))
-    from autosched.search.tune import plans_of
-
-    scalar = [p for p in plans_of(alone)[1] if p.guards][0]
+    scalar = next(p for p in plans_of(alone)[1] if p.guards)
     kernel = lower(scalar, scalar.space.schedule(first_rows(scalar, 1)[0]))
     (choice,) = (s for s in kernel.main.body if isinstance(s, Choose))
     assert "<- x86" not in print_kernel(without_check(kernel, "fallback"))

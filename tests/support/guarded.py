@@ -1,4 +1,4 @@
-"""Programs on an instruction that clamps, plans that check for it, and data within the conditions or past them by one."""
+"""Programs on an instruction that clamps, plans that check for it, and data within the conditions or past them."""
 
 from __future__ import annotations
 
