@@ -8,7 +8,7 @@ operator or an instruction by name: it compares two small programs. The parts ar
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from autosched.tensorize.axes import Assignment, Assignments, Candidate, replica
 from autosched.tensorize.conditions_origin import at_origin
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason
+from autosched.tensorize.matcher_family import carried, kinship
 from autosched.tensorize.matcher_proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher_roles import role_assignments
 from autosched.tensorize.reduction_update import NotAnUpdate, update_of_intrinsic
@@ -59,7 +60,14 @@ def match(
     with written_to(dump_smt):
         for stage in chosen:
             adapters = Adapters(StageFacts(program, stage, timeout_ms))
-            found += [_match(adapters, intrinsic, numerics, prover, rule, adapt) for intrinsic in instructions]
+            answered: dict[Hashable, Match] = {}
+            for intrinsic in instructions:
+                kin = kinship(intrinsic)
+                if kin is not None and kin in answered:
+                    found.append(carried(answered[kin], intrinsic))
+                else:
+                    found.append(_match(adapters, intrinsic, numerics, prover, rule, adapt))
+                    answered |= {} if kin is None else {kin: found[-1]}
     return found
 
 

@@ -1,0 +1,73 @@
+"""One answer for a family: instructions that differ in nothing but how far their spatial axes run.
+
+    wgmma.m64n8k16.f16.f32, wgmma.m64n16k16.f16.f32, …      one proof, and 32 tilings
+
+Every proof speaks of the coordinates of one element and of the sum it takes; how many elements there are beside it only
+says how the program's extents are rounded up. So the second member takes the first one's mappings with its own padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+from autosched.logic import Var
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import Certificate, Mapping, Match, Obligation, Reason
+
+
+def kinship(intrinsic: Intrinsic) -> Hashable | None:
+    """Equal for instructions that get one answer; None for one that is like no other.
+
+    All that a proof may look at but the extents of spatial axes; each dimension must be indexed by one axis alone, so
+    that such an extent says no more than how many elements there are. Which of them are equal still counts: axes of one
+    extent may be exchanged.
+    """
+    stage = intrinsic.stage
+    if any(not isinstance(part, Var) for read in (*stage.reads, stage.target) for part in read.index):
+        return None
+    if any(axis.extent == 1 for axis in stage.axes):
+        return None  # such a loop is no axis
+    free = {axis.name for axis in intrinsic.spatial}
+    extents = [axis.extent for axis in intrinsic.spatial]
+    return (
+        intrinsic.isa,
+        intrinsic.kind,
+        intrinsic.numerics,
+        intrinsic.contracts,
+        stage.assign.op,
+        replace(stage.assign, location=None),
+        tuple((axis.name, None if axis.name in free else axis.extent) for axis in stage.axes),
+        tuple(extents.index(n) for n in extents),
+        tuple((o.name, o.dtype, o.broadcast) for o in intrinsic.operands.values()),
+    )
+
+
+def carried(known: Match, intrinsic: Intrinsic) -> Match:
+    """The answer for `intrinsic`, from that for its kin."""
+    old, new = known.intrinsic.name, intrinsic.name
+
+    def said(text: str) -> str:
+        return text.replace(old, new)
+
+    def reason(found: Reason) -> Reason:
+        return replace(found, message=said(found.message), fix=said(found.fix) if found.fix else found.fix)
+
+    def certificate(found: Certificate) -> Certificate:
+        proved = tuple(Obligation(o.part, said(o.statement), o.method, o.seconds) for o in found.obligations)
+        return replace(found, obligations=proved, assumptions=tuple(said(a) for a in found.assumptions))
+
+    extents = {axis.name: axis.extent for axis in intrinsic.axes}
+
+    def mapping(found: Mapping) -> Mapping:
+        padding = {x: (n, -(-n // extents[x]) * extents[x]) for x, (n, _) in found.padding.items()}
+        return replace(found, intrinsic=intrinsic, padding=padding, certificate=certificate(found.certificate))
+
+    return replace(
+        known,
+        intrinsic=intrinsic,
+        mappings=tuple(mapping(m) for m in known.mappings),
+        reason=None if known.reason is None else reason(known.reason),
+        notes=tuple(said(n) for n in known.notes),
+        seconds=0.0,
+    )
