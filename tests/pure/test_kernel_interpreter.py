@@ -19,9 +19,8 @@ from autosched.ir import parse, run
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Arith, Read
 from autosched.logic import Const, Var
+from autosched.tensorize.batched import run_batched
 from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.numerics.model import issue
 
 F32 = DTYPES["f32"]
 i, j, e = Var("i"), Var("j"), Var("e")
@@ -140,23 +139,24 @@ def test_arrays_are_checked() -> None:
         run_kernel(kernel, arrays | {"A": arrays["A"].astype(np.float64)})
 
 
-def emulated(intrinsic: Intrinsic) -> bool:
-    """Whether the one-issue reference of `tensorize` covers the intrinsic's numerics: roundings that depend on an order
-    which the contract leaves open may differ."""
+def plain(name: str) -> bool:
+    """Whether the semantics, run as any program is, says all there is to say of the bits. Of `wgmma`'s many n, two."""
+    if name.startswith("cuda/wgmma") and not name.startswith(("cuda/wgmma.m64n8k", "cuda/wgmma.m64n24k")):
+        return False
+    intrinsic = Catalogue.builtin()[name]
     numerics = intrinsic.numerics
-    open_order = numerics.accumulate == "unordered" and numerics.fused
-    return numerics.fraction_bits is None and not open_order and intrinsic.kind == "compute"
+    fused = numerics.fused and intrinsic.stage.assign.op == "+="
+    chained = numerics.sum == "chain" and numerics.start == "accumulator" and not fused
+    return intrinsic.kind == "compute" and chained and numerics.rounding == "rne" and not numerics.flushed
 
 
-@pytest.mark.parametrize("name", [n for n, x in Catalogue.builtin().items() if emulated(x)])
+@pytest.mark.parametrize("name", [n for n in Catalogue.builtin() if plain(n)])
 def test_emulator_agrees_with_the_semantics_run_as_a_program(name: str) -> None:
-    """Two ways to issue an intrinsic: the kernel interpreter's compiled one, and the oracle on its semantics."""
+    """Two ways to issue an intrinsic: its model, and the language's interpreter on its semantics."""
     intrinsic = Catalogue.builtin()[name]
     emulate, rng, cases = Emulator(intrinsic), np.random.default_rng(3), 4
     arrays = {o.name: random_array(o.dtype, (cases, *o.shape), rng) for o in intrinsic.operands.values()}
-    if intrinsic.numerics.subnormals == "flushed":
-        arrays["c"] *= np.float32(1e-39)
-    want = issue(intrinsic, arrays)
+    want = run_batched(intrinsic.program, arrays, intrinsic.accumulator.name)
     for case in range(cases):
         registers = {}
         for o in intrinsic.operands.values():
@@ -166,7 +166,10 @@ def test_emulator_agrees_with_the_semantics_run_as_a_program(name: str) -> None:
         np.testing.assert_array_equal(emulate(registers), expected)
 
 
-@pytest.mark.parametrize("name", [n for n, x in Catalogue.builtin().items() if x.numerics.fraction_bits is not None])
+ALIGNED = [n for n in Catalogue.builtin() if "wgmma" not in n or "m64n8k" in n]
+
+
+@pytest.mark.parametrize("name", [n for n in ALIGNED if Catalogue.builtin()[n].numerics.sum == "aligned"])
 def test_aligned_sums_are_exact_where_nothing_is_cut(name: str) -> None:
     """Tensor-core addition loses low bits only: small integers come out as the plain dot product."""
     intrinsic = Catalogue.builtin()[name]

@@ -50,20 +50,18 @@ class Verdict:
     difference: Difference | None = None
 
 
-FRACTION = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
-"""Fraction bits of accumulators, the implicit one too."""
 UNVERIFIED = "not verified: too large for the interpreter; the mapping is proved"
 
 
 def slack(plan: Plan) -> float:
-    """How much wider tolerances are than the program's own arithmetic earns: 1, or more where a mapping is accepted at
-    the level `real` and its intrinsic keeps fewer fraction bits than the accumulator has."""
+    """How much wider tolerances are than the program's own arithmetic earns: 1, or more where an intrinsic keeps fewer
+    fraction bits than its accumulator has (accepted over the reals, or promoted every few steps)."""
     widest = 1.0
     for mapping in plan.mappings:
-        bits = mapping.intrinsic.numerics.fraction_bits
-        if mapping.numerics == "real" and bits is not None:
-            own = FRACTION.get(mapping.intrinsic.accumulator.dtype.name, 24)
-            widest = max(widest, 2.0 ** (own - bits + 1))
+        own = mapping.intrinsic.accumulator.dtype.mantissa
+        bits = mapping.intrinsic.numerics.kept_bits(own)
+        if bits < own:
+            widest = max(widest, 2.0 ** (own - bits + 2))
     return widest
 
 

@@ -1,0 +1,150 @@
+"""The accumulators' models against facts: what units are known to answer, by hand and on silicon."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from autosched.ir.dtypes import DTYPES
+from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.numerics.contract import Numerics
+from autosched.tensorize.numerics.dot import IntrinsicDot, ProgramDot
+from autosched.tensorize.numerics.rounding import rounded
+from autosched.tensorize.numerics.sums import Adder
+
+CATALOGUE = Catalogue.builtin()
+F32, F16, BF16 = DTYPES["f32"], DTYPES["f16"], DTYPES["bf16"]
+WGMMA_F8 = "cuda/wgmma.m64n8k32.e4m3.e4m3.f32"
+WGMMA_F16 = "cuda/wgmma.m64n8k16.f16.f32"
+MMA_F8 = "cuda/mma.m16n8k32.e4m3.e4m3.f32"
+WMMA = "cuda/wmma.m16n16k16.f16.f32"
+WMMA_TF32 = "cuda/wmma.m16n16k8.tf32.f32"
+MFMA = "hip/mfma.f32.16x16x16.f16"
+
+
+def dot(name: str, a: list[float], b: list[float], c: float = 0.0, features: str = "") -> float:
+    """c + a·b by one issue of the intrinsic, as a target with these features does it."""
+    unit = IntrinsicDot(CATALOGUE[name].on(frozenset(features.split())))
+    left, right = (np.zeros((1, unit.step)) for _ in range(2))
+    left[0, : len(a)], right[0, : len(b)] = a, b
+    return float(unit.run(left, right, np.array([c]))[0])
+
+
+E = 2.0**-7
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "a", "b", "c", "expected"),
+    [
+        # 13 fraction bits: Hopper's wgmma, and mma.sync on Ada
+        (WGMMA_F8, "", [1, E], [1, E], 0, 1.0),
+        (WGMMA_F8, "", [1, E], [1, 2 * E], 0, 1 + 2.0**-13),
+        (WGMMA_F8, "", [1], [1], 16384, 16384.0),
+        (WGMMA_F8, "", [1], [1], 8192, 8193.0),
+        (WGMMA_F8, "", [0], [0], 1 + 2.0**-14, 1.0),
+        (WGMMA_F8, "", [448, 7.5], [448, 1], 0, 200704.0),
+        (MMA_F8, "sm_89", [1, E], [1, E], 0, 1.0),
+        (MMA_F8, "sm_89", [0], [0], 1 + 2.0**-14, 1.0),
+        # the same PTX on Hopper: two steps of the f16 unit
+        (MMA_F8, "sm_89 sm_90", [1, E], [1, E], 0, 1 + 2.0**-14),
+        (MMA_F8, "sm_89 sm_90", [448, 7.5], [448, 1], 0, 200711.5),
+        (MMA_F8, "sm_89 sm_90", [0], [0], 1 + 2.0**-23, 1 + 2.0**-23),
+        # Hopper: 16 terms at once, 25 bits
+        (WGMMA_F16, "", [1] * 16, [1] * 16, 2.0**24, 16777232.0),
+        (WGMMA_F16, "", [2.0**-12] * 8, [2.0**-13] * 8, 1, 1 + 2.0**-22),
+        (WMMA, "sm_75 sm_80 sm_90", [2.0**-12] * 8, [2.0**-13] * 8, 1, 1 + 2.0**-22),
+        # Ampere: 8 terms, 24 bits
+        (WMMA, "sm_75 sm_80", [2.0**-12] * 8, [2.0**-13] * 8, 1, 1.0),
+        (WMMA, "sm_75 sm_80", [2.0**-12] * 8, [2.0**-12] * 8, 1, 1 + 2.0**-21),
+        # Volta: 4 terms, 23 bits
+        (WMMA, "", [2.0**-12] * 8, [2.0**-12] * 8, 1, 1.0),
+        (WMMA, "", [1] * 16, [1] * 16, 2.0**24, 2.0**24),
+        (WMMA, "", [1] * 16, [1] * 16, 2.0**23, 2.0**23 + 16),
+        # toward zero, on every generation; to nearest with an f16 accumulator
+        (WMMA, "sm_75 sm_80 sm_90", [1.5 * 2.0**-12], [2.0**-12], 1, 1.0),
+        (WMMA, "", [1.5 * 2.0**-12], [2.0**-12], 1, 1.0),
+        ("cuda/wmma.m16n16k16.f16.f16", "", [1.5 * 2.0**-6], [2.0**-5], 1, 1 + 2.0**-10),
+        # tf32: four terms at a time through WMMA, eight through mma.sync on Hopper
+        (WMMA_TF32, "sm_80 sm_90", [2.0**24, 0, 0, 0, 1], [1, 0, 0, 0, 1], 0, 2.0**24),
+        ("cuda/mma.m16n8k8.tf32.tf32.f32", "sm_80", [1, 0, 0, 0, 2.0**24], [1, 0, 0, 0, -1], 2.0**24, 0.0),
+        ("cuda/mma.m16n8k8.tf32.tf32.f32", "sm_90", [1, 0, 0, 0, 2.0**24], [1, 0, 0, 0, -1], 2.0**24, 1.0),
+        # CDNA1: pairs of f32 sums; CDNA2 flushes; CDNA3 rounds the accumulator's tail down beside a larger sum
+        (MFMA, "gfx908", [1, 1, 1, 1], [1, 1, 1, 1], 2.0**24, 2.0**24 + 4),
+        (MFMA, "gfx908", [1, 2.0**-24], [2.0**-24, 2.0**-14], 0, 2.0**-24 + 2.0**-38),
+        (MFMA, "gfx908 gfx90a", [1, 2.0**-24], [2.0**-10, 2.0**-14], 0, 2.0**-10),
+        (MFMA, "gfx942", [1], [1], -(2.0**-40), 1 - 2.0**-24),
+        (MFMA, "gfx908", [1], [1], -(2.0**-40), 1.0),
+        # Arm: to odd, pairs first; the tile product in two such steps
+        ("arm/bfdot", "", [1, 0], [2.0**-24, 0], 1, 1 + 2.0**-23),
+        ("arm/bfdot", "", [2.0**-24, -(2.0**-24)], [1, 1], 1, 1.0),
+        ("arm/bfdot", "", [2.0**-126, 0], [0.5, 0], 0, 0.0),
+        ("arm/bfmmla", "", [2.0**24, 1, -(2.0**24), 0], [1, 1, 1, 1], 0, 2.0),
+        ("arm/bfmmla", "", [2.0**25, 1, -(2.0**25), 0], [1, 1, 1, 1], 0, 4.0),
+        # AMX: even and odd chains from zero, joined at the end
+        ("x86/tdpbf16ps", "", [2.0**24, 1, -(2.0**24), 0], [1, 1, 1, 1], 0, 1.0),
+        ("x86/vdpbf16ps.zmm", "", [1, -(2.0**24)], [1, 1], 2.0**24, 1.0),
+        ("x86/vdpbf16ps.zmm", "", [-(2.0**24), 1], [1, 1], 2.0**24, 0.0),
+        ("x86/vdpbf16ps.zmm", "", [0, 0], [0, 0], 1e-40, 0.0),
+        ("x86/vdpbf16ps.zmm", "", [1e-39, 0], [1, 0], 0, 0.0),
+        ("x86/vdpbf16ps.zmm", "", [-(2.0**-126), 2.0**-126], [1, 1], 2.0**-127, 0.0),
+        ("x86/vdpbf16ps.zmm", "", [2.0**-126, 0], [1, 0], 0, 2.0**-126),
+    ],
+)
+def test_known_answers(name: str, features: str, a: list[float], b: list[float], c: float, expected: float) -> None:
+    assert dot(name, a, b, c, features) == expected
+
+
+def test_one_after_the_other_forgets_what_a_block_keeps() -> None:
+    ones, big = np.ones((1, 16)), np.array([2.0**24])
+    assert ProgramDot((F16, F16), F32).run(ones, ones, big)[0] == 2.0**24
+
+
+def test_a_fused_product_rounds_once() -> None:
+    p = np.array([[1 + 2.0**-12]])
+    start = np.array([-(1 + 2.0**-11)])
+    assert ProgramDot((F32, F32), F32).run(p, p, start)[0] == 0.0
+    assert ProgramDot((F32, F32), F32, fused=True).run(p, p, start)[0] == 2.0**-24
+
+
+@pytest.mark.parametrize(
+    ("value", "mode", "expected"),
+    [
+        (1 + 2.0**-24, "rne", 1.0),
+        (1 + 1.5 * 2.0**-24, "rne", 1 + 2.0**-23),
+        (1 + 1.99 * 2.0**-24, "rz", 1.0),
+        (-1 - 1.99 * 2.0**-24, "rz", -1.0),
+        (1 + 2.0**-40, "odd", 1 + 2.0**-23),
+        (1 + 2.0**-23, "odd", 1 + 2.0**-23),
+        (-1 - 2.0**-40, "odd", -1 - 2.0**-23),
+        (2.0**-149 * 1.5, "rz", 2.0**-149),
+        (2.0**-151, "odd", 2.0**-149),
+        (3.5e38, "rz", np.inf),
+        (3.4028235e38, "rz", 3.4028234663852886e38),
+        (-np.inf, "odd", -np.inf),
+    ],
+)
+def test_roundings_to_f32(value: float, mode: str, expected: float) -> None:
+    assert float(rounded(np.array([value]), F32, mode)[0]) == expected
+
+
+def test_fewer_bits_are_kept_where_a_contract_says_so() -> None:
+    for mode, expected in (("rz", 1 + 2.0**-13), ("rne", 1 + 2.0**-12), ("odd", 1 + 2.0**-13)):
+        assert float(rounded(np.array([1 + 2.0**-13 + 0.75 * 2.0**-13]), F32, mode, 13)[0]) == expected
+
+
+def test_infinities_and_nan_come_out_as_ieee_says() -> None:
+    adder = Adder(Numerics("unordered", fraction_bits=25, terms=16, rounding="rz", sum="aligned"), F32, (F16, F16))
+    one = np.ones((2, 1), np.float32)
+    infinite = np.array([[np.inf], [-np.inf]], np.float32)
+    assert np.isnan(adder.issue(np.zeros(1, np.float32), infinite, one))
+    assert adder.issue(np.zeros(1, np.float32), infinite[:1], one[:1]) == np.inf
+    assert np.isnan(adder.issue(np.array([np.nan], np.float32), one, one))
+
+
+def test_bf16_pairs_differ_from_two_multiply_adds_only_by_subnormals() -> None:
+    rng = np.random.default_rng(3)
+    unit = IntrinsicDot(CATALOGUE["x86/vdpbf16ps.zmm"])
+    a, b = (rng.standard_normal((200, 2)).astype(BF16.numpy).astype(np.float64) for _ in range(2))
+    c = rng.standard_normal(200).astype(np.float32).astype(np.float64)
+    odd_first = ProgramDot((BF16, BF16), F32, fused=True).run(a[:, ::-1], b[:, ::-1], c)
+    np.testing.assert_array_equal(unit.run(a, b, c), odd_first)
