@@ -7,7 +7,7 @@ expressions of its outer ones, so that the chain composes to the address of what
     embed      dimensions of the tensor are walked by sums of axes (`X.1 = y + r - 1`)
     gather     … through an array of indices
     pass       dimensions are axes
-    pad        zeros outside a guard, or past the end up to whole tiles; a stored operand skips them
+    pad        fills (zeros, as a rule) outside a guard, or past the end up to whole tiles; a stored operand skips them
     replicate  the element is the same along these axes
     merge      several axes become one number
     split      a number becomes a tile and a lane of it
@@ -26,6 +26,7 @@ from autosched.tensorize.addresses import StageFacts
 from autosched.tensorize.axes import index_axes
 from autosched.tensorize.counterexample import show_index, show_leaf
 from autosched.tensorize.match_types import Mapping
+from autosched.tensorize.matcher_staging import in_words
 from autosched.tensorize.reduction_update import update_of_intrinsic
 
 
@@ -66,14 +67,16 @@ def chains_json(mapping: Mapping) -> dict[str, list[dict[str, Any]]]:
 def _chain(mapping: Mapping, facts: StageFacts, operand: Read, read: Read) -> list[Transform]:
     found = [*_dimensions(facts, read), *_guards(mapping, operand, read)]
     coordinates = [x for x in mapping.axes if x in index_axes(operand.index)]
+    past = f"{fill_in_words(mapping, operand.tensor)} past the end"
+    if operand.tensor == mapping.intrinsic.accumulator.name:
+        past = "what lies past is not stored"
     moved = index_axes(read.index)
     same = [y for x in coordinates for y in mapping.axes[x] if y not in moved]
     if same:
         text = f"{show_leaf(read)} is the same element for every {', '.join(same)}"
         found.append(Transform("replicate", text, (), tuple(same)))
-    stored = operand.tensor == mapping.intrinsic.accumulator.name
     for x in coordinates:
-        found += _axis(mapping, facts, x, stored)
+        found += _axis(mapping, facts, x, past)
     compound = [str(p) for p in operand.index if isinstance(p, Int) and not isinstance(p, Var | Const)]
     if compound:
         lanes = tuple(f"{x}_lane" for x in coordinates)
@@ -114,42 +117,49 @@ def _guards(mapping: Mapping, operand: Read, read: Read) -> list[Transform]:
     guards = mapping.guards.get(operand.tensor, ())
     if not guards:
         return []
-    text = f"zero in place of {show_leaf(read)} where {' and '.join(show_leaf(g) for g in guards)} fails"
+    fill = mapping.fills.get(operand.tensor)
+    value = "zero" if fill is None else in_words(fill)
+    text = f"{value} in place of {show_leaf(read)} where {' and '.join(show_leaf(g) for g in guards)} fails"
     return [Transform("pad", text)]
 
 
-def _axis(mapping: Mapping, facts: StageFacts, x: str, stored: bool) -> list[Transform]:
+def fill_in_words(mapping: Mapping, operand: str) -> str:
+    """What an operand holds where the program has no element: `zeros`, or a number."""
+    fill = mapping.fills.get(operand)
+    return "zeros" if fill is None else in_words(fill)
+
+
+def _axis(mapping: Mapping, facts: StageFacts, x: str, past: str) -> list[Transform]:
     """One axis of the instruction: fused program axes to a number, padded, split into tiles and lanes."""
     fused = mapping.axes[x]
     extent, rounded = mapping.padding[x]
     size = {a.name: a.extent for a in mapping.intrinsic.axes}[x]
     tile, lane = f"{x}_tile", f"{x}_lane"
-    past = "what lies past is not stored" if stored else "zeros past the end"
     if not fused:
         return [Transform("pad", f"{x} has extent 1 and is padded to {size}: {past}", (), (lane,))]
-    number = f"{x}_all"
+    name = f"{x}_all"
     lower = {y: facts.ranges[y][0] for y in fused}
     found = []
     if len(fused) == 1 and not lower[fused[0]]:
-        number = fused[0]
+        name = fused[0]
     elif len(fused) == 1:
         (y,) = fused
-        found.append(Transform("embed", f"{y} counts from {lower[y]}", ((y, Var(number) + lower[y]),), (number,)))
+        found.append(Transform("embed", f"{y} counts from {lower[y]}", ((y, Var(name) + lower[y]),), (name,)))
     else:
         inner = []
         for n, y in enumerate(fused):
             stride = prod(facts.extents[z] for z in fused[n + 1 :])
-            digit = Var(number) // stride if stride > 1 else Var(number)
+            digit = Var(name) // stride if stride > 1 else Var(name)
             inner.append((y, (digit % facts.extents[y] if n else digit) + lower[y]))
         sizes = " × ".join(str(facts.extents[y]) for y in fused)
-        text = f"{', '.join(fused)} ({sizes}) become one number {number} of {extent}"
-        found.append(Transform("merge", text, tuple(inner), (number,)))
+        text = f"{', '.join(fused)} ({sizes}) become one number {name} of {extent}"
+        found.append(Transform("merge", text, tuple(inner), (name,)))
     if extent != rounded:
-        text = f"{number} from {extent} to {rounded}: {past}"
-        found.append(Transform("pad", text, (), (number,)))
+        text = f"{name} from {extent} to {rounded}: {past}"
+        found.append(Transform("pad", text, (), (name,)))
     if not set(fused) <= facts.exact:
         short = ", ".join(y for y in fused if y not in facts.exact)
-        found.append(Transform("pad", f"{short} may end before its greatest extent: {past}", (), (number,)))
+        found.append(Transform("pad", f"{short} may end before its greatest extent: {past}", (), (name,)))
     tiles = f"{rounded // size} tile{'' if rounded == size else 's'} of {size} lanes"
-    found.append(Transform("split", f"{number} into {tiles}", ((number, Var(tile) * size + Var(lane)),), (tile, lane)))
+    found.append(Transform("split", f"{name} into {tiles}", ((name, Var(tile) * size + Var(lane)),), (tile, lane)))
     return found

@@ -8,6 +8,7 @@ from autosched.tensorize.chains import chains
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.first_step import first_step
 from autosched.tensorize.match_types import Mapping, Match, Reason
+from autosched.tensorize.matcher_staging import fills_in_words, in_words
 from autosched.tensorize.numerics_text import numerics_lines
 
 _SHOWN = 4
@@ -65,13 +66,16 @@ def _details(mapping: Mapping, whole: bool = True) -> list[str]:
         if operand in mapping.replicated:
             words += f", replicated along {', '.join(mapping.replicated[operand])}"
         if operand in mapping.guards:
-            words += f", zero where {' and '.join(show_leaf(g) for g in mapping.guards[operand])} fails"
+            fill = mapping.fills.get(operand)
+            value = "zero" if fill is None else in_words(fill)
+            words += f", {value} where {' and '.join(show_leaf(g) for g in mapping.guards[operand])} fails"
         lines.append(words)
         lines += [f"    {step.kind}: {step.text}" for step in told[operand]]
     for axis, (extent, rounded) in mapping.padding.items():
         if extent != rounded:
             more = 100 * (rounded - extent) / extent
-            lines.append(f"  {axis}: {extent} padded to {rounded} with zeros, {more:.1f} % more work")
+            held = {o: mapping.fills[o] for o in mapping.padded.get(axis, ()) if o in mapping.fills}
+            lines.append(f"  {axis}: {extent} padded to {rounded} with {fills_in_words(held)}, {more:.1f} % more work")
     proved = mapping.certificate.obligations
     lines += [f"  ok {o.part}: {o.statement} ({o.method}, {1e3 * o.seconds:.1f} ms)" for o in proved]
     lines += numerics_lines(mapping)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
 from autosched.ir.value import Condition as Guard
-from autosched.ir.value import Read, Value, map_value
+from autosched.ir.value import Literal, Read, map_value
 from autosched.tensorize.addresses import StageFacts, condition_axes
 from autosched.tensorize.addresses_tile import element_of_coordinates
 from autosched.tensorize.axes import (
@@ -27,33 +27,19 @@ from autosched.tensorize.axes import (
 )
 from autosched.tensorize.body import SIGN_OF_ZERO, Proof
 from autosched.tensorize.body_compare import compare_bodies
-from autosched.tensorize.body_zero import zero_adds_nothing
+from autosched.tensorize.body_neutral import Neutral, neutral
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Certificate, Mapping, Obligation, Reason
+from autosched.tensorize.matcher_refused import Refused as Refused
+from autosched.tensorize.matcher_refused import Unproved as Unproved
 from autosched.tensorize.matcher_roles import dtype_reason
+from autosched.tensorize.matcher_staging import Stager, covering_operands
+from autosched.tensorize.partial_sums import is_partial
 from autosched.tensorize.reduction import Contract, combination_reason, prove_reduction
 from autosched.tensorize.reduction_update import Update
 
 Roles: TypeAlias = frozenset[tuple[str, Read]]
-
-
-@dataclass(frozen=True)
-class Unproved:
-    """An obligation that met a solver's limit."""
-
-    statement: str
-
-
-class Refused(Exception):
-    """Ends the proof of one mapping; `answer` is why. `whatever_axes`: it refuses the roles under every axis map."""
-
-    __match_args__ = ("answer",)
-
-    def __init__(self, answer: Reason | Unproved, whatever_axes: bool = False) -> None:
-        super().__init__()
-        self.answer = answer
-        self.whatever_axes = whatever_axes
 
 
 class Prover:
@@ -63,7 +49,7 @@ class Prover:
         self.timeout_ms = timeout_ms
         self.limit = limit
         self._bodies: dict[object, Reason | Unproved | tuple[Obligation, tuple[str, ...]]] = {}
-        self._zeros: dict[tuple[Value, frozenset[Read], str | None], Proof | tuple[str, ...]] = {}
+        self._neutrals: dict[object, Neutral] = {}
 
     def assignments(self, facts: StageFacts, tile: Tile, roles: MappingOf[str, Read]) -> Assignments:
         """All axis maps of one assignment of roles."""
@@ -108,17 +94,20 @@ class Prover:
         body, left_open = self._body(facts, applied)
         obligations.append(body)
         padding = _padding(facts, tile, assignment)
-        staged, more, assumed = self._zeros_of(facts, tile, assignment, roles, padding, covers)
-        obligations += more
+        fills = self._neutral(facts, update)
+        staging = Stager(facts, update, fills, tile, roles).stage(assignment, padding, covers)
+        obligations += staging.obligations
         contract = self._reduction(facts, intrinsic, applied, assignment, level)
         obligations.append(Obligation("reduction", contract.statement, "structure"))
-        assumptions = tuple(dict.fromkeys((*contract.assumptions, *left_open, *facts.lifted, *assumed)))
+        assumptions = tuple(dict.fromkeys((*contract.assumptions, *left_open, *facts.lifted, *staging.assumptions)))
         if SIGN_OF_ZERO in assumptions and contract.level == "bitwise":
             if level == "bitwise":
                 text = f"the answers agree, but {SIGN_OF_ZERO} (zeros stand where the program has nothing)"
                 raise Refused(Reason("NUMERICS", text, fix="accept --numerics reassociated"))
             contract = replace(contract, level="reassociated")
-        known = Certificate(tuple(obligations), contract.level, assumptions, contract.error_bound)
+        known = Certificate(
+            tuple(obligations), contract.level, assumptions, contract.error_bound, contract.bound, contract.exact
+        )
         operands = {**roles, update.target.tensor: program.target}
         return Mapping(
             facts.program,
@@ -131,7 +120,10 @@ class Prover:
             padding,
             known,
             conditions=contract.conditions,
-            guards={o: g for o, g in staged.items() if g},
+            guards={o: g for o, g in staging.guards.items() if g},
+            fills=fills.staged,
+            padded=staging.padded,
+            neutral=tuple(tuple(sorted(s)) for s in fills.sets),
         )
 
     def _address(self, facts: StageFacts, read: Read) -> Obligation:
@@ -157,7 +149,7 @@ class Prover:
         needed = condition_axes(guard) & assignment.inner
         if not needed:
             return ()
-        covering = tuple(o for o, read in roles.items() if needed <= index_axes(read.index))
+        covering = covering_operands(roles, needed)
         if covering:
             return covering
         if facts.free_axes(condition_axes(guard)) <= facts.spatial:
@@ -188,61 +180,12 @@ class Prover:
             return known
         raise Refused(known, whatever_axes=True)
 
-    def _zeros_of(
-        self,
-        facts: StageFacts,
-        tile: Tile,
-        assignment: Assignment,
-        roles: dict[str, Read],
-        padding: dict[str, tuple[int, int]],
-        covers: MappingOf[Guard, tuple[str, ...] | None],
-    ) -> tuple[dict[str, tuple[Guard, ...]], list[Obligation], tuple[str, ...]]:
-        """Padding and guards are staged as zeros: they must add nothing."""
-        staged: dict[str, tuple[Guard, ...]] = dict.fromkeys(roles, ())
-        obligations: list[Obligation] = []
-        assumptions: dict[str, None] = {}
-        wanted: list[tuple[str, list[tuple[str, ...]], Guard | None]] = []
-        for x in tile.extents:
-            if x not in tile.spatial and _may_pad(facts, assignment, x, padding):
-                # Only operands that move with the axis can be zero in its padding and not elsewhere.
-                moved = tuple(o for o in roles if o in tile.moves[x])
-                wanted.append((f"padding {x} with zeros adds nothing", [moved], None))
-        for condition, covering in covers.items():
-            if covering:
-                text = f"where {show_leaf(condition)} fails, zeros staged for it add nothing"
-                wanted.append((text, [*((o,) for o in covering), covering], condition))
-        for text, choices, guard in wanted:
-            chosen, found = self._choose(facts, roles, choices)
-            if isinstance(found, Proof):
-                if found.status == "unknown":
-                    raise Refused(Unproved(text))
-                fix = "choose sizes that fill whole tiles" if guard is None else "leave the guarded axes outside"
-                raise Refused(Reason("BODY_DIFFERS", f"not so: {text}", found.counterexample, fix))
-            where = "" if guard is None else f" (in {', '.join(chosen)})"
-            obligations.append(Obligation("body", text + where, "structure"))
-            assumptions |= dict.fromkeys(found)
-            if guard is not None:
-                for o in chosen:
-                    staged[o] = (*staged[o], guard)
-        return staged, obligations, tuple(assumptions)
-
-    def _choose(
-        self, facts: StageFacts, roles: dict[str, Read], choices: list[tuple[str, ...]]
-    ) -> tuple[tuple[str, ...], Proof | tuple[str, ...]]:
-        """The first choice of operands whose zeros add nothing, else the last one's proof that they do."""
-        chosen: tuple[str, ...] = ()
-        found: Proof | tuple[str, ...] = ()
-        for chosen in dict.fromkeys(choices):
-            found = self._zero(facts, frozenset(roles[o] for o in chosen))
-            if not isinstance(found, Proof):
-                break
-        return chosen, found
-
-    def _zero(self, facts: StageFacts, reads: frozenset[Read]) -> Proof | tuple[str, ...]:
-        key = facts.update.term, reads, facts.update.combine
-        if key not in self._zeros:
-            self._zeros[key] = zero_adds_nothing(facts.update, reads, self.timeout_ms)
-        return self._zeros[key]
+    def _neutral(self, facts: StageFacts, update: Update) -> Neutral:
+        init = facts.update.init if isinstance(facts.update.init, Literal) else None
+        key = update.term, update.combine, update.target, init
+        if key not in self._neutrals:
+            self._neutrals[key] = neutral(update, init, self.timeout_ms)
+        return self._neutrals[key]
 
     def _reduction(
         self, facts: StageFacts, intrinsic: Intrinsic, update: Update, assignment: Assignment, level: str
@@ -253,12 +196,32 @@ class Prover:
         tiled = any(facts.extents[y] > 1 for y in assignment.inner - facts.spatial)
         fused = assignment.axes.get(update.clamp.axis, ()) if update.clamp else ()
         filled = prod(facts.extents[y] for y in fused)
+        partial = is_partial(facts.program, facts.original)
         found = prove_reduction(
-            facts.program, facts.update, update, intrinsic.numerics, terms, tiled, level, filled, fused
+            facts.program,
+            facts.update,
+            update,
+            intrinsic.numerics,
+            terms,
+            tiled,
+            level,
+            filled,
+            fused,
+            partial,
+            _issues(facts, intrinsic, assignment),
         )
         if isinstance(found, Reason):
             raise Refused(found)
         return found
+
+
+def _issues(facts: StageFacts, intrinsic: Intrinsic, assignment: Assignment) -> int:
+    """How many issues sum the terms of one element."""
+    outside = (a.name for a in facts.update.axes_reduced if a.name not in assignment.inner)
+    count = prod(facts.extents[name] for name in outside)
+    for axis in intrinsic.reduction:
+        count *= -(-prod(facts.extents[y] for y in assignment.axes[axis.name]) // axis.extent)
+    return count
 
 
 def with_roles(update: Update, roles: MappingOf[str, Read]) -> Update:
@@ -275,8 +238,3 @@ def _padding(facts: StageFacts, tile: Tile, assignment: Assignment) -> dict[str,
             extent *= facts.extents[y]
         found[x] = extent, -(-extent // size) * size
     return found
-
-
-def _may_pad(facts: StageFacts, assignment: Assignment, axis: str, padding: dict[str, tuple[int, int]]) -> bool:
-    extent, rounded = padding[axis]
-    return extent != rounded or not set(assignment.axes[axis]) <= facts.exact

@@ -1,8 +1,9 @@
-"""Where the guards of a tensorized stage are held: as zeros staged into an operand, as lanes that are not written, or
-as lanes whose sum is dropped.
+"""Where the guards of a tensorized stage are held: as fills staged into operands, as lanes that are not written, or as
+lanes whose sum is dropped.
 
-A guard that does not hold means "no contribution", which a zero in any one operand says; and it may be what keeps an
-address inside its tensor, which concerns every access by itself.
+A guard that does not hold means "no contribution", which a zero in one operand of a product says, and in both of a
+difference: the mapping knows the sets of operands that do. And it may be what keeps an address inside its tensor, which
+concerns every access by itself.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _Z3_TIMEOUT_MS = 2000
 
 @dataclass(frozen=True)
 class PlacedGuards:
-    """`staged`: input operand to the condition under which its element is real, elsewhere it is zero; `written`: the
-    condition over spatial axes under which the output's element is one that the stage writes; `summed`: the one under
-    which what was accumulated counts, else the element keeps the value that it started with."""
+    """`staged`: input operand to the condition under which its element is real, elsewhere it holds its fill; `written`:
+    the condition over spatial axes under which the output's element is one that the stage writes; `summed`: the one
+    under which what was accumulated counts, else the element keeps the value that it started with."""
 
     staged: dict[str, Bool]
     written: Bool
@@ -40,25 +41,27 @@ def place_guards(nest: Nest) -> PlacedGuards:
     staged: dict[str, Bool] = {}
     summed: list[Bool] = []
     held = set(conjuncts(written))
+    sees = {o.name: {a.name for a in nest.operand_axes(o.name)} for o in nest.intrinsic.inputs}
     everything = conjuncts(all_of(nest.guard, nest.bounds))
     for operand in nest.intrinsic.inputs:
         read = nest.mapping.operands[operand.name]
         staged[operand.name] = TRUE
         if not _inside(nest, read, TRUE):
-            mine = {a.name for a in nest.operand_axes(operand.name)}
-            staged[operand.name] = all_of(*(c for c in everything if _axes(nest, c) <= mine))
-            held |= set(conjuncts(staged[operand.name]))
+            staged[operand.name] = all_of(*(c for c in everything if _axes(nest, c) <= sees[operand.name]))
             if not _inside(nest, read, staged[operand.name]):
                 raise LookupError(f"{read.tensor} is read outside its shape where no guard on its own axes holds")
     for part in everything:
         if part not in held:
-            name = next((n for n in staged if _axes(nest, part) <= {a.name for a in nest.operand_axes(n)}), None)
-            if name is not None:
-                staged[name] = all_of(staged[name], part)
+            able = {n for n in staged if _axes(nest, part) <= sees[n]}
+            already = {n for n in able if part in conjuncts(staged[n])}
+            sets = [s for s in nest.mapping.neutral if able.issuperset(s)]
+            if sets:
+                for name in set(min(sets, key=lambda s: len(set(s) - already))) - already:
+                    staged[name] = all_of(staged[name], part)
             elif _axes(nest, part) <= {a.name for a in nest.spatial}:
                 summed.append(part)
             else:
-                raise LookupError(f"no operand depends on all axes of {part}")
+                raise LookupError(f"no operand that could say so depends on all axes of {part}")
     return PlacedGuards(staged, written, all_of(*summed))
 
 

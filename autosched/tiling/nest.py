@@ -12,7 +12,7 @@ from functools import cached_property
 from math import prod
 
 from autosched.ir.program import Axis, Stage
-from autosched.ir.value import Condition, Read, is_value
+from autosched.ir.value import Condition, Literal, Read, is_value
 from autosched.logic import Bool, Const, Int, Var, all_of, free_vars, interval
 from autosched.logic.expr import substitute_int
 from autosched.tensorize.intrinsic import Intrinsic
@@ -107,11 +107,29 @@ class Nest:
         return tuple(a for a in self.axes if a.name in used)
 
     def operand_axes(self, operand: str) -> tuple[NestAxis, ...]:
-        """The axes that an operand's register varies with: those of its element's address, and a reduction axis of the
-        intrinsic that no program axis fills (all but its first element must be zero)."""
+        """The axes that an operand's register varies with: those of its element's address, a reduction axis of the
+        intrinsic that no program axis fills (all but its first element must be a fill), and one past whose end the
+        operand has to hold a fill, though the element is the same all along it."""
         own = self.axes_of(self.mapping.operands[operand])
         has = self.intrinsic.operand_axes[operand]
-        return tuple(a for a in self.axes if a in own or (a.reduction and not a.members and a.intrinsic_axis in has))
+        return tuple(
+            a
+            for a in self.axes
+            if a in own or (a.reduction and a.intrinsic_axis in has and (not a.members or self._fills(operand, a)))
+        )
+
+    def _fills(self, operand: str, axis: NestAxis) -> bool:
+        """Whether the operand is needed to say where the axis ends: no set of others that adds nothing does."""
+        padded = self.mapping.padded.get(axis.intrinsic_axis or "", ())
+        if operand not in padded or not axis.extent % axis.unit:
+            return False
+        moved = {o for o in padded if axis in self.axes_of(self.mapping.operands[o])}
+        return not any(moved.issuperset(s) for s in self.mapping.neutral)
+
+    def fill(self, operand: str) -> Literal:
+        """What stands in an operand where the program has no element."""
+        dtype = self.intrinsic.operands[operand].dtype
+        return self.mapping.fills.get(operand) or Literal(0, dtype)
 
     @cached_property
     def ranges(self) -> dict[str, tuple[int, int]]:
@@ -125,7 +143,7 @@ class Nest:
 
     @property
     def guarded(self) -> dict[str, Bool]:
-        """Input operand to the condition under which its element is real; elsewhere zero is staged in its place."""
+        """Input operand to the condition under which its element is real; elsewhere its fill is staged in its place."""
         return self.placed_guards.staged
 
     @property

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from autosched.ir.interpreter import run
-from autosched.ir.program import is_zero
 from autosched.ir.value import Comparison, Literal, Read
 from autosched.logic import And, Bool, Int, evaluate
 from autosched.logic.expr import COMPARE
@@ -68,10 +67,12 @@ def execute(mapping: Mapping, arrays: dict[str, Any]) -> Any:
         assert mapping.padding[x] == (numbers[x], -(-numbers[x] // tiles[x]) * tiles[x])
     target = arrays[stage.assign.tensor]
     if stage.init is not None:
-        assert is_zero(stage.init) or isinstance(stage.init, Read), "tests start from zero or from an element"
+        assert isinstance(stage.init, Literal | Read), "tests start from a number or from an element"
         for point in product(*(range(lower[a.name], lower[a.name] + extent[a.name]) for a in stage.spatial)):
             env = {a.name: v for a, v in zip(stage.spatial, point, strict=True)}
-            first = arrays[stage.init.tensor][index_of(stage.init, env, arrays)] if isinstance(stage.init, Read) else 0
+            first: Any = stage.init.value if isinstance(stage.init, Literal) else None
+            if isinstance(stage.init, Read):
+                first = arrays[stage.init.tensor][index_of(stage.init, env, arrays)]
             target[index_of(stage.target, env, arrays)] = first
     spatial = {a.name for a in intrinsic.spatial}
     counts = [range(-(-numbers[x] // tiles[x])) for x in mapping.axes]
@@ -112,7 +113,8 @@ def execute(mapping: Mapping, arrays: dict[str, Any]) -> Any:
                     if cell in cells and not _same(cells[cell], value):
                         raise Inconsistent(f"{name}{cell}: {cells[cell]} and {value}")
                     cells[cell] = value
-                block = np.zeros(operand.shape, operand.dtype.numpy)
+                fill = mapping.fills[name].value if name in mapping.fills else 0
+                block = np.full(operand.shape, fill, operand.dtype.numpy)
                 for cell, value in cells.items():
                     if value is not None:
                         block[cell] = target[value] if name == accumulator else value

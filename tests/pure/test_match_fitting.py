@@ -20,7 +20,7 @@ from autosched.ir.interpreter import run
 from autosched.ir.program import Program
 from autosched.tensorize import Intrinsic, Match, explain, match, to_json
 
-NEEDS_PADDING = "adds nothing"
+NEEDS_PADDING = "not so: padding"
 LARGEST = 600
 """Points of a nest that the slow executor still walks."""
 

@@ -124,7 +124,7 @@ def source(part: TensorPart, operand: str, ctx: Context) -> tuple[Source, tuple[
 def panel(
     nest: Nest, operand: str, register: dict[str, int], tensor: Buffer, ctx: Context
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
-    """Copy into the order of use, zeros where the program has no element. Innermost: one register's elements."""
+    """Copy into the order of use, fills where the program has no element. Innermost: one register's elements."""
     outside, tiled, depth, inside = panel_axes(nest, operand)
     on = {a.intrinsic_axis: a for a in nest.axes if a.intrinsic_axis}
     width = [on[n].unit for n in inside]
@@ -164,7 +164,8 @@ def panel(
     real = [c for c in real if not _always(c, ranges)]
     real.append(substitute_bool(nest.guarded[operand], axes))
     read = nest.mapping.operands[operand]
-    value = or_zero(Read(tensor.name, place_index(read.index, axes), tensor.dtype), all_of(*real))
+    element = Read(tensor.name, place_index(read.index, axes), tensor.dtype)
+    value = or_fill(element, all_of(*real), nest.fill(operand))
     index = panel_index(nest, operand, at, lanes)
     return buffer, _loops(loops, (Assign(buffer.name, index, value, lane),), f"pack {tensor.name} in the order of use")
 
@@ -201,7 +202,12 @@ def _lows(nest: Nest, read: Read) -> tuple[int, ...]:
 
 def or_zero(read: Read, real: Bool) -> Value:
     """The element where it is real, else zero."""
-    return read if real == TRUE else Select(real, read, Literal(0, read.dtype), read.dtype)
+    return or_fill(read, real, Literal(0, read.dtype))
+
+
+def or_fill(read: Read, real: Bool, fill: Literal) -> Value:
+    """The element where it is real, else the fill."""
+    return read if real == TRUE else Select(real, read, fill, read.dtype)
 
 
 def _always(condition: Bool, ranges: dict[str, tuple[int, int]]) -> bool:

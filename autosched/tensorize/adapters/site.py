@@ -20,6 +20,7 @@ class Site:
         """Raises NoPlace where an element of the term is written in the same top-level statement."""
         self.program, self.stage = program, stage
         self.tensors = dict(program.tensors)
+        self.lifted = tuple(g for g in update.guards if g not in stage.guards)
         self.taken = names_of(program)
         self.before: list[Statement] = []
         self._converted: dict[tuple[DType, Value], str] = {}
@@ -56,11 +57,13 @@ class Site:
         return Read(name, read.index, dtype)
 
     def with_assign(self, core: Assign) -> Program:
-        """The program with `core` in the place of the stage's assignment."""
+        """The program with `core` in the place of the stage's assignment, under what became a guard in the normal
+        form."""
+        placed = guarded(core, self.lifted)
 
         def visit(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
             return tuple(
-                (core if stmt is self.stage.assign else stmt)
+                (placed if stmt is self.stage.assign else stmt)
                 if isinstance(stmt, Assign)
                 else replace(stmt, body=visit(stmt.body))
                 for stmt in body

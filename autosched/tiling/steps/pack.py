@@ -26,6 +26,8 @@ def pack(nest: Nest, names: StepNames) -> Step:
             kinds.append(PANEL)
         if nest.guarded[operand.name] != TRUE and kinds[:1] == [DIRECT] and pads(nest, operand.name):
             kinds.append(PADDED)
+        if nest.mapping.fills.get(operand.name):
+            kinds = [PANEL]  # a masked load leaves zeros
         kinds = kinds or [DIRECT]
         decisions.append(Decision(names.pack(operand.name), tuple(kinds), tuple(LABELS[k] for k in kinds)))
     return Step("pack", tuple(decisions))
