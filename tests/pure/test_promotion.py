@@ -1,0 +1,161 @@
+"""Promotion: partial sums on an accumulator of few bits, added up in the program's own, and what that is worth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autosched.codegen.check import check_kernel
+from autosched.codegen.lower import lower
+from autosched.device.oracle import compute
+from autosched.device.simulator.verify import check, slack
+from autosched.ir import parse, random_inputs, run
+from autosched.ir.inputs import split_inputs
+from autosched.ir.program import Program
+from autosched.machine.catalogue import load_target
+from autosched.search.adapted import adapted_programs
+from autosched.search.conditional import candidates_of
+from autosched.search.tune import usable
+from autosched.tensorize import match
+from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.match_types import Match
+from autosched.tiling.plan import Plan
+from autosched.tiling.plans import make_plans
+
+CATALOGUE = Catalogue.builtin()
+WGMMA = "cuda/wgmma.m64n8k32.e4m3.e4m3.f32"
+MMA = "cuda/mma.m16n8k32.e4m3.e4m3.f32"
+H200 = load_target("nvidia-h200")
+ADA = replace(H200, features=H200.features - {"sm_90", "sm_90a"})
+GEMM = """
+def gemm(A: e4m3[m, k], B: e4m3[k, n], C: f32[m, n], *, m=5, n=6, k=200):
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            C[i, j] += f32(A[i, p]) * f32(B[p, j])
+"""
+LIVE = """
+def live(A: e4m3[m, k], B: e4m3[k, n], C: f32[m, n], *, m=5, n=6, k=256):
+    for p in range(k):
+        for i, j in grid(m, n):
+            C[i, j] += f32(A[i, p]) * f32(B[p, j])
+"""
+CONV = """
+def conv(X: e4m3[h, w, ci], W: e4m3[3, 3, ci, co], Y: f32[h, w, co], *, h=4, w=3, ci=40, co=5):
+    for y, x, o in grid(h, w, co):
+        Y[y, x, o] = 2
+        for r, s, c in grid(3, 3, ci):
+            if 0 <= y + r - 1 < h and 0 <= x + s - 1 < w:
+                Y[y, x, o] += f32(X[y + r - 1, x + s - 1, c]) * f32(W[r, s, c, o])
+"""
+BESIDE = """
+def beside(A: e4m3[4, 300], B: e4m3[300, 4], C: f32[4, 4], D: f32[4]):
+    for i in range(4):
+        D[i] = 1
+        for j in range(4):
+            C[i, j] = 0
+            for p in range(300):
+                C[i, j] += f32(A[i, p]) * f32(B[p, j])
+            D[i] += C[i, j]
+"""
+PROGRAMS = {"gemm": GEMM, "live": LIVE, "conv": CONV, "beside": BESIDE}
+
+
+def promoted(text: str, intrinsic: str = WGMMA, **sizes: int) -> Match:
+    program = parse(text, sizes=sizes)
+    stage = next(s.name for s in program.stages if s.reduction)
+    (found,) = match(program, [CATALOGUE[intrinsic]], stages=[stage])
+    return found
+
+
+def whole(program: Program, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Small whole numbers, of which sums in any order are exact."""
+    arrays, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(seed)))
+    rng = np.random.default_rng(seed)
+    return {n: rng.integers(-2, 3, a.shape).astype(a.dtype) for n, a in arrays.items()}, scalars
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_promoted_program_computes_the_same(name: str) -> None:
+    found = promoted(PROGRAMS[name])
+    assert found.verdict == "match", found.reason
+    assert any("as it stands: no" in n for n in found.notes)
+    original = found.program
+    arrays, scalars = whole(original, 4)
+    wanted = run(original, arrays, scalars)
+    programs = {str(m.program): m for m in found.mappings}
+    assert programs
+    for mapping in programs.values():
+        assert mapping.numerics == "reassociated"
+        (adapter,) = mapping.adapters
+        assert adapter.startswith("promote to f32 every ")
+        assert mapping.stage.assign.tensor.endswith("_part")
+        for output, array in run(mapping.program, arrays, scalars).items():
+            np.testing.assert_array_equal(array, wanted[output])
+
+
+def test_the_bound_grows_with_the_steps_and_is_stated() -> None:
+    found = promoted(GEMM, k=4096)
+    stated = {m.adapters[0]: m.certificate.bound for m in found.mappings}
+    factors = {int(a.rpartition(" ")[2]): b.factor for a, b in stated.items() if b is not None}
+    assert sorted(factors) == [64, 128, 256]
+    assert factors[64] < factors[128] < factors[256] <= 2.0**-4  # a rounding to e4m3
+    lemmas = [o.statement for m in found.mappings for o in m.certificate.obligations if o.part == "adapter"]
+    assert any("⌈Kp/32⌉" in line and "γ_⌈K/Kp⌉" in line and "for Kp = 128" in line for line in lemmas)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (GEMM.replace("k=200", "k=32"), "no longer than a part"),
+        (GEMM.replace("C[i, j] +=", "C[i, j] = max(C[i, j],").replace("B[p, j])", "B[p, j]))"), "no sum"),
+    ],
+)
+def test_there_is_nothing_to_promote(text: str, why: str) -> None:
+    assert not any("promote" in a for m in promoted(text).mappings for a in m.adapters), why
+
+
+def test_an_accumulator_that_is_wide_enough_is_left_alone() -> None:
+    (found,) = match(parse(GEMM), [CATALOGUE[MMA].on(H200.features)])
+    assert [m.adapters for m in found.mappings] == [(), ()]
+    (other,) = match(parse(GEMM), [CATALOGUE[WGMMA]], numerics="real")
+    assert not any(m.adapters for m in other.mappings), "accepted as it is over the reals"
+
+
+def test_partial_sums_written_by_hand_need_no_adapter() -> None:
+    by_hand = next(m for m in promoted(GEMM).mappings).program
+    (found,) = match(by_hand, [CATALOGUE[WGMMA]], stages=["C_part"])
+    assert found.verdict == "match"
+    assert found.mappings[0].adapters == ()
+
+
+def promoted_plans() -> list[Plan]:
+    program = parse(GEMM, sizes={"m": 9, "n": 10, "k": 150})
+    instructions = usable(CATALOGUE, ADA, "simulator", [MMA])
+    found: list[Plan] = []
+    for variant in adapted_programs(program, match(program, instructions), instructions, "reassociated"):
+        if variant.adapters:
+            mappings = variant.certified(candidates_of(variant.matches))
+            found += make_plans(variant.program, ADA, mappings, 1)[:1]
+    return found
+
+
+def test_promoted_kernels_run_on_the_units_model() -> None:
+    """GPU kernels, interpreted with 13 fraction bits: within the tolerance, and not the bits of a full accumulator."""
+    plans = promoted_plans()
+    assert {p.name.partition(":")[0] for p in plans} == {"C_part"}
+    assert len(plans) >= 2, "the number of steps is a choice"
+    differs = False
+    for plan in plans[:2]:
+        oracle = compute(plan.program, 1)
+        ids = plan.space.enumerate().ids
+        for row in ids[:: max(1, len(ids) // 3)][:3]:
+            kernel = lower(plan, plan.space.schedule(int(row)))
+            check_kernel(kernel)
+            difference = check(kernel, oracle, slack(plan))
+            assert difference.ok, (plan.name, difference)
+            differs |= difference.error > 0
+    assert differs, "13 fraction bits are seen in the result"
