@@ -29,13 +29,10 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
             "schedule": best.trial.schedule,
             "intrinsic": ", ".join(best.candidate.plan.intrinsics) or None,
             "kernel_sha": m.kernel_sha,
-            "conditions": [
-                {"kind": c.kind, "text": c.text, "tight": c.tight}
-                for mapping in best.candidate.plan.mappings
-                for c in mapping.conditions
-            ],
-            "relies_on": list(best.candidate.plan.relies),
         }
+        plan = best.candidate.plan
+        asked = [{"kind": c.kind, "text": c.text, "tight": c.tight} for m in plan.mappings for c in m.conditions]
+        found |= ({"conditions": asked} if asked else {}) | ({"relies_on": list(plan.relies)} if plan.relies else {})
         ok = m.ok and bool(m.extra.get("verified", True))  # a simulator cannot always run what it times
         verified = {"ok": ok, "max_abs_error": m.max_abs_error, "tolerance": m.tolerance} | (
             {"by": m.extra["verified_by"]} if "verified_by" in m.extra else {}

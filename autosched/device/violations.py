@@ -56,9 +56,9 @@ def assuming(program: Program, conditions: Iterable[Assume]) -> Program:
 def violations(program: Program, plan: Plan, seed: int) -> tuple[Violation, ...]:
     """One for each bound of the plan's checks that an element can pass; none for a plan without checks."""
     violated: dict[tuple[str, int], Violation] = {}
-    for part in plan.tensor_parts:
+    for part in (p for p in plan.tensor_parts if p.guards):
         named = [r.tensor for r in part.nest.mapping.operands.values()] + [g.subject for g in part.guards]
-        made = {t: found[0].tensor for t in named if (found := origin(plan.program, t)) is not None}
+        made = {t: found[0].tensor for t in named if (found := origin(part.nest.mapping.program, t)) is not None}
         operands = dict.fromkeys(made.get(t, t) for t in named)
         asked = {t for t in operands if t in program.inputs and t not in program.data}
         for condition in part.guards:

@@ -30,7 +30,7 @@ def candidates_of(program, count, threads=1, seed=0):
     native, intrinsics = usable()
     mappings = {}
     for found in match(program, intrinsics):
-        good = [m for m in found.mappings if not m.conditions]
+        good = [m for m in found.mappings if not m.conditions and not m.adapters]
         mappings.setdefault(found.stage, []).extend(good)
     plans = make_plans(program, native, mappings, threads)
     rng = np.random.default_rng(seed)
