@@ -46,7 +46,10 @@ def show(name: str, intrinsics: options.IntrinsicsOpt = None, json: options.Json
     for label, value in (("source", i.source), ("file", i.path), ("needs", " ".join(sorted(i.requires)))):
         if value:
             answer(f"  {label}: {value}")
-    answer(f"  scope: {i.scope}   numerics: {i.numerics.accumulate}   timing: {i.timing or 'not stated'}")
+    answer(f"  scope: {i.scope}   timing: {i.timing or 'not stated'}")
+    answer(f"  numerics: {i.numerics}")
+    for features, contract in i.contracts:
+        answer(f"    with {' '.join(sorted(features))}: {contract}")
     answer("\n" + print_program(i.program))
     for operand in i.operands.values():
         where = operand.fragment if operand.fragment is not None else operand.order
@@ -96,6 +99,10 @@ def _data(i: Intrinsic) -> dict[str, Any]:
         "summary": i.summary,
         "source": i.source,
         "scope": i.scope,
+        "numerics": {
+            "contract": str(i.numerics),
+            "targets": [{"when": sorted(f), "contract": str(n)} for f, n in i.contracts],
+        },
         "semantics": print_program(i.program),
         "operands": {o.name: {"dtype": o.dtype.name, "shape": list(o.shape)} for o in i.operands.values()},
         "emit": dict(i.emit),

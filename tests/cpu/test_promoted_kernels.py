@@ -41,10 +41,10 @@ def test_machine_code_of_promoted_programs() -> None:
     here = machine(host_features(), 32 if "avx512f" in host_features() else 16, 64)
     after = {str(m.program): m.program for m in found.mappings}
     assert len(after) >= 2
-    for promoted in after.values():
+    for promoted in list(after.values())[:2]:
         instructions = usable(CATALOGUE, here, "cpu", ["portable/*"])
         plan = make_plans(promoted, here, candidates_of(match(promoted, instructions)), 1)[0]
-        for row in list(covering_rows(plan, seed=1))[:2]:
+        for row in list(covering_rows(plan, seed=1))[:1]:
             kernel = lower(plan, plan.space.schedule(row))
             compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
             np.testing.assert_array_equal(compiled(**{n: a.copy() for n, a in arrays.items()}), wanted)

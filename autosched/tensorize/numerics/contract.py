@@ -67,6 +67,8 @@ class Numerics:
             "lanes": f"{self.terms} chains from zero",
         }[self.sum]
         parts = [words if self.start == "accumulator" else words.replace(" with the accumulator", "") + ", from zero"]
+        if self.order:
+            parts[0] += ", in an order of its own"
         parts.append(self.rounding)
         if self.result_bits is not None:
             parts.append(f"{self.result_bits} fraction bits stored")
