@@ -1,7 +1,7 @@
 """Exact numpy arithmetic of the dtypes: one rounding or one wrap an operation.
 
-A value is held in a *container*: f16, bf16, tf32 and 8-bit floats in float32 (all their values are exact there), b1 u4 in
-uint8, s4 in int8, all others in their own numpy type. One float32 operation followed by one rounding equals the
+A value is held in a *container*: f16, bf16, tf32 and 8-bit floats in float32 (all their values are exact there), b1 u4
+in uint8, s4 in int8, all others in their own numpy type. One float32 operation followed by one rounding equals the
 operation rounded once, since 24 >= 2p + 2 bits (Figueroa 1995) for p <= 11.
 """
 

@@ -8,8 +8,8 @@ from autosched.ir.dtypes import DType
 from autosched.ir.value import Cast, Literal, Value
 
 _EXPONENTS = {
-    "e4m3": (-9, 8), "e5m2": (-16, 15), "e4m3fnuz": (-10, 7), "e5m2fnuz": (-17, 15), "f16": (-24, 15), "bf16": (-133, 127),
-    "tf32": (-136, 127), "f32": (-149, 127), "f64": (-1074, 1023),
+    "e4m3": (-9, 8), "e5m2": (-16, 15), "e4m3fnuz": (-10, 7), "e5m2fnuz": (-17, 15),
+    "f16": (-24, 15), "bf16": (-133, 127), "tf32": (-136, 127), "f32": (-149, 127), "f64": (-1074, 1023),
 }  # fmt: skip
 """Exponents of the least subnormal and of the greatest finite value (OCP OFP8 1.0; IEEE 754-2019)."""
 

@@ -27,9 +27,9 @@ from autosched.tensorize.numerics.model import issue
 from autosched.tensorize.unroll import NotUnrolled, renumbered, unroll
 
 TIMEOUT_MS = 2000
-MOST_POINTS = 1 << 18
+MOST_POINTS = 1 << 17
 """Points of all cases together, for large tiles."""
-FEWEST_CASES = 8
+FEWEST_CASES = 4
 ORDERLESS_CASES = 48
 MOST_PROVED = 1 << 11
 """Points of a tile that is proved, not only run."""

@@ -14,8 +14,8 @@ def print_llvm(kernel: Kernel) -> str:
     """LLVM IR with one exported `void name(buffer pointers…, run-time scalars…)` for each function of `kernel`.
 
     `main` takes the program's scalars after its buffers, in parameter order; `prepare` functions run before scalars are
-    known and take none. Scalars pass as C passes their type (`b1 u4 s4` as a byte; `f16 bf16` as 16, floats of 8 bits as
-    8 bits). Raises UnsupportedError where the kernel needs what a CPU does not have.
+    known and take none. Scalars pass as C passes their type (`b1 u4 s4` as a byte; `f16 bf16` as 16 and floats of 8
+    as 8 bits). Raises UnsupportedError where the kernel needs what a CPU does not have.
     """
     shared = Shared(kernel)
     exported = [_function(shared, f) for f in kernel.prepare] + [_function(shared, kernel.main)]
