@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -10,29 +12,87 @@ from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table
 from autosched.device.registry import CPU_ISAS
 from autosched.errors import UnknownNameError
+from autosched.ir.dtypes import dtype
 from autosched.ir.printer import print_program
 from autosched.machine.detect import host_features
 from autosched.tensorize.check import check_all
-from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.intrinsic import Intrinsic, Outline
+from autosched.tensorize.numerics.contract import Numerics
 
 app = typer.Typer(help="List, show and check intrinsics.", no_args_is_help=True)
 NamesArg = Annotated[list[str] | None, typer.Argument(metavar="[NAME|GLOB|FILE.yaml]...", help="Default: all.")]
 
 
 @app.command("list")
-def list_(intrinsics: options.IntrinsicsOpt = None, json: options.JsonOpt = False) -> None:
-    """All intrinsics, with what they need and what they compute."""
+def list_(
+    globs: Annotated[list[str] | None, typer.Argument(metavar="[GLOB]...", help="Only these; default: all.")] = None,
+    isa: Annotated[str | None, typer.Option("--isa", metavar="ISA", help="Of one instruction set, as x86.")] = None,
+    takes: Annotated[
+        str | None, typer.Option("--takes", metavar="DTYPE[,DTYPE…]", help="With operands of all these dtypes.")
+    ] = None,
+    here: Annotated[bool, typer.Option("--here", help="Only what this machine can run.")] = False,
+    every: Annotated[bool, typer.Option("--all", "-a", help="A line for each member of a family.")] = False,
+    intrinsics: options.IntrinsicsOpt = None,
+    json: options.JsonOpt = False,
+) -> None:
+    """The catalogue: what there is, what it needs and what it computes. A family is one line unless --all is given."""
     known = inputs.catalogue(intrinsics)
     features = host_features()
+    wanted = {d.strip() for d in takes.split(",")} if takes else set()
+    for name in wanted:
+        dtype(name)
+    chosen = known.outlines(globs)
+    if isa is not None:
+        isas = sorted({o.isa for o in known.outlines()})
+        if isa not in isas:
+            raise UnknownNameError("instruction set", isa, isas)
+        chosen = tuple(o for o in chosen if o.isa == isa)
+    if here:
+        chosen = tuple(o for o in chosen if _runs(o, features))
+    if wanted:
+        chosen = tuple(o for o in chosen if wanted <= {x.dtype.name for x in known[o.name].operands.values()})
     if json:
-        answer_json([_data(known[n]) for n in known])
+        answer_json([_data(known[o.name]) for o in chosen])
         return
-    rows = []
-    for name in known:
-        i = known[name]
-        runs = "llvm" in i.emit and i.requires <= features and i.isa in CPU_ISAS
-        rows.append((name, " ".join(sorted(i.requires)), "yes" if runs else "match only", i.summary))
-    table(("intrinsic", "needs", "runs here", "summary"), rows)
+    if not chosen:
+        answer("none")
+        return
+    rows = [_row(members, features) for members in _families(chosen, every or globs is not None)]
+    table(("intrinsic", "forms", "needs", "runs here", "summary"), rows)
+
+
+def _families(outlines: Sequence[Outline], every: bool) -> list[list[Outline]]:
+    """Members of one family together, or each alone."""
+    found: dict[object, list[Outline]] = {}
+    for o in outlines:
+        found.setdefault(o.name if every else o.family, []).append(o)
+    return list(found.values())
+
+
+def _row(members: list[Outline], features: frozenset[str]) -> tuple[object, ...]:
+    """A line of the list; of a family, what its members share, and `*` where they differ."""
+    first, count = members[0], len(members)
+    needs = frozenset.intersection(*(o.requires for o in members))
+    more = "" if all(o.requires == needs for o in members) else " …"
+    running = sum(_runs(o, features) for o in members)
+    runs = "match only" if not running else "yes" if running == count else f"{running} of {count}"
+    name = first.name if count == 1 else first.family
+    return name, count, " ".join(sorted(needs)) + more, runs, _summary([o.summary.split() for o in members])
+
+
+def _summary(texts: list[list[str]]) -> str:
+    """One summary for all: words that differ side by side, `s8|u8`, or the first and the last, `16x8x32…16x8x64`."""
+    if len({len(words) for words in texts}) > 1:
+        return " ".join(texts[0]) + " …"
+    shown = []
+    for column in zip(*texts, strict=True):
+        told = list(dict.fromkeys(column))
+        shown.append("|".join(told) if len(told) <= 4 else f"{told[0]}…{told[-1]}")
+    return " ".join(shown)
+
+
+def _runs(outline: Outline, features: frozenset[str]) -> bool:
+    return "llvm" in outline.printers and outline.requires <= features and outline.isa in CPU_ISAS
 
 
 @app.command("show")
@@ -43,20 +103,41 @@ def show(name: str, intrinsics: options.IntrinsicsOpt = None, json: options.Json
         answer_json(_data(i))
         return
     answer(f"{i.name}: {i.summary}")
-    for label, value in (("source", i.source), ("file", i.path), ("needs", " ".join(sorted(i.requires)))):
+    said = {
+        "source": i.source,
+        "file": i.path,
+        "needs": " ".join(sorted(i.requires)),
+        "scope": i.scope if i.kind == "compute" else f"{i.scope}   kind: {i.kind}",
+        "numerics": _numerics(i.numerics),
+        "timing": ", ".join([*(f"{k} {v:g}" for k, v in i.timing.items()), i.timing_source]) or "not stated",
+        "starts from zero": i.overwrite or "",
+        "asynchronous": "it completes later, and needs a wait" if i.asynchronous else "",
+        "configured first": ", ".join(i.state),
+    }
+    for label, value in said.items():
         if value:
             answer(f"  {label}: {value}")
-    answer(f"  scope: {i.scope}   timing: {i.timing or 'not stated'}")
-    answer(f"  numerics: {i.numerics}")
-    for features, contract in i.contracts:
-        answer(f"    with {' '.join(sorted(features))}: {contract}")
+    for rule in i.rules:
+        answer(f"  rule: {rule}")
     answer("\n" + print_program(i.program))
     for operand in i.operands.values():
         where = operand.fragment if operand.fragment is not None else operand.order
         registers = ", ".join(f"{k}: {v}" for k, v in operand.registers.items())
-        answer(f"{operand.name}: {operand.dtype}{list(operand.shape)}   {registers}\n   {where}")
+        loads = f"   loaded by {', '.join(operand.load)}" if operand.load else ""
+        answer(f"{operand.name}: {operand.dtype}{list(operand.shape)}   {registers}{loads}\n   {where}")
     for printer, text in i.emit.items():
         answer(f"emit {printer}: {text}")
+
+
+def _numerics(contract: Numerics) -> str:
+    """What differs from the defaults, first how it accumulates."""
+    usual = Numerics()
+    told = [contract.accumulate]
+    for f in fields(contract):
+        value = getattr(contract, f.name)
+        if f.name != "accumulate" and value != getattr(usual, f.name):
+            told.append(f.name if value is True else f"{f.name} {value}")
+    return ", ".join(told).replace("_", " ")
 
 
 @app.command("check")
@@ -99,6 +180,8 @@ def _data(i: Intrinsic) -> dict[str, Any]:
         "summary": i.summary,
         "source": i.source,
         "scope": i.scope,
+        "kind": i.kind,
+        "family": i.family or i.name,
         "numerics": {
             "contract": str(i.numerics),
             "targets": [{"when": sorted(f), "contract": str(n)} for f, n in i.contracts],
@@ -106,6 +189,6 @@ def _data(i: Intrinsic) -> dict[str, Any]:
         "semantics": print_program(i.program),
         "operands": {o.name: {"dtype": o.dtype.name, "shape": list(o.shape)} for o in i.operands.values()},
         "emit": dict(i.emit),
-        "timing": dict(i.timing),
+        "timing": {**i.timing, "source": i.timing_source},
         "file": i.path,
     }

@@ -56,9 +56,10 @@ class Catalogue(Mapping[str, Intrinsic]):
             raise UnknownNameError("intrinsic", name, self.entries)
         return self.entries[name]
 
-    def outlines(self) -> tuple[Outline, ...]:
-        """What a list shows of each intrinsic; the built-in ones are not built for it."""
-        return tuple(_At(self.entries, n).outline() for n in self.entries)
+    def outlines(self, patterns: Iterable[str] | None = None) -> tuple[Outline, ...]:
+        """What a list shows of each intrinsic, or of those that `select` finds; the built-in ones are not built."""
+        names = self.entries if patterns is None else self._matching(patterns)
+        return tuple(_At(self.entries, n).outline() for n in names)
 
     def of_isa(self, *isas: str, features: frozenset[str] | None = None) -> tuple[Intrinsic, ...]:
         """Intrinsics of these instruction sets, in catalogue order; with `features`, those that need no others."""
@@ -70,6 +71,9 @@ class Catalogue(Mapping[str, Intrinsic]):
 
         A pattern without `/` is also tried behind any isa: `vpdpbusd*` finds `x86/vpdpbusd.zmm`.
         """
+        return tuple(self.entries[n] for n in self._matching(patterns))
+
+    def _matching(self, patterns: Iterable[str]) -> list[str]:
         chosen: set[str] = set()
         for pattern in patterns:
             wide = pattern if "/" in pattern else f"*/{pattern}"
@@ -77,7 +81,7 @@ class Catalogue(Mapping[str, Intrinsic]):
             if not hits:
                 raise UnknownNameError("intrinsic", pattern, self.entries)
             chosen.update(hits)
-        return tuple(self.entries[n] for n in self.entries if n in chosen)
+        return [n for n in self.entries if n in chosen]
 
     def with_intrinsics(self, intrinsics: Iterable[Intrinsic]) -> Catalogue:
         """This catalogue and more; SpecError where a name is already there."""

@@ -14,6 +14,39 @@ def test_intrinsics_list_and_show(cli: Cli) -> None:
     assert "def vpdpbusd(a: u8[16, 4], b: s8[16, 4], c: s32[16])" in shown
 
 
+def test_intrinsics_list_by_family_and_filter(cli: Cli) -> None:
+    cli = cli.near()
+    lines = cli("intrinsics", "list", "--isa", "cuda").out.splitlines()
+    (row,) = [line for line in lines if line.startswith("cuda/wgmma.m64n*k16.*.f32 ")]
+    assert " 64 " in row
+    assert "f16|bf16" in row
+    assert "64x8x16…64x256x16" in row
+    assert len(lines) < 50
+    assert len(cli("intrinsics", "list", "--isa", "cuda", "--all").out.splitlines()) > 400
+    assert len(cli("intrinsics", "list", "wgmma.m64n*k16.f16.f16").out.splitlines()) == 33
+    assert cli("intrinsics", "list", "--takes", "u8,s4").out.strip() == "none"
+    takes = cli("intrinsics", "list", "--takes", "e4m3fnuz", "--json").json
+    assert {i["isa"] for i in takes} == {"hip"}
+    assert all("e4m3fnuz" in {o["dtype"] for o in i["operands"].values()} for i in takes)
+    here = cli("intrinsics", "list", "--here").out
+    assert "portable/" in here
+    assert "cuda/" not in here
+
+
+def test_intrinsics_list_of_what_is_not_there(cli: Cli) -> None:
+    cli = cli.near()
+    assert "did you mean 'cuda'" in cli("intrinsics", "list", "--isa", "cud", status=2).err
+    assert "did you mean 's8'" in cli("intrinsics", "list", "--takes", "s9", status=2).err
+    assert "unknown intrinsic 'nothing*'" in cli("intrinsics", "list", "nothing*", status=2).err
+
+
+def test_intrinsics_show_says_what_must_be_known(cli: Cli) -> None:
+    shown = cli.near()("intrinsics", "show", "cuda/wgmma.m64n24k32.e4m3.e5m2.f32").out
+    for words in ("starts from zero: scale-d = 0", "asynchronous", "rule: a and b: contiguous along k", "latency 22"):
+        assert words in shown, words
+    assert "fraction bits 13" in shown
+
+
 def test_intrinsics_check_proves_and_runs(cli: Cli) -> None:
     (report,) = cli.near()("intrinsics", "check", "x86/vpdpbusd.zmm", "--json").json
     assert report["ok"]

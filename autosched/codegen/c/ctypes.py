@@ -1,8 +1,8 @@
 """How the language's dtypes look in C: storage, arithmetic, and vectors of them.
 
 Small floats (f16, bf16, tf32 and those of 8 bits) compute in `float` and round after each operation; they are stored
-as their bits in an unsigned integer (tf32 in a float), so that the code needs no compiler support for them. u4, s4 and b1 are
-stored one to a byte.
+as their bits in an unsigned integer (tf32 in a float), so that the code needs no compiler support for them. u4, s4 and
+b1 are stored one to a byte.
 """
 
 from __future__ import annotations
