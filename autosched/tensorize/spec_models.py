@@ -63,6 +63,10 @@ class ContractKeys(_Keys):
     order: str | None = Field(
         None, description="products are taken by this expression in `k`, their place in the loops, then by k"
     )
+    parts: Annotated[int, Field(ge=1, le=64)] = Field(1, description="interleaved sums of products, joined afterwards")
+    accumulator_reach: PositiveInt | None = Field(
+        None, description="an accumulator whose exponent lies more than this below the sum's is left out"
+    )
     operands_as: Literal["f16", "bf16", "tf32", "f32"] | None = Field(
         None, description="type that factors are converted to first"
     )

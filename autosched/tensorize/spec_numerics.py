@@ -52,6 +52,8 @@ def contract(keys: ContractKeys, program: Program, source: Source, place: tuple[
         accumulator_bits=keys.accumulator_bits,
         operands_as=keys.operands_as,
         sum_as=keys.sum_as,
+        parts=keys.parts,
+        accumulator_reach=keys.accumulator_reach,
         order=_order(keys, program, source, place),
     )
 
@@ -83,6 +85,8 @@ def _fault(keys: ContractKeys, way: str) -> tuple[str, str] | None:
         return ("fraction_bits" if keys.fraction_bits else "sum"), "aligned sums, and only they, have fraction_bits"
     if (keys.sum_bits is None) != (keys.accumulator_bits is None) or (keys.sum_bits and way != "aligned"):
         return "sum_bits", "sum_bits and accumulator_bits go together, with fraction_bits"
+    if keys.sum_bits is None and (keys.parts > 1 or keys.accumulator_reach is not None):
+        return "parts" if keys.parts > 1 else "accumulator_reach", "parts and accumulator_reach go with sum_bits"
     if way == "lanes" and keys.terms is None:
         return "sum", "lanes need `terms`, their number"
     if keys.operands_as is not None and way != "aligned":

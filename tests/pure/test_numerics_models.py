@@ -9,7 +9,7 @@ from autosched.ir.dtypes import DTYPES
 from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.numerics.dot import IntrinsicDot, ProgramDot
-from autosched.tensorize.numerics.rounding import rounded
+from autosched.tensorize.numerics.rounding import least_exponent, rounded
 from autosched.tensorize.numerics.sums import Adder
 
 CATALOGUE = Catalogue.builtin()
@@ -148,3 +148,20 @@ def test_bf16_pairs_differ_from_two_multiply_adds_only_by_subnormals() -> None:
     c = rng.standard_normal(200).astype(np.float32).astype(np.float64)
     odd_first = ProgramDot((BF16, BF16), F32, fused=True).run(a[:, ::-1], b[:, ::-1], c)
     np.testing.assert_array_equal(unit.run(a, b, c), odd_first)
+
+
+def test_cdna3_sums_even_and_odd_bytes_apart() -> None:
+    name = "hip/mfma.f32.16x16x32.e5m2fnuz.e5m2fnuz"
+    big, small = 2.0**12, 2.0**-7
+    # 2^24 at an even place cuts what is below 1/2 at even places; odd ones are cut downwards when both are joined.
+    assert dot(name, [big, 0, small], [big, 0, small]) == 2.0**24
+    assert dot(name, [big, small], [big, -small]) == 2.0**24 - 1
+    # The accumulator is cut downwards beside a larger sum, and left out more than 25 places below.
+    assert dot(name, [1], [1], -(2.0**-25)) == 1 - 2.0**-24
+    assert dot(name, [1], [1], -(2.0**-26)) == 1.0
+
+
+def test_the_least_normal_numbers() -> None:
+    known = {"f32": -126, "f16": -14, "bf16": -126, "tf32": -126, "e4m3": -6, "e5m2": -14, "f64": -1022}
+    known |= {"e4m3fnuz": -7, "e5m2fnuz": -15}
+    assert {name: least_exponent(DTYPES[name]) for name in known} == known

@@ -35,6 +35,7 @@ UNITS = {
     "mma e5m2 on Hopper": ("cuda/mma.m16n8k32.e5m2.e5m2.f32", HOPPER),
     "CDNA1": ("hip/mfma.f32.16x16x16.f16", "gfx908"),
     "CDNA3": ("hip/mfma.f32.16x16x16.f16", "gfx942"),
+    "CDNA3 on bytes": ("hip/mfma.f32.16x16x32.e4m3fnuz.e4m3fnuz", ""),
     "bfdot": ("arm/bfdot", ""),
     "bfmmla": ("arm/bfmmla", ""),
     "vdpbf16ps": ("x86/vdpbf16ps.zmm", ""),

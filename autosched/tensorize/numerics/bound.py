@@ -73,8 +73,9 @@ def block_growth(numerics: Numerics, dtype: DType, size: int) -> tuple[float, st
     cut = (size + 1) * 2.0**-numerics.fraction_bits
     words = f"1 + {size + 1}·2^-{numerics.fraction_bits}"
     if numerics.sum_bits is not None and numerics.accumulator_bits is not None:
-        cut += 2.0**-numerics.sum_bits + 2.0**-numerics.accumulator_bits
-        words += f" + 2^-{numerics.sum_bits} + 2^-{numerics.accumulator_bits}"
+        lost = [numerics.sum_bits, numerics.accumulator_bits, *[numerics.fraction_bits] * (numerics.parts - 1) * 2]
+        cut += sum(2.0**-bits for bits in lost)
+        words += "".join(f" + 2^-{bits}" for bits in lost)
     return (1 + cut) * (1 + 2.0**-last) - 1, f"({words})·(1 + 2^-{last})"
 
 

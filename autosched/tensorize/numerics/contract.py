@@ -20,7 +20,9 @@ class Numerics:
     - `aligned`: accumulator and products are aligned to the largest exponent among them, cut to `fraction_bits` below
       it (towards zero), added exactly, and rounded once; a zero is positive. The exponent of a product is the sum of
       its factors'. With `sum_bits` and `accumulator_bits` the products are added so on their own first; that sum and
-      the accumulator are then aligned, and cut to these many bits (downwards).
+      the accumulator are then aligned, and cut to these many bits (downwards); `parts`: in so many interleaved sums,
+      which are aligned and cut downwards to `fraction_bits` to be joined. An accumulator whose exponent lies more than
+      `accumulator_reach` below is left out.
     - `tree`: products are rounded and added in pairs, the sums of pairs in pairs; the last sum is added to the
       accumulator.
     - `lanes`: `terms` chains from zero, one for each k modulo `terms`, over the whole issue; they are then added as a
@@ -47,6 +49,8 @@ class Numerics:
     operands_as: str | None = None
     order: tuple[int, ...] = ()
     sum_as: str | None = None
+    parts: int = 1
+    accumulator_reach: int | None = None
 
     @property
     def flushed(self) -> bool:

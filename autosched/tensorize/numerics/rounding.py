@@ -20,7 +20,8 @@ F64 = npt.NDArray[np.float64]
 def least_exponent(dtype: DType) -> int:
     """The exponent of the least normal number."""
     bits = 19 if dtype.name == "tf32" else dtype.bits
-    return 2 - (1 << (bits - dtype.mantissa - 2))
+    lowest = 2 - (1 << (bits - dtype.mantissa - 2))
+    return lowest - 1 if dtype.fnuz else lowest
 
 
 def exponents(values: Any, dtype: DType) -> npt.NDArray[np.int64]:

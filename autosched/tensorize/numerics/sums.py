@@ -114,21 +114,27 @@ class Adder:
                 total = np.ldexp(total, top - numerics.fraction_bits)
             else:
                 assert numerics.accumulator_bits is not None
-                total = self._two_stages(terms, places.max(axis=0), start, own)
+                total = self._two_stages(terms, places, start, own)
             result = rounded(total, self.dtype, numerics.rounding, numerics.result_bits)
             return self._flushed(np.where(finite, result + 0.0, rounded(plain, self.dtype, "rne")))
 
-    def _two_stages(self, terms: Any, top: Any, start: Any, own: Any) -> Any:
+    def _two_stages(self, terms: Any, places: Any, start: Any, own: Any) -> Any:
         """The products' own sum, then that and the accumulator, cut downwards where they are aligned."""
         numerics = self.numerics
-        assert numerics.fraction_bits is not None
-        total = np.ldexp(_cut(terms, numerics.fraction_bits - top).sum(axis=0), top - numerics.fraction_bits)
+        bits = numerics.fraction_bits
+        assert bits is not None
+        top = places.max(axis=0)
+        total = np.zeros_like(start)
+        for k in range(numerics.parts):
+            own_top = places[k :: numerics.parts].max(axis=0)
+            part = _cut(terms[k :: numerics.parts], bits - own_top).sum(axis=0)
+            total += _floored(np.ldexp(part, own_top - bits), bits, top)
         highest = np.maximum(top, own)
-        parts = []
-        for value, bits in ((total, numerics.sum_bits), (start, numerics.accumulator_bits)):
-            assert bits is not None
-            parts.append(np.ldexp(np.floor(np.ldexp(value, bits - highest)), highest - bits))
-        return add_odd(*parts)
+        if numerics.accumulator_reach is not None:
+            start = np.where(own >= highest - numerics.accumulator_reach, start, 0.0)
+        assert numerics.sum_bits is not None
+        assert numerics.accumulator_bits is not None
+        return add_odd(_floored(total, numerics.sum_bits, highest), _floored(start, numerics.accumulator_bits, highest))
 
     def _terms(self, left: Any, right: Any | None) -> tuple[Any, Any]:
         """Exact products and their exponents; the exponent of a product is the sum of its factors'."""
@@ -144,6 +150,11 @@ class Adder:
 def _cut(values: Any, scale: Any) -> Any:
     """Whole numbers: values · 2^scale towards zero."""
     return np.trunc(np.ldexp(values, np.minimum(scale, 2000)))
+
+
+def _floored(values: Any, bits: int, top: Any) -> Any:
+    """Values cut downwards to `bits` below 2^top."""
+    return np.ldexp(np.floor(np.ldexp(values, np.minimum(bits - top, 2000))), top - bits)
 
 
 def plain_fold(op: str, dtype: DType, flushed: bool) -> Any:
