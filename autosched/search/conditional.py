@@ -17,9 +17,8 @@ from autosched.ir.program import Program
 from autosched.tensorize.conditions_origin import at_origin
 from autosched.tensorize.match_types import Mapping as Match1
 from autosched.tensorize.match_types import Match
-from autosched.tiling.fallback import checkable, on_instructions
-from autosched.tiling.plan import Plan
-from autosched.tiling.plans import plan_cycles
+from autosched.tiling.fallback import checkable, exchangeable
+from autosched.tiling.plan import Otherwise, Plan
 
 MODES = ("refuse", "guard", "assume")
 SAMPLED = 2048
@@ -60,32 +59,29 @@ def candidates_of(matches: Sequence[Match], mode: str = "refuse") -> dict[str, l
     return by_stage
 
 
-def with_fallbacks(plans: Sequence[Plan]) -> list[Plan]:
-    """The plans, those with checks falling back on the fastest plan of the same program that has none."""
-    found = []
-    best: dict[int, tuple[Plan, dict[str, int]] | None] = {}
-    for plan in plans:
-        if plan.guards:
-            key = id(plan.program)
-            if key not in best:
-                best[key] = _fastest([p for p in plans if p.program is plan.program and not p.guards])
-            spare = best[key]
-            plan = on_instructions(plan, *spare) if spare is not None else plan
-        found.append(plan)
-    return found
+def with_fallbacks(plans: Sequence[Plan], spares: Sequence[Plan]) -> list[Plan]:
+    """The plans, those with checks falling back on the spare one without that is fastest by the clock, of those that
+    fit into one kernel with them."""
+    if not any(p.guards for p in plans):
+        return list(plans)
+    free = [(_fastest_row(p), p) for p in spares if not p.guards and not p.granted]
+    ranked = sorted(((row, p) for row, p in free if row is not None), key=lambda found: found[0][0])
+
+    def spare_of(plan: Plan) -> Otherwise | None:
+        return next((Otherwise(p, row[1]) for row, p in ranked if exchangeable(plan, p)), None)
+
+    return [replace(p, otherwise=spare_of(p)) if p.guards else p for p in plans]
 
 
-def _fastest(plans: Sequence[Plan]) -> tuple[Plan, dict[str, int]] | None:
-    """The plan of the fewest cycles, and its fastest row of a sample."""
-    if not plans:
-        return None
-    plan = min(plans, key=plan_cycles)
+def _fastest_row(plan: Plan) -> tuple[float, dict[str, int]] | None:
+    """The clock's seconds and the decisions of the fastest row of a sample; None where no row is legal."""
     legal = plan.space.enumerate(limit=SAMPLED)
     ids = legal.ids if legal.complete else np.sort(plan.space.sample(SAMPLED, np.random.default_rng(0)))
     if not len(ids):
         return None
     seconds = clocks.clock(plan, plan.space.values(ids))["total"]
-    return plan, dict(plan.space.schedule(int(ids[int(np.argmin(seconds))])).values)
+    best = int(np.argmin(seconds))
+    return float(seconds[best]), dict(plan.space.schedule(int(ids[best])).values)
 
 
 def measured_on(program: Program, plans: Iterable[Plan]) -> Program:

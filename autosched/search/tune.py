@@ -265,13 +265,13 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     for variant in adapted_programs(program, matches, intrinsics, request.numerics, mode):
         usable_here = variant.certified(candidates_of(variant.matches, mode))
         found = make_plans(variant.program, request.target, usable_here, request.threads)
-        found = conditional.with_fallbacks(found)
         plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in plans}
     plans.sort(key=lambda p: cycles[id(p)])
     plans = conditional.compatible(request.program, plans)
     near = [p for p in plans if cycles[id(p)] <= WITHIN * cycles[id(plans[0])]]
-    return matches, (near if len(plans) > MOST_PLANS else plans)[:MOST_PLANS]
+    chosen = (near if len(plans) > MOST_PLANS else plans)[:MOST_PLANS]
+    return matches, conditional.with_fallbacks(chosen, plans)
 
 
 def study_name(program: Program, target: Target, device: str, key: dict[str, str]) -> str:

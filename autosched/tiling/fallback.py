@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from math import prod
 
 from autosched.ir.program import Assume, Program, Stage
 from autosched.tensorize import match_types
 from autosched.tiling.dependence import Dependences
-from autosched.tiling.plan import Fallback, Plan, TensorPart
+from autosched.tiling.plan import Fallback, Plan
 from autosched.tiling.scalar_parts import scalar_part
 from autosched.tiling.steps import StepNames
 
@@ -44,18 +43,22 @@ def check_elements(program: Program, conditions: Sequence[Assume]) -> int:
     return sum(prod(program.tensors[c.subject].extents) for c in conditions if not program.known(c.subject))
 
 
-def on_instructions(plan: Plan, unconditional: Plan, values: Mapping[str, int]) -> Plan:
-    """The plan with an unconditional plan's parts, laid out by `values`, as what stands by for the same stages."""
-    spare = {p.nest.stage.name: p for p in unconditional.tensor_parts}
-    parts = []
-    for part in plan.parts:
-        if isinstance(part, TensorPart) and part.fallback is not None:
-            other = spare.get(part.nest.stage.name)
-            same = other is not None and [f.stage.name for f in other.epilogue] == [f.stage.name for f in part.epilogue]
-            if other is not None and same:
-                part = replace(part, fallback=Fallback((other,), dict(values)))
-        parts.append(part)
-    return replace(plan, parts=tuple(parts))
+def exchangeable(plan: Plan, other: Plan) -> bool:
+    """Whether one kernel can hold both plans and decide at its start which of them runs: what is checked is there from
+    the start, and a tensor of both that is prepared means the same in both."""
+    if any(g.subject in plan.program.written for g in plan.guards):
+        return False
+    ours, theirs = plan.program, other.program
+    for name in ours.tensors.keys() & theirs.tensors.keys():
+        if ours.tensors[name] != theirs.tensors[name] or (name in ours.prepared) != (name in theirs.prepared):
+            return False
+        if name in ours.prepared and _written(ours, name) != _written(theirs, name):
+            return False
+    return True
 
 
-__all__ = ["check_elements", "checkable", "on_instructions", "scalar_fallback"]
+def _written(program: Program, tensor: str) -> list[tuple[object, ...]]:
+    return [(s.axes, s.guards, s.assign, s.init) for s in program.stages if s.assign.tensor == tensor]
+
+
+__all__ = ["check_elements", "checkable", "exchangeable", "scalar_fallback"]

@@ -102,14 +102,24 @@ Part: TypeAlias = TensorPart | ScalarPart | LiteralPart
 
 
 @dataclass(frozen=True)
+class Otherwise:
+    """An unconditional plan of a program that computes the same, laid out by `values` (decision to value)."""
+
+    plan: Plan
+    values: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Plan:
-    """See the module's docstring. `name` is stable: it names the plan in a store."""
+    """See the module's docstring. `name` is stable: it names the plan in a store. `otherwise` runs in its place where a
+    check of any part refuses the data; without it each such part has a fallback of its own."""
 
     name: str
     program: Program
     target: Target
     parts: tuple[Part, ...]
     space: Space
+    otherwise: Otherwise | None = None
 
     @property
     def tensor_parts(self) -> tuple[TensorPart, ...]:

@@ -19,7 +19,7 @@ from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.ir.interpreter import run
 from autosched.ir.printer import print_program
-from autosched.search.tune import TuneRequest, plans_of
+from autosched.search.tune import TuneRequest
 from autosched.tensorize import match
 from autosched.tensorize.catalogue import Catalogue
 
@@ -106,18 +106,28 @@ def test_a_constant_group_is_looked_at_exactly() -> None:
         assert (run_kernel(careless, {"A": a, "B": b})["C"] == want).all() == right
 
 
-def test_the_fallback_is_an_unconditional_plan_where_there_is_one() -> None:
-    plan = guarded(PROGRAMS["weights"])[0]
-    (part,) = plan.tensor_parts
-    assert part.fallback is not None
-    (spare,) = part.fallback.parts
-    assert spare.nest.intrinsic.name.startswith("portable/mac")
-    alone = TuneRequest(PROGRAMS["weights"], plan.target, device="cpu", only=(CLAMPING,))
-    scalar = next(p for p in plans_of(alone)[1] if p.guards)
-    kernel = lower(scalar, scalar.space.schedule(first_rows(scalar, 1)[0]))
-    (choice,) = (s for s in kernel.main.body if isinstance(s, Choose))
-    assert "<- x86" not in print_kernel(without_check(kernel, "fallback"))
-    assert choice.fallback
+@pytest.mark.parametrize(
+    ("name", "spare", "instead"),
+    [
+        ("weights", ("portable/mac*",), "portable/mac.u8.s8.s32.v16"),
+        ("weights", ("x86/vpmaddwd.ymm",), "x86/vpmaddwd.ymm"),  # of a program that widens both operands first
+        ("signed", ("x86/vpmaddwd.ymm",), "x86/vpmaddwd.ymm"),
+        ("weights", (), None),
+        ("requant", (), None),
+    ],
+)
+def test_the_fallback_is_an_unconditional_plan_else_scalar_code(
+    name: str, spare: tuple[str, ...], instead: str | None
+) -> None:
+    plan = guarded(PROGRAMS[name], spare=spare)[0]
+    kernel = lower(plan, plan.space.schedule(first_rows(plan, 1)[0]))
+    check_kernel(kernel)
+    used = {i.name for i in without_check(kernel, "fallback").intrinsics} - {CLAMPING}
+    assert used == ({instead} if instead else set())
+    for data, arrays, scalars in data_sets(PROGRAMS[name], plan):
+        got = run_kernel(kernel, arrays, scalars)
+        for output, want in run(PROGRAMS[name], arrays, scalars).items():
+            np.testing.assert_array_equal(got[output], want, err_msg=data)
 
 
 def test_the_modes() -> None:

@@ -11,7 +11,6 @@ from autosched.device.violations import assuming, violations
 from autosched.ir import parse, random_inputs
 from autosched.ir.inputs import split_inputs
 from autosched.ir.program import Program
-from autosched.machine.target import Target
 from autosched.search.tune import TuneRequest
 from autosched.search.tune import plans_of as tuning_plans
 from autosched.tiling.plan import Plan
@@ -50,16 +49,16 @@ def programs() -> dict[str, Program]:
     return {p.name: p for p in found}
 
 
-def plans(program: Program, target: Target = AVX2, mode: str = "guard", threads: int = 1) -> list[Plan]:
-    """The plans of tuning on the clamping instruction and on portable ones, which stand by."""
-    request = TuneRequest(
-        program, target, device="cpu", threads=threads, only=(CLAMPING, "portable/mac*"), conditions=mode
-    )
+def plans(
+    program: Program, mode: str = "guard", threads: int = 1, spare: tuple[str, ...] = ("portable/mac*",)
+) -> list[Plan]:
+    """The plans of tuning on the clamping instruction and on those that stand by."""
+    request = TuneRequest(program, AVX2, device="cpu", threads=threads, only=(CLAMPING, *spare), conditions=mode)
     return tuning_plans(request)[1]
 
 
-def guarded(program: Program, target: Target = AVX2, threads: int = 1) -> list[Plan]:
-    return [p for p in plans(program, target, threads=threads) if p.guards]
+def guarded(program: Program, threads: int = 1, spare: tuple[str, ...] = ("portable/mac*",)) -> list[Plan]:
+    return [p for p in plans(program, threads=threads, spare=spare) if p.guards]
 
 
 def data_sets(program: Program, plan: Plan, seed: int = 0) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:

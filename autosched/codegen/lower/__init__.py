@@ -13,19 +13,28 @@ from autosched.codegen.lower.gpu_nest import lower_gpu
 from autosched.codegen.lower.literal import lower_literal
 from autosched.codegen.lower.scalar import lower_scalar, prepare_scalar
 from autosched.codegen.lower.tensor_nest import lower_tensor
+from autosched.ir.program import Program
 from autosched.tiling.plan import LiteralPart, Part, Plan, ScalarPart, TensorPart
 from autosched.tiling.schedule import Schedule
 
 
 def lower(plan: Plan, schedule: Schedule) -> Kernel:
     """The kernel of one row. Every legal row lowers."""
-    ctx = Context(plan.program, schedule.values)
+    program = _with_tensors(plan.program, plan.otherwise.plan.program) if plan.otherwise else plan.program
+    ctx = Context(program, schedule.values)
     for name in plan.program.parameters:
         if name in plan.program.tensors:
             ctx.tensor(name)
     body: list[Stmt] = []
     for part in plan.parts:
-        body += _lower_part(part, ctx)
+        body += _lower_part(part, ctx, bare=plan.otherwise is not None)
+    counts = [_threads(p, schedule.values) for p in plan.parts]
+    if plan.otherwise is not None:
+        spare, values = plan.otherwise.plan, plan.otherwise.values
+        other = replace(ctx, program=_with_tensors(spare.program, program), values=values)
+        instead = tuple(s for p in spare.parts for s in _lower_part(p, other))
+        body = list(choose([p.nest for p in plan.tensor_parts if p.guards], tuple(body), instead, ctx))
+        counts += [_threads(p, values) for p in spare.parts]
     used = set(used_buffers(tuple(body)))
     scopes = ("global", "packed", "workspace")
     order = sorted(
@@ -34,10 +43,9 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     prepared = {name for f in ctx.prepare for name in (*f.buffers, *used_buffers(f.body))}
     needed = {n: b for n, b in ctx.buffers.items() if n in used | prepared}
     main = Function("main", tuple(b.name for b in order), tuple(body))
-    counts = [_threads(p, schedule.values) for p in plan.parts]
     return Kernel(
         plan.program.name,
-        plan.program,
+        program,
         needed,
         tuple(ctx.prepare),
         main,
@@ -48,7 +56,13 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     )
 
 
-def _lower_part(part: Part, ctx: Context) -> tuple[Stmt, ...]:
+def _with_tensors(program: Program, other: Program) -> Program:
+    """The program, knowing the names of another's tensors too: both live in one kernel."""
+    return replace(program, tensors={**other.tensors, **program.tensors})
+
+
+def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...]:
+    """The part's statements; `bare`: without the choice that its own fallback asks for."""
     match part:
         case ScalarPart(prepared=True):
             prepare_scalar(part, ctx)
@@ -57,11 +71,11 @@ def _lower_part(part: Part, ctx: Context) -> tuple[Stmt, ...]:
             return lower_gpu(part, ctx)
         case TensorPart():
             body = lower_tensor(part, ctx)
-            if part.fallback is None:
+            if part.fallback is None or bare:
                 return body
             other = replace(ctx, values=part.fallback.values)  # its buffers and preparations are the kernel's too
             otherwise = tuple(s for p in part.fallback.parts for s in _lower_part(p, other))
-            return choose(part.nest, body, otherwise, ctx)
+            return choose([part.nest], body, otherwise, ctx)
         case ScalarPart():
             return lower_scalar(part, ctx)
         case LiteralPart():

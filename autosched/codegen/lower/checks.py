@@ -8,6 +8,8 @@ Checks of `const` data, and of what is prepared from it, are prepare functions; 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from autosched.codegen.kernel import Assign, Buffer, Choose, For, Function, Lane, Stmt
 from autosched.codegen.lower.checks_group import scan_groups
 from autosched.codegen.lower.context import Context
@@ -23,10 +25,10 @@ WIDEST_BYTES = 32
 S32 = DTYPES["s32"]
 
 
-def choose(nest: Nest, body: tuple[Stmt, ...], fallback: tuple[Stmt, ...], ctx: Context) -> tuple[Stmt, ...]:
-    """`body` where the conditions of the nest's mapping hold, else `fallback`, with what finds that out in front."""
+def choose(nests: Sequence[Nest], body: tuple[Stmt, ...], fallback: tuple[Stmt, ...], ctx: Context) -> tuple[Stmt, ...]:
+    """`body` where the conditions of the nests' mappings hold, else `fallback`, with what finds that out in front."""
     checks, before, note = [], list[Stmt](), []
-    for condition in nest.mapping.conditions:
+    for nest, condition in ((n, c) for n in nests for c in n.mapping.conditions):
         stated, rule = condition.assume, condition.rule
         if stated is None:
             continue

@@ -32,6 +32,8 @@ def prepare_scalar(part: ScalarPart, ctx: Context) -> None:
     """A stage of `const` data becomes a function that fills a packed buffer, and the tensor is that buffer."""
     name = part.stage.assign.tensor
     plain = ctx.tensor(name)
+    if plain.scope == "packed":  # by the other plan of a choice: the same, or they would not be in one kernel
+        return
     ctx.buffers[name] = replace(plain, scope="packed")
     body = Scalar(part, ctx, PREPARE_WIDTH if part.vector else 1, 1).emit()
     sources = dict.fromkeys(r.tensor for r in part.stage.reads if r.tensor != name)
