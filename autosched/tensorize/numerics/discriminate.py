@@ -2,7 +2,7 @@
 
 Constructed are the vectors that experts use: a sum too large for small terms, terms that vanish one at a time and not
 together, cancellation across places, numbers at the ends of their types. What differs is then made small: terms that do
-not matter become zero, and numbers become powers of two, as long as the results still differ.
+not matter become zero, numbers become powers of two, and terms move to the front, as long as the results still differ.
 """
 
 from __future__ import annotations
@@ -145,6 +145,12 @@ def _shrunk(first: Dot, second: Dot, a: Vectors, b: Vectors, c: float) -> Discri
                 if tells(a, b, c):
                     break
                 vector[k] = before
+    used = np.nonzero(a)[0]
+    first_places = np.arange(len(used))
+    front = np.zeros_like(a), np.zeros_like(b)
+    front[0][first_places], front[1][first_places] = a[used], b[used]
+    if tells(*front, c):
+        a, b = front
     exact = Fraction(float(c)) + sum(Fraction(float(x)) * Fraction(float(y)) for x, y in zip(a, b, strict=True))
     one, two = results(a, b, c)
     vectors = tuple(float(x) for x in a), tuple(float(y) for y in b)
