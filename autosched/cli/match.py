@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +16,15 @@ from autosched.tensorize.amos import RULES
 from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.discriminating import discriminating_json, discriminating_lines, tell_apart
 from autosched.tensorize.explain import explain as explained
+from autosched.tensorize.explain_fix import with_fix
 from autosched.tensorize.explain_json import to_json
+from autosched.tensorize.explain_near import near, near_json, near_lines, refusals
+from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.numerics.dot import is_dot
+
+_WHOLE = 6
+"""Answers explained one by one; of more, refusals are told in short."""
 
 
 def match(
@@ -63,26 +70,47 @@ def match(
     loaded = inputs.with_data(inputs.program(program, define), data)
     known = inputs.catalogue(intrinsics)
     chosen = list(known.select(intrinsic)) if intrinsic else [known[n] for n in known]
-    features: frozenset[str] = frozenset()
-    if target is not None:
-        machine = inputs.target(target)
-        chosen = [i for i in chosen if i.isa in (machine.isa, "portable") and machine.has(i.requires)]
-        features = machine.features
-        chosen = [i.on(features) for i in chosen]
+    chosen = _usable_on(chosen, target)
+    features = frozenset[str]() if target is None else inputs.target(target).features
     place = {i.name: n for n, i in enumerate(chosen)}
     found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule, dump_smt=dump_smt, adapt=adapters)
     found.sort(key=lambda m: place[m.intrinsic.name])  # all stages of one intrinsic together
+    one = bool(intrinsic) and len(found) == 1
+    if explain or verbose or one:
+        fixed = rule == "superset" and len(found) <= _WHOLE
+        found = [with_fix(m, numerics) if fixed else m for m in found]
+    nearest: list[Match] = []
+    if (explain or verbose) and one and found[0].verdict in ("no", "unknown"):
+        same = found[0].intrinsic.isa, "portable"
+        pool = [i for i in _usable_on([known[n] for n in known], target) if i.isa in same]
+        nearest = near(found[0], api.match(loaded, pool, numerics=numerics))
     told = {} if discriminate is None else _told_apart(loaded, found, discriminate, known, features)
     if json:
         objects: list[dict[str, Any]] = [to_json(m) | told.get(n, ({}, []))[0] for n, m in enumerate(found)]
+        if nearest:
+            objects[0]["near"] = near_json(nearest)
         answer_json(objects[0] if intrinsic and len(objects) == 1 else objects)
     elif explain or verbose or (intrinsic and len(found) == 1):
-        answer("\n\n".join("\n".join([explained(m), *told.get(n, ({}, []))[1]]) for n, m in enumerate(found)))
+        whole = found if len(found) <= _WHOLE else [m for m in found if m.verdict != "no"]
+        texts = ["\n".join([explained(m), *told.get(n, ({}, []))[1]]) for n, m in enumerate(found) if m in whole]
+        texts += refusals(m for m in found if m not in whole)
+        answer("\n\n".join(texts))
+        for line in near_lines(nearest):
+            answer(line)
     else:
         _list(found, quiet)
         for _, lines in told.values():
             answer("\n".join(lines))
     raise typer.Exit(0 if any(m.verdict in ("match", "conditional") for m in found) else 1)
+
+
+def _usable_on(chosen: Iterable[Intrinsic], target: str | None) -> list[Intrinsic]:
+    """Those that a target can run, with its contracts; all where none is named."""
+    if target is None:
+        return list(chosen)
+    machine = inputs.target(target)
+    usable = [i for i in chosen if i.isa in (machine.isa, "portable") and machine.has(i.requires)]
+    return [i.on(machine.features) for i in usable]
 
 
 def _told_apart(

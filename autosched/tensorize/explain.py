@@ -32,7 +32,7 @@ def explain(match: Match) -> str:
         lines += ["", *(f"mapping {n}: {where(m)}" for n, m in enumerate(rest[:_LISTED], _SHOWN + 1))]
     if len(rest) > _LISTED:
         lines.append(f"… and {len(rest) - _LISTED} more")
-    lines += [f"note: {note}" for note in match.notes]
+    lines += [f"  {note}" if note.startswith("fix: ") else f"note: {note}" for note in match.notes]
     return "\n".join(lines)
 
 
@@ -48,9 +48,14 @@ def _verdict(match: Match) -> str:
 
 def where(mapping: Mapping) -> str:
     """A mapping in one line: `i ← j; k ← p; outside: i`."""
-    parts = [f"{x} ← {' × '.join(fused) if fused else '(padded from 1)'}" for x, fused in mapping.axes.items()]
     outside = ", ".join(mapping.outer)
-    return "; ".join(parts or ["one element at a time"]) + (f"; outside: {outside}" if outside else "")
+    return axes_in_words(mapping.axes) + (f"; outside: {outside}" if outside else "")
+
+
+def axes_in_words(axes: dict[str, tuple[str, ...]]) -> str:
+    """`i ← j; k ← p × q`."""
+    parts = [f"{x} ← {' × '.join(fused) if fused else '(padded from 1)'}" for x, fused in axes.items()]
+    return "; ".join(parts or ["one element at a time"])
 
 
 def _details(mapping: Mapping, whole: bool = True) -> list[str]:
@@ -86,11 +91,15 @@ def _details(mapping: Mapping, whole: bool = True) -> list[str]:
 
 
 def _why_not(reason: Reason) -> list[str]:
-    lines = [f"  FAIL {reason.code}: {reason.message}"]
+    lines = []
+    if reason.tried:
+        lines.append(f"  furthest with {axes_in_words(reason.tried)}")
+    lines += [f"  ok   {o.part}: {o.statement}" for o in reason.proved]
+    lines.append(f"  FAIL {reason.code}: {reason.message}")
     example = reason.counterexample
     if example is not None:
         inputs = ", ".join(f"{k} = {v}" for k, v in example["inputs"].items())
         lines.append(f"  for {inputs}: the program has {example['program']}, the intrinsic {example['intrinsic']}")
     if reason.fix is not None:
-        lines.append(f"  fix: {reason.fix}")
+        lines.append(f"  fix: {reason.fix}" + (" (verified: then it matches)" if reason.verified else ""))
     return lines

@@ -27,6 +27,7 @@ def to_json(match: Match) -> dict[str, Any]:
         "mappings": [_mapping(m) for m in match.mappings],
         "reason": None if match.reason is None else _reason(match.reason),
         "seconds": round(match.seconds, 4),
+        **({} if match.reason is None else {"explanation": _explanation(match.reason)}),
         **({"notes": list(match.notes)} if match.notes else {}),
     }
 
@@ -61,6 +62,15 @@ def _reason(reason: Reason) -> dict[str, Any]:
     if reason.fix is not None:
         found["fix"] = reason.fix
     return found
+
+
+def _explanation(reason: Reason) -> dict[str, Any]:
+    """What holds of the mapping that got furthest, and whether the fix was tried and fits."""
+    return {
+        "tried": {x: list(fused) for x, fused in reason.tried.items()},
+        "proved": [{"part": o.part, "statement": o.statement} for o in reason.proved],
+        "fix_verified": reason.verified,
+    }
 
 
 def _plain(value: Any) -> Any:

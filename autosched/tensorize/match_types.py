@@ -126,6 +126,12 @@ class Reason:
     counterexample: dict[str, Any] | None = None
     fix: str | None = None
     distance: int = field(default=1, compare=False)
+    proved: tuple[Obligation, ...] = field(default=(), compare=False, repr=False)
+    """What holds of the mapping that got furthest."""
+    tried: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """Its axes, as a mapping's."""
+    verified: bool = field(default=False, compare=False)
+    """Whether the program with the fix was matched again, and fits."""
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,12 @@ class Prover:
         level: str,
     ) -> Mapping | Refused:
         """The mapping with its certificate, or why it is none."""
+        proved: list[Obligation] = []
         try:
-            return self._mapping(facts, intrinsic, update, tile, assignment, roles, level)
+            return self._mapping(facts, intrinsic, update, tile, assignment, roles, level, proved)
         except Refused as refused:
+            if isinstance(refused.answer, Reason):
+                refused.answer = replace(refused.answer, proved=tuple(proved), tried=assignment.axes)
             return refused
 
     def _mapping(
@@ -80,11 +83,12 @@ class Prover:
         assignment: Assignment,
         roles: dict[str, Read],
         level: str,
+        obligations: list[Obligation],
     ) -> Mapping:
-        obligations = [facts.distinct_writes.obligation]
-        obligations += [self._address(facts, read) for read in dict.fromkeys(roles.values())]
-        for operand in update.operands:
-            obligations.append(self._held(facts, operand, roles[operand.tensor], assignment, tile))
+        """`obligations` takes what is proved, as it is."""
+        obligations.append(facts.distinct_writes.obligation)
+        obligations.extend(self._address(facts, read) for read in dict.fromkeys(roles.values()))
+        obligations.extend(self._held(facts, o, roles[o.tensor], assignment, tile) for o in update.operands)
         covers = {g: self._covers(facts, assignment, roles, g) for g in facts.guards}
         program = facts.update
         applied = with_roles(update, roles)
