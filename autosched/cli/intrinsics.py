@@ -161,7 +161,7 @@ def check(
     chosen = known.select(patterns) if patterns else tuple(known[n] for n in known)
     if not chosen:
         raise UnknownNameError("intrinsic", " ".join(names or ()), known)
-    reports = list(check_all(chosen, host_features(), seed))
+    reports = list(check_all(chosen, host_features(), seed, known))
     if json:
         answer_json([{"intrinsic": r.intrinsic, "ok": r.ok, "ran": r.ran, "said": str(r)} for r in reports])
     else:

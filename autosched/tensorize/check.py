@@ -6,7 +6,7 @@ Loading has already type-checked the semantics, the registers and the templates;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from autosched.ir.dtypes import DType
 from autosched.ir.map import Map
+from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.check_load import fault_of_load
 from autosched.tensorize.check_second import compare
 from autosched.tensorize.check_values import cases
 from autosched.tensorize.intrinsic import Intrinsic
@@ -55,14 +57,19 @@ class CheckReport:
 
 
 def check(
-    intrinsic: Intrinsic, features: frozenset[str], seed: int = 0, runner: NativeRunner | None = None
+    intrinsic: Intrinsic,
+    features: frozenset[str],
+    seed: int = 0,
+    runner: NativeRunner | None = None,
+    known: Mapping[str, Intrinsic] | None = None,
 ) -> CheckReport:
     """Prove the fragment maps and, where `features` (this machine's) hold all it requires, run the instruction.
 
     The run compares corner and random values with the semantics: bit by bit, NaN with NaN. `seed` fixes the random
     values. It happens in a worker process (`runner`, or one of its own), so a wrong text cannot take the caller down.
+    Loads that operands name are looked up in `known`, by default the built-in catalogue.
     """
-    parts = [*_fragments(intrinsic)]
+    parts = [*_fragments(intrinsic), *_loads(intrinsic, Catalogue.builtin() if known is None else known)]
     if intrinsic.pseudocode is not None:
         parts.append(_second(intrinsic, seed))
     if runner is not None:
@@ -73,11 +80,16 @@ def check(
     return CheckReport(intrinsic.name, tuple(parts))
 
 
-def check_all(intrinsics: Iterable[Intrinsic], features: frozenset[str], seed: int = 0) -> Iterator[CheckReport]:
+def check_all(
+    intrinsics: Iterable[Intrinsic],
+    features: frozenset[str],
+    seed: int = 0,
+    known: Mapping[str, Intrinsic] | None = None,
+) -> Iterator[CheckReport]:
     """`check` of each in turn, with one worker process for all."""
     with NativeRunner() as runner:
         for intrinsic in intrinsics:
-            yield check(intrinsic, features, seed, runner)
+            yield check(intrinsic, features, seed, runner, known)
 
 
 def _fragments(intrinsic: Intrinsic) -> Iterator[CheckPart]:
@@ -88,6 +100,17 @@ def _fragments(intrinsic: Intrinsic) -> Iterator[CheckPart]:
             proved = _bijective(relation, operand.shape)
             detail = "a bijection (z3)" if proved else f"{relation} is not shown to be a bijection onto {operand.shape}"
             yield CheckPart(f"{what} of {operand.name}", "proved" if proved else "failed", detail)
+
+
+def _loads(intrinsic: Intrinsic, known: Mapping[str, Intrinsic]) -> Iterator[CheckPart]:
+    """Operands that name loads which are described themselves, as `ldmatrix`: those of the same isa."""
+    for operand in intrinsic.operands.values():
+        for name in operand.load:
+            load = known.get(f"{intrinsic.isa}/{name}")
+            if load is not None and load.kind == "copy" and operand.fragment is not None:
+                fault = fault_of_load(operand, load)
+                what = f"{name} into {operand.name}"
+                yield CheckPart(what, "failed" if fault else "proved", fault or "its rows are runs of elements")
 
 
 @lru_cache(maxsize=1024)

@@ -36,7 +36,7 @@ def _failures(report: CheckReport) -> dict[str, str]:
 
 def test_there_is_a_file_for_each_kind_of_mistake():
     names = {p.stem for p in FILES}
-    assert len(names) >= 17
+    assert len(names) >= 22
     assert {"exact_dot_for_saturating_pairs", "product_in_f16_before_widening", "wrong_operand_signedness"} <= names
     assert {"swapped_fragment_axes", "transposed_operand", "wrong_k"} <= names
 
@@ -144,3 +144,17 @@ def test_a_text_for_another_isa_is_compiled_for_it():
     )
     report = check(load_text(wrong)[0], NOWHERE)
     assert "instruction" in _failures(report)
+
+
+MAPS = sorted((Path(__file__).resolve().parents[1] / "specs_wrong" / "maps").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", MAPS, ids=lambda p: p.stem)
+def test_what_a_load_gives_tells(path):
+    """A bijection that no load fills, though nothing can be run and there is no second description."""
+    text = path.read_text(encoding="utf-8")
+    (made,) = load_text(text, path.name)
+    said = re.search(r"^# says: (.+)$", text, re.M).group(1)
+    report = check(made, NOWHERE)
+    assert not report.ok
+    assert re.search(said.replace(r" .* ", r"[\s\S]*"), re.sub(r"failed +", "", str(report))), str(report)
