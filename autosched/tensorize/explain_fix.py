@@ -68,6 +68,8 @@ def _changes(found: Match, numerics: str) -> Iterator[Change]:
     except NotAnUpdate:
         return
     if reason.code == "NUMERICS":
+        # Where matching was told to leave adapters out.
+        yield Change(f"promote the accumulator to {mine.target.dtype} every few steps", program, numerics)
         for level in NUMERICS_LEVELS[NUMERICS_LEVELS.index(numerics) + 1 :]:
             yield Change(f"accept --numerics {level}", program, level)
     yield from _redeclared(program, stage.assign, mine, theirs, numerics)
