@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.plans import machine
 
 from autosched.ir import parse, random_inputs
 from autosched.ir.dtypes import DTYPES
@@ -16,14 +18,16 @@ from autosched.ir.interpreter import run
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Cast, Literal, Read, Value
 from autosched.logic import Var
-from autosched.tensorize import Catalogue, explain, match, to_json
-from autosched.tensorize.adapters import adaptations
+from autosched.search.tune import TuneRequest, plans_of
+from autosched.tensorize import Catalogue, Intrinsic, explain, match, to_json
+from autosched.tensorize.adapters import adapt, adaptations
 from autosched.tensorize.adapters.polynomial import polynomial
 from autosched.tensorize.adapters.proof import prove
-from autosched.tensorize.adapters.proposal import NotProved
+from autosched.tensorize.adapters.proposal import NotProved, Proposal
 from autosched.tensorize.adapters.restate import proof_of, restate
 from autosched.tensorize.adapters.ring import ring
 from autosched.tensorize.addresses import StageFacts
+from autosched.tensorize.certificate_json import certificate_json, certificate_lines
 
 CATALOGUE = Catalogue.builtin()
 VNNI = CATALOGUE["x86/vpdpbusd.zmm"]
@@ -182,6 +186,9 @@ def test_the_answer_names_its_adapters_and_their_proof() -> None:
     assert first["adapters"] == ["offset-binary A"]
     assert first["operands"]["a"] == "A_u8[i, p]"
     assert first["numerics"] == "bitwise"
+    methods = {p["method"] for p in first["rewrite"]["proofs"]}
+    assert methods == {"exhaustion", "z3, ring normal form", "structure"}
+    assert parse(first["rewrite"]["program"]).parameters == found.program.parameters
     words = explain(found)
     assert "A_u8[q0, q1] = u8(A[q0, q1]) ^ 128" in words
     assert "u8(A[i, p]) ^ 0x80 is A[i, p] +128 for every s8 (exhaustion" in words
@@ -206,3 +213,30 @@ def test_only_conversions_and_sums_are_prepared() -> None:
         "    for u in range(4):\n        C[u] = P[u] + Q[u] + R[u] + S[u] + T[u]\n"
     )
     assert parse(text).prepared == ("P", "S")
+
+
+def test_a_new_adapter_is_a_name_in_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def idle(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
+        asked.append(intrinsic.name)
+        return []
+
+    monkeypatch.setattr(adapt, "ADAPTERS", (idle,))
+    (found,) = match(gemm("s32(A[i, p]) * s32(B[p, j])", "s8", "s8"), [VNNI])
+    assert found.verdict == "no"
+    assert asked == [VNNI.name]
+
+
+def test_plans_carry_the_proof_of_their_adapters() -> None:
+    program = gemm("(s32(A[i, p]) - x) * s32(B[p, j])", "s8", "s8")
+    request = TuneRequest(program, machine(), device="cpu", threads=1)
+    _, plans = plans_of(request)
+    adapted = [p for p in plans if p.program is not program and p.name.endswith("]")]
+    assert adapted
+    for plan in adapted:
+        (mapping,) = [m for m in plan.mappings if m.adapters]
+        assert plan.name.endswith(f"[{', '.join(mapping.adapters)}]")
+        (certificate,) = [c for c in map(certificate_json, plan.mappings) if c["adapters"]]
+        assert any(o["part"] == "adapter" and "2^32" in o["statement"] for o in certificate["obligations"])
+        assert f"after {', '.join(mapping.adapters)}" in certificate_lines(certificate)[0]

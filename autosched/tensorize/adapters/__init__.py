@@ -1,7 +1,8 @@
 """Adapters: proved rewrites of a program after which an instruction fits one of its stages.
 
-Each is a file that states what it does and proves: `widen` (narrower elements staged in the instruction's type), `ring`
-(sums of integers: offset-binary, zero points, negation, scales, truncation), `promotion` (partial sums of floats).
+Each is a file that states what it does and proves: `widen` (narrower elements staged in the instruction's type),
+`staged` (functions of one element), `ring` (sums of integers: offset-binary, zero points, negation, scales, truncation,
+splits), `promotion` (partial sums of floats).
 `registry` lists them, `proposal` says what they answer with, and the matcher knows no more of them. Nothing here knows
 an operator or an instruction by name.
 """
