@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autosched.ir.program import Program
+from autosched.ir.value import is_value
 from autosched.search.conditional import usable_as
 from autosched.tensorize import match_types
+from autosched.tensorize.adapters.gathered import gathered
+from autosched.tensorize.addresses import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher import default_stages, match
@@ -75,6 +78,10 @@ def _fitting(stage: str, before: Variant, now: Variant, intrinsics: Sequence[Int
     return [i for i in intrinsics if i.name in fitted] if known else list(intrinsics)
 
 
+def _by_data(mapping: match_types.Mapping) -> bool:
+    return any(is_value(i) for read in mapping.operands.values() for i in read.index)
+
+
 def _worth(program: Program, adapted: Variant) -> list[str]:
     """The stages that do the work. Sums that an adapter added are small beside them and run as scalar code, but for
     those over as many axes as an adapted stage has: products that were split off it."""
@@ -97,6 +104,13 @@ def _next(here: Variant, mode: str) -> Iterator[Variant]:
         mappings = [m for m in known if m is not None]
         plain = [m for m in mappings if not m.adapters and not m.conditions]
         native = [m for m in mappings if m.adapters and m.intrinsic.isa != "portable"]
+        moved = next((m for m in plain if _by_data(m)), None)
+        in_order = moved and gathered(StageFacts(here.program, here.program.stage(found_of_stage[0].stage)))
+        if moved and in_order:  # plans hold no address that data says: the elements are copied in order first
+            names = (*here.adapters, *in_order.names)
+            how = replace(moved, program=in_order.rewrite.after).adapted(in_order.names, in_order.obligations)
+            yield Variant(in_order.rewrite.after, (), names, {**here.stages, in_order.stage.name: how})
+            return
         if any(m.intrinsic.isa != "portable" for m in plain):
             continue
         chosen = native or ([] if plain else [m for m in mappings if m.adapters])
