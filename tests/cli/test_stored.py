@@ -28,6 +28,10 @@ def test_show_has_schedule_loops_and_code(tuned: Cli) -> None:
     assert "main(" in tuned("show", NAME, "--as", "loops").out
     key = json.loads(tuned("show", NAME, "--as", "key").out)
     assert {"program", "target", "device", "intrinsics", "spaces"} <= set(key)
+    proof = tuned("show", NAME, "--as", "proof").out
+    for certificate in tuned("show", NAME, "--json").json["certificates"]:
+        assert all(f"  {o['part']}: {o['statement']} ({o['method']})" in proof for o in certificate["obligations"])
+    assert "scalar code" in proof or "body: one step adds the same value" in proof
 
 
 def test_show_of_one_trial(tuned: Cli) -> None:
