@@ -17,8 +17,8 @@ from autosched.logic.expr import substitute_bool, substitute_int
 
 @dataclass(frozen=True)
 class Rewrite:
-    """`after` computes what `before` does on all inputs, bit for bit, or sums the same floats in another order within an
-    error that the proof states; `proof` says why, a line an argument."""
+    """`after` computes what `before` does on all inputs, bit for bit, or sums the same floats in another order, within
+    an error that the proof states; `proof` says why, a line an argument."""
 
     name: str
     before: Program

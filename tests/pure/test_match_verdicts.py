@@ -3,8 +3,8 @@
 A case is `key: value` lines, `---`, and a program. Keys: `intrinsic` (a name of the catalogue, or any name with
 `semantics`, whose lines are separated by `;`), `expect`, and what is compared where given: `count code numerics axes
 outer padding condition assumes fix bound method counterexample first_step adapters` (the last: none, by default);
-`sizes`, `stage`, `level`, `features` (of a target, for its contract) and `adapt: no` set the question; `exact` is the text of the
-integers that a float sum adds exactly.
+`sizes`, `stage`, `level`, `features` (of a target, for its contract) and `adapt: no` set the question; `exact` is the
+text of the integers that a float sum adds exactly.
 `mutation: CLASS CASE` says what was changed in which matching case.
 Where the answer is "match" and the case is small, every mapping is also executed.
 """
@@ -21,7 +21,6 @@ from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.tensorize import Match, explain, match
 from autosched.tensorize.explain import where
-from autosched.tensorize.first_step import first_step
 from autosched.tensorize.first_step import first_step
 
 FOLDER = Path(__file__).parent.parent / "verdicts"
