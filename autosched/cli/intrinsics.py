@@ -14,6 +14,7 @@ from autosched.ir.printer import print_program
 from autosched.machine.detect import host_features
 from autosched.tensorize.check import check_all
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.spec_function import formulas_of
 
 app = typer.Typer(help="List, show and check intrinsics.", no_args_is_help=True)
 NamesArg = Annotated[list[str] | None, typer.Argument(metavar="[NAME|GLOB|FILE.yaml]...", help="Default: all.")]
@@ -61,6 +62,9 @@ def check(
     names: NamesArg = None,
     intrinsics: options.IntrinsicsOpt = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the random operands.")] = 0,
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="Run functions on all 2^32 arguments: up to an hour each.")
+    ] = False,
     json: options.JsonOpt = False,
 ) -> None:
     """Prove fragment maps to be bijections, type-check the semantics, and run what this machine has against it.
@@ -77,7 +81,9 @@ def check(
     chosen = known.select(patterns) if patterns else tuple(known[n] for n in known)
     if not chosen:
         raise UnknownNameError("intrinsic", " ".join(names or ()), known)
-    reports = list(check_all(chosen, host_features(), seed))
+    needed = any(i.kind == "function" for i in chosen)
+    formulas = formulas_of(known[n] for n in known if known[n].kind == "function") if needed else {}
+    reports = list(check_all(chosen, host_features(), seed, exhaustive, formulas))
     if json:
         answer_json([{"intrinsic": r.intrinsic, "ok": r.ok, "ran": r.ran, "said": str(r)} for r in reports])
     else:

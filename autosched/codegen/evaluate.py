@@ -15,6 +15,7 @@ import numpy.typing as npt
 from autosched.codegen.storage import Storage
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.evaluate import arith, call
+from autosched.ir.formula import Formula, evaluate_formula
 from autosched.ir.numerics import cast, container, load, normalise
 from autosched.ir.value import (
     Arith,
@@ -64,13 +65,14 @@ def compile_value(
     storages: Mapping[str, Storage],
     scalars: Mapping[str, Any],
     flush: Callable[[Any, DType], Any] | None = None,
+    formulas: Mapping[str, Formula] = {},
 ) -> Evaluator:
     """`value` as a function of variables and mask; its answers are container values (`ir.numerics`) that broadcast.
 
     Entries of masked-off lanes mean nothing. `scalars` are container values. `flush` is applied to every float that is
-    read or computed, for instructions that flush subnormals.
+    read or computed, for instructions that flush subnormals; `formulas` are functions that values call by name.
     """
-    return _Compiler(storages, scalars, flush).value(value)
+    return _Compiler(storages, scalars, flush, formulas).value(value)
 
 
 WIDTH = ""
@@ -83,11 +85,16 @@ def _lanes(truth: Any, env: Env) -> npt.NDArray[np.bool_]:
 
 class _Compiler:
     def __init__(
-        self, storages: Mapping[str, Storage], scalars: Mapping[str, Any], flush: Callable[[Any, DType], Any] | None
+        self,
+        storages: Mapping[str, Storage],
+        scalars: Mapping[str, Any],
+        flush: Callable[[Any, DType], Any] | None,
+        formulas: Mapping[str, Formula],
     ) -> None:
         self.storages = storages
         self.scalars = scalars
         self.flush = flush
+        self.formulas = formulas
 
     def _after(self, run: Evaluator, dtype: DType) -> Evaluator:
         flush = self.flush
@@ -124,6 +131,9 @@ class _Compiler:
                 return self._logical(op, [self.condition(p) for p in parts])
             case Select():
                 return self._select(value)
+            case Call(function, (argument,), dtype) if function in self.formulas:
+                formula, at = self.formulas[function], self.value(argument)
+                return lambda env, mask: evaluate_formula(formula, at(env, mask))
             case Call(function, args, dtype):
                 inners = [self.value(a) for a in args]
                 return self._after(lambda env, mask: call(function, [i(env, mask) for i in inners], dtype), dtype)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from autosched.ir.dtypes import DType
+from autosched.ir.formula import Formula
 from autosched.ir.program import Program
 from autosched.ir.value import Value
 from autosched.logic import TRUE, Bool, Int
@@ -130,7 +131,8 @@ class Kernel:
     that an earlier one filled, before the run; `main` is the timed call.
 
     `main.buffers` are the program's tensor parameters still needed in their own layout, then packed buffers, then
-    workspaces. `schedule` is the named row, for headers and comments; `threads` is the width of parallel loops.
+    workspaces. `schedule` is the named row, for headers and comments; `threads` is the width of parallel loops;
+    `formulas` are the functions that values call by name in place of the language's own.
     """
 
     name: str
@@ -141,6 +143,7 @@ class Kernel:
     threads: int = 1
     schedule: dict[str, object] = field(default_factory=dict)
     isa: str = "portable"
+    formulas: dict[str, Formula] = field(default_factory=dict)
 
     @property
     def intrinsics(self) -> tuple[Intrinsic, ...]:

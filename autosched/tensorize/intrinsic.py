@@ -10,6 +10,7 @@ from functools import cached_property
 from math import prod
 
 from autosched.ir.dtypes import DType
+from autosched.ir.formula import Formula
 from autosched.ir.map import Map
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Index
@@ -26,6 +27,7 @@ class Numerics:
     rounding: str = "rne"  # rne | rz
     subnormals: str = "kept"  # kept | flushed
     fused: bool = False  # a product and its addition round once
+    ulp: float | None = None  # of a function: how far its result may be off, in units in the last place
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Intrinsic:
     emit: dict[str, str] = field(default_factory=dict)
     timing: dict[str, float] = field(default_factory=dict)
     pseudocode: Program | None = None  # a second, independent description of the same instruction
+    formula: Formula | None = None  # of a function: the steps that approximate it
     path: str = ""
     version: str = ""  # hash of what the YAML says of this intrinsic
 

@@ -21,6 +21,7 @@ from autosched.ir.program import Program
 from autosched.tensorize.emit import fault_of_template, llvm_declarations
 from autosched.tensorize.intrinsic import Intrinsic, Numerics
 from autosched.tensorize.spec_family import Fields, members
+from autosched.tensorize.spec_function import parse_function
 from autosched.tensorize.spec_models import FileKeys, IntrinsicKeys, NumericsKeys
 from autosched.tensorize.spec_operands import Source, make_operands, printer_of
 from autosched.tensorize.spec_semantics import parse_pseudocode, parse_semantics
@@ -117,6 +118,7 @@ def _intrinsic(
         place = ("emit", printer) if isinstance(keys.emit, dict) else ("emit",)
         if fault := fault_of_template(printer, text, operands, written):
             raise source.error(f"emit.{printer}: {fault}", *place)
+    formula = parse_function(keys, program, name, source)
     header = keys.header or head.header
     said = {"isa": head.isa, "requires": sorted(head.requires), "header": header, **filled}
     made = Intrinsic(
@@ -138,6 +140,7 @@ def _intrinsic(
         emit={p: t.rstrip() for p, t in emit.items()},
         timing={k: v for k, v in keys.timing.model_dump().items() if v is not None},
         pseudocode=second,
+        formula=formula,
         path=document.file,
         version=hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16],
     )
@@ -171,6 +174,7 @@ def _numerics(keys: NumericsKeys, program: Program, source: Source) -> Numerics:
         rounding=keys.rounding,
         subnormals=keys.subnormals,
         fused=keys.fused,
+        ulp=keys.ulp,
     )
 
 

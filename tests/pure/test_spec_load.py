@@ -115,6 +115,8 @@ def test_builtin_catalogue():
     for name, made in catalogue.items():
         assert made.name == name
         assert made.summary, name
+        if made.kind == "function":
+            continue
         assert made.timing.keys() == {"latency", "interval"}, name
         assert made.accumulator.written, name
         assert made.accumulator.name == "c", name
