@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-SAMPLE_S = 1e-2
-"""Calls of one sample last this long together, so that what the other side left in the caches is soon gone."""
+from autosched.ir.program import Program
+from benchmarks.peers.task import Array
+from benchmarks.sampling import Times, quartiles, repeats_of, time_calls
+
 LIMIT_S = 900.0
-Times = tuple[float, float, float]
+PEAK_EVERY = 4
+"""Rounds between two samples of the peak, which take longer than those of the kernels."""
 
 
 @dataclass(frozen=True)
@@ -96,93 +96,58 @@ def from_json(data: dict[str, Any]) -> Outcome:
 
 
 def _compare(bout: Bout) -> Outcome:
-    import numpy as np
-
-    from autosched.cli.stored import kernel_of, picked
-    from autosched.codegen.callable import CompiledKernel, aligned
-    from autosched.codegen.llvm.jit import compile_object, load
-    from autosched.codegen.llvm.module import print_llvm
-    from autosched.ir import parse, random_inputs
-    from autosched.machine.detect import cpu_model, usable_cpus
-    from autosched.store.sqlite import SqliteStore
+    from autosched.machine.detect import cpu_model
     from benchmarks import peers
+    from benchmarks.kernel import load_kernel, pin
     from benchmarks.peak import Peak
     from benchmarks.stream import Stream
     from benchmarks.work import work_of
 
-    os.sched_setaffinity(0, set(usable_cpus()[-bout.threads :]))
-    with SqliteStore(bout.store, read_only=True) as opened:
-        record, trials = opened.study(bout.study), opened.trials(bout.study)
-    lowered = kernel_of(record, picked(record, trials, None))
-    program = parse(record.program, filename=record.name)
-    arrays = random_inputs(program, np.random.default_rng(7))
-    held = {n: aligned(t.extents, t.dtype) for n, t in program.tensors.items() if n in program.parameters}
-    for n in program.inputs:
-        held[n][...] = arrays[n]
-    task = peers.Task(program, {n: held[n] for n in program.inputs}, bout.threads, bout.packed)
-    contenders, notes = peers.contenders(task)
-    versions = peers.versions()
-    # After the peers: torch brings an OpenMP runtime that the others must share.
-    kernel = CompiledKernel(lowered, load(compile_object(print_llvm(lowered))))
-    packed = kernel.pack({n: held[n] for n in kernel.constants})
-    pointers, raw = kernel.pointers(held, packed), kernel.run_raw
+    pin(bout.threads)
+    contenders: list[peers.Contender] = []
+    notes: dict[str, str] = {}
 
-    def ours() -> None:  # what a caller from C would pass: no checks of arguments in the call
-        raw(*pointers)
+    def meet(program: Program, arrays: dict[str, Array]) -> None:
+        task = peers.Task(program, {n: arrays[n] for n in program.inputs}, bout.threads, bout.packed)
+        found, missing = peers.contenders(task)
+        contenders.extend(found)
+        notes.update(missing)
 
+    kernel = load_kernel(bout.store, bout.study, meet)
+    program, ours = kernel.program, kernel.run
     ours()
     wrong: dict[str, str] = {}
     fair = []
     for contender in contenders:
         contender.run()
-        if differs := contender.difference(held[program.outputs[0]]):
+        if differs := contender.difference(kernel.arrays[program.outputs[0]]):
             wrong[contender.name] = differs
         else:
             fair.append(contender)
     work = work_of(program)
     peak, stream = Peak(program, bout.threads), Stream(work.bytes_in, work.bytes_out, bout.threads)
-    repeats = {c.name: _repeats(c.run) for c in fair}
-    mine = _repeats(ours)
+    repeats = {c.name: repeats_of(c.run) for c in fair}
+    mine = repeats_of(ours)
     samples: dict[str, list[tuple[float, float]]] = {c.name: [] for c in fair}
     alone: list[float] = []
     for number in range(bout.rounds):
         for c in fair if number % 2 else fair[::-1]:
-            samples[c.name].append((_time(c.run, repeats[c.name]), _time(ours, mine)))
+            samples[c.name].append((time_calls(c.run, repeats[c.name]), time_calls(ours, mine)))
         if not fair:
-            alone.append(_time(ours, mine))
-        if number % 4 == 0:
+            alone.append(time_calls(ours, mine))
+        if number % PEAK_EVERY == 0:
             peak.sample()
         stream.sample()
     against = [
-        Against(c.name, c.family, _quartiles([p for p, _ in samples[c.name]]),
-                _quartiles([p / o for p, o in samples[c.name]]), c.why_not)
+        Against(c.name, c.family, quartiles([p for p, _ in samples[c.name]]),
+                quartiles([p / o for p, o in samples[c.name]]), c.why_not)
         for c in fair
     ]  # fmt: skip
     return Outcome(
-        _quartiles([o for s in samples.values() for _, o in s] + alone), against, work.operations,
-        work.bytes_in + work.bytes_out, peak.operations_per_s, peak.name, stream.best_s, cpu_model(), versions, notes,
-        wrong,
+        quartiles([o for s in samples.values() for _, o in s] + alone), against, work.operations,
+        work.bytes_in + work.bytes_out, peak.operations_per_s, peak.name, stream.best_s, cpu_model(), peers.versions(),
+        notes, wrong,
     )  # fmt: skip
-
-
-def _quartiles(samples: list[float]) -> Times:
-    if len(samples) < 2:
-        return samples[0], samples[0], samples[0]
-    low, middle, high = statistics.quantiles(samples, n=4, method="inclusive")
-    return low, middle, high
-
-
-def _repeats(call: Callable[[], Any]) -> int:
-    once = min(_time(call, 1) for _ in range(3))
-    return max(1, int(SAMPLE_S / once))
-
-
-def _time(call: Callable[[], Any], repeats: int) -> float:
-    call()  # its own data comes back into the caches, and idle threads of the other side fall asleep
-    started = time.perf_counter()
-    for _ in range(repeats):
-        call()
-    return (time.perf_counter() - started) / repeats
 
 
 if __name__ == "__main__":
