@@ -1,1 +1,1 @@
-"""Side by side with peers, on this machine: `cpu` (tables), `search_cost`, `tvm`, `steadiness`, `matching`."""
+"""Side by side with peers, on this machine: `cpu` (tables), `search_cost`, `metaschedule`, `steadiness`, `matching`."""

@@ -1,6 +1,6 @@
 """Runs in TVM's own environment: tune one case with MetaSchedule, then serve timings of the best kernel.
 
-    python tvm_worker.py '{"case": "f32_512", "trials": 64, "seed": 0, "folder": "work"}'
+    python metaschedule_worker.py '{"case": "f32_512", "trials": 64, "seed": 0, "folder": "work"}'
 
 Standard library, numpy and `apache-tvm` only. Every line on stdout is a JSON object: first what the tuning took, then a
 number of seconds for each line `time` on stdin.

@@ -1,7 +1,7 @@
 """TVM MetaSchedule and autosched on the same programs, with the same numbers of trials and over the same seeds.
 
-    python -m benchmarks.tvm                      # everything: hours; the same command continues
-    python -m benchmarks.tvm --only f32_128 --trials 8 --seeds 1
+    python -m benchmarks.metaschedule                      # everything: hours; the same command continues
+    python -m benchmarks.metaschedule --only f32_128 --trials 8 --seeds 1
 
 TVM lives in an environment of its own (`.venv-tvm`, made on the first run, versions pinned below); both sides use one
 core. The two best kernels are timed in turn, each in its process, the other one waiting. f32 is plain (TVM reads B as
@@ -28,7 +28,7 @@ from benchmarks.tuning import Request, tune
 PINNED = ("apache-tvm==0.27.0.post1", "apache-tvm-ffi==0.1.14.post1")
 """The newest ffi ends MetaSchedule with a crash."""
 NEEDED = ("numpy", "cloudpickle", "psutil", "xgboost", "scipy")
-WORKER = Path(__file__).with_name("tvm_worker.py")
+WORKER = Path(__file__).with_name("metaschedule_worker.py")
 ROUNDS = 25
 
 
@@ -46,7 +46,7 @@ DEFAULT = ("f32_512", "f32_1024", "int8_512", "int8_1024", "conv_56x56x64")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tvm", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.metaschedule", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=sorted(OURS), default=DEFAULT)
     parser.add_argument("--trials", nargs="*", type=int, default=[64, 256])
     parser.add_argument("--seeds", type=int, default=5)
