@@ -7,7 +7,7 @@ is not hidden. Filling panels inside the call, starting and finishing register t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 
@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
+from autosched.costmodel.clock_scalar import memory_seconds, scalar_cycles, scattered
 from autosched.costmodel.traffic import traffic
 from autosched.ir.program import Axis
 from autosched.ir.value import walk
 from autosched.logic import TRUE, Const
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
-from autosched.tiling.plan import LiteralPart, Plan, ScalarPart, TensorPart
+from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
 from autosched.tiling.steps import DIRECT, PADDED, PANEL, StepNames, blocked_axes, tiled_axes, vectorises
 from autosched.tiling.steps.pack import panel_elements, tensor_elements
 
@@ -59,6 +60,8 @@ def clock(plan: Plan, values: Columns) -> Terms:
                 continue  # runs before the timed call
             case ScalarPart():
                 terms = _scalar(part, values, plan)
+            case RowsPart(_, members, names):
+                terms = _rows(members, names, values, plan)
             case LiteralPart():
                 terms = _literal(part, values, plan)
         for name, column in terms.items():
@@ -215,14 +218,22 @@ def _extent(axis: Axis) -> int:
 
 
 def _scalar(part: ScalarPart, values: Columns, plan: Plan) -> Terms:
-    names = part.names
-    n = len(values[plan.space.decisions[0].name])
-    vector = values[names("vector")].astype(np.float64) if part.vector else np.ones(n)
-    threads = values[names("threads")].astype(np.float64)
     if part.scheme == "gpu":
         return _only_compute(*gpu_scalar(part, values, plan, _work(part, plan)))
-    seconds = _work(part, plan) / plan.target.clock_hz / threads / np.sqrt(np.maximum(1.0, vector))
-    return _only_compute(seconds, np.where(threads > 1, FORK_SECONDS, 0.0))
+    return _rows((part,), part.names, values, plan)
+
+
+def _rows(members: Sequence[ScalarPart], names: StepNames, values: Columns, plan: Plan) -> Terms:
+    """Scalar stages in one pass over the rows that they share."""
+    n = len(values[plan.space.decisions[0].name])
+    threads = values[names("threads")].astype(np.float64)
+    cycles = sum((scalar_cycles(m, values, n, plan.target) for m in members), start=np.zeros(n))
+    compute = cycles / plan.target.clock_hz / threads
+    stages = tuple(m.stage for m in members)
+    memory = memory_seconds(stages, plan.program, plan.target, threads) * scattered(members[0], values, n)
+    terms = _only_compute(compute, np.where(threads > 1, FORK_SECONDS, 0.0))
+    longest, other = np.maximum(compute, memory), np.minimum(compute, memory)
+    return terms | {"memory": memory, "total": longest + UNHIDDEN * other + terms["overhead"]}
 
 
 def _literal(part: LiteralPart, values: Columns, plan: Plan) -> Terms:

@@ -7,7 +7,7 @@ than once is a step of its own, so whoever prints or evaluates a formula does ea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -115,6 +115,11 @@ def apply_formulas(root: Value, formulas: Formulas) -> Value:
         return Cast(Call(wide.name, (Cast(node.args[0], wide.dtype),), wide.dtype), node.dtype)
 
     return map_value(root, visit)
+
+
+def applies(values: Iterable[Value], formulas: Formulas) -> bool:
+    """Whether any of these values has a call that a formula stands for."""
+    return any(apply_formulas(v, formulas) != v for v in values)
 
 
 def evaluate_formula(formula: Formula, x: Any) -> Any:

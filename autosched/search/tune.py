@@ -36,6 +36,8 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Match
 from autosched.tensorize.match_types import Mapping as Match1
 from autosched.tensorize.matcher import match
+from autosched.tensorize.spec_function import formulas_of
+from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import MOST_PLANS, WITHIN, make_plans, plan_cycles
 from autosched.version import __version__
@@ -253,16 +255,29 @@ def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None
 def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     """Simplify the program by proved rewrites, match it and lay out its plans, those of adapted programs included."""
     intrinsics = usable(request.catalogue, request.target, request.device, request.only)
+    leeway = leeway_of(request)
     program, _ = simplify(request.program)
     matches = match(program, intrinsics, numerics=request.numerics)
     plans: list[Plan] = []
     for variant in adapted_programs(program, matches, intrinsics, request.numerics):
-        found = make_plans(variant.program, request.target, candidates_of(variant.matches), request.threads)
+        found = make_plans(
+            variant.program, request.target, candidates_of(variant.matches), request.threads, leeway
+        )
         plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in plans}
     plans.sort(key=lambda p: cycles[id(p)])
     near = [p for p in plans if cycles[id(p)] <= WITHIN * cycles[id(plans[0])]]
     return matches, (near if len(plans) > MOST_PLANS else plans)[:MOST_PLANS]
+
+
+def leeway_of(request: TuneRequest) -> Leeway:
+    """What scalar stages may change of a float's bits: nothing at `bitwise`, else sums in any order, and the functions
+    that the catalogue describes for this target."""
+    if request.numerics == "bitwise":
+        return Leeway(reassociate=False)
+    known = request.catalogue.of_isa(request.target.isa, "portable")
+    functions = (i for i in known if i.kind == "function" and request.target.has(i.requires))
+    return Leeway(formulas=formulas_of(functions) if fuses(request.target) else {})
 
 
 def study_name(program: Program, target: Target, device: str, key: dict[str, str]) -> str:
