@@ -23,7 +23,7 @@ from autosched.logic import TRUE, Const
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
-from autosched.tiling.steps import DIRECT, PADDED, PANEL, StepNames, blocked_axes, tiled_axes, vectorises
+from autosched.tiling.steps import DIRECT, INTERLEAVED, PADDED, PANEL, StepNames, blocked_axes, tiled_axes, vectorises
 from autosched.tiling.steps.pack import panel_elements, tensor_elements
 
 VERSION = "1"
@@ -36,7 +36,8 @@ TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address 
 GUARD_CYCLES = 2.0  # a load behind a branch
 ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by element
 PACK_CYCLES = 1.2  # one element copied into a panel
-PAD_CYCLES = 0.15  # one element of a padded copy (vector moves)
+PAD_CYCLES = 0.03  # one byte of a padded copy (vector moves)
+GROUP_CYCLES = 0.15  # one byte of an interleaved copy (loads of neighbours, shuffles)
 SCALAR_CYCLES = 1.0  # one scalar operation of a stage without an intrinsic
 CALL_CYCLES = 60.0  # a call into the math library
 FORK_SECONDS = 3e-6  # waking the pool and joining it
@@ -190,7 +191,9 @@ def _pack(nest: Nest, names: StepNames, v: Columns) -> npt.NDArray[np.float64]:
             continue
         kind = v[names.pack(o.name)]
         cycles += np.where(kind == PANEL, PACK_CYCLES * panel_elements(nest, o.name), 0.0)
-        cycles += np.where(kind == PADDED, PAD_CYCLES * tensor_elements(nest, o.name), 0.0)
+        size = tensor_elements(nest, o.name) * o.dtype.bytes
+        cycles += np.where(kind == PADDED, PAD_CYCLES * size, 0.0)
+        cycles += np.where(kind == INTERLEAVED, GROUP_CYCLES * size, 0.0)
     return cycles
 
 

@@ -1,6 +1,9 @@
-"""Packing: where each input operand is read from: its tensor, a panel in the order of use, or a zero-padded copy."""
+"""Packing: where each input operand is read from: its tensor, a panel in the order of use, or a copy of the tensor in
+another shape (with a border of zeros, or interleaved)."""
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 
@@ -10,15 +13,18 @@ from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.names import StepNames
 
-DIRECT, PANEL, PADDED = 0, 1, 2
-LABELS = ("direct", "panel", "padded")
+DIRECT, PANEL, PADDED, INTERLEAVED = 0, 1, 2, 3
+LABELS = ("direct", "panel", "padded", "interleaved")
 PANEL_GROWTH = 16
 """A panel may hold each element this many times at most (im2col copies one element for every window it is in)."""
 
 
 def pack(nest: Nest, names: StepNames) -> Step:
     """One decision per input operand. `direct` is offered where a register fills by one vector load, splat or group;
-    `padded` where a guard says no more than that the address is inside the tensor."""
+    `padded` where a guard says no more than that the address is inside the tensor, `interleaved` as `interleave` says.
+    """
+    from autosched.tiling.steps.interleave import interleave
+
     decisions = []
     for operand in nest.intrinsic.inputs:
         kinds = [DIRECT] if vectorises(nest, operand.name) else []
@@ -26,6 +32,8 @@ def pack(nest: Nest, names: StepNames) -> Step:
             kinds.append(PANEL)
         if nest.guarded[operand.name] != TRUE and kinds[:1] == [DIRECT] and pads(nest, operand.name):
             kinds.append(PADDED)
+        if interleave(nest, operand.name) is not None:
+            kinds.append(INTERLEAVED)
         kinds = kinds or [DIRECT]
         decisions.append(Decision(names.pack(operand.name), tuple(kinds), tuple(LABELS[k] for k in kinds)))
     return Step("pack", tuple(decisions))
@@ -50,8 +58,12 @@ def flat_offset(nest: Nest, operand: str, element: Int) -> Int:
 
 def vectorises(nest: Nest, operand: str) -> bool:
     """Whether the register's elements are contiguous in memory, all one element, or a repeated contiguous group."""
+    return contiguous(nest, operand, flat_offset(nest, operand, Var("e")))
+
+
+def contiguous(nest: Nest, operand: str, offset: Int) -> bool:
+    """Whether `offset`, of a register's element `e`, runs on by one, stays, or repeats a run, wherever the tile is."""
     n = nest.intrinsic.operands[operand].elements
-    offset = flat_offset(nest, operand, Var("e"))
     if any(affine(substitute_int(offset, {"e": e})) is None for e in (0, n - 1)):
         return False  # a fused axis that breaks inside a tile
     env: dict[str, object] = dict.fromkeys(free_vars(offset), 0)
@@ -61,12 +73,14 @@ def vectorises(nest: Nest, operand: str) -> bool:
     return bool(np.array_equal(steps, np.arange(n) % group))
 
 
+def tensor_extents(nest: Nest, operand: str) -> tuple[int, ...]:
+    """The shape of the tensor that the operand reads."""
+    return nest.mapping.program.tensors[nest.mapping.operands[operand].tensor].extents
+
+
 def tensor_elements(nest: Nest, operand: str) -> int:
     """Elements of the tensor that the operand reads."""
-    total = 1
-    for n in nest.mapping.program.tensors[nest.mapping.operands[operand].tensor].extents:
-        total *= n
-    return total
+    return prod(tensor_extents(nest, operand))
 
 
 def panel_elements(nest: Nest, operand: str) -> int:
