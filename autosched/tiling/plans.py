@@ -80,7 +80,7 @@ def make_plans(
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
     for stage in stages:
         nests = _usable(stage, mappings.get(stage.name, ()), dependences, target)
-        choices.append([*nests] or [None])
+        choices.append(_with_scalar(program, stage, nests, dependences, target))
     plans = []
     for chosen in product(*choices):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
@@ -90,6 +90,17 @@ def make_plans(
         if not mapped and any(isinstance(p, RowsPart) for p in joined.parts):
             plans.append(layout.plan(rows=False))
     return _unique(plans)[:MOST_PLANS]
+
+
+def _with_scalar(
+    program: Program, stage: Stage, nests: list[Nest], dependences: Dependences, target: Target
+) -> list[Nest | None]:
+    """The nests of a stage, and the scalar path (None) where no nest is sure to beat vector code: what an instruction
+    saves may be spent on copies that bring its operands together, as for a depthwise sum on a dot product."""
+    if not nests or is_gpu(target):
+        return [*nests] or [None]
+    scalar = _scalar_cycles(scalar_part(program, stage, StepNames(), dependences))
+    return [None, *nests] if scalar <= least_cycles(nests[0]) else [*nests]
 
 
 def _check_writes(program: Program) -> None:
