@@ -14,6 +14,7 @@ from math import prod
 from autosched.errors import UsageError
 from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Assign, Axis, Program, Stage, Statement
+from autosched.ir.reuse import keep_common
 from autosched.ir.value import is_value, reads
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
@@ -89,6 +90,9 @@ def make_plans(
         plans.append(joined)
         if not mapped and any(isinstance(p, RowsPart) for p in joined.parts):
             plans.append(layout.plan(rows=False))
+    if any(not p.tensor_parts for p in plans) and (kept := keep_common(program)) is not None:
+        others = make_plans(kept.after, target, {}, threads, leeway)
+        plans += [replace(plan, name=f"{plan.name} [{kept.name}]") for plan in others]
     return _unique(plans)[:MOST_PLANS]
 
 
