@@ -21,6 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.answering import Answering, kernel
 from benchmarks.cpu import RESULTS, machine
 from benchmarks.sampling import quartiles
 from benchmarks.tuning import Request, tune
@@ -46,7 +47,9 @@ DEFAULT = ("f32_512", "f32_1024", "int8_512", "int8_1024", "conv_56x56x64")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.metaschedule", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.metaschedule", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--only", nargs="*", choices=sorted(OURS), default=DEFAULT)
     parser.add_argument("--trials", nargs="*", type=int, default=[64, 256])
     parser.add_argument("--seeds", type=int, default=5)
@@ -91,39 +94,11 @@ def run(python: str, case: str, trials: int, seed: int, rounds: int) -> dict[str
             row = {"case": case, "trials": trials, "seed": seed, "tvm": tvm, "ours": asdict(ours)}
             if tvm.get("error") or not ours.study:
                 return row
-            command = [sys.executable, "-m", "benchmarks.kernel", str(Path(folder) / "ours.db"), ours.study, "1"]
-            with Answering(command) as mine:
+            with kernel(str(Path(folder) / "ours.db"), ours.study) as mine:
                 mine.answer()
                 samples = [(theirs.ask("time"), mine.ask("time")) for _ in range(rounds)]
     tvm["seconds"], row["ours_seconds"] = quartiles([t for t, _ in samples]), quartiles([o for _, o in samples])
     return row | {"ratio": quartiles([t / o for t, o in samples])}
-
-
-class Answering:
-    """A process that answers lines with JSON. It is ended on exit."""
-
-    def __init__(self, command: list[str]) -> None:
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-
-    def __enter__(self) -> Answering:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-    def ask(self, text: str) -> Any:
-        assert self._process.stdin is not None
-        self._process.stdin.write(text + "\n")
-        self._process.stdin.flush()
-        return self.answer()
-
-    def answer(self) -> Any:
-        assert self._process.stdout is not None
-        found = self._process.stdout.readline()
-        return json.loads(found) if found else {"error": f"the process ended ({self._process.wait()})"}
 
 
 def line(key: str, row: dict[str, Any]) -> str:

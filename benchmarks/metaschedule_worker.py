@@ -176,7 +176,7 @@ def main() -> None:
     fine = [r for r in records if r.run_secs and min(float(s) for s in r.run_secs) < 1e9]
     schedule = ms.tir_integration.compile_tir(database, module, target)
     said: dict[str, Any] = {
-        "tvm": tvm.__version__, "llvm": tvm.support.libinfo().get("LLVM_VERSION", ""), "target": str(target),
+        "tvm": tvm.__version__, "llvm": int(tvm.get_global_func("target.llvm_version_major")()), "target": str(target),
         "wall_s": wall_s, "trials": len(records), "failed": len(records) - len(fine),
     }  # fmt: skip
     if schedule is None:

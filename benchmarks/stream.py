@@ -87,7 +87,7 @@ class Stream:
         blocks = [max(1, -(-size // (BLOCK * threads))) for size in (bytes_in, bytes_out)]
         source, target = (_memory(count * BLOCK * threads) for count in blocks)
         self._context = (ctypes.c_int64 * 5)(source.ctypes.data, target.ctypes.data, *blocks, 1)
-        self._keep, self._threads = (source, target), threads
+        self.memory, self._threads = (source, target), threads
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32)
         self._calls = [call(self._loaded.address(f"{k}.on")) for k in KINDS]
         self.best_s = float("inf")
