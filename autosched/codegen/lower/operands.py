@@ -120,7 +120,9 @@ def source(part: TensorPart, operand: str, ctx: Context) -> tuple[Source, tuple[
     how = interleave(nest, operand) if kind == INTERLEAVED else None
     lows: tuple[int, ...] = ()
     if kind == PANEL:
-        buffer, body = panel(nest, operand, {a.name: ctx.values[names.register(a)] for a in tiled_axes(nest)}, tensor, ctx)
+        buffer, body = panel(
+            nest, operand, {a.name: ctx.values[names.register(a)] for a in tiled_axes(nest)}, tensor, ctx
+        )
     else:
         lows = tuple(min(0, low) for low, _ in _spans(nest, read))
         buffer, body = copied(nest, operand, how, tensor, ctx)
