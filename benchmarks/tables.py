@@ -61,6 +61,7 @@ class Row:
         others = sorted((a for a in o.against if a is not self.best), key=lambda a: a.ratio[1])
         notes = [f"{a.ratio[1]:.2f} {a.name}" + (f" ({a.why_not})" if a.why_not else "") for a in others]
         notes += [f"{name}: {differs}" for name, differs in o.wrong.items()]
+        notes += [f"**{self.error}**"] if self.error else []
         return [
             self.case.name, str(self.threads), f"{middle:.1f} [{slow:.1f}, {fast:.1f}]", f"{share:.0%} {limit}",
             _against(self.best), "<br>".join(notes), search, how,
@@ -68,7 +69,7 @@ class Row:
 
     def line(self) -> str:
         name, threads, speed, share, best, _, search, how = self.cells()
-        said = f"GOP/s, {share}; {best}" if self.outcome else ""
+        said = f"GOP/s, {share}; {best}" + (f"; {self.error}" if self.error else "") if self.outcome else ""
         return f"{name} ({threads} thread{'s' if threads != '1' else ''}): {speed} {said}; {search}; {how}"
 
     def to_json(self) -> dict[str, Any]:

@@ -99,6 +99,12 @@ def test_summaries_say_what_was_missed() -> None:
     assert geometric_mean([]) is None
 
 
+def test_wrong_numbers_are_told_beside_the_speed() -> None:
+    found = row("a", replace(outcome(), wrong={"ORT MatMul": "differs"}), error="2 candidates computed wrong numbers")
+    assert "2 candidates computed wrong numbers" in found.line()
+    assert "ORT MatMul: differs<br>**2 candidates computed wrong numbers**" in table([found])
+
+
 def test_the_nearer_limit_is_the_one_that_counts() -> None:
     assert outcome(share=0.5).share == (0.5, "peak")
     assert outcome(share=0.1).share == (0.25, "bandwidth")
