@@ -27,6 +27,7 @@ from autosched.search.events import Listener, Matched, NearMiss, Scored
 from autosched.search.loop import Result, run
 from autosched.search.registry import strategies
 from autosched.search.space import SearchSpace
+from autosched.search.split import split_programs
 from autosched.search.stopwatch import Stopwatch
 from autosched.search.study import Study, open_study
 from autosched.store.protocol import Store
@@ -260,6 +261,11 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     matches = match(program, intrinsics, numerics=request.numerics)
     plans: list[Plan] = []
     for variant in adapted_programs(program, matches, intrinsics, request.numerics):
+        found = make_plans(
+            variant.program, request.target, candidates_of(variant.matches), request.threads, leeway
+        )
+        plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
+    for variant in split_programs(program, intrinsics, request.numerics, leeway):
         found = make_plans(
             variant.program, request.target, candidates_of(variant.matches), request.threads, leeway
         )
