@@ -1,5 +1,6 @@
 """Programs with a sum cut into lanes: for operands that lie side by side along the sum, as the rows of a matrix times
-a vector do, an instruction's lanes then hold partial sums, and no copy has to bring its operands together.
+a vector do, an instruction's lanes then hold partial sums, and no copy has to bring its operands together. Or cut into
+stretches, one for each thread.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ from autosched.tiling.scalar_parts import is_constant, side_by_side
 
 REUSE = 16
 """Points of a stage for each element of its largest operand: beyond, copying it costs little beside computing."""
+LONG = 1 << 14
+"""Terms of a sum that are worth sharing out among threads."""
 MOST = 2
 """Cuts tried for one stage, of the widest instructions."""
 
 
 def split_programs(
-    program: Program, intrinsics: Sequence[Intrinsic], numerics: str, leeway: Leeway
+    program: Program, intrinsics: Sequence[Intrinsic], numerics: str, leeway: Leeway, threads: int = 1
 ) -> Iterator[Variant]:
     """A variant for each sum along which all operands lie side by side, and each instruction that adds up groups."""
+    if threads > 1:
+        yield from _stretches(program, threads, leeway)
     for stage in program.stages:
         axis = _along(program, stage)
         if axis is None or not leeway.reorders(stage.assign.op, stage.assign.value.dtype):
@@ -40,6 +45,19 @@ def split_programs(
             name = next(s.name for s in found.after.stages if s.assign.tensor == made)
             same = [i for i in fitting if _groups(i) == cut]
             yield Variant(found.after, tuple(match(found.after, same, numerics, [name])), (found.name,), (name,))
+
+
+def _stretches(program: Program, threads: int, leeway: Leeway) -> Iterator[Variant]:
+    """Long sums with fewer results than threads, one stretch a thread."""
+    for stage in program.stages:
+        constant = all(is_constant(a) for a in stage.axes)
+        if not constant or not stage.reduction or prod(a.extent for a in stage.spatial) >= threads:
+            continue
+        axis = max(stage.reduction, key=lambda a: a.extent)
+        if axis.extent >= LONG and leeway.reorders(stage.assign.op, stage.assign.value.dtype):
+            found = split_reduction(program, stage, axis.name, Cut(threads, inside=False))
+            if found is not None:
+                yield Variant(found.after, (), (found.name,))
 
 
 def _along(program: Program, stage: Stage) -> str | None:

@@ -265,7 +265,7 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
             variant.program, request.target, candidates_of(variant.matches), request.threads, leeway
         )
         plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
-    for variant in split_programs(program, intrinsics, request.numerics, leeway):
+    for variant in split_programs(program, intrinsics, request.numerics, leeway, request.threads):
         found = make_plans(
             variant.program, request.target, candidates_of(variant.matches), request.threads, leeway
         )

@@ -81,3 +81,15 @@ def gemv(A: u8[m, k], B: s8[k], C: s32[m], *, m=11, k=300):
         assert disagreement(plan, list(covering_rows(plan))[:8], expected) is None
     assert not [p for p in plans_of(TuneRequest(workload("matmul", m=64, n=64, k=64, a="u8", b="s8"), machine()))[1]
                 if "parts" in p.name]  # fmt: skip
+
+
+def test_a_long_sum_is_shared_out() -> None:
+    program = parse(
+        "def f(A: f32[n], C: f32[1], *, n=40001):\n    C[0] = 0\n    for p in range(n):\n        C[0] += A[p]\n"
+    )
+    _, plans = plans_of(TuneRequest(program, machine(), threads=3))
+    (shared,) = [p for p in plans if "[C in 3 parts]" in p.name]
+    assert disagreement(shared, list(covering_rows(shared)), expect(program)) is None
+    assert not [
+        p for p in plans_of(TuneRequest(program, machine(), numerics="bitwise", threads=3))[1] if "parts" in p.name
+    ]
