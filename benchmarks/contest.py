@@ -74,9 +74,9 @@ def compare(bout: Bout) -> Outcome | str:
     """The outcome, or why there is none."""
     threads = str(bout.threads)
     limits = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), threads)
-    # Idle threads of a peer must sleep, or they hold a core while the next one is timed.
-    limits |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
-    limits |= {"OPENBLAS_THREAD_TIMEOUT": "4"}
+    # Idle threads of a peer must sleep, or they hold a core while the next one is timed; but not between two calls of
+    # its own, or each would wait for them to wake. So they spin for about a millisecond, which SETTLE_S outlasts.
+    limits |= {"GOMP_SPINCOUNT": "30000", "KMP_BLOCKTIME": "1", "OPENBLAS_THREAD_TIMEOUT": "22"}
     command = [sys.executable, "-m", "benchmarks.contest"]
     try:
         done = subprocess.run(

@@ -146,14 +146,13 @@ def said(s: dict[str, Any]) -> str:
 
 
 def kept(path: Path) -> dict[str, dict[str, Any]]:
-    """Rows of an earlier run on this machine with this version."""
+    """Rows of an earlier run on this machine with this version, but for those without a result on either side."""
     if not path.exists():
         return {}
     data = json.loads(path.read_text(encoding="utf-8"))
     if data["machine"] != machine():
         raise SystemExit(f"{path} is of another machine or version: give another --json")
-    rows: dict[str, dict[str, Any]] = data["rows"]
-    return rows
+    return {key: row for key, row in data["rows"].items() if "ratio" in row}
 
 
 def write(path: Path, rows: dict[str, dict[str, Any]]) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 SAMPLE_S = 1e-2
 """Calls of one sample last this long together, so that what the other side left in the caches is soon gone."""
+SETTLE_S = 4e-3
+"""Calls for this long come before, untimed: longer than threads of a library spin when they have nothing to do."""
 Times = tuple[float, float, float]
 """Quartiles."""
 
@@ -20,9 +22,12 @@ def repeats_of(call: Callable[[], Any]) -> int:
 
 
 def time_calls(call: Callable[[], Any], repeats: int) -> float:
-    """Seconds of one call, over `repeats` of them after one that is not timed: its own data comes back into the caches,
-    and idle threads of the other side fall asleep."""
+    """Seconds of one call, over `repeats` of them. Some that are not timed come before: its data comes back into the
+    caches, its threads awake, and those of the other side fall asleep."""
+    until = time.perf_counter() + SETTLE_S
     call()
+    while time.perf_counter() < until:
+        call()
     started = time.perf_counter()
     for _ in range(repeats):
         call()

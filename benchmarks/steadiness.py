@@ -91,13 +91,13 @@ def line(key: str, row: dict[str, Any]) -> str:
 
 
 def kept(path: Path) -> dict[str, Any]:
+    """Rows of an earlier run on this machine with this version, but for those that failed."""
     if not path.exists():
         return {}
     data = json.loads(path.read_text(encoding="utf-8"))
     if data["machine"] != machine():
         raise SystemExit(f"{path} is of another machine or version: give another --json")
-    rows: dict[str, Any] = data["rows"]
-    return rows
+    return {key: row for key, row in data["rows"].items() if "error" not in row}
 
 
 if __name__ == "__main__":

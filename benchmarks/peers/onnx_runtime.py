@@ -90,8 +90,8 @@ class Graph:
         options = ort.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = self.task.threads, 1
         options.log_severity_level = 3
-        for pool in ("intra", "inter"):  # idle threads must sleep, or they hold a core while the next one is timed
-            options.add_session_config_entry(f"session.{pool}_op.allow_spinning", "0")
+        # Idle threads must sleep, or they hold a core while the next one is timed.
+        options.add_session_config_entry("session.force_spinning_stop", "1")
         session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         binding = session.io_binding()
         values = {n: ort.OrtValue.ortvalue_from_numpy(v) for n, v in self.given.items()}
