@@ -24,7 +24,7 @@ from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
 from autosched.tiling.steps import DIRECT, INTERLEAVED, PADDED, PANEL, StepNames, blocked_axes, tiled_axes, vectorises
-from autosched.tiling.steps.pack import panel_elements, tensor_elements
+from autosched.tiling.steps.layout import panel_elements, tensor_elements
 
 VERSION = "1"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")

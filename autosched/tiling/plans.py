@@ -45,7 +45,7 @@ from autosched.tiling.steps import (
     unroll,
     vectorises,
 )
-from autosched.tiling.steps.pack import panel_elements, tensor_elements
+from autosched.tiling.steps.layout import panel_elements, tensor_elements
 from autosched.tiling.steps.register_tile import one_tile_fits
 
 SCOPES = ("thread", "warp", "core")
@@ -56,6 +56,8 @@ VECTOR_CYCLES = 1 / 16
 """Cycles of an element of a scalar stage that is vectorised: for ranking plans only."""
 COPY_CYCLES = 1.0
 """Cycles to copy one element into a panel, or to store one lane by itself: for ranking plans only."""
+SCALAR_MARGIN = 2.0
+"""How many times fewer cycles than any nest the scalar path must promise to be laid out beside them."""
 GROUP_CYCLES = 0.15
 """Cycles to copy one element of a tensor that is interleaved: for ranking plans only."""
 
@@ -104,7 +106,7 @@ def _with_scalar(
     if not nests or is_gpu(target):
         return [*nests] or [None]
     scalar = _scalar_cycles(scalar_part(program, stage, StepNames(), dependences))
-    return [None, *nests] if scalar <= least_cycles(nests[0]) else [*nests]
+    return [None, *nests] if SCALAR_MARGIN * scalar <= least_cycles(nests[0]) else [*nests]
 
 
 def _check_writes(program: Program) -> None:

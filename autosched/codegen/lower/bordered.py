@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from autosched.codegen.kernel import Assign, Buffer, For, If, Lane, Stmt
 from autosched.ir.value import Literal, Read, Select
@@ -49,8 +50,22 @@ class Copy:
 
     def statements(self) -> tuple[Stmt, ...]:
         """One loop nest; the iterations of its outermost loop write different elements."""
-        names = [f"q{d}" for d in range(len(self.cuts))]
+        names = [f"q{d}" for d in range(len(self.cuts) - (self._inside > 1))]
         return self._outer(0, names, ())
+
+    @cached_property
+    def _inside(self) -> int:
+        """Elements of the last dimension, where all of it is copied: a row is then along the last two, as one."""
+        last = self.cuts[-1]
+        whole = self.group is None and len(self.cuts) > 1 and last.low == 0 and last.extent == last.real
+        return last.extent if whole else 1
+
+    @cached_property
+    def _along(self) -> Cut:
+        """The row, in elements."""
+        n = self._inside
+        cut = self.cuts[-1] if n == 1 else self.cuts[-2]
+        return Cut(cut.extent * n, cut.low * n, cut.real * n)
 
     def _count(self, d: int) -> int:
         """Positions along dimension d of the copy."""
@@ -109,12 +124,12 @@ class Copy:
 
     def _zeros(self, d: int, names: list[str], at: tuple[Int, ...]) -> tuple[Stmt, ...]:
         if d == len(names) - 1:
-            return self._fill(at, 0, self.cuts[d].extent)
+            return self._fill(at, 0, self._along.extent)
         return _loop(names[d], 0, self._count(d), self._zeros(d + 1, names, (*at, Var(names[d]))))
 
     def _row(self, at: tuple[Int, ...]) -> tuple[Stmt, ...]:
         """One row along the last dimension, border included."""
-        cut = self.cuts[-1]
+        cut = self._along
         zeros = (*self._fill(at, 0, cut.before), *self._fill(at, cut.after, cut.extent))
         return (*zeros, *self._vectors(at, cut.before, cut.after, copied=True))
 
@@ -130,7 +145,7 @@ class Copy:
         width = 1
         while 2 * width <= left and 2 * width * size * self.tensor.dtype.bytes <= VECTOR_BYTES:
             width *= 2
-        start = Var(f"q{len(self.cuts) - 1}")
+        start = Var("row")
         full = left - left % width
         stmts = _loop(start.name, lower, lower + full, (self._vector(at, start, width, copied),), width)
         if left % width:
@@ -144,7 +159,8 @@ class Copy:
         element: Int = Var(LANE) if lane else Const(0)
         along = start + (element // size if size > 1 else element)
         zero = Literal(0, self.tensor.dtype)
-        index = (*at, along)
+        n = self._inside
+        index = (*at, along) if n == 1 else (*at, along // n, along % n)
         if self.group is None:
             source = tuple(i + c.low for i, c in zip(index, self.cuts, strict=True))
             value = Read(self.tensor.name, source, self.tensor.dtype) if copied else zero

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from autosched.logic import TRUE, Const, Int, Var, free_vars
 from autosched.logic.expr import substitute_int
 from autosched.tiling.nest import Nest
-from autosched.tiling.steps.pack import contiguous, pads, tensor_extents, vectorises
+from autosched.tiling.steps.layout import contiguous, pads, tensor_extents, vectorises
 
 
 @dataclass(frozen=True)
