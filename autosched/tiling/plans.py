@@ -21,6 +21,7 @@ from autosched.tensorize import match_types
 from autosched.tiling.accesses import statements
 from autosched.tiling.dependence import Dependences, analyse
 from autosched.tiling.epilogue import epilogue_chain
+from autosched.tiling.join_loops import join_loops
 from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.nest import Nest, make_nest
 from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
@@ -45,7 +46,7 @@ from autosched.tiling.steps import (
     unroll,
     vectorises,
 )
-from autosched.tiling.steps.layout import panel_elements, tensor_elements
+from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
 from autosched.tiling.steps.register_tile import one_tile_fits
 
 SCOPES = ("thread", "warp", "core")
@@ -56,7 +57,7 @@ VECTOR_CYCLES = 1 / 16
 """Cycles of an element of a scalar stage that is vectorised: for ranking plans only."""
 COPY_CYCLES = 1.0
 """Cycles to copy one element into a panel, or to store one lane by itself: for ranking plans only."""
-SCALAR_MARGIN = 2.0
+SCALAR_MARGIN = 1.25
 """How many times fewer cycles than any nest the scalar path must promise to be laid out beside them."""
 GROUP_CYCLES = 0.15
 """Cycles to copy one element of a tensor that is interleaved: for ranking plans only."""
@@ -92,9 +93,11 @@ def make_plans(
         plans.append(joined)
         if not mapped and any(isinstance(p, RowsPart) for p in joined.parts):
             plans.append(layout.plan(rows=False))
-    if any(not p.tensor_parts for p in plans) and (kept := keep_common(program)) is not None:
-        others = make_plans(kept.after, target, {}, threads, leeway)
-        plans += [replace(plan, name=f"{plan.name} [{kept.name}]") for plan in others]
+    if any(not p.tensor_parts for p in plans) and not is_gpu(target):
+        for rewrite in (join_loops(program), keep_common(program)):
+            if rewrite is not None:
+                others = make_plans(rewrite.after, target, {}, threads, leeway)
+                plans += [replace(plan, name=f"{plan.name} [{rewrite.name}]") for plan in others]
     return _unique(plans)[:MOST_PLANS]
 
 
@@ -130,7 +133,10 @@ def least_cycles(nest: Nest) -> float:
         if not vectorises(nest, operand.name) and not known:
             way = interleave(nest, operand.name)
             panel = COPY_CYCLES * panel_elements(nest, operand.name)
-            cycles += panel if way is None else min(panel, GROUP_CYCLES * tensor_elements(nest, operand.name))
+            few = runs(nest, operand.name)
+            shuffled = panel if few is None else few * prod(a.units for a in nest.axes)
+            copied = panel if way is None else GROUP_CYCLES * tensor_elements(nest, operand.name)
+            cycles += min(panel, copied, shuffled)
     if not vectorises(nest, nest.intrinsic.accumulator.name):
         cycles += COPY_CYCLES * prod(a.units * a.unit for a in nest.spatial)
     return cycles
