@@ -45,7 +45,8 @@ def keep_common(program: Program) -> Rewrite | None:
                 continue
             for value in _candidates(earlier.assign.value, later.assign):
                 if _renamed(value, axes) in set(walk(later.assign.value)) and _unmoved(value, earlier, later, places):
-                    return _rewrite(program, earlier, later, value, axes)
+                    found = _rewrite(program, earlier, later, value, axes)
+                    return found if found.after.inputs == program.inputs else None
     return None
 
 

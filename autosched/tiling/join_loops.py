@@ -52,8 +52,8 @@ def _joined(program: Program, at: int) -> Program | None:
     renamed = tuple(_renamed(s, {second.axis.name: Var(first.axis.name)}) for s in second.body)
     loop = replace(first, body=(*first.body, *renamed))
     after = replace(program, body=(*program.body[:at], loop, *program.body[at + 2 :]))
-    if [s.name for s in after.stages] != [s.name for s in program.stages]:
-        return None
+    if [s.name for s in after.stages] != [s.name for s in program.stages] or after.inputs != program.inputs:
+        return None  # an output that is no longer seen to be written before it is read would have to be passed in
     names = {s.assign.tensor: s.name for s in after.stages}
     earlier = [names[a.tensor] for a in assigns(first)]
     later = [names[a.tensor] for a in assigns(second)]
