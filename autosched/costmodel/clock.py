@@ -24,7 +24,7 @@ from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
 from autosched.tiling.steps import DIRECT, INTERLEAVED, PADDED, PANEL, StepNames, blocked_axes, tiled_axes, vectorises
-from autosched.tiling.steps.layout import panel_elements, tensor_elements
+from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
 
 VERSION = "1"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
@@ -35,6 +35,7 @@ UNHIDDEN = 0.15  # share of the shorter terms that does not overlap with the lon
 TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address set-up, the pipeline filling
 GUARD_CYCLES = 2.0  # a load behind a branch
 ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by element
+RUN_SLOTS = 1.2  # load slots of one run of a register that is put together from several: a load and a shuffle
 PACK_CYCLES = 1.2  # one element copied into a panel
 PAD_CYCLES = 0.03  # one byte of a padded copy (vector moves)
 GROUP_CYCLES = 0.15  # one byte of an interleaved copy (loads of neighbours, shuffles)
@@ -177,10 +178,12 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.ND
     """Load slots that one register of the operand takes."""
     kind = v[names.pack(operand)]
     elements = nest.intrinsic.operands[operand].elements
-    direct = 1.0 if vectorises(nest, operand) else ELEMENT_CYCLES * LOADS_PER_CYCLE * elements
-    if nest.guarded[operand] != TRUE:
-        direct += GUARD_CYCLES * LOADS_PER_CYCLE
-    return np.where(kind == DIRECT, direct, 1.0)
+    few = None if vectorises(nest, operand) else runs(nest, operand)
+    plain = 1.0 if vectorises(nest, operand) else ELEMENT_CYCLES * LOADS_PER_CYCLE * elements
+    if few is not None:
+        plain = RUN_SLOTS * few
+    direct = plain + (GUARD_CYCLES * LOADS_PER_CYCLE if nest.guarded[operand] != TRUE else 0.0)
+    return np.where(kind == DIRECT, direct, np.where(kind == PADDED, plain, 1.0))
 
 
 def _pack(nest: Nest, names: StepNames, v: Columns) -> npt.NDArray[np.float64]:

@@ -33,6 +33,14 @@ def batch(A: s8[k, z, m], B: u8[z, k, n], C: s32[z, m, n], *, z=2, m=5, n=18, k=
         for p in range(k):
             C[b, i, j] += s32(A[p, b, i]) * s32(B[b, p, j])
 """
+DEPTHWISE = """
+def depthwise(X: t[h, w, c], W: const[u[k, k, c]], Y: acc[h, w, c], *, h=3, w=5, c=18, k=3, t="u8", u="s8", acc="s32"):
+    for y, x, o in grid(h, w, c):
+        Y[y, x, o] = 0
+        for r, s in grid(k, k):
+            if 0 <= y + r - 1 < h and 0 <= x + s - 1 < w:
+                Y[y, x, o] += acc(X[y + r - 1, x + s - 1, o]) * acc(W[r, s, o])
+"""
 FLOATS = {"t": "bf16", "u": "bf16", "acc": "f32"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -20,6 +21,9 @@ from autosched.logic import (
 )
 from autosched.logic.expr import substitute_int
 from autosched.tiling.nest import Nest
+
+RUN_ELEMENTS = 4
+"""Elements that a run has on average at least, so that loading runs and shuffling pays."""
 
 
 def flat_offset(nest: Nest, operand: str, element: Int) -> Int:
@@ -54,6 +58,29 @@ def contiguous(nest: Nest, operand: str, offset: Int) -> bool:
     steps = np.broadcast_to(steps, (n,)) - int(np.min(steps))
     group = int(np.max(steps)) + 1
     return bool(np.array_equal(steps, np.arange(n) % group))
+
+
+def runs(nest: Nest, operand: str) -> int | None:
+    """How many runs of neighbours in memory hold the register's elements, where that is few enough (a quarter of the
+    elements) to load each whole and shuffle, and the same wherever the tile is; else None."""
+    n = nest.intrinsic.operands[operand].elements
+    offset = flat_offset(nest, operand, Var("e"))
+    if any(affine(substitute_int(offset, {"e": e})) is None for e in (0, n - 1)):
+        return None  # a fused axis that breaks inside a tile
+    names = sorted(free_vars(offset) - {"e"})
+    lanes = np.arange(n, dtype=np.int64)
+    there = [np.asarray(evaluate(offset, {"e": lanes} | env)) for env in (dict.fromkeys(names, 0), _places(names))]
+    first, second = (np.broadcast_to(o, (n,)) - int(o.flat[0]) for o in there)
+    if not np.array_equal(first, second):
+        return None
+    places = np.unique(first).tolist()
+    found = 1 + sum(b - a > 1 for a, b in pairwise(places))
+    return found if RUN_ELEMENTS * found <= n else None
+
+
+def _places(names: list[str]) -> dict[str, int]:
+    """A tile's origin somewhere, different along each axis."""
+    return {name: 3 + 2 * k for k, name in enumerate(names)}
 
 
 def tensor_extents(nest: Nest, operand: str) -> tuple[int, ...]:

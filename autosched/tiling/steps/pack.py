@@ -7,7 +7,7 @@ from autosched.logic import TRUE
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.interleave import interleave
-from autosched.tiling.steps.layout import pads, panel_elements, tensor_elements, vectorises
+from autosched.tiling.steps.layout import pads, panel_elements, runs, tensor_elements, vectorises
 from autosched.tiling.steps.names import StepNames
 
 DIRECT, PANEL, PADDED, INTERLEAVED = 0, 1, 2, 3
@@ -17,18 +17,26 @@ PANEL_GROWTH = 16
 
 
 def pack(nest: Nest, names: StepNames) -> Step:
-    """One decision per input operand. `direct` is offered where a register fills by one vector load, splat or group;
-    `padded` where a guard says no more than that the address is inside the tensor, `interleaved` as `interleave` says.
-    """
+    """One decision per input operand. `direct` is offered where a register fills by one vector load, splat or group, or
+    by a few loads and shuffles (but for constants, which are laid out before the run); `padded` where a guard says no
+    more than that the address is inside the tensor; `interleaved` as `interleave` says."""
     decisions = []
     for operand in nest.intrinsic.inputs:
         kinds = [DIRECT] if vectorises(nest, operand.name) else []
         if panel_elements(nest, operand.name) <= PANEL_GROWTH * tensor_elements(nest, operand.name):
             kinds.append(PANEL)
-        if nest.guarded[operand.name] != TRUE and kinds[:1] == [DIRECT] and pads(nest, operand.name):
+        if shuffles(nest, operand.name):
+            kinds.append(DIRECT)
+        if nest.guarded[operand.name] != TRUE and DIRECT in kinds and pads(nest, operand.name):
             kinds.append(PADDED)
         if interleave(nest, operand.name) is not None:
             kinds.append(INTERLEAVED)
         kinds = kinds or [DIRECT]
         decisions.append(Decision(names.pack(operand.name), tuple(kinds), tuple(LABELS[k] for k in kinds)))
     return Step("pack", tuple(decisions))
+
+
+def shuffles(nest: Nest, operand: str) -> bool:
+    """Whether a register of the operand is worth putting together from a few vector loads each time it is needed."""
+    known = nest.mapping.program.known(nest.mapping.operands[operand].tensor)
+    return not known and not vectorises(nest, operand) and runs(nest, operand) is not None
