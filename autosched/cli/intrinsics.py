@@ -32,7 +32,8 @@ def list_(intrinsics: options.IntrinsicsOpt = None, json: options.JsonOpt = Fals
     for name in known:
         i = known[name]
         runs = "llvm" in i.emit and i.requires <= features and i.isa in CPU_ISAS
-        rows.append((name, " ".join(sorted(i.requires)), "yes" if runs else "match only", i.summary))
+        use = "in vectors" if i.formula is not None else "yes" if runs else "match only"
+        rows.append((name, " ".join(sorted(i.requires)), use, i.summary))
     table(("intrinsic", "needs", "runs here", "summary"), rows)
 
 
@@ -53,6 +54,8 @@ def show(name: str, intrinsics: options.IntrinsicsOpt = None, json: options.Json
         where = operand.fragment if operand.fragment is not None else operand.order
         registers = ", ".join(f"{k}: {v}" for k, v in operand.registers.items())
         answer(f"{operand.name}: {operand.dtype}{list(operand.shape)}   {registers}\n   {where}")
+    if i.formula is not None:
+        answer(f"within {i.formula.ulp:g} ulp, in {len(i.formula.steps) + 1} steps")
     for printer, text in i.emit.items():
         answer(f"emit {printer}: {text}")
 
