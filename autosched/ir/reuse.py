@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 
 from autosched.ir.program import Assign, Axis, Loop, Program, Statement
 from autosched.ir.rewrite import Rewrite
@@ -21,7 +22,7 @@ COSTLY = frozenset(["exp", "log", "tanh", "erf", "sigmoid", "rsqrt"])
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """An assignment, the loops around it, and its number in the text; `guarded` where a condition decides on it."""
 
     assign: Assign
@@ -29,13 +30,24 @@ class _Place:
     number: int
     guarded: bool
 
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """What the value and data-dependent subscripts read."""
+        inside = [r for i in self.assign.index if is_value(i) for r in reads(i)]
+        return (*reads(self.assign.value), *inside)
+
+    @property
+    def points(self) -> int:
+        """Iterations of its loops, where their bounds are constants."""
+        return prod(a.extent for a in self.axes)
+
 
 def keep_common(program: Program) -> Rewrite | None:
     """The first costly value that can be kept in an output until the statement that fills it; None where there is none.
 
     The kept value has the output's dtype, so its bits are the same.
     """
-    places = list(_places(program.body))
+    places = list(places_of(program.body))
     for later in places:
         if not _fills(program, later, places):
             continue
@@ -50,14 +62,15 @@ def keep_common(program: Program) -> Rewrite | None:
     return None
 
 
-def _places(body: tuple[Statement, ...]) -> Iterator[_Place]:
+def places_of(body: tuple[Statement, ...]) -> Iterator[Place]:
+    """All assignments in the order of the text."""
     count = 0
 
-    def visit(body: tuple[Statement, ...], axes: tuple[Axis, ...], guarded: bool) -> Iterator[_Place]:
+    def visit(body: tuple[Statement, ...], axes: tuple[Axis, ...], guarded: bool) -> Iterator[Place]:
         nonlocal count
         for stmt in body:
             if isinstance(stmt, Assign):
-                yield _Place(stmt, axes, count, guarded)
+                yield Place(stmt, axes, count, guarded)
                 count += 1
             elif isinstance(stmt, Loop):
                 yield from visit(stmt.body, (*axes, stmt.axis), guarded)
@@ -67,11 +80,11 @@ def _places(body: tuple[Statement, ...]) -> Iterator[_Place]:
     return visit(body, (), False)
 
 
-def _fills(program: Program, place: _Place, places: list[_Place]) -> bool:
+def _fills(program: Program, place: Place, places: list[Place]) -> bool:
     """Whether the assignment alone mentions its tensor, an output, one element for each iteration."""
     target = place.assign
     mentions = sum(p.assign.tensor == target.tensor for p in places) + sum(
-        r.tensor == target.tensor for p in places for r in _all_reads(p)
+        r.tensor == target.tensor for p in places for r in p.reads
     )
     names = [i.name for i in target.index if isinstance(i, Var)]
     each = len(names) == len(target.index) == len(set(names)) and set(names) == {a.name for a in place.axes}
@@ -79,12 +92,7 @@ def _fills(program: Program, place: _Place, places: list[_Place]) -> bool:
     return output and target.op == "=" and not place.guarded and mentions == 1 and each
 
 
-def _all_reads(place: _Place) -> list[Read]:
-    inside = [r for i in place.assign.index if is_value(i) for r in reads(i)]
-    return [*reads(place.assign.value), *inside]
-
-
-def _same_axes(earlier: _Place, later: _Place) -> dict[str, str] | None:
+def _same_axes(earlier: Place, later: Place) -> dict[str, str] | None:
     """The earlier statement's axes as the later one's: shared loops are themselves, others equal in order and range."""
     if len(earlier.axes) != len(later.axes):
         return None
@@ -110,7 +118,7 @@ def _renamed(value: Value, axes: dict[str, str]) -> Value:
     return map_value(value, on_int=lambda i: substitute_int(i, to))
 
 
-def _unmoved(value: Value, earlier: _Place, later: _Place, places: list[_Place]) -> bool:
+def _unmoved(value: Value, earlier: Place, later: Place, places: list[Place]) -> bool:
     """Whether nothing that the value reads is written between the two, or in a loop that only one of them is in; and
     whether it reads nothing by data."""
     for node in walk(value):
@@ -126,7 +134,7 @@ def _unmoved(value: Value, earlier: _Place, later: _Place, places: list[_Place])
     return True
 
 
-def _rewrite(program: Program, earlier: _Place, later: _Place, value: Value, axes: dict[str, str]) -> Rewrite:
+def _rewrite(program: Program, earlier: Place, later: Place, value: Value, axes: dict[str, str]) -> Rewrite:
     target = later.assign
     back: dict[str, Int] = {b: Var(a) for a, b in axes.items()}
     index: tuple[Index, ...] = tuple(substitute_int(i, back) for i in target.index if isinstance(i, Int))

@@ -13,6 +13,7 @@ from math import prod
 
 from autosched.errors import UsageError
 from autosched.ir.formula import apply_formulas
+from autosched.ir.inline import inline_intermediates
 from autosched.ir.program import Assign, Axis, Program, Stage, Statement
 from autosched.ir.reuse import keep_common
 from autosched.ir.value import is_value, reads
@@ -94,7 +95,8 @@ def make_plans(
         if not mapped and any(isinstance(p, RowsPart) for p in joined.parts):
             plans.append(layout.plan(rows=False))
     if any(not p.tensor_parts for p in plans) and not is_gpu(target):
-        for rewrite in (join_loops(program), keep_common(program)):
+        inlined = inline_intermediates(program)
+        for rewrite in (inlined,) if inlined else (join_loops(program), keep_common(program)):
             if rewrite is not None:
                 others = make_plans(rewrite.after, target, {}, threads, leeway)
                 plans += [replace(plan, name=f"{plan.name} [{rewrite.name}]") for plan in others]
