@@ -1,1 +1,1 @@
-"""Side by side with peers, on this machine. `python -m benchmarks` prints a table and writes a JSON file."""
+"""Side by side with peers, on this machine: `cpu` (tables), `search_cost`, `metaschedule`, `steadiness`, `matching`."""

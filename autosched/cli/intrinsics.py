@@ -18,6 +18,7 @@ from autosched.machine.detect import host_features
 from autosched.tensorize.check import check_all
 from autosched.tensorize.intrinsic import Intrinsic, Outline
 from autosched.tensorize.numerics.contract import Numerics
+from autosched.tensorize.spec_function import formulas_of
 
 app = typer.Typer(help="List, show and check intrinsics.", no_args_is_help=True)
 NamesArg = Annotated[list[str] | None, typer.Argument(metavar="[NAME|GLOB|FILE.yaml]...", help="Default: all.")]
@@ -125,6 +126,8 @@ def show(name: str, intrinsics: options.IntrinsicsOpt = None, json: options.Json
         registers = ", ".join(f"{k}: {v}" for k, v in operand.registers.items())
         loads = f"   loaded by {', '.join(operand.load)}" if operand.load else ""
         answer(f"{operand.name}: {operand.dtype}{list(operand.shape)}   {registers}{loads}\n   {where}")
+    if i.formula is not None:
+        answer(f"within {i.formula.ulp:g} ulp, in {len(i.formula.steps) + 1} steps")
     for printer, text in i.emit.items():
         answer(f"emit {printer}: {text}")
 
@@ -145,6 +148,9 @@ def check(
     names: NamesArg = None,
     intrinsics: options.IntrinsicsOpt = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the random operands.")] = 0,
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="Run functions on all 2^32 arguments: up to an hour each.")
+    ] = False,
     json: options.JsonOpt = False,
 ) -> None:
     """Prove fragment maps to be bijections, type-check the semantics, and run what this machine has against it.
@@ -161,7 +167,9 @@ def check(
     chosen = known.select(patterns) if patterns else tuple(known[n] for n in known)
     if not chosen:
         raise UnknownNameError("intrinsic", " ".join(names or ()), known)
-    reports = list(check_all(chosen, host_features(), seed, known))
+    needed = any(i.kind == "function" for i in chosen)
+    formulas = formulas_of(known[n] for n in known if known[n].kind == "function") if needed else {}
+    reports = list(check_all(chosen, host_features(), seed, known, exhaustive, formulas))
     if json:
         answer_json([{"intrinsic": r.intrinsic, "ok": r.ok, "ran": r.ran, "said": str(r)} for r in reports])
     else:

@@ -78,7 +78,11 @@ class Progress:
             case events.FinalRound():
                 self._line(f"final  the best {event.candidates} again, interleaved")
                 self.bar.update(self.task, said="final round")
-            case events.WorkerDied() | events.Stopped():
+            case events.Noisy():
+                then = "they are run again" if event.again else "quiet rounds decide where there are enough"
+                said = f"{event.disturbed} of {event.rounds} rounds were {event.slowdown:.0%} slower for all alike"
+                self._line(f"noise  {said}: {then}")
+            case events.MeasuredAgain() | events.WorkerDied() | events.Stopped():
                 pass  # the trial and the answer say so
 
     def _matched(self, event: events.Matched) -> None:

@@ -7,10 +7,14 @@ from typing import Any
 from autosched.cli.output import seconds, speed
 from autosched.ir.work import operations
 from autosched.search.loop import Result
+from autosched.search.noise import ENOUGH
 from autosched.search.tune import Tuning
 from autosched.store.explain import MEMORY
 from autosched.store.records import Measurement
 from autosched.store.sqlite import SqliteStore
+
+DRIFT = 0.10
+"""Above what the winner's curse explains: the best of a search is 2 to 4 % slower when it is measured again."""
 
 
 def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
@@ -82,6 +86,11 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
         lines.append(f"       {_times(ratio)} times as fast as {naive}")
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
+    if result.noise is not None and result.noise.quiet < ENOUGH * result.noise.rounds:
+        n = result.noise
+        lines.append(f"noise  {n.disturbed} of {n.rounds} rounds of the final were disturbed, {n.slowdown:.0%} slower")
+    if result.noise is not None and result.noise.drift > DRIFT:
+        lines.append(f"noise  the machine was {result.noise.drift:.0%} slower in the final round than in the search")
     lines += [f"plan   {best.candidate.plan.name}", f"       {best.schedule}", f"check  {_checked(m)}"]
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
     if asked:

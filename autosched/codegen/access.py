@@ -19,7 +19,7 @@ from math import gcd
 
 from autosched.codegen.kernel import Buffer, Lane
 from autosched.ir.value import FromIndex, Index, Logical, Read, Select, Value, walk
-from autosched.logic import Binary, Bool, Const, Int, Var, affine, evaluate, free_vars
+from autosched.logic import Binary, Bool, Const, Int, Var, affine, evaluate, free_vars, merge_dimensions
 
 KINDS = ("uniform", "contiguous", "group", "strided", "elements")
 
@@ -50,7 +50,8 @@ def strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 def flat_offset(buffer: Buffer, index: tuple[Int, ...]) -> Int:
     """The row-major offset of `buffer[index]` in elements."""
     total: Int = Const(0)
-    for part, stride in zip(index, strides(buffer.shape), strict=True):
+    parts, shape = merge_dimensions(index, buffer.shape)
+    for part, stride in zip(parts, strides(shape), strict=True):
         total = total + part * stride
     return total
 
@@ -64,7 +65,8 @@ def classify(index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None
     if lane is None or width == 1:
         return Access("uniform", 0, (0,) * width)
     slope, functions = 0, list[tuple[int, Int]]()
-    for part, stride in zip(index, strides(shape), strict=True):
+    parts, shape = merge_dimensions(index, shape)
+    for part, stride in zip(parts, strides(shape), strict=True):
         if lane.var not in index_vars(part):
             continue
         split = _lane_part(part, lane.var) if isinstance(part, Int) else None

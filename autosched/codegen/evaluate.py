@@ -15,6 +15,7 @@ import numpy.typing as npt
 from autosched.codegen.storage import Storage
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.evaluate import arith, call
+from autosched.ir.formula import Formula, evaluate_formula
 from autosched.ir.numerics import cast, container, load, normalise
 from autosched.ir.value import (
     Arith,
@@ -59,12 +60,18 @@ def compile_int(node: Int) -> Callable[[Env], Any]:
     return run
 
 
-def compile_value(value: Value, storages: Mapping[str, Storage], scalars: Mapping[str, Any]) -> Evaluator:
+def compile_value(
+    value: Value,
+    storages: Mapping[str, Storage],
+    scalars: Mapping[str, Any],
+    formulas: Mapping[str, Formula] = {},
+) -> Evaluator:
     """`value` as a function of variables and mask; its answers are container values (`ir.numerics`) that broadcast.
 
-    Entries of masked-off lanes mean nothing. `scalars` are container values.
+    Entries of masked-off lanes mean nothing. `scalars` are container values; `formulas` are functions that values call
+    by name.
     """
-    return _Compiler(storages, scalars).value(value)
+    return _Compiler(storages, scalars, formulas).value(value)
 
 
 WIDTH = ""
@@ -76,9 +83,12 @@ def _lanes(truth: Any, env: Env) -> npt.NDArray[np.bool_]:
 
 
 class _Compiler:
-    def __init__(self, storages: Mapping[str, Storage], scalars: Mapping[str, Any]) -> None:
+    def __init__(
+        self, storages: Mapping[str, Storage], scalars: Mapping[str, Any], formulas: Mapping[str, Formula]
+    ) -> None:
         self.storages = storages
         self.scalars = scalars
+        self.formulas = formulas
 
     def value(self, value: Value) -> Evaluator:
         match value:
@@ -109,6 +119,9 @@ class _Compiler:
                 return self._logical(op, [self.condition(p) for p in parts])
             case Select():
                 return self._select(value)
+            case Call(function, (argument,), dtype) if function in self.formulas:
+                formula, at = self.formulas[function], self.value(argument)
+                return lambda env, mask: evaluate_formula(formula, at(env, mask))
             case Call(function, args, dtype):
                 inners = [self.value(a) for a in args]
                 return lambda env, mask: call(function, [i(env, mask) for i in inners], dtype)

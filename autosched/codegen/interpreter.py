@@ -153,7 +153,7 @@ class _Machine:
     def _assign(self, stmt: Assign) -> Runner:
         storage = self.storages[stmt.buffer]
         subscripts = [compile_int(i) for i in stmt.index]
-        value = compile_value(stmt.value, self.storages, self.scalars)
+        value = compile_value(stmt.value, self.storages, self.scalars, formulas=self.kernel.formulas)
         lane, width = (stmt.lane.var if stmt.lane else None), (stmt.lane.width if stmt.lane else 1)
         lanes, dtype = np.arange(width, dtype=np.int64), storage.buffer.dtype
         register = storage.buffer.scope == "register"

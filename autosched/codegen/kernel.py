@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from autosched.ir.dtypes import DType
+from autosched.ir.formula import Formula
 from autosched.ir.program import Program
 from autosched.ir.value import Value
 from autosched.logic import TRUE, Bool, Int
@@ -156,7 +157,8 @@ class Kernel:
 
     `main.buffers` are the program's tensor parameters still needed in their own layout, then packed buffers, then
     workspaces. `schedule` is the named row, for headers and comments; `threads` is the width of parallel loops;
-    `relies` says, in words, what callers must see to.
+    `formulas` are the functions that values call by name in place of the language's own; `relies` says, in words, what
+    callers must see to.
     """
 
     name: str
@@ -168,6 +170,7 @@ class Kernel:
     schedule: dict[str, object] = field(default_factory=dict)
     isa: str = "portable"
     relies: tuple[str, ...] = ()
+    formulas: dict[str, Formula] = field(default_factory=dict)
 
     @property
     def intrinsics(self) -> tuple[Intrinsic, ...]:

@@ -7,7 +7,7 @@ is not hidden. Filling panels inside the call, starting and finishing register t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
+from autosched.costmodel.clock_scalar import memory_seconds, scalar_cycles, scattered
 from autosched.costmodel.traffic import traffic
 from autosched.ir.program import Axis
 from autosched.ir.value import walk
@@ -22,9 +23,9 @@ from autosched.logic import TRUE, Const
 from autosched.machine.target import Target
 from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
-from autosched.tiling.plan import LiteralPart, Plan, ScalarPart, TensorPart
-from autosched.tiling.steps import DIRECT, PADDED, PANEL, StepNames, blocked_axes, tiled_axes, vectorises
-from autosched.tiling.steps.pack import panel_elements, tensor_elements
+from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
+from autosched.tiling.steps import DIRECT, INTERLEAVED, PADDED, PANEL, StepNames, blocked_axes, tiled_axes, vectorises
+from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
 
 VERSION = "1"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
@@ -35,9 +36,11 @@ UNHIDDEN = 0.15  # share of the shorter terms that does not overlap with the lon
 TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address set-up, the pipeline filling
 GUARD_CYCLES = 2.0  # a load behind a branch
 ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by element
+RUN_SLOTS = 1.2  # load slots of one run of a register that is put together from several: a load and a shuffle
 PACK_CYCLES = 1.2  # one element copied into a panel
-PAD_CYCLES = 0.15  # one element of a padded copy (vector moves)
 CHECK_CYCLES = 0.08  # one element looked at by a run-time check (vectors of 32 bytes, two operations each)
+PAD_CYCLES = 0.03  # one byte of a padded copy (vector moves)
+GROUP_CYCLES = 0.15  # one byte of an interleaved copy (loads of neighbours, shuffles)
 SCALAR_CYCLES = 1.0  # one scalar operation of a stage without an intrinsic
 CALL_CYCLES = 60.0  # a call into the math library
 FORK_SECONDS = 3e-6  # waking the pool and joining it
@@ -65,6 +68,8 @@ def clock(plan: Plan, values: Columns) -> Terms:
                 continue  # runs before the timed call
             case ScalarPart():
                 terms = _scalar(part, values, plan)
+            case RowsPart(_, members, names):
+                terms = _rows(members, names, values, plan)
             case LiteralPart():
                 terms = _literal(part, values, plan)
         for name, column in terms.items():
@@ -181,10 +186,12 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.ND
     """Load slots that one register of the operand takes."""
     kind = v[names.pack(operand)]
     elements = nest.intrinsic.operands[operand].elements
-    direct = 1.0 if vectorises(nest, operand) else ELEMENT_CYCLES * LOADS_PER_CYCLE * elements
-    if nest.guarded[operand] != TRUE:
-        direct += GUARD_CYCLES * LOADS_PER_CYCLE
-    return np.where(kind == DIRECT, direct, 1.0)
+    few = None if vectorises(nest, operand) else runs(nest, operand)
+    plain = 1.0 if vectorises(nest, operand) else ELEMENT_CYCLES * LOADS_PER_CYCLE * elements
+    if few is not None:
+        plain = RUN_SLOTS * few
+    direct = plain + (GUARD_CYCLES * LOADS_PER_CYCLE if nest.guarded[operand] != TRUE else 0.0)
+    return np.where(kind == DIRECT, direct, np.where(kind == PADDED, plain, 1.0))
 
 
 def _pack(nest: Nest, names: StepNames, v: Columns) -> npt.NDArray[np.float64]:
@@ -195,7 +202,9 @@ def _pack(nest: Nest, names: StepNames, v: Columns) -> npt.NDArray[np.float64]:
             continue
         kind = v[names.pack(o.name)]
         cycles += np.where(kind == PANEL, PACK_CYCLES * panel_elements(nest, o.name), 0.0)
-        cycles += np.where(kind == PADDED, PAD_CYCLES * tensor_elements(nest, o.name), 0.0)
+        size = tensor_elements(nest, o.name) * o.dtype.bytes
+        cycles += np.where(kind == PADDED, PAD_CYCLES * size, 0.0)
+        cycles += np.where(kind == INTERLEAVED, GROUP_CYCLES * size, 0.0)
     return cycles
 
 
@@ -223,14 +232,22 @@ def _extent(axis: Axis) -> int:
 
 
 def _scalar(part: ScalarPart, values: Columns, plan: Plan) -> Terms:
-    names = part.names
-    n = len(values[plan.space.decisions[0].name])
-    vector = values[names("vector")].astype(np.float64) if part.vector else np.ones(n)
-    threads = values[names("threads")].astype(np.float64)
     if part.scheme == "gpu":
         return _only_compute(*gpu_scalar(part, values, plan, _work(part, plan)))
-    seconds = _work(part, plan) / plan.target.clock_hz / threads / np.sqrt(np.maximum(1.0, vector))
-    return _only_compute(seconds, np.where(threads > 1, FORK_SECONDS, 0.0))
+    return _rows((part,), part.names, values, plan)
+
+
+def _rows(members: Sequence[ScalarPart], names: StepNames, values: Columns, plan: Plan) -> Terms:
+    """Scalar stages in one pass over the rows that they share."""
+    n = len(values[plan.space.decisions[0].name])
+    threads = values[names("threads")].astype(np.float64)
+    cycles = sum((scalar_cycles(m, values, n, plan.target) for m in members), start=np.zeros(n))
+    compute = cycles / plan.target.clock_hz / threads
+    stages = tuple(m.stage for m in members)
+    memory = memory_seconds(stages, plan.program, plan.target, threads) * scattered(members[0], values, n)
+    terms = _only_compute(compute, np.where(threads > 1, FORK_SECONDS, 0.0))
+    longest, other = np.maximum(compute, memory), np.minimum(compute, memory)
+    return terms | {"memory": memory, "total": longest + UNHIDDEN * other + terms["overhead"]}
 
 
 def _literal(part: LiteralPart, values: Columns, plan: Plan) -> Terms:

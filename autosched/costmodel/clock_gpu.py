@@ -24,7 +24,7 @@ from autosched.tiling.plan import Plan, ScalarPart
 from autosched.tiling.steps import StepNames, gpu_pair
 from autosched.tiling.steps.gpu_stage import stage_name
 from autosched.tiling.steps.gpu_tile import workers_name
-from autosched.tiling.steps.pack import flat_offset, tensor_elements
+from autosched.tiling.steps.layout import flat_offset, tensor_elements
 
 TERMS = ("mma", "shared", "l2", "dram", "latency", "store", "launch")
 """Seconds by name, each as if nothing else took time; `total` combines them."""

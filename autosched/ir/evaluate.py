@@ -188,6 +188,8 @@ def call(function: str, args: list[Any], dtype: DType) -> Any:
         a, b, c = args
         return _fma(a, b, c, dtype)
     (x,) = args
+    if function.startswith("bits_"):
+        return np.asarray(x).view(dtype.numpy)
     if function == "abs":
         return normalise(np.abs(x), dtype)
     if function == "popcount":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from autosched.ir import residues
 from autosched.ir.program import Assign, Guard, Loop, Program, Statement
 from autosched.ir.value import Condition, Index, Value, map_value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int
@@ -74,7 +75,13 @@ def drop_unit_axes(program: Program) -> Rewrite | None:
     return Rewrite("drop unit axes", program, replace(program, body=body), proof)
 
 
-RULES: tuple[Rule, ...] = (drop_unit_axes,)
+def split_residues(program: Program) -> Rewrite | None:
+    """See `autosched.ir.residues`."""
+    found = residues.split_residues(program)
+    return None if found is None else Rewrite("split residues", program, *found)
+
+
+RULES: tuple[Rule, ...] = (drop_unit_axes, split_residues)
 """What is applied to every program before it is planned."""
 
 

@@ -102,7 +102,8 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of `UNARY_FUNCTIONS`, or `fma` of three arguments (one rounding)."""
+    """A function of `UNARY_FUNCTIONS`, `fma` of three arguments (one rounding), or `bits_` and the name of `dtype`: the
+    argument's bits read as that dtype, of the same width."""
 
     function: str
     args: tuple[Value, ...]

@@ -31,8 +31,8 @@ class Family:
     converts: bool = False
 
 
-def _transposes(chosen: Chosen) -> str:
-    return "matmul" + {"00": "", "01": "_nt", "10": "_tn", "11": "_tt"}[chosen["ta"] + chosen["tb"]]
+def _transposes(name: str) -> Callable[[Chosen], str]:
+    return lambda chosen: name + {"00": "", "01": "_nt", "10": "_tn", "11": "_tt"}[chosen["ta"] + chosen["tb"]]
 
 
 def _plain(name: str) -> Callable[[Chosen], str]:
@@ -43,21 +43,42 @@ def _layout(name: str) -> Callable[[Chosen], str]:
     return lambda chosen: name + ("_nchw" if chosen["layout"] == "nchw" else "")
 
 
+def _folded(chosen: Chosen) -> str:
+    return _layout("conv2d_bias_relu")(chosen) + ("_residual" if chosen["residual"] == "1" else "")
+
+
+def _gelu(chosen: Chosen) -> str:
+    return "matmul_bias_gelu" + ("_tanh" if chosen["gelu"] == "tanh" else "")
+
+
+def _named(pattern: str) -> Callable[[Chosen], str]:
+    return lambda chosen: pattern.format(**chosen)
+
+
 _BITS = {"ta": ("0", "1"), "tb": ("0", "1")}
 _LAYOUTS = {"layout": ("nhwc", "nchw")}
+_ELEMENTWISE = ("add", "bias", "relu", "gelu", "sigmoid")
 FAMILIES: dict[str, Family] = {
-    "matmul": Family("matmul", _transposes, _BITS, converts=True),
+    "matmul": Family("matmul", _transposes("matmul"), _BITS, converts=True),
     "matmul_nt": Family("matmul", _plain("matmul_nt"), converts=True),
     "matmul_tn": Family("matmul", _plain("matmul_tn"), converts=True),
     "matmul_tt": Family("matmul", _plain("matmul_tt"), converts=True),
-    "batch_matmul": Family("batch_matmul", _plain("batch_matmul"), converts=True),
+    "batch_matmul": Family("batch_matmul", _transposes("batch_matmul"), _BITS, converts=True),
+    "matmul_strided": Family("matmul_strided", _plain("matmul_strided")),
     "gemv": Family("gemv", _plain("gemv"), converts=True),
     "conv1d": Family("conv1d", _plain("conv1d"), groups=True),
     "conv2d": Family("conv2d", _layout("conv2d"), _LAYOUTS, groups=True),
     "conv2d_nchw": Family("conv2d", _plain("conv2d_nchw"), groups=True),
     "depthwise_conv2d": Family("depthwise_conv2d", _layout("depthwise_conv2d"), _LAYOUTS),
+    "conv2d_transposed": Family("conv2d_transposed", _layout("conv2d_transposed"), _LAYOUTS),
+    "conv3d": Family("conv3d", _layout("conv3d"), _LAYOUTS),
     "softmax": Family("softmax", _plain("softmax")),
+    "layer_norm": Family("layer_norm", _plain("layer_norm")),
+    "reduce": Family("reduce", _named("{op}_{over}"), {"op": ("sum", "max"), "over": ("rows", "columns")}),
+    "elementwise": Family("elementwise", _named("elementwise_{op}"), {"op": _ELEMENTWISE}),
     "matmul_bias_relu": Family("matmul_bias_relu", _plain("matmul_bias_relu")),
+    "matmul_bias_gelu": Family("matmul_bias_gelu", _gelu, {"gelu": ("erf", "tanh")}),
+    "conv2d_bias_relu": Family("conv2d_bias_relu", _folded, {**_LAYOUTS, "residual": ("0", "1")}),
     "matmul_requant": Family("matmul_requant", _plain("matmul_requant")),
 }
 
@@ -90,7 +111,8 @@ def workload(name: str, /, **defines: Define) -> Program:
         both = given.pop("t")
         given = {"a": both, "b": both, **given}
     operands = [str(given.get(o, types[o])) for o in ("a", "b", "t") if o in types]
-    given.setdefault("acc", accumulator(*operands))
+    if "acc" in types:
+        given.setdefault("acc", accumulator(*operands))
     if family.converts:
         if given.setdefault("out", given["acc"]) == given["acc"]:
             del given["out"]

@@ -33,6 +33,7 @@ from autosched.logic.expr import (
     to_int,
     where,
 )
+from autosched.logic.merge import merge_dimensions
 from autosched.logic.readings import evaluate, sentence, to_z3
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "free_vars",
     "interval",
     "maximum",
+    "merge_dimensions",
     "minimum",
     "sentence",
     "substitute",

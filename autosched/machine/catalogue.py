@@ -89,7 +89,7 @@ def target_data(target: Target) -> dict[str, Any]:
 
 def target_yaml(target: Target) -> str:
     """The target as a YAML file's text."""
-    return yaml.safe_dump(target_data(target), width=120, sort_keys=False, allow_unicode=True)
+    return str(yaml.safe_dump(target_data(target), width=120, sort_keys=False, allow_unicode=True))
 
 
 def _read(path: Path) -> Target:

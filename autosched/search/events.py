@@ -70,6 +70,25 @@ class FinalRound:
 
 
 @dataclass(frozen=True)
+class Noisy:
+    """Something else kept the machine busy: `disturbed` of `rounds` rounds of the final, slower by `slowdown` (0.2: a
+    fifth). `again`: they are run again; else what quiet rounds there are decide."""
+
+    disturbed: int
+    rounds: int
+    slowdown: float
+    again: bool
+
+
+@dataclass(frozen=True)
+class MeasuredAgain:
+    """A trial whose samples differed too widely to lose by: its seconds before and after."""
+
+    first_s: float
+    again_s: float | None
+
+
+@dataclass(frozen=True)
 class WorkerDied:
     kind: str
     message: str
@@ -83,5 +102,17 @@ class Stopped:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-Event: TypeAlias = Matched | Scored | NearMiss | StudyOpened | TrialDone | NewBest | FinalRound | WorkerDied | Stopped
+Event: TypeAlias = (
+    Matched
+    | Scored
+    | NearMiss
+    | StudyOpened
+    | TrialDone
+    | NewBest
+    | FinalRound
+    | Noisy
+    | MeasuredAgain
+    | WorkerDied
+    | Stopped
+)
 Listener: TypeAlias = Callable[[Event], None]

@@ -7,11 +7,22 @@ keep trials. It emits events and never prints.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autosched.device.protocol import Build, Device
 from autosched.errors import AutoschedError, MissingError, StoreError, UsageError
-from autosched.search.events import Event, FinalRound, Listener, NewBest, Stopped, StudyOpened, TrialDone, WorkerDied
+from autosched.search.events import (
+    Event,
+    FinalRound,
+    Listener,
+    MeasuredAgain,
+    NewBest,
+    Noisy,
+    Stopped,
+    StudyOpened,
+    TrialDone,
+    WorkerDied,
+)
 from autosched.search.final import (
     FINALISTS,
     ROUNDS,
@@ -23,6 +34,7 @@ from autosched.search.final import (
     raced_by_device,
     verdict,
 )
+from autosched.search.noise import Noise, doubtful, noise_of, settled
 from autosched.search.study import Best, Study
 from autosched.store.records import Measurement, Trial
 from autosched.tiling.schedule import Candidate
@@ -37,7 +49,8 @@ class Result:
     """How a run ended. `reason` is trials, timeout, exhausted or interrupted; `best` is None only when interrupted.
 
     `distinguishable` says whether the best really is faster than `runner_up` (None without one, or without a final
-    round); `wrong` that a candidate of the study computed wrong numbers (exit status 4); `exit_code` is 0, 4 or 130.
+    round); `noise` what disturbed that round (None without one in this run); `wrong` that a candidate of the study
+    computed wrong numbers (exit status 4); `exit_code` is 0, 4 or 130.
     """
 
     best: Best | None
@@ -48,6 +61,7 @@ class Result:
     wrong: bool
     reason: str
     seconds: dict[str, float]
+    noise: Noise | None = None
 
     @property
     def exit_code(self) -> int:
@@ -103,6 +117,7 @@ class _Run:
         self.watch = study.watch
         self.done = len(study.searched)
         self.best_s = study.best_s
+        self.noise: Noise | None = None
         self.spent_s = 0.0  # on candidates that came out right, and how many they were
         self.fine = 0
 
@@ -131,6 +146,7 @@ class _Run:
             wrong=study.wrong,
             reason=reason,
             seconds=seconds,
+            noise=self.noise,
         )
 
     def _search(self) -> str:
@@ -144,12 +160,21 @@ class _Run:
                 if self._late():
                     return "timeout"
                 began = self.watch.elapsed_s
-                measurement = self._measured(self._built(candidate), "search")
+                measurement = self._searched(self._built(candidate))
                 if measurement.ok:
                     self.spent_s += self.watch.elapsed_s - began
                     self.fine += 1
                 self._keep(candidate, measurement)
         return "trials"
+
+    def _searched(self, build: Build) -> Measurement:
+        """A trial's measurement: the faster of two where the first is in doubt."""
+        first = self._measured(build, "search")
+        if not doubtful(first, self.best_s):
+            return first
+        again = self._measured(build, "search")
+        self._emit(MeasuredAgain(first.time_s or 0.0, again.time_s))
+        return first if again.ok and (again.time_s or 0.0) > (first.time_s or 0.0) else again
 
     def _late(self) -> bool:
         """Whether one more candidate and the final round, which may have a quarter of the time, no longer fit. The
@@ -181,15 +206,17 @@ class _Run:
     def _final(self) -> Verdict | None:
         """Race the best few again, unless an earlier run did and nothing was measured since."""
         chosen = finalists(self.study.favourites)
-        raced = self.study.finals
-        if raced and {t.key for t in chosen} <= {t.key for t in raced}:  # else it was interrupted half way
-            return verdict(raced)
+        done = self.study.finals
+        if done and {t.key for t in chosen} <= {t.key for t in done}:  # else it was interrupted half way
+            return verdict(done)
         if not chosen or self.final_rounds < 1:
             return None
         self._emit(FinalRound(len(chosen)))
         candidates = [self.study.candidate(trial) for trial in chosen]
         builds = [self._built(candidate) for candidate in candidates]
-        for trial, candidate, measurement in zip(chosen, candidates, self._raced(builds), strict=True):
+        raced, noise = settled(lambda: self._raced(builds), self._say_noise, self._over)
+        self.noise = replace(noise, drift=noise_of(raced, [t.measurement.time_s or 0.0 for t in chosen]).drift)
+        for trial, candidate, measurement in zip(chosen, candidates, raced, strict=True):
             self.study.tell(candidate, measurement, number=trial.number)
         return verdict(self.study.finals)
 
@@ -197,14 +224,14 @@ class _Run:
         if isinstance(self.device, Interleaves):
             with self.watch.phase("measure"):
                 return raced_by_device(self.device, builds, _SHORT_ROUNDS * self.final_rounds)
-        timeout_s = self.timeout_s
-        raced = race(
-            builds,
-            lambda build: self._measured(build, "final"),
-            self.final_rounds,
-            late=lambda: timeout_s is not None and self.watch.elapsed_s > timeout_s,
-        )
+        raced = race(builds, lambda build: self._measured(build, "final"), self.final_rounds, late=self._over)
         return [pooled(measurements) for measurements in raced]
+
+    def _over(self) -> bool:
+        return self.timeout_s is not None and self.watch.elapsed_s > self.timeout_s
+
+    def _say_noise(self, noise: Noise, again: bool) -> None:
+        self._emit(Noisy(noise.disturbed, noise.rounds, noise.slowdown, again))
 
     def _built(self, candidate: Candidate) -> Build:
         with self.watch.phase("build"):

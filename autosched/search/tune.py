@@ -29,6 +29,7 @@ from autosched.search.events import Listener, Matched, NearMiss, Scored
 from autosched.search.loop import Result, run
 from autosched.search.registry import strategies
 from autosched.search.space import SearchSpace
+from autosched.search.split import split_programs
 from autosched.search.stopwatch import Stopwatch
 from autosched.search.study import Study, open_study
 from autosched.store.protocol import Store
@@ -38,6 +39,8 @@ from autosched.tensorize.certificate_json import certificate_json
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Match
 from autosched.tensorize.matcher import match
+from autosched.tensorize.spec_function import formulas_of
+from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import MOST_PLANS, WITHIN, make_plans, plan_cycles
 from autosched.version import __version__
@@ -258,13 +261,18 @@ def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None
 def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     """Simplify the program by proved rewrites, match it and lay out its plans, those of adapted programs included."""
     intrinsics = usable(request.catalogue, request.target, request.device, request.only)
+    leeway = leeway_of(request)
     program, _ = simplify(request.program)
     matches = match(program, intrinsics, numerics=request.numerics)
     plans: list[Plan] = []
     mode = request.conditions
     for variant in adapted_programs(program, matches, intrinsics, request.numerics, mode):
         usable_here = variant.certified(candidates_of(variant.matches, mode))
-        found = make_plans(variant.program, request.target, usable_here, request.threads)
+        found = make_plans(variant.program, request.target, usable_here, request.threads, leeway)
+        plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
+    for variant in split_programs(program, intrinsics, request.numerics, leeway, request.threads):
+        usable_here = variant.certified(candidates_of(variant.matches, mode))
+        found = make_plans(variant.program, request.target, usable_here, request.threads, leeway)
         plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in plans}
     plans.sort(key=lambda p: cycles[id(p)])
@@ -272,6 +280,16 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     near = [p for p in plans if cycles[id(p)] <= WITHIN * cycles[id(plans[0])]]
     chosen = (near if len(plans) > MOST_PLANS else plans)[:MOST_PLANS]
     return matches, conditional.with_fallbacks(chosen, plans)
+
+
+def leeway_of(request: TuneRequest) -> Leeway:
+    """What scalar stages may change of a float's bits: nothing at `bitwise`, else sums in any order, and the functions
+    that the catalogue describes for this target."""
+    if request.numerics == "bitwise":
+        return Leeway(reassociate=False)
+    known = request.catalogue.of_isa(request.target.isa, "portable")
+    functions = (i for i in known if i.kind == "function" and request.target.has(i.requires))
+    return Leeway(formulas=formulas_of(functions) if fuses(request.target) else {})
 
 
 def study_name(program: Program, target: Target, device: str, key: dict[str, str]) -> str:

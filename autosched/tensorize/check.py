@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.ir.dtypes import DType
+from autosched.ir.formula import Formula, Formulas, closed
 from autosched.ir.map import Map
 from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.check_function import arguments, worst
 from autosched.tensorize.check_load import fault_of_load
 from autosched.tensorize.check_second import compare
 from autosched.tensorize.check_values import cases
@@ -62,13 +64,19 @@ def check(
     seed: int = 0,
     runner: NativeRunner | None = None,
     known: Mapping[str, Intrinsic] | None = None,
+    exhaustive: bool = False,
+    formulas: Formulas = {},  # noqa: B006
 ) -> CheckReport:
     """Prove the fragment maps and, where `features` (this machine's) hold all it requires, run the instruction.
 
     The run compares corner and random values with the semantics: bit by bit, NaN with NaN. `seed` fixes the random
     values. It happens in a worker process (`runner`, or one of its own), so a wrong text cannot take the caller down.
-    Loads that operands name are looked up in `known`, by default the built-in catalogue.
+    Loads that operands name are looked up in `known`, by default the built-in catalogue. A function is compared with
+    the language's own instead, on sampled arguments or, `exhaustive`, on all 2^32, with `formulas` where it calls what
+    they stand for.
     """
+    if intrinsic.formula is not None:
+        return CheckReport(intrinsic.name, (_function(intrinsic.formula, seed, exhaustive, formulas),))
     parts = [*_fragments(intrinsic), *_loads(intrinsic, Catalogue.builtin() if known is None else known)]
     if intrinsic.pseudocode is not None:
         parts.append(_second(intrinsic, seed))
@@ -85,11 +93,21 @@ def check_all(
     features: frozenset[str],
     seed: int = 0,
     known: Mapping[str, Intrinsic] | None = None,
+    exhaustive: bool = False,
+    formulas: Formulas = {},  # noqa: B006
 ) -> Iterator[CheckReport]:
     """`check` of each in turn, with one worker process for all."""
     with NativeRunner() as runner:
         for intrinsic in intrinsics:
-            yield check(intrinsic, features, seed, runner, known)
+            yield check(intrinsic, features, seed, runner, known, exhaustive, formulas)
+
+
+def _function(formula: Formula, seed: int, exhaustive: bool, formulas: Formulas) -> CheckPart:
+    formula = closed(formula, formulas)
+    greatest, at = worst(formula, arguments(np.random.default_rng(seed), exhaustive))
+    tried = "all arguments" if exhaustive else "sampled arguments"
+    status = "passed" if greatest <= formula.ulp else "failed"
+    return CheckPart("function", status, f"{greatest:.3f} ulp at {at!r}, stated {formula.ulp:g}, over {tried}")
 
 
 def _fragments(intrinsic: Intrinsic) -> Iterator[CheckPart]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from math import prod
 
 from autosched.ir.dtypes import DType
+from autosched.ir.formula import Formula
 from autosched.ir.map import Map
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Index
@@ -78,6 +79,7 @@ class Intrinsic:
     timing: dict[str, float] = field(default_factory=dict)
     timing_source: str = ""  # machine and document or measurement; "unverified" where there is none
     pseudocode: Program | None = None  # a second, independent description of the same instruction
+    formula: Formula | None = None  # of a function: the steps that approximate it
     path: str = ""
     version: str = ""  # hash of what the YAML says of this intrinsic
     family: str = ""  # a glob over the members of its entry; its own name where it stands alone

@@ -22,6 +22,7 @@ from autosched.errors import Location, SpecError
 from autosched.tensorize.emit import fault_of_template, llvm_declarations
 from autosched.tensorize.intrinsic import Intrinsic, Outline
 from autosched.tensorize.spec_family import Fields, fill, members
+from autosched.tensorize.spec_function import parse_function
 from autosched.tensorize.spec_models import FileKeys, IntrinsicKeys
 from autosched.tensorize.spec_numerics import contract, target_contracts
 from autosched.tensorize.spec_operands import Source, make_operands, printer_of
@@ -143,6 +144,7 @@ def _intrinsic(
         place = ("emit", printer) if isinstance(keys.emit, dict) else ("emit",)
         if fault := fault_of_template(printer, text, operands, written):
             raise source.error(f"emit.{printer}: {fault}", *place)
+    formula = parse_function(keys, program, name, source)
     header = keys.header or head.header
     said = {"isa": head.isa, "requires": sorted(head.requires), "header": header, **filled}
     made = Intrinsic(
@@ -166,6 +168,7 @@ def _intrinsic(
         timing={k: v for k in ("latency", "interval") if (v := getattr(keys.timing, k)) is not None},
         timing_source=keys.timing.source,
         pseudocode=second,
+        formula=formula,
         path=document.file,
         version=hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16],
     )

@@ -75,6 +75,9 @@ class ContractKeys(_Keys):
     )
     subnormals: Literal["kept", "flushed"] = Field("kept", description="flushed: subnormal inputs and results become 0")
     fused: bool = Field(False, description="a product and its addition round once")
+    ulp: Annotated[float, Field(gt=0, le=4)] | None = Field(
+        None, description="of a function: the bound on its error, in units in the last place; at most 4"
+    )
 
 
 class TargetContractKeys(ContractKeys):
@@ -127,6 +130,9 @@ class IntrinsicKeys(_Keys):
     family: Annotated[list[_Member], Field(min_length=1)] | _Member | None = Field(
         None, alias="for", description="members of a family: fields and their values; of lists all combinations count"
     )
+    implementation: str | None = Field(
+        None, description="of a function: the steps that approximate it, in the loop-nest language"
+    )
     pseudocode: str | None = Field(None, description="a second, independent description: `check` compares both")
     summary: str = ""
     source: str = Field("", description="where the facts come from")
@@ -136,7 +142,7 @@ class IntrinsicKeys(_Keys):
     lanes: Annotated[int, Field(ge=2, le=1024)] | None = Field(
         None, description="threads of the scope, where they are not the isa's usual number"
     )
-    kind: Literal["compute", "copy", "fill", "config"] = "compute"
+    kind: Literal["compute", "copy", "fill", "config", "function"] = "compute"
     async_: bool = Field(False, alias="async", description="completes later; needs a wait")
     overwrite: str | None = Field(None, description="the form or flag that starts from zero")
     state: dict[str, Any] = Field(default_factory=dict, description="what must be configured first")

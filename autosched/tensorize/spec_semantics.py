@@ -21,16 +21,16 @@ def parse_semantics(text: str, kind: str, source: Source) -> Program:
         stages = program.stages
         shapes = {name: t.extents for name, t in program.tensors.items()}
     except ProgramError as error:
-        raise _moved(error.message, error.hint, error.location, text, source) from None
+        raise moved(error.message, error.hint, error.location, text, source) from None
     except ValueError as error:
         raise source.error(f"semantics: {error}", "semantics", hint="give every size a number") from None
     assigns = _assigns(program.body)
     if len(stages) != 1 or len(assigns) != 1:
         hint = "an instruction is one statement; one that can start from zero says so with `overwrite:`"
         where = assigns[1].location if len(assigns) > 1 else None
-        raise _moved(f"{len(assigns)} statements where one is expected", hint, where, text, source)
+        raise moved(f"{len(assigns)} statements where one is expected", hint, where, text, source)
     if fault := _fault(program, stages[0], shapes, kind):
-        raise _moved(fault[0], fault[1], assigns[0].location, text, source)
+        raise moved(fault[0], fault[1], assigns[0].location, text, source)
     return program
 
 
@@ -48,7 +48,7 @@ def parse_pseudocode(text: str, semantics: Program, operands: dict[str, Operand]
         mine = {p: program.tensors[p] for p in program.parameters if p in program.tensors}
         shapes = {name: (t.dtype, t.extents) for name, t in mine.items()}
     except ProgramError as error:
-        raise _moved(error.message, error.hint, error.location, text, source, key) from None
+        raise moved(error.message, error.hint, error.location, text, source, key) from None
     except ValueError as error:
         raise source.error(f"{key}: {error}", key, hint="give every size a number") from None
     if list(shapes) != list(operands) or program.scalars:
@@ -70,7 +70,7 @@ def parse_pseudocode(text: str, semantics: Program, operands: dict[str, Operand]
     return program
 
 
-def _moved(
+def moved(
     message: str, hint: str | None, place: Location | None, text: str, source: Source, key: str = "semantics"
 ) -> SpecError:
     """An error of the semantics (or `key`) at its place in the YAML file."""

@@ -7,7 +7,7 @@ any order, as long as the serial axes keep their order among themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
 from typing import Literal
@@ -132,6 +132,12 @@ def analyse(program: Program) -> Dependences:
             shared = tuple(n for n in members[0].names if all(n in s.names for s in members))
             together.append(StageDependences(", ".join(group), tuple(_axes(members, shared, sizes))))
     return Dependences(verdicts, groups, tuple(carried), tuple(together))
+
+
+def together(program: Program, stages: Collection[str], axes: tuple[str, ...]) -> tuple[AxisDependence, ...]:
+    """The verdict on loops that these stages share, for all of them as one body."""
+    members = tuple(s for s in statements(program) if s.stage in stages)
+    return tuple(_axes(members, axes, sizes_of(program)))
 
 
 def _axes(parts: tuple[Statement, ...], names: tuple[str, ...], sizes: Sizes) -> Iterator[AxisDependence]:

@@ -8,6 +8,7 @@ from math import prod
 from autosched.ir.program import Assume, Program, Stage
 from autosched.tensorize import match_types
 from autosched.tiling.dependence import Dependences
+from autosched.tiling.leeway import Leeway
 from autosched.tiling.plan import Fallback, Plan
 from autosched.tiling.scalar_parts import scalar_part
 from autosched.tiling.steps import StepNames
@@ -17,13 +18,16 @@ WIDTH_BYTES = 32
 has."""
 
 
-def scalar_fallback(program: Program, stages: Sequence[Stage], dependences: Dependences, threads: int) -> Fallback:
+def scalar_fallback(
+    program: Program, stages: Sequence[Stage], dependences: Dependences, threads: int, leeway: Leeway
+) -> Fallback:
     """The stages as scalar code, one after the other."""
     parts, values = [], {}
     for stage in stages:
-        part = scalar_part(program, stage, StepNames(f"{stage.name}."), dependences)
+        part = scalar_part(program, stage, StepNames(f"{stage.name}."), dependences, leeway)
         parts.append(part)
-        values[part.names("vector")] = max(1, WIDTH_BYTES // stage.assign.value.dtype.bytes) if part.vector else 1
+        width = max(1, WIDTH_BYTES // stage.assign.value.dtype.bytes)
+        values[part.names("vector")] = width if part.vector or part.across else 1
         values[part.names("threads")] = threads if part.parallel else 1
     return Fallback(tuple(parts), values)
 

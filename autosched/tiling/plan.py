@@ -1,8 +1,9 @@
 """`Plan`: for each stage of a program how it is computed, and the space of schedules that this leaves open.
 
 A plan's parts run in order. A *tensor part* puts a stage on an intrinsic, with the elementwise stages that follow it
-fused behind its register tile; a *scalar part* computes one stage element by element or vector by vector; a *literal
-part* keeps loops that dependences hold together exactly as written.
+fused behind its register tile; a *scalar part* computes one stage element by element or vector by vector; a *rows part*
+runs several of those one after the other inside loops that they share; a *literal part* keeps loops that dependences
+hold together exactly as written.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from autosched.ir.formula import Formulas
 from autosched.ir.program import Assume, Program, Stage, Statement
 from autosched.machine.target import Target
 from autosched.tensorize.match_types import Mapping
+from autosched.tiling.leeway import Leeway
 from autosched.tiling.nest import Nest
 from autosched.tiling.space import Space
 from autosched.tiling.steps.names import StepNames
@@ -70,7 +73,10 @@ class ScalarPart:
     """`order`: the stage's axes, outermost first, as they will be nested; `vector`: the axis that may be vectorised
     (always innermost among the spatial ones) or None; `parallel`: whether the outermost axis is proved independent;
     `scheme`: as of a tensor part; `register`: whether a register may hold the target while the reductions run;
-    `prepared`: it runs once, before the timed call."""
+    `prepared`: it runs once, before the timed call; `across`: the reduction axis (innermost) whose partial results may
+    lie in the lanes of a register, or None; `rows`: the spatial axis of which several iterations may then run together;
+    `blocked`: the reduction axis that may go outside the vectorised one, a few iterations at a time; `fused`: whether
+    products and additions become one instruction."""
 
     stage: Stage
     names: StepNames
@@ -80,10 +86,29 @@ class ScalarPart:
     scheme: str = "cpu"
     register: bool = False
     prepared: bool = False
+    across: str | None = None
+    rows: str | None = None
+    blocked: str | None = None
+    leeway: Leeway = field(default_factory=Leeway)
+    fused: bool = False
 
     @property
     def title(self) -> str:
         return f"{self.stage.name}: scalar"
+
+
+@dataclass(frozen=True)
+class RowsPart:
+    """Scalar stages inside the loops `shared` (proved independent for all of them together), outermost first: what a
+    row of one leaves behind is still in a cache for the next. The members share one set of decisions, `names`."""
+
+    shared: tuple[str, ...]
+    members: tuple[ScalarPart, ...]
+    names: StepNames
+
+    @property
+    def title(self) -> str:
+        return f"{'+'.join(m.stage.name for m in self.members)}: rows of {', '.join(self.shared)}"
 
 
 @dataclass(frozen=True)
@@ -98,7 +123,7 @@ class LiteralPart:
         return f"{'+'.join(self.stages)}: as written"
 
 
-Part: TypeAlias = TensorPart | ScalarPart | LiteralPart
+Part: TypeAlias = TensorPart | ScalarPart | RowsPart | LiteralPart
 
 
 @dataclass(frozen=True)
@@ -112,7 +137,8 @@ class Otherwise:
 @dataclass(frozen=True)
 class Plan:
     """See the module's docstring. `name` is stable: it names the plan in a store. `otherwise` runs in its place where a
-    check of any part refuses the data; without it each such part has a fallback of its own."""
+    check of any part refuses the data; without it each such part has a fallback of its own. `formulas` are the
+    functions that stages behind a register tile call by name, and scalar parts where a row says so."""
 
     name: str
     program: Program
@@ -120,6 +146,7 @@ class Plan:
     parts: tuple[Part, ...]
     space: Space
     otherwise: Otherwise | None = None
+    formulas: Formulas = field(default_factory=dict)
 
     @property
     def tensor_parts(self) -> tuple[TensorPart, ...]:

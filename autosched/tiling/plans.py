@@ -7,12 +7,15 @@ right behind it that read nothing but its own element are fused; what is left ru
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import product, takewhile
+from dataclasses import dataclass, replace
+from itertools import groupby, product, takewhile
 from math import prod
 
 from autosched.errors import UsageError
+from autosched.ir.formula import apply_formulas
+from autosched.ir.inline import inline_intermediates
 from autosched.ir.program import Assign, Axis, Program, Stage, Statement
+from autosched.ir.reuse import keep_common
 from autosched.ir.value import is_value, reads
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
@@ -20,9 +23,13 @@ from autosched.tiling.accesses import statements
 from autosched.tiling.dependence import Dependences, analyse
 from autosched.tiling.epilogue import epilogue_chain
 from autosched.tiling.fallback import check_elements, checkable, scalar_fallback
+from autosched.tiling.join_loops import join_loops
+from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.nest import Nest, make_nest
-from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, ScalarPart, TensorPart
+from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
+from autosched.tiling.rows import rows_parts
 from autosched.tiling.scalar_parts import is_constant, scalar_part
+from autosched.tiling.scalar_steps import choices_of, rows_step, scalar_step
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps import (
@@ -31,6 +38,7 @@ from autosched.tiling.steps import (
     gpu_limits,
     gpu_stage,
     gpu_tile,
+    interleave,
     is_gpu,
     loop_order,
     pack,
@@ -40,12 +48,9 @@ from autosched.tiling.steps import (
     unroll,
     vectorises,
 )
-from autosched.tiling.steps.pack import panel_elements
+from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
 from autosched.tiling.steps.register_tile import one_tile_fits
 
-VECTORS = (1, 4, 8, 16)
-GPU_VECTORS = (1, 32, 64, 128)
-"""Elements of a scalar stage that one warp computes together."""
 SCOPES = ("thread", "warp", "core")
 MOST_PLANS = 12
 MOST_CHECKED = 4
@@ -58,12 +63,21 @@ CHECK_CYCLES = 1 / 32
 """Cycles to look at one element in a run-time check: for ranking plans only."""
 COPY_CYCLES = 1.0
 """Cycles to copy one element into a panel, or to store one lane by itself: for ranking plans only."""
+SCALAR_MARGIN = 1.25
+"""How many times fewer cycles than any nest the scalar path must promise to be laid out beside them."""
+GROUP_CYCLES = 0.15
+"""Cycles to copy one element of a tensor that is interleaved: for ranking plans only."""
 
 
 def make_plans(
-    program: Program, target: Target, mappings: Mapping[str, Sequence[match_types.Mapping]], threads: int = 1
+    program: Program,
+    target: Target,
+    mappings: Mapping[str, Sequence[match_types.Mapping]],
+    threads: int = 1,
+    leeway: Leeway = Leeway(),
 ) -> list[Plan]:
-    """Plans in the order of how few cycles they need at least; `mappings` holds the candidates of each stage.
+    """Plans in the order of how few cycles they need at least; `mappings` holds the candidates of each stage, `leeway`
+    what scalar stages may change of a float's bits.
 
     There is always at least one: a stage without a usable mapping runs as scalar code. A mapping with conditions is
     laid out with a check and a fallback where it takes fewer cycles than every mapping without. Raises UsageError for
@@ -77,13 +91,37 @@ def make_plans(
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
     for stage in stages:
         nests = _usable(stage, mappings.get(stage.name, ()), dependences, target)
-        free = any(not n.mapping.conditions for n in nests)
-        choices.append([*nests] if free else [*nests, None])
+        choices.append(_with_scalar(program, stage, nests, dependences, target))
     plans = []
     for chosen in product(*choices):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
-        plans.append(_plan(program, target, mapped, literal, dependences, threads))
+        layout = _Layout(program, target, mapped, literal, dependences, threads, leeway)
+        joined = layout.plan(rows=True)
+        plans.append(joined)
+        if not mapped and any(isinstance(p, RowsPart) for p in joined.parts):
+            plans.append(layout.plan(rows=False))
+    if any(not p.tensor_parts for p in plans) and not is_gpu(target):
+        inlined = inline_intermediates(program)
+        for rewrite in (inlined,) if inlined else (join_loops(program), keep_common(program)):
+            if rewrite is not None:
+                others = make_plans(rewrite.after, target, {}, threads, leeway)
+                plans += [replace(plan, name=f"{plan.name} [{rewrite.name}]") for plan in others]
     return _unique(plans)[:MOST_PLANS]
+
+
+def _with_scalar(
+    program: Program, stage: Stage, nests: list[Nest], dependences: Dependences, target: Target
+) -> list[Nest | None]:
+    """The nests of a stage, and the scalar path (None) where no nest without conditions is there, or none is sure to
+    beat vector code: what an instruction saves may be spent on copies that bring its operands together, as for a
+    depthwise sum on a dot product."""
+    free = [n for n in nests if not n.mapping.conditions]
+    if not free:
+        return [*nests, None]
+    if is_gpu(target):
+        return [*nests]
+    scalar = _scalar_cycles(scalar_part(program, stage, StepNames(), dependences))
+    return [None, *nests] if SCALAR_MARGIN * scalar <= least_cycles(free[0]) else [*nests]
 
 
 def _check_writes(program: Program) -> None:
@@ -105,7 +143,12 @@ def least_cycles(nest: Nest) -> float:
     for operand in nest.intrinsic.inputs:
         known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
         if not vectorises(nest, operand.name) and not known:
-            cycles += COPY_CYCLES * panel_elements(nest, operand.name)
+            way = interleave(nest, operand.name)
+            panel = COPY_CYCLES * panel_elements(nest, operand.name)
+            few = runs(nest, operand.name)
+            shuffled = panel if few is None else few * prod(a.units for a in nest.axes)
+            copied = panel if way is None else GROUP_CYCLES * tensor_elements(nest, operand.name)
+            cycles += min(panel, copied, shuffled)
     if not vectorises(nest, nest.intrinsic.accumulator.name):
         cycles += COPY_CYCLES * prod(a.units * a.unit for a in nest.spatial)
     asked = [c.assume for c in nest.mapping.conditions if c.assume is not None]
@@ -120,11 +163,17 @@ def plan_cycles(plan: Plan) -> float:
         match part:
             case TensorPart(nest):
                 cycles += least_cycles(nest)
-            case ScalarPart(stage, _, _, vector, prepared=False):
-                cycles += _points(stage.axes) * VECTOR_CYCLES * (1 if vector else VECTORS[-1])
+            case ScalarPart(prepared=False):
+                cycles += _scalar_cycles(part)
+            case RowsPart(_, members):
+                cycles += sum(_scalar_cycles(m) for m in members)
             case LiteralPart(_, names):
                 cycles += sum(_points(plan.program.stage(n).axes) for n in names)
     return cycles
+
+
+def _scalar_cycles(part: ScalarPart) -> float:
+    return _points(part.stage.axes) * VECTOR_CYCLES * (1 if part.vector or part.across else 16)
 
 
 def _points(axes: Sequence[Axis]) -> float:
@@ -182,48 +231,82 @@ def _distinct(nests: list[Nest]) -> list[Nest]:
     return kept
 
 
-def _plan(
-    program: Program,
-    target: Target,
-    nests: dict[str, Nest],
-    literal: dict[str, LiteralPart],
-    dependences: Dependences,
-    threads: int,
-) -> Plan:
-    parts: list[Part] = []
-    steps: list[Step] = []
-    fused = _fused(program, nests, literal)
-    behind = {f.stage.name for group in fused.values() for f in group}
-    prepared = _prepared(program, target)
-    settled = {s.name for s in program.stages if s.assign.tensor in prepared} | behind
-    many = len([s for s in program.stages if s.name not in settled and s.name not in literal]) > 1
-    for stage in program.stages:
-        if stage.name in behind:
-            continue
-        names = StepNames(f"{stage.name}." if many else "")
-        if stage.name in literal:
-            if literal[stage.name] not in parts:
-                parts.append(literal[stage.name])
-        elif stage.assign.tensor in prepared:
-            once = scalar_part(program, stage, StepNames(f"{stage.name}."), dependences)
-            parts.append(replace(once, parallel=False, prepared=True))
-        elif stage.name in nests:
-            keep = _kept(program, stage, fused[stage.name])
-            tensor = TensorPart(nests[stage.name], names, fused[stage.name], keep, "gpu" if is_gpu(target) else "cpu")
-            if tensor.nest.mapping.conditions:
-                same = (stage, *(f.stage for f in tensor.epilogue))
-                tensor = replace(tensor, fallback=scalar_fallback(program, same, dependences, threads))
-            parts.append(tensor)
-            steps += nest_steps(tensor.nest, target, threads, names)
-        else:
-            scalar = scalar_part(program, stage, names, dependences)
-            scalar = replace(scalar, scheme="gpu") if is_gpu(target) else scalar
-            parts.append(scalar)
-            steps.append(scalar_step(scalar, threads))
-    if not steps:
-        steps.append(Step("as written", (Decision("threads", (1,)),)))
-    title = "; ".join(p.title for p in parts if isinstance(p, TensorPart)) or "scalar"
-    return Plan(title, program, target, tuple(parts), Space(title, steps))
+@dataclass(frozen=True)
+class _Layout:
+    """One choice of a nest (or none) for each stage of a program."""
+
+    program: Program
+    target: Target
+    nests: dict[str, Nest]
+    literal: dict[str, LiteralPart]
+    dependences: Dependences
+    threads: int
+    leeway: Leeway
+
+    def plan(self, rows: bool) -> Plan:
+        """Its parts in order; with `rows`, scalar stages that can share loops do."""
+        parts = self.joined(self.parts()) if rows else self.parts()
+        choices = choices_of(parts, self.target)
+        steps: list[Step] = []
+        for part in parts:
+            match part:
+                case TensorPart():
+                    steps += nest_steps(part.nest, self.target, self.threads, part.names)
+                case ScalarPart(prepared=False):
+                    steps.append(scalar_step(part, self.threads, choices))
+                case RowsPart():
+                    steps.append(rows_step(part, self.threads, choices))
+                case _:
+                    pass
+        if not steps:
+            steps.append(Step("as written", (Decision("threads", (1,)),)))
+        title = "; ".join(p.title for p in parts if isinstance(p, TensorPart | RowsPart)) or "scalar"
+        return Plan(title, self.program, self.target, tuple(parts), Space(title, steps), formulas=self.leeway.formulas)
+
+    def parts(self) -> list[Part]:
+        program, target = self.program, self.target
+        fused = _fused(program, self.nests, self.literal, self.leeway)
+        behind = {f.stage.name for group in fused.values() for f in group}
+        prepared = _prepared(program, target)
+        settled = {s.name for s in program.stages if s.assign.tensor in prepared} | behind
+        many = len([s for s in program.stages if s.name not in settled and s.name not in self.literal]) > 1
+        parts: list[Part] = []
+        for stage in program.stages:
+            if stage.name in behind:
+                continue
+            names = StepNames(f"{stage.name}." if many else "")
+            if stage.name in self.literal:
+                if self.literal[stage.name] not in parts:
+                    parts.append(self.literal[stage.name])
+            elif stage.assign.tensor in prepared:
+                once = scalar_part(program, stage, StepNames(f"{stage.name}."), self.dependences)
+                parts.append(replace(once, parallel=False, prepared=True, across=None, rows=None, blocked=None))
+            elif stage.name in self.nests:
+                keep = _kept(program, stage, fused[stage.name])
+                scheme = "gpu" if is_gpu(target) else "cpu"
+                tensor = TensorPart(self.nests[stage.name], names, fused[stage.name], keep, scheme)
+                if tensor.nest.mapping.conditions:
+                    same = (stage, *(f.stage for f in tensor.epilogue))
+                    spare = scalar_fallback(program, same, self.dependences, self.threads, self.leeway)
+                    tensor = replace(tensor, fallback=spare)
+                parts.append(tensor)
+            else:
+                parts.append(self.scalar(stage, names))
+        return parts
+
+    def scalar(self, stage: Stage, names: StepNames) -> ScalarPart:
+        if is_gpu(self.target):
+            part = scalar_part(self.program, stage, names, self.dependences, Leeway(reassociate=False))
+            return replace(part, scheme="gpu", across=None, rows=None, blocked=None)
+        return scalar_part(self.program, stage, names, self.dependences, self.leeway, fuses(self.target))
+
+    def joined(self, parts: list[Part]) -> list[Part]:
+        """The parts with each run of scalar ones joined where they can share loops."""
+        result: list[Part] = []
+        for scalar, group in groupby(parts, lambda p: isinstance(p, ScalarPart) and not p.prepared):
+            run = list(group)
+            result += rows_parts(self.program, run) if scalar else run  # type: ignore[arg-type]
+        return result
 
 
 def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> list[Step]:
@@ -241,10 +324,16 @@ def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> li
     ]
 
 
-def _fused(program: Program, nests: dict[str, Nest], literal: dict[str, LiteralPart]) -> dict[str, tuple[Fused, ...]]:
-    """For each tensorized stage, the run of stages right behind it that may use its result in registers."""
+def _fused(
+    program: Program, nests: dict[str, Nest], literal: dict[str, LiteralPart], leeway: Leeway
+) -> dict[str, tuple[Fused, ...]]:
+    """For each tensorized stage, the run of stages right behind it that may use its result in registers. Functions with
+    a formula are computed by it there: vectors are at hand."""
     stages = program.stages
-    by_name = {s.name: s for s in stages}
+    by_name = {
+        s.name: replace(s, assign=replace(s.assign, value=apply_formulas(s.assign.value, leeway.formulas)))
+        for s in stages
+    }
     fused: dict[str, tuple[Fused, ...]] = {}
     for k, stage in enumerate(stages):
         if stage.name in nests:
@@ -269,16 +358,6 @@ def _used(stage: Stage) -> set[str]:
     if stage.init is not None:
         return found | {r.tensor for r in reads(stage.init)}
     return found if stage.assign.op == "=" else found | {stage.assign.tensor}
-
-
-def scalar_step(part: ScalarPart, threads: int) -> Step:
-    """The one step of a scalar part: its vector width and threads."""
-    names = part.names
-    shared_out = part.parallel and part.scheme == "cpu"  # blocks of a GPU share the outermost axis in any case
-    decisions = [Decision(names("threads"), tuple(range(1, threads + 1)) if shared_out else (1,))]
-    if part.vector:
-        decisions.insert(0, Decision(names("vector"), GPU_VECTORS if part.scheme == "gpu" else VECTORS))
-    return Step("scalar", tuple(decisions))
 
 
 def _prepared(program: Program, target: Target) -> tuple[str, ...]:
@@ -327,5 +406,5 @@ def _unique(plans: list[Plan]) -> list[Plan]:
     for plan in plans:
         seen[plan.name] = seen.get(plan.name, 0) + 1
         n = seen[plan.name]
-        result.append(plan if n == 1 else Plan(f"{plan.name} ({n})", plan.program, plan.target, plan.parts, plan.space))
+        result.append(plan if n == 1 else replace(plan, name=f"{plan.name} ({n})"))
     return result

@@ -4,38 +4,93 @@ dependences allow."""
 from __future__ import annotations
 
 from autosched.ir.program import Axis, Program, Stage
-from autosched.logic import Const, all_of, conjuncts, free_vars
+from autosched.ir.value import Read
+from autosched.logic import Const, Int, affine, all_of, conjuncts, free_vars
 from autosched.tiling.dependence import Dependences
 from autosched.tiling.guards import spatial_formulas, stays_inside
+from autosched.tiling.leeway import Leeway
 from autosched.tiling.nest import box_of
 from autosched.tiling.plan import ScalarPart
 from autosched.tiling.steps import StepNames
 
+EXTREMES = ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f16", "bf16", "f32", "f64")
+"""Dtypes with a number (or infinity) that every other is at least, or at most."""
 
-def scalar_part(program: Program, stage: Stage, names: StepNames, dependences: Dependences) -> ScalarPart:
-    """Spatial loops go outside where all of them are independent; otherwise loops stay as written."""
+
+def scalar_part(
+    program: Program,
+    stage: Stage,
+    names: StepNames,
+    dependences: Dependences,
+    leeway: Leeway = Leeway(),
+    fused: bool = False,
+) -> ScalarPart:
+    """Spatial loops go outside where all of them are independent; otherwise loops stay as written. `fused`: the target
+    multiplies and adds in one instruction."""
     found = dependences.stage(stage.name)
     independent = set(found.of_kind("independent"))
     spatial = [a.name for a in stage.spatial]
     written = [a.name for a in stage.axes]
     order = written
-    if not found.of_kind("serial") and set(spatial) <= independent and not _needs_order(stage, spatial):
+    free = not found.of_kind("serial") and set(spatial) <= independent and not _needs_order(stage, spatial)
+    if free:
         order = spatial + [n for n in written if n not in spatial]
     inner = next((n for n in reversed(order) if n in spatial), None)
-    by_name = {a.name: a for a in stage.axes}
     after = order[order.index(inner) + 1 :] if inner else []
-    vector = inner if inner in independent and is_constant(by_name[inner]) and not _bounded_by(stage, inner) else None
+    vector = inner if inner in independent and _may_move(stage, inner) else None
     if vector and not set(after) <= {a.name for a in stage.reduction}:
         vector = None
     innermost = set(order[len(spatial) :]) == {a.name for a in stage.reduction}
+    register = bool(stage.reduction) and innermost and _in_register(program, stage)
+    across = _across(stage, order[len(spatial) :], leeway) if register and free else None
+    if across is not None:
+        order = [n for n in order if n != across] + [across]
+    reductions = [a.name for a in stage.reduction]
+    alone = len(reductions) == 1 and _may_move(stage, reductions[0]) and not stage.guards
     return ScalarPart(
         stage,
         names,
         tuple(order),
         vector,
         parallel=bool(order) and order[0] in independent,
-        register=bool(stage.reduction) and innermost and _in_register(program, stage),
+        register=register,
+        across=across,
+        rows=inner if across and inner in independent and _may_move(stage, inner) else None,
+        blocked=reductions[0] if register and free and alone and vector and stage.init is not None else None,
+        leeway=leeway,
+        fused=fused and leeway.reassociate,
     )
+
+
+def _across(stage: Stage, reductions: list[str], leeway: Leeway) -> str | None:
+    """The reduction axis along which operands lie side by side in memory, if terms may come in any order."""
+    op, dtype = stage.assign.op, stage.assign.value.dtype
+    if not leeway.reorders(op, dtype) or (op in ("min=", "max=") and dtype.name not in EXTREMES):
+        return None
+    for name in reversed(reductions):
+        if _may_move(stage, name) and any(side_by_side(r, name) for r in stage.reads):
+            moved = reductions[-1] != name
+            if not moved or all(_may_move(stage, n) for n in reductions):
+                return name
+    return None
+
+
+def side_by_side(read: Read, axis: str) -> bool:
+    """Whether the elements read along the axis are neighbours in memory."""
+    return bool(read.index) and _slope(read.index[-1], axis) == 1 and all(_slope(i, axis) == 0 for i in read.index[:-1])
+
+
+def _slope(part: object, axis: str) -> int | None:
+    form = affine(part) if isinstance(part, Int) else None
+    if form is None:
+        return 0 if isinstance(part, Int) and axis not in free_vars(part) else None
+    return form.coefficient(axis)
+
+
+def _may_move(stage: Stage, name: str | None) -> bool:
+    """Whether an axis has constant bounds, runs at all, and bounds no other axis."""
+    axis = {a.name: a for a in stage.axes}.get(name or "")
+    return axis is not None and is_constant(axis) and axis.extent > 0 and not _bounded_by(stage, axis.name)
 
 
 def _in_register(program: Program, stage: Stage) -> bool:

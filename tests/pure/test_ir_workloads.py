@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,87 @@ def test_the_others() -> None:
     np.testing.assert_array_equal(out["C"], data["A"] @ data["B"])
     data, out = computed(ir.workload("gemv", m=5, k=40, out="f16"))
     np.testing.assert_allclose(out["C"].astype(np.float64), data["A"] @ data["B"], rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize(("ta", "tb"), [(0, 1), (1, 0), (1, 1)])
+def test_batch_matmul_of_transposed_operands(ta: int, tb: int) -> None:
+    data, out = computed(ir.workload("batch_matmul", batch=3, m=5, n=9, k=4, t="s8", ta=ta, tb=tb))
+    a, b = data["A"].swapaxes(1, 2) if ta else data["A"], data["B"].swapaxes(1, 2) if tb else data["B"]
+    np.testing.assert_array_equal(out["C"], a @ b)
+
+
+def test_matmul_of_parts() -> None:
+    data, out = computed(ir.workload("matmul_strided", m=5, n=9, k=4, lda=7, ldb=11, t="s8"))
+    np.testing.assert_array_equal(out["C"], data["A"][:, :4] @ data["B"][:, :9])
+
+
+@pytest.mark.parametrize("layout", ["nhwc", "nchw"])
+@pytest.mark.parametrize(("stride", "pad", "k"), [(2, 1, 4), (1, 0, 3), (3, 2, 5)])
+def test_conv2d_transposed(layout: str, stride: int, pad: int, k: int) -> None:
+    sizes = {"h": 5, "w": 4, "ci": 3, "co": 2, "kh": k, "kw": k, "stride": stride, "pad": pad}
+    data, out = computed(ir.workload("conv2d_transposed", t="s8", layout=layout, **sizes))
+    x, w, y = data["X"], data["W"], out["Y"]
+    if layout == "nchw":
+        x, w, y = x.transpose(0, 2, 3, 1), w.transpose(2, 3, 0, 1), y.transpose(0, 2, 3, 1)
+    whole = np.zeros((1, (5 - 1) * stride + k, (4 - 1) * stride + k, 2))
+    for i in range(5):  # what each input point adds
+        for j in range(4):
+            rows, columns = slice(i * stride, i * stride + k), slice(j * stride, j * stride + k)
+            whole[:, rows, columns] += np.einsum("nc,rsco->nrso", x[:, i, j], w)
+    np.testing.assert_array_equal(y, whole[:, pad : whole.shape[1] - pad, pad : whole.shape[2] - pad])
+
+
+@pytest.mark.parametrize("layout", ["nhwc", "nchw"])
+def test_conv3d(layout: str) -> None:
+    data, out = computed(ir.workload("conv3d", d=5, h=6, w=4, ci=3, co=2, kd=2, stride=2, t="s8", layout=layout))
+    x, w, y = data["X"], data["W"], out["Y"]
+    if layout == "nchw":
+        x, w, y = x.transpose(0, 2, 3, 4, 1), w.transpose(2, 3, 4, 1, 0), y.transpose(0, 2, 3, 4, 1)
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (1, 1), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (2, 3, 3), axis=(1, 2, 3))[:, ::2, ::2, ::2]
+    np.testing.assert_array_equal(y, np.einsum("ndhwcqrs,qrsco->ndhwo", windows, w))
+
+
+@pytest.mark.parametrize("layout", ["nhwc", "nchw"])
+@pytest.mark.parametrize("residual", [0, 1])
+def test_conv2d_with_a_folded_norm(layout: str, residual: int) -> None:
+    program = ir.workload("conv2d_bias_relu", h=6, w=5, ci=4, co=3, stride=2, layout=layout, residual=residual)
+    data, out = computed(program)
+    r = data["R"] if residual else np.zeros(out["Y"].shape)
+    x, w, y = data["X"], data["W"], out["Y"]
+    if layout == "nchw":
+        x, w, y, r = x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0), y.transpose(0, 2, 3, 1), r.transpose(0, 2, 3, 1)
+    expected = np.maximum(reference_conv2d(x, w, 2, 1, 1, 1) + data["D"] + r, 0)
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("gelu", ["erf", "tanh"])
+def test_matmul_bias_gelu(gelu: str) -> None:
+    data, out = computed(ir.workload("matmul_bias_gelu", m=5, n=9, k=4, gelu=gelu))
+    s = data["A"] @ data["B"] + data["D"]
+    # The approximation stays within 5e-4 of the exact form (Hendrycks and Gimpel 2016, where it comes from).
+    exact = s / 2 * (1 + np.vectorize(math.erf)(s / math.sqrt(2)))
+    np.testing.assert_allclose(out["C"], exact, rtol=1e-4, atol=5e-4 if gelu == "tanh" else 1e-5)
+
+
+def test_norms_reductions_and_elementwise() -> None:
+    data, out = computed(ir.workload("layer_norm", m=5, n=9))
+    x = data["X"]
+    expected = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5) * data["G"] + data["D"]
+    np.testing.assert_allclose(out["Y"], expected, rtol=1e-4, atol=1e-5)
+    for op, over, t in (("sum", "rows", "s8"), ("sum", "columns", "s8"), ("max", "rows", "f32"), ("max", "columns", "s8")):
+        data, out = computed(ir.workload("reduce", m=5, n=9, op=op, over=over, t=t))
+        np.testing.assert_array_equal(out["Y"], getattr(np, op)(data["X"], axis=1 if over == "rows" else 0))
+    expectations: dict[str, Any] = {
+        "add": lambda d: d["A"] + d["B"],
+        "bias": lambda d: d["A"] + d["D"],
+        "relu": lambda d: np.maximum(d["A"], 0),
+        "gelu": lambda d: d["A"] / 2 * (1 + np.vectorize(math.erf)(d["A"] / math.sqrt(2))),
+        "sigmoid": lambda d: 1 / (1 + np.exp(-d["A"])),
+    }
+    for op, compute in expectations.items():
+        data, out = computed(ir.workload("elementwise", m=5, n=9, op=op))
+        np.testing.assert_allclose(out["C"], compute(data), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(

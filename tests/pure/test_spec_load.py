@@ -146,6 +146,8 @@ def test_builtin_catalogue():
     for name, made in catalogue.items():
         assert made.name == name
         assert made.summary, name
+        if made.kind == "function":
+            continue
         assert made.timing.keys() == {"latency", "interval"}, name
         assert made.accumulator.written, name
         assert made.accumulator.name == ("c" if made.kind == "compute" or made.isa == "gemmini" else "y"), name

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from autosched.codegen.c.ctypes import storage_type
+from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.helpers import ordered
 from autosched.codegen.c.names import Names
 from autosched.codegen.c.registers import VectorHelpers, registers_of
@@ -49,6 +50,7 @@ class _Printer:
         self.vectors = VectorHelpers()
         self.used: set[str] = set()
         self.macros: dict[str, str] = {}
+        self.formulas = Formulas(kernel.formulas, self.names, self.used.add)
         self.constants: dict[str, str] = {}
         self.workspaces = [kernel.buffers[b] for b in kernel.main.buffers if kernel.buffers[b].scope == "workspace"]
 
@@ -59,7 +61,9 @@ class _Printer:
         return CSource("\n".join(self._header(prototypes)), "\n".join(self._source(bodies)), self.name)
 
     def _scope(self, function: Function) -> FunctionScope:
-        return FunctionScope(self.kernel, function, self.names, self.registers, self.vectors, self.used, self.macros)
+        return FunctionScope(
+            self.kernel, function, self.names, self.registers, self.vectors, self.used, self.macros, self.formulas
+        )
 
     # Functions
 
@@ -239,7 +243,8 @@ class _Printer:
                 yield f"/* {title} */"
                 yield from texts
                 yield ""
-        for text in (*ordered(self.used), *self.vectors.functions.values()):
+        own = self.formulas.texts()  # first: they use helpers
+        for text in (*ordered(self.used), *own, *self.vectors.functions.values()):
             yield from (text, "")
         for body in bodies:
             yield from (body, "")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from autosched.codegen.c.arithmetic import ODD_INT, ODD_SUM, float_helper, integer_helper
-from autosched.codegen.c.ctypes import SMALL_FLOATS
+from autosched.codegen.c.ctypes import SMALL_FLOATS, compute_type
 from autosched.ir.dtypes import DTYPES, DType
 
 _INDEX = {
@@ -123,6 +123,8 @@ def text_of(name: str) -> str:
     fixed = _FIXED.get(name)
     if fixed:
         return fixed
+    if name.startswith("bits_") and "_of_" in name:
+        return _reinterpreting(name)
     stem, _, last = name.rpartition("_")
     if last not in DTYPES:
         raise KeyError(name)
@@ -132,6 +134,17 @@ def text_of(name: str) -> str:
     if dtype.is_float:
         return float_helper(stem, dtype)
     return integer_helper(stem, dtype)
+
+
+def _reinterpreting(name: str) -> str:
+    """`bits_f32_of_s32`: the same bits."""
+    target, source = (compute_type(DTYPES[part]) for part in name.removeprefix("bits_").split("_of_"))
+    return f"""\
+static inline {target} {name}({source} x) {{
+  {target} y;
+  memcpy(&y, &x, sizeof y);
+  return y;
+}}"""
 
 
 def _small_float(stem: str, dtype: DType) -> str:

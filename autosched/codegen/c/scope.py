@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from autosched.codegen.access import flat_offset
 from autosched.codegen.c.ctypes import storage_type
+from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.indices import IndexPrinter
 from autosched.codegen.c.names import Names
 from autosched.codegen.c.registers import Register, VectorHelpers
@@ -29,7 +30,8 @@ from autosched.logic import Int
 
 @dataclass
 class FunctionScope:
-    """One function being printed. `used` collects helpers over all functions of a kernel, `macros` element macros."""
+    """One function being printed. `used` collects helpers over all functions of a kernel, `macros` element
+    macros, `formulas` functions of the kernel's own."""
 
     kernel: Kernel
     function: Function
@@ -38,6 +40,7 @@ class FunctionScope:
     vectors: VectorHelpers
     used: set[str]
     macros: dict[str, str]
+    formulas: Formulas
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     lanes: dict[tuple[str, tuple[Int, ...]], str] = field(default_factory=dict)
     """Vector copies of registers that a lane loop reads element by element."""
@@ -45,7 +48,7 @@ class FunctionScope:
     def __post_init__(self) -> None:
         spelled = _Spelling(self.names)
         self.index = IndexPrinter(spelled, self.ranges, self.used.add)
-        self.values = ValuePrinter(self.index, self.read, self.names, self.used.add)
+        self.values = ValuePrinter(self.index, self.read, self.names, self.used.add, self.formulas.name)
         self.homes = _homes(self.kernel, self.function)
 
     def use(self, helper: str) -> None:

@@ -38,12 +38,14 @@ Text = tuple[str, int]
 
 @dataclass(frozen=True)
 class ValuePrinter:
-    """`read` spells a tensor element (as stored), `scalar` a run-time scalar, `use` is told of each helper called."""
+    """`read` spells a tensor element (as stored), `scalar` a run-time scalar, `use` is told of each helper called;
+    `formula` spells a function of the kernel's own, None for one of the language's."""
 
     index: IndexPrinter
     read: Callable[[Read], str]
     scalar: Callable[[str], str]
     use: Callable[[str], None]
+    formula: Callable[[str], str | None] = lambda name: None
 
     def value(self, value: Value) -> str:
         """The expression; its C type is the dtype's compute type, or `int` by promotion with the same value."""
@@ -185,7 +187,12 @@ class ValuePrinter:
 
     def _function(self, function: str, args: tuple[Value, ...], dtype: DType) -> tuple[str, int, bool]:
         texts = [self.value(a) for a in args]
+        if (own := self.formula(function)) is not None:
+            return f"{own}({', '.join(texts)})", _PRIMARY, False
         small, wide = dtype.name in SMALL_FLOATS, "f64" if dtype.name == "f64" else "f32"
+        if function.startswith("bits_"):
+            source = args[0].dtype
+            return self._call(f"{function}_of_{source}", *texts), _PRIMARY, False
         if function == "abs" and dtype.kind == "uint":
             return f"({texts[0]})", _PRIMARY, False
         if not dtype.is_float:

@@ -10,7 +10,7 @@ from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.indexing import Linear
 from autosched.codegen.llvm.lanes import LaneIndexing
 from autosched.ir.value import Index
-from autosched.logic import Affine, Int, affine
+from autosched.logic import Affine, Int, affine, merge_dimensions
 
 
 class Addresses(LaneIndexing):
@@ -25,8 +25,9 @@ class Addresses(LaneIndexing):
         key = (id(index), buffer.name, lane)
         known = self._offsets.get(key)
         if known is None:
+            parts, shape = merge_dimensions(index, buffer.shape)
             total: Affine | None = Affine()
-            for part, stride in zip(index, strides(buffer.shape), strict=True):
+            for part, stride in zip(parts, strides(shape), strict=True):
                 form = affine(part) if isinstance(part, Int) else None
                 total = None if form is None or total is None else total.plus(form, stride)
             if total is not None and lane is not None:
@@ -36,7 +37,8 @@ class Addresses(LaneIndexing):
         if known[1] is not None:
             return self._bind(known[1])
         result = Linear(0)
-        for part, stride in zip(index, strides(buffer.shape), strict=True):
+        parts, shape = merge_dimensions(index, buffer.shape)
+        for part, stride in zip(parts, strides(shape), strict=True):
             if isinstance(part, Int):
                 result = result.plus(self.at_lane(part, lane), stride)
         return result

@@ -214,6 +214,8 @@ class Ops:
         """A function of the language; narrow floats compute in f32 and round once more."""
         args = self.together(*args)
         a = args[0]
+        if function.startswith("bits_"):
+            return self.convert.bits(a, DTYPES[function.removeprefix("bits_")])
         if not a.dtype.is_float:
             if function == "popcount":
                 return self._intrinsic("llvm.ctpop", a)

@@ -65,7 +65,7 @@ class Printer:
         self.indexing = Addresses(self.out)
         self.ops = Ops(self.out)
         self.memory = Memory(self.out, self.indexing, self.ops, self.buffers)
-        self.values = Values(self.out, self.indexing, self.ops, self.memory)
+        self.values = Values(self.out, self.indexing, self.ops, self.memory, shared.kernel.formulas)
 
     def body(self, statements: tuple[Stmt, ...]) -> None:
         for stmt in statements:

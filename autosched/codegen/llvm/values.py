@@ -6,7 +6,7 @@ condition without the lane guards its reads by a branch, one with the lane by ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from autosched.codegen.kernel import Lane
@@ -18,6 +18,7 @@ from autosched.codegen.llvm.memory import Memory
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.types import Val, scalar, typed
 from autosched.ir.dtypes import BOOL, DTYPES
+from autosched.ir.formula import Formula
 from autosched.ir.value import (
     Arith,
     Call,
@@ -45,11 +46,15 @@ _Side = Callable[[Mask | None], Val]
 class Values:
     """Evaluation at the current place of a function."""
 
-    def __init__(self, emitter: Emitter, indexing: Addresses, ops: Ops, memory: Memory) -> None:
+    def __init__(
+        self, emitter: Emitter, indexing: Addresses, ops: Ops, memory: Memory, formulas: Mapping[str, Formula]
+    ) -> None:
         self.out = emitter
         self.indexing = indexing
         self.ops = ops
         self.memory = memory
+        self.formulas = formulas
+        self.steps: dict[str, Val] = {}  # argument and steps of the formula that is being printed
         memory.places.index_value = self.subscript
 
     def value(self, v: Value, lane: Lane | None, mask: Mask | None = None) -> Val:
@@ -60,7 +65,7 @@ class Values:
             case Read(tensor, index, _):
                 return self.memory.read(self.memory.buffers[tensor], index, lane, mask)
             case Scalar(name, dtype):
-                return Val(f"%{name}", dtype)
+                return self.steps.get(name) or Val(f"%{name}", dtype)
             case FromIndex(index, dtype):
                 return self.ops.convert.cast(self._integer(index, lane), dtype)
             case Unary(op, operand, _):
@@ -73,12 +78,23 @@ class Values:
                 return self._logical(op, parts, lane, mask)
             case Select():
                 return self._select(v, lane, mask)
+            case Call(function, (argument,), _) if function in self.formulas:
+                return self._formula(self.formulas[function], self.value(argument, lane, mask))
             case Call(function, args, _):
                 return self.ops.call(function, tuple(self.value(a, lane, mask) for a in args))
             case Cast(operand, dtype, saturate):
                 return self.ops.convert.cast(self.value(operand, lane, mask), dtype, saturate)
             case _:
                 assert_never(v)
+
+    def _formula(self, formula: Formula, argument: Val) -> Val:
+        """The formula's steps in place; they touch no memory, so no mask concerns them."""
+        outer, self.steps = self.steps, {formula.argument: argument}
+        for name, step in formula.steps:
+            self.steps[name] = self.value(step, None)
+        result = self.value(formula.result, None)
+        self.steps = outer
+        return result
 
     def subscript(self, part: Index, lane: Lane | None, mask: Mask | None) -> Val:
         """A data-dependent subscript as s64."""

@@ -8,13 +8,13 @@ from typing import assert_never
 
 from autosched.codegen.kernel import Function, Kernel, Stmt
 from autosched.codegen.lower.checks import choose
-from autosched.codegen.lower.context import Context, used_buffers
+from autosched.codegen.lower.context import Context, called_functions, used_buffers
 from autosched.codegen.lower.gpu_nest import lower_gpu
 from autosched.codegen.lower.literal import lower_literal
-from autosched.codegen.lower.scalar import lower_scalar, prepare_scalar
+from autosched.codegen.lower.scalar import lower_rows, lower_scalar, prepare_scalar
 from autosched.codegen.lower.tensor_nest import lower_tensor
 from autosched.ir.program import Program
-from autosched.tiling.plan import LiteralPart, Part, Plan, ScalarPart, TensorPart
+from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
 from autosched.tiling.schedule import Schedule
 
 
@@ -43,6 +43,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     prepared = {name for f in ctx.prepare for name in (*f.buffers, *used_buffers(f.body))}
     needed = {n: b for n, b in ctx.buffers.items() if n in used | prepared}
     main = Function("main", tuple(b.name for b in order), tuple(body))
+    called = set(called_functions((*body, *(s for f in ctx.prepare for s in f.body))))
     return Kernel(
         plan.program.name,
         program,
@@ -53,6 +54,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
         dict(schedule.named),
         plan.target.isa,
         plan.relies,
+        {f.name: f for f in plan.formulas.values() if f.name in called},
     )
 
 
@@ -78,6 +80,8 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
             return choose([part.nest], body, otherwise, ctx)
         case ScalarPart():
             return lower_scalar(part, ctx)
+        case RowsPart():
+            return lower_rows(part, ctx)
         case LiteralPart():
             return lower_literal(part, ctx)
         case _:

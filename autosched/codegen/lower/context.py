@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from autosched.codegen.kernel import Assign, Buffer, Choose, For, Function, If, IntrinsicCall, Prefetch, Stmt, bodies
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Program
-from autosched.ir.value import reads
+from autosched.ir.value import Call, reads, walk
 
 
 @dataclass
@@ -52,6 +52,15 @@ def used_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:
                 yield from (ref.buffer for ref in stmt.operands.values())
             case Prefetch():
                 yield stmt.buffer
+
+
+def called_functions(body: tuple[Stmt, ...]) -> Iterator[str]:
+    """Functions that values call, with repeats."""
+    for stmt in body:
+        for inner in bodies(stmt):
+            yield from called_functions(inner)
+        if isinstance(stmt, Assign):
+            yield from (v.function for v in walk(stmt.value) if isinstance(v, Call))
 
 
 _SUFFIXES = "btruvsf"

@@ -215,7 +215,8 @@ class Micro:
             if held:
                 loads.setdefault(0, []).extend(self.over(held, counts, (*load, *self.ask_ahead(o.name, at, ahead))))
             else:
-                loads.setdefault(len(own), []).extend(load)
+                asked = self.ask_ahead(o.name, at, ahead) if own == self.tiled else ()  # it streams: no register reused
+                loads.setdefault(len(own), []).extend((*load, *asked))
         refs = {o: RegisterRef(b, self.register_index(self.held(o))) for o, b in self.registers.items()}
         refs[self.accumulator.name] = RegisterRef(self.acc, self.acc_index())
         body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), IntrinsicCall(self.intrinsic, refs))

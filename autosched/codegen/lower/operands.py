@@ -1,4 +1,5 @@
-"""Where a tensorized nest reads its operands from: the tensor itself, a panel in order of use, or a padded copy."""
+"""Where a tensorized nest reads its operands from: the tensor itself, a panel in order of use, or a copy of the tensor
+in another shape."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from autosched.codegen.kernel import Assign, Buffer, For, Function, Lane, Stmt
+from autosched.codegen.lower.bordered import Copy, Cut, copy_shape
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.rename import place_index
 from autosched.codegen.lower.simplify import bind
@@ -14,7 +16,7 @@ from autosched.logic import TRUE, Bool, Compare, Const, Int, Var, all_of, free_v
 from autosched.logic.expr import substitute_bool
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.plan import TensorPart
-from autosched.tiling.steps import DIRECT, PADDED, PANEL, tiled_axes
+from autosched.tiling.steps import DIRECT, INTERLEAVED, PADDED, PANEL, Interleave, interleave, tiled_axes
 
 LANE = "e"
 
@@ -39,14 +41,15 @@ class Loads(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """One operand's memory. `kind` is DIRECT, PANEL or PADDED."""
+    """One operand's memory. `kind` is DIRECT, PANEL, PADDED or INTERLEAVED; a copy of the last two kinds starts at
+    `lows` of the tensor, and `how` says what was interleaved."""
 
     nest: Nest
     operand: str
     kind: int
     buffer: Buffer
     lows: tuple[int, ...] = ()
-    register: dict[str, int] | None = None
+    how: Interleave | None = None
 
     def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
         """The value of register element `element` at a place, and under which condition it is real (else zero)."""
@@ -58,10 +61,14 @@ class Source:
         positions = elements(nest, at, lanes)
         axes = nest.at(positions)
         mine = nest.operand_axes(self.operand)
-        valid = [positions[a.name] < a.extent for a in mine if at[a.name].partial]
+        zeros = self.how.axis if self.how else None  # the copy has zeros past its end
+        valid = [positions[a.name] < a.extent for a in mine if at[a.name].partial and a.name != zeros]
         index = place_index(read.index, axes)
-        if self.kind == PADDED:
+        if self.kind in (PADDED, INTERLEAVED):
             index = tuple(i - low for i, low in zip(index, self.lows, strict=True))
+            if self.how:
+                group = at[self.how.axis].unit
+                index = (*index[: self.how.dim], group, *index[self.how.dim + 1 :], lanes[self.how.intrinsic_axis])
         else:
             valid.append(substitute_bool(nest.guarded[self.operand], axes))
         return Read(self.buffer.name, index, dtype), all_of(*valid)
@@ -110,15 +117,21 @@ def source(part: TensorPart, operand: str, ctx: Context) -> tuple[Source, tuple[
     tensor = ctx.tensor(read.tensor)
     if kind == DIRECT:
         return Source(nest, operand, DIRECT, tensor), ()
-    register = {a.name: ctx.values[names.register(a)] for a in tiled_axes(nest)}
-    buffer, body = (panel if kind == PANEL else padded)(nest, operand, register, tensor, ctx)
+    how = interleave(nest, operand) if kind == INTERLEAVED else None
+    lows: tuple[int, ...] = ()
+    if kind == PANEL:
+        buffer, body = panel(
+            nest, operand, {a.name: ctx.values[names.register(a)] for a in tiled_axes(nest)}, tensor, ctx
+        )
+    else:
+        lows = tuple(min(0, low) for low, _ in _spans(nest, read))
+        buffer, body = copied(nest, operand, how, tensor, ctx)
     const = ctx.program.tensors[read.tensor].const or tensor.scope == "packed"
-    lows = _lows(nest, read) if kind == PADDED else ()
     if const:
         ctx.buffers[buffer.name] = Buffer(buffer.name, buffer.dtype, buffer.shape, "packed", tensor.name)
         ctx.prepare.append(Function(f"prepare_{buffer.name}", (tensor.name, buffer.name), body))
         body = ()
-    return Source(nest, operand, kind, ctx.buffers[buffer.name], lows, register), body
+    return Source(nest, operand, kind, ctx.buffers[buffer.name], lows, how), body
 
 
 def panel(
@@ -170,34 +183,23 @@ def panel(
     return buffer, _loops(loops, (Assign(buffer.name, index, value, lane),), f"pack {tensor.name} in the order of use")
 
 
-def padded(
-    nest: Nest, operand: str, register: dict[str, int], tensor: Buffer, ctx: Context
+def copied(
+    nest: Nest, operand: str, how: Interleave | None, tensor: Buffer, ctx: Context
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
-    """Copy with the border that the guard leaves out filled with zeros; the layout stays the tensor's."""
-    read = nest.mapping.operands[operand]
-    lows = _lows(nest, read)
-    ranges = nest.ranges
-    highs = [interval(i, ranges)[1] for i in read.index if isinstance(i, Int)]
-    shape = tuple(high - low + 1 for low, high in zip(lows, highs, strict=True))
-    buffer = ctx.declare(f"{tensor.name}_padded", tensor.dtype, shape, "workspace", tensor.name)
-    width = next((w for w in (16, 8, 4) if shape[-1] % w == 0 and lows[-1] == 0 and highs[-1] < tensor.shape[-1]), 1)
-    lane = Lane(LANE, width) if width > 1 else None
-    names = [f"q{d}" for d in range(len(shape))]
-    loops = list(zip(names, (*shape[:-1], shape[-1] // width), strict=True))
-    inside: Int = Var(LANE) if lane else Const(0)
-    index = (*tuple(Var(n) for n in names[:-1]), Var(names[-1]) * width + inside)
-    box = {n: (0, c - 1) for n, c in loops} | {LANE: (0, width - 1)}
-    original = tuple(i + low for i, low in zip(index, lows, strict=True))
-    real = [c for i, n in zip(original, tensor.shape, strict=True) for c in (i >= 0, i < n) if not _always(c, box)]
-    value = or_zero(Read(tensor.name, original, tensor.dtype), all_of(*real))
-    return buffer, _loops(
-        loops, (Assign(buffer.name, index, value, lane),), f"copy {tensor.name} with a border of zeros"
-    )
+    """A copy in the tensor's own order of dimensions: the border that the guard leaves out holds zeros, and what `how`
+    names is interleaved."""
+    spans = _spans(nest, nest.mapping.operands[operand])
+    cuts = []
+    for (low, high), real in zip(spans, tensor.shape, strict=True):
+        cuts.append(Cut(high - min(0, low) + 1, min(0, low), real))
+    name = f"{tensor.name}_{'groups' if how else 'padded'}"
+    buffer = ctx.declare(name, tensor.dtype, copy_shape(cuts, how), "workspace", tensor.name)
+    return buffer, Copy(buffer, tensor, tuple(cuts), how).statements()
 
 
-def _lows(nest: Nest, read: Read) -> tuple[int, ...]:
-    ranges = nest.ranges
-    return tuple(min(0, interval(i, ranges)[0]) for i in read.index if isinstance(i, Int))
+def _spans(nest: Nest, read: Read) -> list[tuple[int, int]]:
+    """The first and last position that each subscript takes."""
+    return [interval(i, nest.ranges) for i in read.index if isinstance(i, Int)]
 
 
 def or_zero(read: Read, real: Bool) -> Value:

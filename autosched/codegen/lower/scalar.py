@@ -1,31 +1,60 @@
-"""Lowering of scalar parts: one stage, element by element, or in vectors along one proved-independent axis."""
+"""Lowering of scalar parts: a stage element by element, or in vectors along one of its axes; and of rows of stages."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from autosched.codegen.kernel import Assign, For, Function, If, Lane, Stmt
+from autosched.codegen.kernel import Assign, For, Function, Stmt
+from autosched.codegen.lower.blocked import blocked
 from autosched.codegen.lower.context import Context, identifier
+from autosched.codegen.lower.invariant import split_invariant
 from autosched.codegen.lower.operands import LANE
-from autosched.codegen.lower.rename import place, place_condition, place_index
+from autosched.codegen.lower.reduction import Reduction
+from autosched.codegen.lower.rename import place, place_index
+from autosched.codegen.lower.scalar_shape import (
+    Ats,
+    Shape,
+    guard_formula,
+    masked,
+    shape_of,
+    shared_out,
+    under,
+)
 from autosched.codegen.lower.simplify import bind
-from autosched.codegen.lower.update import combine, guarded, updated
-from autosched.ir.program import Axis
-from autosched.ir.value import Read, Select, Value, reads
-from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
-from autosched.logic.expr import substitute_bool, substitute_int
-from autosched.tiling.guards import spatial_formulas
-from autosched.tiling.plan import ScalarPart
+from autosched.codegen.lower.update import updated
+from autosched.ir.formula import apply_formulas
+from autosched.ir.program import Axis, Stage
+from autosched.ir.value import Read, Value, reads
+from autosched.logic import Const, Int, Var
+from autosched.logic.expr import substitute_int
+from autosched.tiling.plan import RowsPart, ScalarPart
 
-PREPARE_WIDTH = 16
-"""Elements that a preparation computes together: it is not timed, so nothing is decided about it."""
+PREPARE = Shape(width=16)
+"""How a preparation computes: it is not timed, so nothing is decided about it."""
 
 
 def lower_scalar(part: ScalarPart, ctx: Context) -> tuple[Stmt, ...]:
     """Spatial axes outside, the vectorised one innermost among them, reductions inside with a register accumulator."""
-    width = ctx.values.get(part.names("vector"), 1)
+    return Scalar(part, ctx, shape_of(part, ctx.values)).emit()
+
+
+def lower_rows(part: RowsPart, ctx: Context) -> tuple[Stmt, ...]:
+    """The shared loops once, the outermost among threads, and inside them each stage's own."""
+    first = part.members[0].stage
+    shared = [a for a in first.axes if a.name in part.shared]
+    at: dict[str, Int] = {a.name: Var(identifier(a.name)) for a in shared}
+    body: list[Stmt] = []
+    for member in part.members:
+        names = [a.name for a in member.stage.axes[: len(shared)]]
+        here = dict(zip(names, at.values(), strict=True))
+        shape = replace(shape_of(member, ctx.values), threads=1)
+        body += Scalar(member, ctx, shape).loops(len(shared), (here,), False)
     threads = ctx.values.get(part.names("threads"), 1)
-    return Scalar(part, ctx, width, threads).emit()
+    for k, axis in reversed(list(enumerate(shared))):
+        lower, upper = substitute_int(axis.lower, at), substitute_int(axis.upper, at)
+        loop = For(identifier(axis.name), lower, upper, tuple(body))
+        body = list(shared_out(loop, threads) if k == 0 else (loop,))
+    return tuple(body)
 
 
 def prepare_scalar(part: ScalarPart, ctx: Context) -> None:
@@ -35,144 +64,132 @@ def prepare_scalar(part: ScalarPart, ctx: Context) -> None:
     if plain.scope == "packed":  # by the other plan of a choice: the same, or they would not be in one kernel
         return
     ctx.buffers[name] = replace(plain, scope="packed")
-    body = Scalar(part, ctx, PREPARE_WIDTH if part.vector else 1, 1).emit()
+    body = Scalar(part, ctx, PREPARE if part.vector else Shape()).emit()
     sources = dict.fromkeys(r.tensor for r in part.stage.reads if r.tensor != name)
     ctx.prepare.append(Function(f"prepare_{name}", (*sources, name), body))
 
 
+@dataclass
 class Scalar:
-    """Emits one scalar part."""
+    """Emits one scalar part. `ats` place the axes so far, once for each copy of an unrolled body."""
 
-    def __init__(self, part: ScalarPart, ctx: Context, width: int, threads: int) -> None:
-        self.part, self.stage, self.ctx, self.width, self.threads = part, part.stage, ctx, width, threads
+    part: ScalarPart
+    ctx: Context
+    shape: Shape
+
+    def __post_init__(self) -> None:
+        self.stage = with_formulas(self.part.stage, self.part, self.shape)
         started = reads(self.stage.init) if self.stage.init is not None else ()
         for read in (*self.stage.reads, *started, self.stage.target):
-            ctx.tensor(read.tensor)
+            self.ctx.tensor(read.tensor)
         by_name = {a.name: a for a in self.stage.axes}
-        self.axes = [by_name[n] for n in part.order]
+        self.axes = [by_name[n] for n in self.part.order]
+        self.spatial = {a.name for a in self.stage.spatial}
 
     def emit(self) -> tuple[Stmt, ...]:
-        return self.loops(0, {}, False)
+        return self.loops(0, ({},), False)
 
-    def loops(self, k: int, at: dict[str, Int], vectored: bool) -> tuple[Stmt, ...]:
-        """Loops from axis `k` inwards; `at` places the axes so far."""
-        spatial = {a.name for a in self.stage.spatial}
+    def loops(self, k: int, ats: Ats, vectored: bool) -> tuple[Stmt, ...]:
+        """Loops from axis `k` inwards."""
         if k == len(self.axes):
-            return self.point(at, vectored)
+            return self.points(ats, vectored)
         axis = self.axes[k]
-        if self.part.register and axis.name not in spatial:
-            return self.accumulate(k, at, vectored)
+        if self.part.register and axis.name not in self.spatial:
+            return Reduction(self, tuple(self.axes[k:]), ats, vectored).emit()
+        if axis.name == self.part.vector and self.shape.wide and not self.shape.across:
+            return self.chunks(axis, k, ats)
+        if axis.name == self.part.rows and self.shape.across and self.shape.rows > 1:
+            return self.tiles(axis, k, ats)
+        return self.loop(axis, k, ats, vectored)
+
+    def loop(self, axis: Axis, k: int, ats: Ats, vectored: bool) -> tuple[Stmt, ...]:
         var = Var(identifier(axis.name))
-        lower, upper = substitute_int(axis.lower, at), substitute_int(axis.upper, at)
-        if axis.name == self.part.vector and self.width > 1:
-            return self.chunks(axis, k, at)
-        kind = self.kind(k)
-        return (For(var.name, lower, upper, self.loops(k + 1, at | {axis.name: var}, vectored), kind),)
+        lower, upper = substitute_int(axis.lower, ats[0]), substitute_int(axis.upper, ats[0])
+        body = self.loops(k + 1, tuple(at | {axis.name: var} for at in ats), vectored)
+        return self.shared(k, For(var.name, lower, upper, body))
 
-    def kind(self, k: int) -> str:
-        """How the loop over axis `k` runs: the outermost is shared out, among threads or as a GPU's blocks."""
+    def shared(self, k: int, loop: For) -> tuple[Stmt, ...]:
+        """The loop over axis `k`: the outermost is shared out, among threads or as a GPU's blocks."""
         if k > 0 or not self.part.parallel:
-            return "serial"
+            return (loop,)
         if self.part.scheme == "gpu":
-            return "block.x"
-        return "parallel" if self.threads > 1 else "serial"
+            return (replace(loop, kind="block.x"),)
+        return shared_out(loop, self.shape.threads)
 
-    def chunks(self, axis: Axis, k: int, at: dict[str, Int]) -> tuple[Stmt, ...]:
-        """The vectorised axis in whole vectors, then one partial vector."""
-        var, w = Var(identifier(axis.name)), self.width
+    def tiles(self, axis: Axis, k: int, ats: Ats) -> tuple[Stmt, ...]:
+        """Several rows at a time, then one at a time."""
+        var, rows = Var(identifier(axis.name)), self.shape.rows
         assert isinstance(axis.lower, Const)
-        full, rest = divmod(axis.extent, w)
+        low, full = axis.lower.value, axis.extent // rows * rows
         stmts: list[Stmt] = []
-        body = self.loops(k + 1, at | {axis.name: var + Var(LANE)}, True)
         if full:
-            kind = self.kind(k)
-            low = axis.lower.value
-            stmts.append(For(var.name, Const(low), Const(low + full * w), body, kind, w))
-        if rest:
-            start = Const(axis.lower.value + full * w)
-            stmts += bind(_with_valid(body, Var(LANE) < rest), {var.name: start})
+            together = tuple(at | {axis.name: var + r} for r in range(rows) for at in ats)
+            body = self.loops(k + 1, together, False)
+            stmts += self.shared(k, For(var.name, Const(low), Const(low + full), body, step=rows))
+        if full < axis.extent:
+            body = self.loops(k + 1, tuple(at | {axis.name: var} for at in ats), False)
+            stmts.append(For(var.name, Const(low + full), Const(low + axis.extent), body))
         return tuple(stmts)
 
-    def lane(self, vectored: bool) -> Lane | None:
-        return Lane(LANE, self.width) if vectored else None
+    def chunks(self, axis: Axis, k: int, ats: Ats) -> tuple[Stmt, ...]:
+        """The vectorised axis, several vectors at a time, then one, then a part of one."""
+        var, w, many = Var(identifier(axis.name)), self.shape.width, self.shape.unroll
+        assert isinstance(axis.lower, Const)
+        low = axis.lower.value
+        before, whole = self.hoisted(axis, ats) if k == len(self.axes) - 1 else ((), self)
+        stmts: list[Stmt] = []
+        done = 0
+        if self.shape.block and self.part.blocked and axis.extent >= w * many:
+            stmts += blocked(self, axis, k, ats)
+            done = axis.extent // (w * many) * w * many
+        for count in dict.fromkeys((many, 1)):
+            full = (axis.extent - done) // (w * count) * w * count
+            if full:
+                vectors = tuple(at | {axis.name: var + (Var(LANE) + u * w)} for u in range(count) for at in ats)
+                body = whole.loops(k + 1, vectors, True)
+                loop = For(var.name, Const(low + done), Const(low + done + full), body, step=w * count)
+                stmts += self.shared(k, loop) if done == 0 else (loop,)
+            done += full
+        if done < axis.extent:
+            body = whole.loops(k + 1, tuple(at | {axis.name: var + Var(LANE)} for at in ats), True)
+            stmts += bind(masked(body, Var(LANE) < axis.extent - done), {var.name: Const(low + done)})
+        return (*before, *stmts)
 
-    def formula(self, at: dict[str, Int]) -> Bool:
-        """The guards over axes, placed."""
-        return all_of(*(substitute_bool(g, at) for g in self.stage.guards if isinstance(g, Bool)))
+    def hoisted(self, axis: Axis, ats: Ats) -> tuple[tuple[Stmt, ...], Scalar]:
+        """What an elementwise stage computes once for all of the vectorised axis, and the stage that reads it there."""
+        stage = self.stage
+        if stage.guards or len(ats) > 1 or stage.assign.op != "=":
+            return (), self
+        split = split_invariant(stage.assign.value, frozenset({axis.name}), stage.assign.tensor)
+        if not split.parts:
+            return (), self
+        before: list[Stmt] = []
+        held: list[Value] = []
+        for part in split.parts:
+            buffer = self.ctx.declare(f"{stage.assign.tensor}_inv", part.dtype, (self.shape.width,), "register")
+            before.append(Assign(buffer.name, (Var(LANE),), place(part, ats[0]), self.shape.lane))
+            held.append(Read(buffer.name, (Var(LANE),), part.dtype))
+        inner = Scalar(replace(self.part, leeway=replace(self.part.leeway, formulas={})), self.ctx, self.shape)
+        inner.stage = replace(stage, assign=replace(stage.assign, value=split.with_parts(tuple(held))))
+        return tuple(before), inner
 
-    def point(self, at: dict[str, Int], vectored: bool) -> tuple[Stmt, ...]:
-        assign = self.stage.assign
-        index = place_index(assign.index, at)
-        stmt = Assign(assign.tensor, index, place(updated(self.stage), at), self.lane(vectored))
-        return _under(self.formula(at), stmt)
-
-    def accumulate(self, k: int, at: dict[str, Int], vectored: bool) -> tuple[Stmt, ...]:
-        """Start, reduction loops and store of one accumulator register."""
-        assign, dtype = self.stage.assign, self.stage.assign.value.dtype
-        lane = self.lane(vectored)
-        element: Int = Var(LANE) if vectored else Const(0)
-        acc = self._register(vectored)
-        index = place_index(assign.index, at)
-        held, stored = Read(acc, (element,), dtype), Read(assign.tensor, index, dtype)
-        start: Value = stored if self.stage.init is None else place(self.stage.init, at)
-
-        def update(at: dict[str, Int]) -> tuple[Stmt, ...]:
-            new = combine(assign.op, held, place(assign.value, at))
-            value = guarded(tuple(place_condition(g, at) for g in self.stage.guards), new, held)
-            return _under(self.formula(at), Assign(acc, (element,), value, lane), held)
-
-        def loops(k: int, at: dict[str, Int]) -> tuple[Stmt, ...]:
-            if k == len(self.axes):
-                return update(at)
-            axis = self.axes[k]
-            var = Var(identifier(axis.name))
-            lower, upper = substitute_int(axis.lower, at), substitute_int(axis.upper, at)
-            return (For(var.name, lower, upper, loops(k + 1, at | {axis.name: var})),)
-
-        # An initial value is given to all elements, guarded or not; without one, guarded elements are not touched.
-        guards = () if self.stage.init is not None else spatial_formulas(self.stage)
-        touched = all_of(*(substitute_bool(g, at) for g in guards))
-        by_lane = lane is not None and LANE in free_vars(touched)
-        valid = touched if by_lane else TRUE
-        body = (
-            Assign(acc, (element,), start, lane, valid),
-            *loops(k, at),
-            Assign(assign.tensor, index, held, lane, valid),
-        )
-        return body if by_lane or touched == TRUE else (If(touched, body),)
-
-    def _register(self, vectored: bool) -> str:
-        shape = (self.width if vectored else 1,)
-        name = f"{self.stage.assign.tensor}_acc"
-        return self.ctx.declare(name, self.stage.assign.value.dtype, shape, "register").name
+    def points(self, ats: Ats, vectored: bool) -> tuple[Stmt, ...]:
+        lane = self.shape.lane if vectored else None
+        stmts: list[Stmt] = []
+        for at in ats:
+            index = place_index(self.stage.assign.index, at)
+            stmt = Assign(self.stage.assign.tensor, index, place(updated(self.stage), at), lane)
+            stmts += under(guard_formula(self.stage, at), stmt)
+        return tuple(stmts)
 
 
-def _under(condition: Bool, stmt: Assign, otherwise: Value | None = None) -> tuple[Stmt, ...]:
-    """The statement where the guard holds. A guard that differs between lanes masks the store; a register keeps its
-    other lanes by an explicit choice, since a masked register assignment clears them."""
-    if condition == TRUE:
-        return (stmt,)
-    if stmt.lane is None or LANE not in free_vars(condition):
-        return (If(condition, (stmt,)),)
-    if otherwise is not None:
-        value = Select(condition, stmt.value, otherwise, stmt.value.dtype)
-        return (Assign(stmt.buffer, stmt.index, value, stmt.lane, stmt.valid),)
-    return (Assign(stmt.buffer, stmt.index, stmt.value, stmt.lane, all_of(stmt.valid, condition)),)
+def with_formulas(stage: Stage, part: ScalarPart, shape: Shape) -> Stage:
+    """The stage with formulas in place of library calls, where the row says so."""
+    if not shape.formulas:
+        return stage
+    known = part.leeway.formulas
+    init = None if stage.init is None else apply_formulas(stage.init, known)
+    return replace(stage, assign=replace(stage.assign, value=apply_formulas(stage.assign.value, known)), init=init)
 
 
-def _with_valid(body: tuple[Stmt, ...], valid: Bool) -> tuple[Stmt, ...]:
-    """Mask every vector assignment of a partial vector."""
-    result: list[Stmt] = []
-    for stmt in body:
-        if isinstance(stmt, Assign) and stmt.lane is not None:
-            result.append(Assign(stmt.buffer, stmt.index, stmt.value, stmt.lane, all_of(valid, stmt.valid)))
-        elif isinstance(stmt, For):
-            result.append(For(stmt.var, stmt.lower, stmt.upper, _with_valid(stmt.body, valid), stmt.kind, stmt.step))
-        elif isinstance(stmt, If):
-            result.append(If(stmt.condition, _with_valid(stmt.body, valid)))
-        else:
-            result.append(stmt)
-    return tuple(result)
-
-
-__all__ = ["lower_scalar"]
+__all__ = ["lower_rows", "lower_scalar", "prepare_scalar"]

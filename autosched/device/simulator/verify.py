@@ -24,9 +24,11 @@ from autosched.ir.value import reads
 from autosched.logic import Const, Int, interval
 from autosched.tiling.dependence import analyse
 from autosched.tiling.fallback import scalar_fallback
+from autosched.tiling.leeway import Leeway
 from autosched.tiling.nest import make_nest
-from autosched.tiling.plan import LiteralPart, Plan, ScalarPart, TensorPart
-from autosched.tiling.plans import nest_steps, scalar_step
+from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
+from autosched.tiling.plans import nest_steps
+from autosched.tiling.scalar_steps import choices_of, rows_step, scalar_step
 from autosched.tiling.schedule import Schedule
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
@@ -130,8 +132,9 @@ def narrowed(program: Program) -> Program:
 def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
     """The same plan for a cut-down program. ValueError or LookupError where its nests cannot be cut."""
     stages = {s.name: s for s in program.stages}
-    parts: list[TensorPart | ScalarPart | LiteralPart] = []
+    parts: list[Part] = []
     steps: list[Step] = []
+    choices = choices_of(plan.parts, plan.target)
     for part in plan.parts:
         match part:
             case TensorPart():
@@ -140,18 +143,22 @@ def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
                 part = replace(part, nest=make_nest(mapping), epilogue=behind)
                 if part.fallback is not None:
                     same = (stages[part.nest.stage.name], *(f.stage for f in behind))
-                    part = replace(part, fallback=scalar_fallback(program, same, analyse(program), threads))
+                    spare = scalar_fallback(program, same, analyse(program), threads, Leeway(formulas=plan.formulas))
+                    part = replace(part, fallback=spare)
                 steps += nest_steps(part.nest, plan.target, threads, part.names)
             case ScalarPart():
                 part = replace(part, stage=stages[part.stage.name])
-                steps.append(scalar_step(part, threads))
+                steps.append(scalar_step(part, threads, choices))
+            case RowsPart():
+                part = replace(part, members=tuple(replace(m, stage=stages[m.stage.name]) for m in part.members))
+                steps.append(rows_step(part, threads, choices))
             case LiteralPart():
                 whole = [s for s, old in zip(program.body, plan.program.body, strict=True) if old in part.body]
                 part = replace(part, body=tuple(whole))
         parts.append(part)
     if not steps:
         steps.append(Step("as written", (Decision("threads", (1,)),)))
-    return Plan(plan.name, program, plan.target, tuple(parts), Space(plan.name, steps))
+    return Plan(plan.name, program, plan.target, tuple(parts), Space(plan.name, steps), formulas=plan.formulas)
 
 
 def nearest_row(space: Space, schedule: Schedule) -> tuple[int, list[str]] | None:

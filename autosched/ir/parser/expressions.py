@@ -314,6 +314,9 @@ def _call(scope: Scope, node: ast.Call) -> Operand:
     if name.startswith("sat_") and (target := _dtype_named(scope, name[4:])) is not None:
         _arity(scope, node, name, 1)
         return typing.convert(scope.source, node, operand(scope, node.args[0]), target, saturate=True)
+    if name.startswith("bits_") and (target := _dtype_named(scope, name[5:])) is not None:
+        _arity(scope, node, name, 1)
+        return typing.reinterpret(scope.source, node, operand(scope, node.args[0]), target)
     function = _FUNCTIONS.get(name)
     if function is None:
         known = [*FUNCTIONS, *DTYPES, *scope.dtypes]

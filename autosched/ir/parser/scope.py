@@ -70,7 +70,7 @@ class Scope:
 
     def declare(self, node: ast.AST, name: str) -> None:
         """Take a new name; ProgramError where it already means something."""
-        if name in WORDS or name.startswith("sat_"):
+        if name in WORDS or name.startswith(("sat_", "bits_")):
             raise self.source.error(node, f"{name!r} is a word of the language", "choose another name")
         if name in self.known():
             raise self.source.error(node, f"{name!r} already has a meaning here", "every name is given once")

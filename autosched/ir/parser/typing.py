@@ -11,10 +11,12 @@ from autosched.ir.dtypes import BOOL, DType
 from autosched.ir.numerics import round_float, wrap_int
 from autosched.ir.parser.scope import Choice, Operand
 from autosched.ir.parser.source import Source
-from autosched.ir.value import Cast, FromIndex, Literal, Select, Value
+from autosched.ir.value import Call, Cast, FromIndex, Literal, Select, Value
 from autosched.logic import Bool, Const, Int, Where
 
 INTEGER_ONLY = frozenset(["//", "%", "<<", ">>", "&", "|", "^"])
+WORDS_OF_BITS = frozenset(["s32", "u32", "f32", "s64", "u64", "f64"])
+"""What `bits_` converts from and to."""
 
 
 def describe(operand: Operand) -> str:
@@ -171,6 +173,16 @@ def convert(source: Source, node: ast.AST, operand: Operand, dtype: DType, satur
     if operand.dtype == BOOL:
         return Select(operand, _one(dtype), _zero(dtype), dtype)
     return operand if operand.dtype == dtype else Cast(operand, dtype, saturate)
+
+
+def reinterpret(source: Source, node: ast.AST, operand: Operand, dtype: DType) -> Value:
+    """The operand's bits as `dtype`: whole words only, since smaller floats are held in wider ones."""
+    if isinstance(operand, Int | Bool | float | Choice) or operand.dtype == BOOL:
+        raise source.error(node, f"bits_{dtype} takes a value with a dtype, not {describe(operand)}", "cast it first")
+    if operand.dtype.name not in WORDS_OF_BITS or dtype.name not in WORDS_OF_BITS or operand.dtype.bits != dtype.bits:
+        hint = "both have 32 bits (s32 u32 f32) or both 64 (s64 u64 f64)"
+        raise source.error(node, f"bits_{dtype} of a value of dtype {operand.dtype}", hint)
+    return Call(f"bits_{dtype}", (operand,), dtype)
 
 
 def _one(dtype: DType) -> Literal:

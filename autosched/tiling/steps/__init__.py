@@ -8,9 +8,11 @@ from autosched.tiling.steps.cache_block import cache_block
 from autosched.tiling.steps.gpu_limits import gpu_limits
 from autosched.tiling.steps.gpu_stage import gpu_stage
 from autosched.tiling.steps.gpu_tile import gpu_pair, gpu_tile, is_gpu
+from autosched.tiling.steps.interleave import Interleave, interleave
+from autosched.tiling.steps.layout import vectorises
 from autosched.tiling.steps.loop_order import ORDERS, loop_order
 from autosched.tiling.steps.names import StepNames, blocked_axes, tiled_axes
-from autosched.tiling.steps.pack import DIRECT, PADDED, PANEL, pack, vectorises
+from autosched.tiling.steps.pack import DIRECT, INTERLEAVED, PADDED, PANEL, pack
 from autosched.tiling.steps.parallel import parallel
 from autosched.tiling.steps.prefetch import prefetch
 from autosched.tiling.steps.register_tile import register_tile
@@ -18,9 +20,11 @@ from autosched.tiling.steps.unroll import unroll
 
 __all__ = [
     "DIRECT",
+    "INTERLEAVED",
     "ORDERS",
     "PADDED",
     "PANEL",
+    "Interleave",
     "StepNames",
     "blocked_axes",
     "cache_block",
@@ -28,6 +32,7 @@ __all__ = [
     "gpu_pair",
     "gpu_stage",
     "gpu_tile",
+    "interleave",
     "is_gpu",
     "loop_order",
     "pack",

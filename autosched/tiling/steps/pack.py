@@ -1,31 +1,36 @@
-"""Packing: where each input operand is read from: its tensor, a panel in the order of use, or a zero-padded copy."""
+"""Packing: where each input operand is read from: its tensor, a panel in the order of use, or a copy of the tensor in
+another shape (with a border of zeros, or interleaved)."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from autosched.logic import TRUE, Compare, Const, Int, Var, affine, conjuncts, evaluate, free_vars, interval
-from autosched.logic.expr import substitute_int
+from autosched.logic import TRUE
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Step
+from autosched.tiling.steps.interleave import interleave
+from autosched.tiling.steps.layout import pads, panel_elements, runs, tensor_elements, vectorises
 from autosched.tiling.steps.names import StepNames
 
-DIRECT, PANEL, PADDED = 0, 1, 2
-LABELS = ("direct", "panel", "padded")
+DIRECT, PANEL, PADDED, INTERLEAVED = 0, 1, 2, 3
+LABELS = ("direct", "panel", "padded", "interleaved")
 PANEL_GROWTH = 16
 """A panel may hold each element this many times at most (im2col copies one element for every window it is in)."""
 
 
 def pack(nest: Nest, names: StepNames) -> Step:
-    """One decision per input operand. `direct` is offered where a register fills by one vector load, splat or group;
-    `padded` where a guard says no more than that the address is inside the tensor."""
+    """One decision per input operand. `direct` is offered where a register fills by one vector load, splat or group, or
+    by a few loads and shuffles (but for constants, which are laid out before the run); `padded` where a guard says no
+    more than that the address is inside the tensor; `interleaved` as `interleave` says."""
     decisions = []
     for operand in nest.intrinsic.inputs:
         kinds = [DIRECT] if vectorises(nest, operand.name) else []
         if panel_elements(nest, operand.name) <= PANEL_GROWTH * tensor_elements(nest, operand.name):
             kinds.append(PANEL)
-        if nest.guarded[operand.name] != TRUE and kinds[:1] == [DIRECT] and pads(nest, operand.name):
+        if shuffles(nest, operand.name):
+            kinds.append(DIRECT)
+        if nest.guarded[operand.name] != TRUE and DIRECT in kinds and pads(nest, operand.name):
             kinds.append(PADDED)
+        if interleave(nest, operand.name) is not None:
+            kinds.append(INTERLEAVED)
         if nest.mapping.fills.get(operand.name):
             kinds = [PANEL]  # a masked load leaves zeros
         kinds = kinds or [DIRECT]
@@ -33,86 +38,7 @@ def pack(nest: Nest, names: StepNames) -> Step:
     return Step("pack", tuple(decisions))
 
 
-def flat_offset(nest: Nest, operand: str, element: Int) -> Int:
-    """Row-major offset of an operand's register element; `@axis` variables are positions of the tile's origin."""
-    read = nest.mapping.operands[operand]
-    lanes = nest.lane_coordinates(operand, element)
-    positions: dict[str, Int] = {}
-    for axis in nest.axes:
-        inside = lanes.get(axis.intrinsic_axis or "", Const(0))
-        positions[axis.name] = Var(f"@{axis.name}") * axis.unit + inside
-    values = nest.at(positions)
-    tensor = nest.mapping.program.tensors[read.tensor]
-    offset: Int = Const(0)
-    for part, extent in zip(read.index, tensor.extents, strict=True):
-        assert isinstance(part, Int)
-        offset = offset * extent + substitute_int(part, values)
-    return offset
-
-
-def vectorises(nest: Nest, operand: str) -> bool:
-    """Whether the register's elements are contiguous in memory, all one element, or a repeated contiguous group."""
-    n = nest.intrinsic.operands[operand].elements
-    offset = flat_offset(nest, operand, Var("e"))
-    if any(affine(substitute_int(offset, {"e": e})) is None for e in (0, n - 1)):
-        return False  # a fused axis that breaks inside a tile
-    env: dict[str, object] = dict.fromkeys(free_vars(offset), 0)
-    steps = np.asarray(evaluate(offset, env | {"e": np.arange(n, dtype=np.int64)}))
-    steps = np.broadcast_to(steps, (n,)) - int(np.min(steps))
-    group = int(np.max(steps)) + 1
-    return bool(np.array_equal(steps, np.arange(n) % group))
-
-
-def tensor_elements(nest: Nest, operand: str) -> int:
-    """Elements of the tensor that the operand reads."""
-    total = 1
-    for n in nest.mapping.program.tensors[nest.mapping.operands[operand].tensor].extents:
-        total *= n
-    return total
-
-
-def panel_elements(nest: Nest, operand: str) -> int:
-    """Elements of a panel: one for each point of the axes that the operand depends on, padded to whole units."""
-    total = 1
-    for axis in nest.operand_axes(operand):
-        total *= axis.units * axis.unit
-    return total
-
-
-def pads(nest: Nest, operand: str) -> bool:
-    """Whether the operand's guard is exactly "the address is inside the tensor".
-
-    Sound and simple: each comparison of the guard must be implied by some subscript's range check, and every subscript
-    that can leave its dimension must be checked on that side.
-    """
-    read = nest.mapping.operands[operand]
-    tensor = nest.mapping.program.tensors[read.tensor]
-    wanted = set()
-    ranges = nest.ranges
-    for part, extent in zip(read.index, tensor.extents, strict=True):
-        assert isinstance(part, Int)
-        low, high = interval(part, ranges)
-        if low < 0:
-            wanted.add(_normal(part))
-        if high >= extent:
-            wanted.add(_normal(extent - 1 - part))
-    stated = set()
-    for p in conjuncts(nest.guarded[operand]):
-        if not isinstance(p, Compare):
-            return False
-        difference = {
-            "<=": p.right - p.left,
-            "<": p.right - p.left - 1,
-            ">=": p.left - p.right,
-            ">": p.left - p.right - 1,
-        }
-        if p.op not in difference:
-            return False
-        if interval(difference[p.op], ranges)[0] < 0:
-            stated.add(_normal(difference[p.op]))
-    return None not in wanted | stated and stated == wanted
-
-
-def _normal(difference: Int) -> tuple[tuple[tuple[str, int], ...], int] | None:
-    form = affine(difference)
-    return None if form is None else (tuple(sorted(form.coefficients.items())), form.constant)
+def shuffles(nest: Nest, operand: str) -> bool:
+    """Whether a register of the operand is worth putting together from a few vector loads each time it is needed."""
+    known = nest.mapping.program.known(nest.mapping.operands[operand].tensor)
+    return not known and not vectorises(nest, operand) and runs(nest, operand) is not None

@@ -1,0 +1,91 @@
+"""Parts of a value that do not change along the inner loops: computed once before them, into registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from autosched.codegen.access import value_vars
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Cast,
+    Comparison,
+    FromIndex,
+    Literal,
+    Logical,
+    Read,
+    Scalar,
+    Select,
+    Unary,
+    Value,
+    is_value,
+)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A value and its unchanging parts."""
+
+    parts: tuple[Value, ...]
+    value: Value
+
+    def with_parts(self, reads: tuple[Value, ...]) -> Value:
+        """The value with `reads[n]` in place of part n."""
+        return _replaced(self.value, dict(zip(self.parts, reads, strict=True)))
+
+
+def split_invariant(value: Value, inner: frozenset[str], written: str) -> Split:
+    """The largest parts that read memory or compute, but depend on no variable of `inner` and not on the tensor
+    `written`. What stands on one side of a choice stays there: its addresses may lie outside otherwise."""
+    parts = dict.fromkeys(p for p in _parts(value, inner, written) if not isinstance(p, Literal | Scalar))
+    return Split(tuple(parts), value)
+
+
+def _parts(value: Value, inner: frozenset[str], written: str) -> Iterator[Value]:
+    if _unchanging(value, inner, written):
+        yield value
+        return
+    for child in _always(value):
+        yield from _parts(child, inner, written)
+
+
+def _unchanging(value: Value, inner: frozenset[str], written: str) -> bool:
+    if isinstance(value, Comparison | Logical | Select):
+        return False
+    if isinstance(value, Read) and (value.tensor == written or value_vars(value) & inner):
+        return False
+    if isinstance(value, FromIndex) and value_vars(value) & inner:
+        return False
+    if isinstance(value, Read) and any(is_value(i) for i in value.index):
+        return False
+    return all(_unchanging(c, inner, written) for c in _always(value))
+
+
+def _always(value: Value) -> list[Value]:
+    """Operands that are evaluated whenever the value is."""
+    match value:
+        case Unary() | Cast():
+            return [value.operand]
+        case Arith() | Comparison():
+            return [value.left, value.right]
+        case Call(_, args, _):
+            return list(args)
+        case _:
+            return []
+
+
+def _replaced(value: Value, by: dict[Value, Value]) -> Value:
+    """`value` with some parts replaced, outermost first."""
+    found = by.get(value)
+    if found is not None:
+        return found
+    match value:
+        case Unary() | Cast():
+            return replace(value, operand=_replaced(value.operand, by))
+        case Arith() | Comparison():
+            return replace(value, left=_replaced(value.left, by), right=_replaced(value.right, by))
+        case Call(_, args, _):
+            return replace(value, args=tuple(_replaced(a, by) for a in args))
+        case _:
+            return value

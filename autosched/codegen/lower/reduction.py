@@ -1,0 +1,213 @@
+"""The reductions of a scalar stage in registers: start, loops, and the store of what has been accumulated.
+
+A register holds a vector of results, or (`across`) partial results of one, along the innermost reduction axis: several
+such accumulators run independently, and at the end they and then their lanes are combined in a tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from autosched.codegen.kernel import Assign, For, If, Stmt
+from autosched.codegen.lower.context import identifier
+from autosched.codegen.lower.invariant import split_invariant
+from autosched.codegen.lower.operands import LANE
+from autosched.codegen.lower.rename import place, place_condition, place_index
+from autosched.codegen.lower.scalar_shape import Ats, guard_formula, under
+from autosched.codegen.lower.update import combine, guarded
+from autosched.ir.dtypes import DType
+from autosched.ir.program import Axis
+from autosched.ir.value import Arith, Call, Literal, Read, Select, Unary, Value
+from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
+from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.tiling.guards import spatial_formulas
+from autosched.tiling.scalar_parts import is_constant
+
+if TYPE_CHECKING:
+    from autosched.codegen.lower.scalar import Scalar
+
+
+@dataclass
+class Reduction:
+    """Emits the reduction loops `axes` of a stage for all copies of the body around them."""
+
+    of: Scalar
+    axes: tuple[Axis, ...]
+    ats: Ats
+    vectored: bool
+
+    def __post_init__(self) -> None:
+        self.stage, self.shape = self.of.stage, self.of.shape
+        self.dtype = self.stage.assign.value.dtype
+        self.each = self.shape.unroll if self.shape.across else 1
+        """Accumulators of one copy."""
+        wide = self.vectored or self.shape.across
+        self.lane = self.shape.lane if wide else None
+        self.element: Int = Var(LANE) if wide else Const(0)
+        self.width = self.shape.width if wide else 1
+        name = f"{self.stage.assign.tensor}_acc"
+        self.acc = self.register(name, self.dtype, len(self.ats) * self.each)
+        self.op = "+=" if self.shape.across and self.stage.assign.op == "-=" else self.stage.assign.op
+        self.value = self.stage.assign.value
+        self.kept: set[str] = set()
+
+    def register(self, name: str, dtype: DType, count: int) -> str:
+        return self.of.ctx.declare(name, dtype, (count, self.width), "register").name
+
+    def held(self, number: int) -> Read:
+        return Read(self.acc, (Const(number), self.element), self.dtype)
+
+    def emit(self) -> tuple[Stmt, ...]:
+        before = self.invariants()
+        starts: list[Stmt] = []
+        stores: list[Stmt] = []
+        # An initial value is given to all elements, guarded or not; without one, guarded elements are not touched.
+        guards = () if self.stage.init is not None else spatial_formulas(self.stage)
+        touched = [all_of(*(substitute_bool(g, at) for g in guards)) for at in self.ats]
+        by_lane = self.vectored and any(LANE in free_vars(t) for t in touched)
+        for copy, at in enumerate(self.ats):
+            start, store = self.ends(copy, at, touched[copy] if by_lane else TRUE)
+            if not by_lane and touched[copy] != TRUE:
+                store = [If(touched[copy], tuple(store))]
+                start = [*self.zeros(copy), If(touched[copy], tuple(start))]
+            starts += start
+            stores += store
+        loops = self.loops(0, self.ats)
+        if len(self.ats) == 1 and not by_lane and touched[0] != TRUE:
+            plain = self.ends(0, self.ats[0], TRUE)
+            return (If(touched[0], (*before, *plain[0], *loops, *plain[1])),)
+        return (*before, *starts, *loops, *stores)
+
+    def zeros(self, copy: int) -> list[Stmt]:
+        """Something in the registers of a row that is not touched: nobody looks at what is added to it."""
+        zero = Literal(0.0 if self.dtype.is_float else 0, self.dtype)
+        return [Assign(self.acc, self.place(n), zero, self.lane) for n in self.numbers(copy)]
+
+    def numbers(self, copy: int) -> range:
+        return range(copy * self.each, (copy + 1) * self.each)
+
+    def place(self, number: int) -> tuple[Int, ...]:
+        return (Const(number), self.element)
+
+    def ends(self, copy: int, at: dict[str, Int], valid: Bool) -> tuple[list[Stmt], list[Stmt]]:
+        """What comes before and after the loops for one copy."""
+        assign = self.stage.assign
+        index = place_index(assign.index, at)
+        stored = Read(assign.tensor, index, self.dtype)
+        start: Value = stored if self.stage.init is None else place(self.stage.init, at)
+        first = copy * self.each
+        if not self.shape.across:
+            begin = Assign(self.acc, self.place(first), start, self.lane, valid)
+            return [begin], [Assign(assign.tensor, index, self.held(first), self.lane, valid)]
+        neutral = Literal(identity(self.op, self.dtype), self.dtype)
+        begins: list[Stmt] = [Assign(self.acc, self.place(n), neutral, self.lane) for n in self.numbers(copy)]
+        total = Read(self.acc, (Const(first), Const(0)), self.dtype)
+        end = Assign(assign.tensor, index, combine(assign.op, start, total))
+        return begins, [*self.combined(first), end]
+
+    def combined(self, first: int) -> list[Stmt]:
+        """All accumulators of one copy into the first, then its lanes into lane 0: halves onto halves."""
+        stmts: list[Stmt] = []
+        count = self.each
+        while count > 1:
+            for n in range(first, first + count // 2):
+                value = combine(self.op, self.held(n), self.held(n + count // 2))
+                stmts.append(Assign(self.acc, self.place(n), value, self.lane))
+            count //= 2
+        shift = self.width // 2
+        while shift:
+            turned = Read(self.acc, (Const(first), (Var(LANE) + shift) % self.width), self.dtype)
+            stmts.append(Assign(self.acc, self.place(first), combine(self.op, self.held(first), turned), self.lane))
+            shift //= 2
+        return stmts
+
+    # -- loops --------------------------------------------------------------------------------------------------
+
+    def loops(self, k: int, ats: Ats) -> tuple[Stmt, ...]:
+        if k == len(self.axes):
+            return self.updates(ats, 1, 0)
+        axis = self.axes[k]
+        if self.shape.across and k == len(self.axes) - 1:
+            return self.chunks(axis, ats)
+        var = Var(identifier(axis.name))
+        lower, upper = substitute_int(axis.lower, ats[0]), substitute_int(axis.upper, ats[0])
+        return (For(var.name, lower, upper, self.loops(k + 1, tuple(at | {axis.name: var} for at in ats))),)
+
+    def chunks(self, axis: Axis, ats: Ats) -> tuple[Stmt, ...]:
+        """The innermost reduction: a vector for each accumulator, then single vectors, then a part of one."""
+        var, w = Var(identifier(axis.name)), self.shape.width
+        assert isinstance(axis.lower, Const)
+        low, done = axis.lower.value, 0
+        stmts: list[Stmt] = []
+        for count in dict.fromkeys((self.each, 1)):
+            full = (axis.extent - done) // (w * count) * w * count
+            if full:
+                here = tuple(at | {axis.name: var + (Var(LANE) + u * w)} for at in ats for u in range(count))
+                start, end = Const(low + done), Const(low + done + full)
+                stmts.append(For(var.name, start, end, self.updates(here, count, 0), step=w * count))
+            done += full
+        if done < axis.extent:
+            here = tuple(at | {axis.name: Var(LANE) + (low + done)} for at in ats)
+            stmts += self.updates(here, 1, axis.extent - done)
+        return tuple(stmts)
+
+    def updates(self, ats: Ats, count: int, only: int) -> tuple[Stmt, ...]:
+        """One update for each place; `count` of them belong to each copy. `only`: so many lanes, where not all."""
+        stmts: list[Stmt] = []
+        for n, at in enumerate(ats):
+            copy, u = divmod(n, count)
+            held = self.held(copy * self.each + u)
+            new = self.contracted(held, place(self.value, at, lambda r, c=copy: self.of_copy(r, c)))  # type: ignore[misc]
+            value = guarded(tuple(place_condition(g, at) for g in self.stage.guards), new, held)
+            if only:
+                value = Select(Var(LANE) < only, value, held, self.dtype)
+            stmt = Assign(self.acc, self.place(copy * self.each + u), value, self.lane)
+            stmts += under(guard_formula(self.stage, at), stmt, held)
+        return tuple(stmts)
+
+    def contracted(self, held: Value, term: Value) -> Value:
+        """The update, with a product fused into its addition where that is allowed."""
+        fused = self.of.part.fused and self.op in ("+=", "-=") and self.dtype.name in ("f32", "f64")
+        if fused and isinstance(term, Arith) and term.op == "*":
+            left = term.left if self.op == "+=" else Unary("-", term.left, self.dtype)
+            return Call("fma", (left, term.right, held), self.dtype)
+        return combine(self.op, held, term)
+
+    # -- what the loops leave alone -----------------------------------------------------------------------------
+
+    def invariants(self) -> tuple[Stmt, ...]:
+        """Parts of the value that the loops do not change, in registers; `value` then reads them."""
+        if self.stage.guards or not all(is_constant(a) and a.extent > 0 for a in self.axes):
+            return ()
+        inner = frozenset(a.name for a in self.axes)
+        split = split_invariant(self.value, inner, self.stage.assign.tensor)
+        stmts: list[Stmt] = []
+        held: list[Value] = []
+        for part in split.parts:
+            name = self.register(f"{self.stage.assign.tensor}_inv", part.dtype, len(self.ats))
+            for copy, at in enumerate(self.ats):
+                stmts.append(Assign(name, self.place(copy), place(part, at), self.lane))
+            self.kept.add(name)
+            held.append(Read(name, (Const(0), self.element), part.dtype))
+        self.value = split.with_parts(tuple(held))
+        return tuple(stmts)
+
+    def of_copy(self, read: Read, copy: int) -> Read:
+        """A read of an invariant's register as that of one copy."""
+        return Read(read.tensor, self.place(copy), read.dtype) if read.tensor in self.kept else read
+
+
+def identity(op: str, dtype: DType) -> int | float:
+    """What leaves every other number as it is under the combination of an update."""
+    match op:
+        case "+=":
+            return 0.0 if dtype.is_float else 0
+        case "*=":
+            return 1.0 if dtype.is_float else 1
+        case "max=":
+            return float("-inf") if dtype.is_float else dtype.limits[0]
+        case "min=":
+            return float("inf") if dtype.is_float else dtype.limits[1]
+        case _:
+            raise AssertionError(op)

@@ -1,0 +1,118 @@
+"""Seconds of scalar stages on a CPU: instructions of the vectors, chains of dependent additions, bytes of the tensors.
+
+A loop body takes as long as issuing it, or as the latency of its accumulators where there are too few; a stage (or a
+row of stages) takes as long as that, or as moving its tensors through the level of memory that holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.codegen.access import index_vars
+from autosched.codegen.lower.invariant import split_invariant
+from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.value import Call, Literal, Read, Scalar, Value, reads, walk
+from autosched.logic import Const
+from autosched.machine.target import Target
+from autosched.tiling.plan import ScalarPart
+from autosched.tiling.scalar_parts import side_by_side
+from autosched.tiling.scalar_steps import ACROSS
+
+Column = npt.NDArray[np.float64]
+LATENCY = 4.0  # of an addition or a fused product, cycles
+PER_CYCLE = 2.0  # vector instructions, and loads, a cycle
+CALL_CYCLES = 40.0  # a call into the math library, an element
+FORMULA_CYCLES = 14.0  # a formula, a register
+STEP_CYCLES = 1.5  # a trip of a loop
+GATHER_CYCLES = 1.5  # an element that is no neighbour of the one before
+TURN_CYCLES = 6.0  # one step of combining the lanes of a register
+STRIDED = 2.0  # how much slower rows arrive when little of each is read before the next
+SLOW = ("exp", "log", "tanh", "erf", "sigmoid", "rsqrt")
+"""Functions that are a library call, or a formula where there is one."""
+EXTENT = 64  # a bound that depends on other axes: any guess ranks alike, since all rows share it
+
+
+def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Target) -> Column:
+    """Cycles of one thread for all of a stage, memory aside."""
+    stage, names = part.stage, part.names
+
+    def column(name: str, default: float) -> Column:
+        known = v[names(name)] if names(name) in v else np.full(rows, default)
+        return np.asarray(known, np.float64)
+
+    width, unroll = column("vector", 1), column("unroll", 1)
+    across = column("lanes", ACROSS) * (width > 1) if part.across else np.zeros(rows)
+    together = column("rows", 1)
+    formulas = column("math", 0)
+    element = max(stage.assign.value.dtype.bytes, *(r.dtype.bytes for r in stage.reads), 1)
+    registers = np.maximum(1.0, width * element / target.limits.get("vector_bytes", 16))
+    changing = _changing(part)
+    nodes = [n for n in walk(changing) if not isinstance(n, Read | Literal | Scalar)]
+    calls = sum(isinstance(n, Call) and n.function in SLOW for n in nodes)
+    issue = (len(nodes) + 1.0) / PER_CYCLE * registers
+    for read in reads(changing):
+        issue = issue + np.where(across > 0, *(_load(read, a, width, registers) for a in (part.across, part.vector)))
+    issue = issue + calls * np.where(formulas > 0, FORMULA_CYCLES * registers, CALL_CYCLES * width)
+    issue = issue + STEP_CYCLES / np.where(width > 1, unroll * np.where(across > 0, together, 1.0), 1.0)
+    chains = np.where(width > 1, unroll * np.where(across > 0, together, 1.0), 1.0)
+    summed = bool(stage.reduction) and part.register
+    block = column("block", 0)
+    waits = LATENCY / chains if summed else np.zeros(rows)
+    body = np.where(block > 0, issue + registers * 3.0 / PER_CYCLE / np.maximum(1.0, block), np.maximum(issue, waits))
+    points = float(max(1, prod(extent(a) for a in stage.axes)))
+    cycles: Column = points / width * body
+    results = float(prod(extent(a) for a in stage.spatial))
+    combining = (np.log2(np.maximum(1.0, width)) + unroll) * TURN_CYCLES / np.minimum(together, 2.0)
+    total: Column = cycles + np.where(across > 0, results * combining, 0.0)
+    return total
+
+
+def _load(read: Read, axis: str | None, width: Column, registers: Column) -> Column:
+    """Cycles to load one vector of what is read, with this axis in its lanes."""
+    moving = axis is not None and any(axis in index_vars(i) for i in read.index)
+    if not moving:
+        return np.full_like(width, 0.0 if axis else 1.0 / PER_CYCLE)
+    assert axis is not None
+    direct = side_by_side(read, axis)
+    return registers / PER_CYCLE if direct else np.where(width > 1, GATHER_CYCLES * width, 1.0)
+
+
+def _changing(part: ScalarPart) -> Value:
+    """The value without the parts that are computed once before the inner loops."""
+    assign = part.stage.assign
+    inner = [a.name for a in part.stage.reduction] if part.register else [part.vector or ""]
+    split = split_invariant(assign.value, frozenset(inner), assign.tensor)
+    return split.with_parts(tuple(Literal(0, p.dtype) for p in split.parts))
+
+
+def scattered(part: ScalarPart, v: Mapping[str, Any], rows: int) -> Column:
+    """How much slower memory is where vectors of results run down an operand: each of its rows gives a few bytes."""
+    names = part.names
+    down = part.register and any(side_by_side(r, part.vector or "") for r in part.stage.reads if part.stage.reduction)
+    if not down or names("vector") not in v:
+        return np.ones(rows)
+    block = v[names("block")] if part.blocked else np.zeros(rows)
+    across = v[names("lanes")] if part.across else np.zeros(rows)
+    return np.where((block == 0) & (across == 0), STRIDED, 1.0)
+
+
+def memory_seconds(stages: tuple[Stage, ...], program: Program, target: Target, threads: Column) -> Column:
+    """Seconds to move each tensor of these stages once, through the level of memory that holds all of them."""
+    touched = {r.tensor for s in stages for r in (*s.reads, s.target)}
+    total = sum(float(prod(program.tensors[t].extents)) * program.tensors[t].dtype.bits / 8 for t in touched)
+    for m in target.memories:
+        if m.name.startswith("L") and m.name != "L1" and total <= m.bytes and m.bandwidth_bytes_per_s:
+            return total / m.bandwidth_bytes_per_s / (threads if m.shared_by != "device" else np.ones_like(threads))
+    last = [m.bandwidth_bytes_per_s for m in target.memories if m.bandwidth_bytes_per_s]
+    return np.full_like(threads, total / last[-1]) if last else np.zeros_like(threads)
+
+
+def extent(axis: Axis) -> int:
+    if isinstance(axis.lower, Const) and isinstance(axis.upper, Const):
+        return max(1, axis.extent)
+    return EXTENT

@@ -1,0 +1,166 @@
+"""`Formula`: a function of one number in steps, for approximations that code evaluates in place of a library call.
+
+The steps are values over run-time scalars: the argument, and the results of earlier steps. A value that is used more
+than once is a step of its own, so whoever prints or evaluates a formula does each thing once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from autosched.ir.dtypes import DType
+from autosched.ir.evaluate import Frame, value
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Cast,
+    Comparison,
+    Literal,
+    Logical,
+    Scalar,
+    Select,
+    Unary,
+    Value,
+    is_value,
+    map_value,
+)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """`name` approximates `function` of `dtype` within `ulp` units in the last place, on all inputs. `steps` are
+    (name, value) in order, `result` the last value; both read `argument` and earlier steps as scalars."""
+
+    name: str
+    function: str
+    dtype: DType
+    argument: str
+    steps: tuple[tuple[str, Value], ...]
+    result: Value
+    ulp: float
+
+
+Formulas = Mapping[tuple[str, str], Formula]
+"""Formulas by the function and the dtype that they stand for: `("exp", "f32")`."""
+
+
+def in_steps(root: Value) -> tuple[tuple[tuple[str, Value], ...], Value]:
+    """The steps of a value whose locals were filled in (so that equal parts are one object), and its result."""
+    uses: Counter[int] = Counter()
+    order: list[Value] = []
+
+    def count(node: Value) -> None:
+        uses[id(node)] += 1
+        if uses[id(node)] == 1:
+            for child in children(node):
+                count(child)
+            order.append(node)
+
+    count(root)
+    steps: list[tuple[str, Value]] = []
+    rebuilt: dict[int, Value] = {}
+    for node in order:
+        new = _with_children(node, [rebuilt[id(c)] for c in children(node)])
+        if uses[id(node)] > 1 and not isinstance(new, Literal | Scalar):
+            new = _name(steps, new)
+        rebuilt[id(node)] = new
+    return tuple(steps), rebuilt[id(root)]
+
+
+def closed(formula: Formula, formulas: Formulas) -> Formula:
+    """The formula with the steps of others in place of calls of the functions that they stand for."""
+    steps: list[tuple[str, Value]] = []
+    result = _spliced(formula, Scalar(formula.argument, formula.dtype), formulas, steps)
+    return replace(formula, steps=tuple(steps), result=result)
+
+
+def _spliced(formula: Formula, argument: Scalar, formulas: Formulas, steps: list[tuple[str, Value]]) -> Value:
+    """Appends the formula's steps under new names; its result."""
+    known: dict[str, Scalar] = {formula.argument: argument}
+    others = {key: f for key, f in formulas.items() if f.name != formula.name}
+
+    def visit(v: Value) -> Value:
+        if isinstance(v, Scalar):
+            return known[v.name]
+        own = others.get((v.function, v.dtype.name)) if isinstance(v, Call) else None
+        if own is None or not isinstance(v, Call):
+            return v
+        return _spliced(own, _name(steps, v.args[0]), others, steps)
+
+    for old, step in formula.steps:
+        known[old] = _name(steps, map_value(step, visit))
+    return map_value(formula.result, visit)
+
+
+def _name(steps: list[tuple[str, Value]], step: Value) -> Scalar:
+    steps.append((f"t{len(steps)}", step))
+    return Scalar(steps[-1][0], step.dtype)
+
+
+def apply_formulas(root: Value, formulas: Formulas) -> Value:
+    """`root` with each call that a formula stands for turned into a call of it; narrower floats go through f32."""
+
+    def visit(node: Value) -> Value:
+        if not isinstance(node, Call) or len(node.args) != 1:
+            return node
+        own = formulas.get((node.function, node.dtype.name))
+        if own is not None:
+            return Call(own.name, node.args, node.dtype)
+        wide = formulas.get((node.function, "f32"))
+        if wide is None or node.dtype.name not in ("f16", "bf16"):
+            return node
+        return Cast(Call(wide.name, (Cast(node.args[0], wide.dtype),), wide.dtype), node.dtype)
+
+    return map_value(root, visit)
+
+
+def applies(values: Iterable[Value], formulas: Formulas) -> bool:
+    """Whether any of these values has a call that a formula stands for."""
+    return any(apply_formulas(v, formulas) != v for v in values)
+
+
+def evaluate_formula(formula: Formula, x: Any) -> Any:
+    """The formula of an array of container values."""
+    known: dict[str, Any] = {formula.argument: x}
+    for name, step in formula.steps:
+        known[name] = value(step, Frame({}, known))
+    return value(formula.result, Frame({}, known))
+
+
+def children(node: Value) -> list[Value]:
+    """The direct operands of a node without memory."""
+    match node:
+        case Unary() | Cast():
+            return [node.operand]
+        case Arith() | Comparison():
+            return [node.left, node.right]
+        case Logical(_, parts, _):
+            return [p for p in parts if is_value(p)]
+        case Select(condition, then, other, _):
+            return [*([condition] if is_value(condition) else []), then, other]
+        case Call(_, args, _):
+            return list(args)
+        case _:
+            return []
+
+
+def _with_children(node: Value, new: list[Value]) -> Value:
+    """The node with other operands, in the order of `children`."""
+    match node:
+        case Unary() | Cast():
+            return replace(node, operand=new[0])
+        case Arith() | Comparison():
+            return replace(node, left=new[0], right=new[1])
+        case Logical(_, parts, _):
+            left = iter(new)
+            return replace(node, parts=tuple(next(left) if is_value(p) else p for p in parts))
+        case Select(condition, _, _, _):
+            chosen = new[0] if is_value(condition) else condition
+            return replace(node, condition=chosen, then=new[-2], other=new[-1])
+        case Call():
+            return replace(node, args=tuple(new))
+        case _:
+            return node

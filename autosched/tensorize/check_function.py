@@ -1,0 +1,65 @@
+"""Is a function within its bound? Its steps are run on many arguments, or on all of them, and compared with the
+language's function in f64, whose own error is far below a unit in the last place of an f32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.ir.dtypes import DTYPES
+from autosched.ir.evaluate import call
+from autosched.ir.formula import Formula, evaluate_formula
+
+Array = npt.NDArray[Any]
+CHUNK = 1 << 20
+SAMPLES = 1 << 18
+F32, F64 = DTYPES["f32"], DTYPES["f64"]
+LEAST = 2.0**-149
+"""The distance between subnormal f32 numbers."""
+
+
+def arguments(rng: np.random.Generator, exhaustive: bool) -> Iterator[Array]:
+    """f32 arguments in blocks: all 2^32 bit patterns, or some at random, all round ones and the neighbours of both."""
+    if exhaustive:
+        for start in range(0, 1 << 32, CHUNK):
+            yield np.arange(start, start + CHUNK, dtype=np.uint32).view(np.float32)
+        return
+    # Every exponent with some fractions, both signs: infinities, NaN, zeros and subnormals among them.
+    fractions = np.array([0, 1, 2, 0x3504F3, 0x3FFFFF, 0x400000, 0x7FFFFE, 0x7FFFFF], np.uint32)
+    magnitudes = (np.arange(256, dtype=np.uint32)[:, None] << 23 | fractions).ravel()
+    yield np.concatenate([magnitudes, magnitudes | np.uint32(1 << 31)]).view(np.float32)
+    yield rng.integers(0, 1 << 32, SAMPLES, np.uint64).astype(np.uint32).view(np.float32)
+    yield np.concatenate([rng.normal(0, s, SAMPLES // 4) for s in (0.3, 3, 10, 60)]).astype(np.float32)
+
+
+def worst(formula: Formula, blocks: Iterator[Array]) -> tuple[float, float]:
+    """The greatest error in units in the last place and the argument where it occurs; infinite where a NaN, an infinity
+    or a zero's sign is not the language's."""
+    greatest, at = -1.0, float("nan")
+    with np.errstate(all="ignore"):
+        for x in blocks:
+            error = errors(
+                np.asarray(evaluate_formula(formula, x)),
+                np.asarray(call(formula.function, [x.astype(np.float64)], F64)),
+            )
+            k = int(np.argmax(error))
+            if error[k] > greatest:
+                greatest, at = float(error[k]), float(x[k])
+    return greatest, at
+
+
+def errors(found: Array, exact: Array) -> Array:
+    """Errors in units in the last place of the exact result rounded to f32."""
+    rounded = exact.astype(np.float32)
+    unit = np.maximum(np.spacing(np.abs(rounded)).astype(np.float64), LEAST)
+    error = np.abs(found.astype(np.float64) - exact) / unit
+    special = ~np.isfinite(rounded) | (exact == 0)
+    same = (found == rounded) & (np.signbit(found) == np.signbit(rounded)) | (np.isnan(found) & np.isnan(rounded))
+    # Where one of both is infinite, and the other the greatest number or the next, they are as near as their distance.
+    border = (np.isinf(rounded) != np.isinf(found)) & np.isfinite(exact)
+    wide = found.astype(np.float64)
+    near = np.abs(np.where(np.isinf(wide), np.copysign(2.0**128, wide), wide) - exact) / 2.0**104
+    return np.where(border, near, np.where(special, np.where(same, 0.0, np.inf), error))

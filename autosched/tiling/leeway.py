@@ -1,0 +1,27 @@
+"""What scalar stages may change of a float's bits: the numerics level of a study, as far as a plan needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autosched.ir.dtypes import DType
+from autosched.ir.formula import Formulas
+from autosched.machine.target import Target
+
+
+@dataclass(frozen=True)
+class Leeway:
+    """`reassociate`: float sums in any order, and products fused with additions; `formulas`: approximations of a stated
+    bound in place of library calls. Neither at `bitwise`."""
+
+    reassociate: bool = True
+    formulas: Formulas = field(default_factory=dict)
+
+    def reorders(self, op: str, dtype: DType) -> bool:
+        """Whether the terms of an update `op` may come in any order: integers wrap, extremes are exact."""
+        return op in ("min=", "max=") or (op in ("+=", "-=", "*=") and (dtype.is_integer or self.reassociate))
+
+
+def fuses(target: Target) -> bool:
+    """Whether the target multiplies and adds in one instruction."""
+    return "fma" in target.features or target.isa == "arm"

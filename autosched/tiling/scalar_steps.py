@@ -1,0 +1,121 @@
+"""Decisions of scalar stages: which axis lies in the lanes, how wide, how many vectors and rows together, threads.
+
+On a CPU a stage is laid out by `lanes` (an axis), `vector` (elements), `unroll` (vectors at once; for a sum, its
+independent accumulators), `rows` (rows of a reduction at once), `block` (iterations of a reduction outside the
+vectors), `math` (library or formulas) and `threads`. On a GPU only the width of a warp's work is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from autosched.ir.formula import applies
+from autosched.ir.value import Value
+from autosched.logic import FALSE, Bool, Int, Var, any_of
+from autosched.machine.target import Target
+from autosched.tiling.plan import Part, RowsPart, ScalarPart
+from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps import StepNames
+
+VECTORS = (1, 4, 8, 16, 32)
+GPU_VECTORS = (1, 32, 64, 128)
+"""Elements of a scalar stage that one warp computes together."""
+UNROLLS = (1, 2, 4, 8)
+ROWS = (1, 2, 4, 8)
+BLOCKS = (0, 2, 4, 8)
+MOST_VECTORS = 16
+"""Vectors of one loop body: more only spill registers."""
+SPATIAL, ACROSS = 0, 1
+"""What lies in the lanes: elements of the result, or partial results of one."""
+LIBRARY, VECTOR = 0, 1
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The domains of one part. A part that is alone in its plan decides everything; beside others it decides little, so
+    that the product of their spaces stays within reach."""
+
+    vectors: tuple[int, ...] = VECTORS
+    unrolls: tuple[int, ...] = UNROLLS
+    rows: tuple[int, ...] = ROWS
+    blocks: tuple[int, ...] = BLOCKS
+    lanes: tuple[int, ...] = (SPATIAL, ACROSS)
+    math: tuple[int, ...] = (LIBRARY, VECTOR)
+
+
+def choices_of(parts: Sequence[Part], target: Target) -> Choices:
+    """What the scalar parts among these decide. Beside others: one width, of a register of 32-bit elements, or none,
+    and the rest as it is best most often."""
+    if len([p for p in parts if not (isinstance(p, ScalarPart) and p.prepared)]) == 1:
+        return Choices()
+    width = max(4, target.limits.get("vector_bytes", 16) // 4)
+    return Choices((1, width), (4,), (1,), (4,), (ACROSS,), (VECTOR,))
+
+
+def lanes_of(part: ScalarPart, values: Mapping[str, int]) -> int:
+    """SPATIAL or ACROSS in this row: its decision, else what the stage offers."""
+    if part.across is None:
+        return SPATIAL
+    return values.get(part.names("lanes"), ACROSS)
+
+
+def scalar_step(part: ScalarPart, threads: int, choices: Choices = Choices()) -> Step:
+    """The one step of a scalar part."""
+    names = part.names
+    shared_out = part.parallel and part.scheme == "cpu"  # blocks of a GPU share the outermost axis in any case
+    count = Decision(names("threads"), tuple(range(1, threads + 1)) if shared_out else (1,))
+    if part.scheme == "gpu":
+        return Step("scalar", (*([Decision(names("vector"), GPU_VECTORS)] if part.vector else []), count))
+    decisions: list[Decision] = []
+    inert: dict[str, Bool] = {}
+    single = Var(names("vector")).eq(1)
+    across: Bool = FALSE
+    if part.vector or part.across:
+        decisions.append(Decision(names("vector"), choices.vectors))
+        decisions.append(Decision(names("unroll"), choices.unrolls))
+        inert[names("unroll")] = single
+    if part.vector and part.across:
+        lanes = Var(names("lanes"))
+        decisions.append(Decision(lanes.name, choices.lanes, (part.vector, part.across)[-len(choices.lanes) :]))
+        inert[lanes.name] = single
+        across = lanes.eq(ACROSS)
+    elif part.across:
+        across = ~FALSE
+    rules: list[Rule] = []
+    vectors: Int = Var(names("unroll")) if decisions else Var(names("threads"))
+    if part.across and part.rows:
+        rows = Var(names("rows"))
+        decisions.append(Decision(rows.name, choices.rows))
+        inert[rows.name] = any_of(single, ~across)
+        vectors = vectors * rows
+        rules.append(Rule(names("rows"), vectors <= MOST_VECTORS, f"more than {MOST_VECTORS} accumulators"))
+    if part.blocked and part.vector:
+        block = Var(names("block"))
+        decisions.append(Decision(block.name, choices.blocks))
+        inert[block.name] = any_of(single, across)
+    if applies(_values(part), part.leeway.formulas):
+        decisions.append(_math(names, choices))
+    return Step("scalar", (*decisions, count), tuple(rules), {}, inert)
+
+
+def rows_step(part: RowsPart, threads: int, choices: Choices = Choices()) -> Step:
+    """The one step of a rows part: one width and one number of vectors for all of its stages."""
+    names = part.names
+    decisions: list[Decision] = []
+    inert: dict[str, Bool] = {}
+    if any(m.vector or m.across for m in part.members):
+        decisions += [Decision(names("vector"), choices.vectors), Decision(names("unroll"), choices.unrolls)]
+        inert[names("unroll")] = Var(names("vector")).eq(1)
+    if any(applies(_values(m), m.leeway.formulas) for m in part.members):
+        decisions.append(_math(names, choices))
+    return Step("rows", (*decisions, Decision(names("threads"), tuple(range(1, threads + 1)))), (), {}, inert)
+
+
+def _math(names: StepNames, choices: Choices) -> Decision:
+    return Decision(names("math"), choices.math, ("library", "vector")[-len(choices.math) :])
+
+
+def _values(part: ScalarPart) -> tuple[Value, ...]:
+    stage = part.stage
+    return (stage.assign.value, *([stage.init] if stage.init is not None else []))

@@ -1,0 +1,140 @@
+"""How an operand lies in its tensor: offsets of a register's elements, whether one load fills it, sizes of copies."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from autosched.logic import (
+    Compare,
+    Const,
+    Int,
+    Var,
+    affine,
+    conjuncts,
+    evaluate,
+    free_vars,
+    interval,
+    merge_dimensions,
+)
+from autosched.logic.expr import substitute_int
+from autosched.tiling.nest import Nest
+
+RUN_ELEMENTS = 4
+"""Elements that a run has on average at least, so that loading runs and shuffling pays."""
+
+
+def flat_offset(nest: Nest, operand: str, element: Int) -> Int:
+    """Row-major offset of an operand's register element; `@axis` variables are positions of the tile's origin."""
+    read = nest.mapping.operands[operand]
+    lanes = nest.lane_coordinates(operand, element)
+    positions: dict[str, Int] = {}
+    for axis in nest.axes:
+        inside = lanes.get(axis.intrinsic_axis or "", Const(0))
+        positions[axis.name] = Var(f"@{axis.name}") * axis.unit + inside
+    values = nest.at(positions)
+    placed = [substitute_int(part, values) for part in read.index if isinstance(part, Int)]
+    parts, extents = merge_dimensions(placed, tensor_extents(nest, operand))
+    offset: Int = Const(0)
+    for part, extent in zip(parts, extents, strict=True):
+        offset = offset * extent + part
+    return offset
+
+
+def vectorises(nest: Nest, operand: str) -> bool:
+    """Whether the register's elements are contiguous in memory, all one element, or a repeated contiguous group."""
+    return contiguous(nest, operand, flat_offset(nest, operand, Var("e")))
+
+
+def contiguous(nest: Nest, operand: str, offset: Int) -> bool:
+    """Whether `offset`, of a register's element `e`, runs on by one, stays, or repeats a run, wherever the tile is."""
+    n = nest.intrinsic.operands[operand].elements
+    if any(affine(substitute_int(offset, {"e": e})) is None for e in (0, n - 1)):
+        return False  # a fused axis that breaks inside a tile
+    env: dict[str, object] = dict.fromkeys(free_vars(offset), 0)
+    steps = np.asarray(evaluate(offset, env | {"e": np.arange(n, dtype=np.int64)}))
+    steps = np.broadcast_to(steps, (n,)) - int(np.min(steps))
+    group = int(np.max(steps)) + 1
+    return bool(np.array_equal(steps, np.arange(n) % group))
+
+
+def runs(nest: Nest, operand: str) -> int | None:
+    """How many runs of neighbours in memory hold the register's elements, where that is few enough (a quarter of the
+    elements) to load each whole and shuffle, and the same wherever the tile is; else None."""
+    n = nest.intrinsic.operands[operand].elements
+    offset = flat_offset(nest, operand, Var("e"))
+    if any(affine(substitute_int(offset, {"e": e})) is None for e in (0, n - 1)):
+        return None  # a fused axis that breaks inside a tile
+    names = sorted(free_vars(offset) - {"e"})
+    lanes = np.arange(n, dtype=np.int64)
+    there = [np.asarray(evaluate(offset, {"e": lanes} | env)) for env in (dict.fromkeys(names, 0), _places(names))]
+    first, second = (np.broadcast_to(o, (n,)) - int(o.flat[0]) for o in there)
+    if not np.array_equal(first, second):
+        return None
+    places = np.unique(first).tolist()
+    found = 1 + sum(b - a > 1 for a, b in pairwise(places))
+    return found if RUN_ELEMENTS * found <= n else None
+
+
+def _places(names: list[str]) -> dict[str, int]:
+    """A tile's origin somewhere, different along each axis."""
+    return {name: 3 + 2 * k for k, name in enumerate(names)}
+
+
+def tensor_extents(nest: Nest, operand: str) -> tuple[int, ...]:
+    """The shape of the tensor that the operand reads."""
+    return nest.mapping.program.tensors[nest.mapping.operands[operand].tensor].extents
+
+
+def tensor_elements(nest: Nest, operand: str) -> int:
+    """Elements of the tensor that the operand reads."""
+    return prod(tensor_extents(nest, operand))
+
+
+def panel_elements(nest: Nest, operand: str) -> int:
+    """Elements of a panel: one for each point of the axes that the operand depends on, padded to whole units."""
+    total = 1
+    for axis in nest.operand_axes(operand):
+        total *= axis.units * axis.unit
+    return total
+
+
+def pads(nest: Nest, operand: str) -> bool:
+    """Whether the operand's guard is exactly "the address is inside the tensor".
+
+    Sound and simple: each comparison of the guard must be implied by some subscript's range check, and every subscript
+    that can leave its dimension must be checked on that side.
+    """
+    read = nest.mapping.operands[operand]
+    tensor = nest.mapping.program.tensors[read.tensor]
+    wanted = set()
+    ranges = nest.ranges
+    for part, extent in zip(read.index, tensor.extents, strict=True):
+        assert isinstance(part, Int)
+        low, high = interval(part, ranges)
+        if low < 0:
+            wanted.add(_normal(part))
+        if high >= extent:
+            wanted.add(_normal(extent - 1 - part))
+    stated = set()
+    for p in conjuncts(nest.guarded[operand]):
+        if not isinstance(p, Compare):
+            return False
+        difference = {
+            "<=": p.right - p.left,
+            "<": p.right - p.left - 1,
+            ">=": p.left - p.right,
+            ">": p.left - p.right - 1,
+        }
+        if p.op not in difference:
+            return False
+        if interval(difference[p.op], ranges)[0] < 0:
+            stated.add(_normal(difference[p.op]))
+    return None not in wanted | stated and stated == wanted
+
+
+def _normal(difference: Int) -> tuple[tuple[tuple[str, int], ...], int] | None:
+    form = affine(difference)
+    return None if form is None else (tuple(sorted(form.coefficients.items())), form.constant)

@@ -1,0 +1,154 @@
+"""One tuned kernel against every peer, interleaved in one process: peer, ours, next peer, ours, … over many rounds.
+
+A process of its own (`compare`), so that libraries find their thread counts in the environment, and a library that dies
+takes nothing with it. Ratios are medians of ratios of neighbours in time, with quartiles; above 1 ours is faster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from autosched.ir.program import Program
+from benchmarks.peers.task import Array
+from benchmarks.sampling import Times, quartiles, repeats_of, time_calls
+
+LIMIT_S = 900.0
+PEAK_EVERY = 4
+"""Rounds between two samples of the peak, which take longer than those of the kernels."""
+
+
+@dataclass(frozen=True)
+class Bout:
+    """What to compare: a stored study's best, against peers on the same data."""
+
+    store: str
+    study: str
+    packed: bool
+    threads: int
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Against:
+    """One peer: quartiles of its seconds a call and of peer / ours. `why_not`: it is shown, but is no anchor."""
+
+    name: str
+    family: str
+    seconds: Times
+    ratio: Times
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`peak_ops`: measured operations a second; `bound_s`: measured seconds of moving the least bytes; `wrong`: peers
+    whose numbers differ from ours, and how."""
+
+    seconds: Times
+    against: list[Against]
+    operations: float
+    bytes_moved: int
+    peak_ops: float
+    peak_name: str
+    bound_s: float
+    cpu: str
+    versions: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    wrong: dict[str, str] = field(default_factory=dict)
+    error: str = ""
+
+    @property
+    def share(self) -> tuple[float, str]:
+        """Of the nearer physical limit, and which: `peak` or `bandwidth`."""
+        compute = self.operations / self.peak_ops / self.seconds[1] if self.peak_ops else 0.0
+        memory = self.bound_s / self.seconds[1]
+        return (compute, "peak") if compute >= memory else (memory, "bandwidth")
+
+
+def compare(bout: Bout) -> Outcome | str:
+    """The outcome, or why there is none."""
+    threads = str(bout.threads)
+    limits = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), threads)
+    # Idle threads of a peer must sleep, or they hold a core while the next one is timed; but not between two calls of
+    # its own, or each would wait for them to wake. So they spin for about a millisecond, which SETTLE_S outlasts.
+    limits |= {"GOMP_SPINCOUNT": "30000", "KMP_BLOCKTIME": "1", "OPENBLAS_THREAD_TIMEOUT": "22"}
+    command = [sys.executable, "-m", "benchmarks.contest"]
+    try:
+        done = subprocess.run(
+            command, input=json.dumps(asdict(bout)), capture_output=True, text=True, env=os.environ | limits,
+            check=False, timeout=LIMIT_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"the comparison did not end within {LIMIT_S:.0f} s"
+    if done.returncode != 0:
+        return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    return from_json(json.loads(done.stdout.splitlines()[-1]))
+
+
+def from_json(data: dict[str, Any]) -> Outcome:
+    against = [Against(**a | {"seconds": tuple(a["seconds"]), "ratio": tuple(a["ratio"])}) for a in data["against"]]
+    return Outcome(**data | {"against": against, "seconds": tuple(data["seconds"])})
+
+
+def _compare(bout: Bout) -> Outcome:
+    from autosched.machine.detect import cpu_model
+    from benchmarks import peers
+    from benchmarks.kernel import load_kernel, pin
+    from benchmarks.peak import Peak
+    from benchmarks.stream import Stream
+    from benchmarks.work import work_of
+
+    pin(bout.threads)
+    contenders: list[peers.Contender] = []
+    notes: dict[str, str] = {}
+
+    def meet(program: Program, arrays: dict[str, Array]) -> None:
+        task = peers.Task(program, {n: arrays[n] for n in program.inputs}, bout.threads, bout.packed)
+        found, missing = peers.contenders(task)
+        contenders.extend(found)
+        notes.update(missing)
+
+    kernel = load_kernel(bout.store, bout.study, meet)
+    program, ours = kernel.program, kernel.run
+    ours()
+    wrong: dict[str, str] = {}
+    fair = []
+    for contender in contenders:
+        contender.run()
+        if differs := contender.difference(kernel.arrays[program.outputs[0]]):
+            wrong[contender.name] = differs
+        else:
+            fair.append(contender)
+    work = work_of(program)
+    peak, stream = Peak(program, bout.threads), Stream(work.bytes_in, work.bytes_out, bout.threads)
+    repeats = {c.name: repeats_of(c.run) for c in fair}
+    mine = repeats_of(ours)
+    samples: dict[str, list[tuple[float, float]]] = {c.name: [] for c in fair}
+    alone: list[float] = []
+    for number in range(bout.rounds):
+        for c in fair if number % 2 else fair[::-1]:
+            samples[c.name].append((time_calls(c.run, repeats[c.name]), time_calls(ours, mine)))
+        if not fair:
+            alone.append(time_calls(ours, mine))
+        if number % PEAK_EVERY == 0:
+            peak.sample()
+        stream.sample()
+    against = [
+        Against(c.name, c.family, quartiles([p for p, _ in samples[c.name]]),
+                quartiles([p / o for p, o in samples[c.name]]), c.why_not)
+        for c in fair
+    ]  # fmt: skip
+    return Outcome(
+        quartiles([o for s in samples.values() for _, o in s] + alone), against, work.operations,
+        work.bytes_in + work.bytes_out, peak.operations_per_s, peak.name, stream.best_s, cpu_model(), peers.versions(),
+        notes, wrong,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(_compare(Bout(**json.load(sys.stdin))))))

@@ -1,0 +1,82 @@
+"""A stored study's best kernel in this process, with random inputs; as a server it times itself on demand.
+
+    python -m benchmarks.kernel STORE STUDY THREADS     # answers seconds to each line `time` on stdin
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autosched.ir.program import Program
+from benchmarks.peers.task import Array
+from benchmarks.sampling import repeats_of, time_calls
+
+
+@dataclass(frozen=True)
+class LoadedKernel:
+    """`run` calls it as a caller from C would, without checks of arguments; `arrays` are the program's parameters."""
+
+    program: Program
+    arrays: dict[str, Array]
+    run: Callable[[], None]
+
+
+def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Array]], None]) -> LoadedKernel:
+    """The best of a study. `prepare` is called before the kernel is loaded: libraries that bring an OpenMP runtime of
+    their own must come first."""
+    import numpy as np
+
+    from autosched.cli.stored import kernel_of, picked
+    from autosched.codegen.callable import CompiledKernel, aligned
+    from autosched.codegen.llvm.compile import compile_object
+    from autosched.codegen.llvm.jit import load
+    from autosched.codegen.llvm.module import print_llvm
+    from autosched.ir import parse, random_inputs
+    from autosched.store.sqlite import SqliteStore
+
+    with SqliteStore(store, read_only=True) as opened:
+        record, trials = opened.study(study), opened.trials(study)
+    lowered = kernel_of(record, picked(record, trials, None))
+    program = parse(record.program, filename=record.name)
+    drawn = random_inputs(program, np.random.default_rng(7))
+    held = {n: aligned(t.extents, t.dtype) for n, t in program.tensors.items() if n in program.parameters}
+    for n in program.inputs:
+        held[n][...] = drawn[n]
+    prepare(program, held)
+    kernel = CompiledKernel(lowered, load(compile_object(print_llvm(lowered))))
+    packed = kernel.pack({n: held[n] for n in kernel.constants})
+    pointers, raw = kernel.pointers(held, packed), kernel.run_raw
+    kept = (kernel, packed)  # whose memory the pointers are into
+
+    def run(_kept: object = kept) -> None:
+        raw(*pointers)
+
+    return LoadedKernel(program, held, run)
+
+
+def pin(threads: int) -> None:
+    """This process to as many CPUs: the last ones, since the first serve most interrupts."""
+    from autosched.machine.detect import usable_cpus
+
+    os.sched_setaffinity(0, set(usable_cpus()[-threads:]))
+
+
+def main() -> None:
+    store, study, threads = sys.argv[1:]
+    pin(int(threads))
+    kernel = load_kernel(store, study, lambda program, arrays: None)
+    kernel.run()
+    repeats = repeats_of(kernel.run)
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        if line.strip() != "time":
+            break
+        print(json.dumps(time_calls(kernel.run, repeats)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""The arithmetic peak of a program: the issue loops of the instructions that its types allow, on all threads."""
+
+from __future__ import annotations
+
+from math import prod
+
+from autosched import api
+from autosched.ir.program import Program, Stage
+from autosched.machine.detect import detect
+from autosched.machine.peaks import measure_peaks
+from autosched.tensorize.intrinsic import Intrinsic
+
+
+def fastest_types(program: Program) -> list[Intrinsic]:
+    """Instructions of this machine with the accumulator of the program's largest stage, and inputs as wide as its own,
+    as many operations at once as any has."""
+    stage = max(program.stages, key=_iterations)
+    total = stage.assign.value.dtype
+    widest = max((r.dtype.bits for r in stage.reads if r.tensor != stage.assign.tensor), default=total.bits)
+    fitting = [
+        i
+        for i in api.host_intrinsics()
+        if i.kind == "compute"
+        and i.scope == "thread"
+        and "llvm" in i.emit
+        and i.accumulator.dtype == total
+        and {(o.dtype.bits, o.dtype.is_float) for o in i.inputs} == {(widest, total.is_float)}
+    ]
+    most = max((i.operations for i in fitting), default=0)
+    return [i for i in fitting if i.operations == most]
+
+
+def _iterations(stage: Stage) -> int:
+    return prod(a.extent for a in stage.axes)
+
+
+class Peak:
+    """Operations a second of `threads` cores: the greatest of all samples, since a neighbour can only lower one."""
+
+    def __init__(self, program: Program, threads: int) -> None:
+        self._intrinsics, self._target, self._threads = fastest_types(program), detect(), threads
+        self.operations_per_s, self.name = 0.0, ""
+
+    def sample(self) -> float:
+        """Time the loops once more: some 20 ms an instruction."""
+        effort = "quick" if self._threads == 1 else "full"
+        found = measure_peaks(self._target, self._intrinsics, effort=effort, bandwidth=False)
+        for i in self._intrinsics:
+            if i.name in found.rates:
+                together = found.all_cores.get(i.name, found.issues_per_s(i.name)) if self._threads > 1 else 0.0
+                speed = i.operations * max(together, found.issues_per_s(i.name))
+                if speed > self.operations_per_s:
+                    self.operations_per_s, self.name = speed, i.name
+        return self.operations_per_s

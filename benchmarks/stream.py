@@ -1,0 +1,114 @@
+"""The memory bound of a program: the time of a plain loop, on all threads, that reads and writes as many bytes."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from typing import Any
+
+import numpy as np
+
+from autosched.codegen.llvm.pool_ir import PARALLEL_FOR
+from autosched.codegen.llvm.runtime import pool
+from autosched.machine import native
+
+VECTOR, UNROLL = 64, 8
+BLOCK = VECTOR * UNROLL
+SAMPLE_S = 4e-3
+KINDS = ("cached", "streamed")
+_KIND = f"<{VECTOR // 4} x i32>"
+_DECLARED = f"declare void @{PARALLEL_FOR}(ptr, ptr, i64, i32)\n!0 = !{{i32 1}}"
+
+
+def _entry(name: str) -> str:
+    """`name.on(context, threads)`: the loop on every thread."""
+    call = f"call void @{PARALLEL_FOR}(ptr @{name}, ptr %context, i64 %n, i32 %threads)"
+    body = f"  %n = zext i32 %threads to i64\n  {call}\n  ret void"
+    return f"define void @{name}.on(ptr %context, i32 %threads) {{\n{body}\n}}"
+
+
+def _loop(name: str, streams: bool) -> str:
+    """`name(context, i)`: thread i reads its `reads` blocks and writes its `writes` blocks, `passes` times. What it
+    reads and writes at once is a copy. `streams`: stores that pass the caches by."""
+    temporal = ", !nontemporal !0" if streams else ""
+    lines = [f"define void @{name}(ptr %context, i64 %thread) {{", "entry:"]
+    for k, field in enumerate(("source", "target")):
+        lines += [f"  %f{k} = getelementptr ptr, ptr %context, i64 {k}", f"  %{field}.all = load ptr, ptr %f{k}"]
+    for k, field in enumerate(("reads", "writes", "passes"), start=2):
+        lines += [f"  %f{k} = getelementptr i64, ptr %context, i64 {k}", f"  %{field} = load i64, ptr %f{k}"]
+    for side, count in (("source", "reads"), ("target", "writes")):
+        lines += [
+            f"  %{side}.blocks = mul i64 %thread, %{count}",
+            f"  %{side}.bytes = mul i64 %{side}.blocks, {BLOCK}",
+            f"  %{side} = getelementptr i8, ptr %{side}.all, i64 %{side}.bytes",
+        ]
+    lines += [
+        "  %some = icmp slt i64 %reads, %writes", "  %both = select i1 %some, i64 %reads, i64 %writes",
+        "  br label %pass", "pass:", "  %p = phi i64 [ 0, %entry ], [ %p1, %end ]", "  br label %copy.test",
+    ]  # fmt: skip
+    for kind, low, high, next_part in (
+        ("copy", "0", "%both", "read.test"),
+        ("read", "%both", "%reads", "write.test"),
+        ("write", "%both", "%writes", "end"),
+    ):  # fmt: skip
+        before = {"copy": "pass", "read": "copy.test", "write": "read.test"}[kind]
+        lines += [
+            f"{kind}.test:", f"  %{kind}.i = phi i64 [ {low}, %{before} ], [ %{kind}.next, %{kind}.loop ]",
+            f"  %{kind}.more = icmp slt i64 %{kind}.i, {high}",
+            f"  br i1 %{kind}.more, label %{kind}.loop, label %{next_part}", f"{kind}.loop:",
+            f"  %{kind}.at = mul i64 %{kind}.i, {BLOCK}", f"  %{kind}.next = add i64 %{kind}.i, 1",
+        ]  # fmt: skip
+        for u in range(UNROLL):
+            lines.append(f"  %{kind}.o{u} = add i64 %{kind}.at, {u * VECTOR}")
+            value = "zeroinitializer"
+            if kind != "write":
+                lines.append(f"  %{kind}.s{u} = getelementptr i8, ptr %source, i64 %{kind}.o{u}")
+                lines.append(f"  %{kind}.v{u} = load volatile {_KIND}, ptr %{kind}.s{u}, align {VECTOR}")
+                value = f"%{kind}.v{u}"
+            if kind != "read":
+                lines.append(f"  %{kind}.t{u} = getelementptr i8, ptr %target, i64 %{kind}.o{u}")
+                lines.append(f"  store {_KIND} {value}, ptr %{kind}.t{u}, align {VECTOR}{temporal}")
+        lines.append(f"  br label %{kind}.test")
+    lines += [
+        "end:", "  %p1 = add i64 %p, 1", "  %again = icmp slt i64 %p1, %passes",
+        "  br i1 %again, label %pass, label %done", "done:", "  ret void", "}",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+class Stream:
+    """Reads `bytes_in` and writes `bytes_out` with `threads` threads of the process's pool. A neighbour can
+    only make a pass longer, so the bound is the least of all samples so far."""
+
+    def __init__(self, bytes_in: int, bytes_out: int, threads: int) -> None:
+        text = "\n".join([_loop(k, k == "streamed") + "\n" + _entry(k) for k in KINDS] + [_DECLARED])
+        pool()  # whose symbol the text needs
+        self._loaded = native.Loaded(native.compile_ir(text))
+        blocks = [max(1, -(-size // (BLOCK * threads))) for size in (bytes_in, bytes_out)]
+        source, target = (_memory(count * BLOCK * threads) for count in blocks)
+        self._context = (ctypes.c_int64 * 5)(source.ctypes.data, target.ctypes.data, *blocks, 1)
+        self.memory, self._threads = (source, target), threads
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32)
+        self._calls = [call(self._loaded.address(f"{k}.on")) for k in KINDS]
+        self.best_s = float("inf")
+
+    def sample(self) -> float:
+        """Take a sample of each kind of store; seconds of the best pass of all samples."""
+        for call in self._calls:
+            passes = 1
+            while (took_s := self._took(call, passes)) < SAMPLE_S:
+                passes = max(2 * passes, int(passes * SAMPLE_S / max(took_s, 1e-7)))
+            self.best_s = min(self.best_s, took_s / passes)
+        return self.best_s
+
+    def _took(self, call: Any, passes: int) -> float:
+        self._context[4] = passes
+        started = time.perf_counter()
+        call(ctypes.addressof(self._context), self._threads)
+        return time.perf_counter() - started
+
+
+def _memory(size: int) -> Any:
+    raw = np.ones(size + VECTOR, np.uint8)
+    start = -raw.ctypes.data % VECTOR
+    return raw[start : start + size]

@@ -1,0 +1,108 @@
+"""`kind: function`: approximations are measured against their bound, and special values count."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from autosched.errors import SpecError
+from autosched.ir import parse
+from autosched.ir.formula import apply_formulas, evaluate_formula
+from autosched.ir.value import Call, Cast
+from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.check import check
+from autosched.tensorize.spec import load_text
+from autosched.tensorize.spec_function import formulas_of
+
+TEXT = resources.files("autosched.intrinsics").joinpath("portable/functions.yaml").read_text(encoding="utf-8")
+NOWHERE: frozenset[str] = frozenset()
+FUNCTIONS = [i for i in Catalogue.builtin().values() if i.kind == "function"]
+
+
+@pytest.mark.parametrize("intrinsic", FUNCTIONS, ids=lambda i: i.name)
+def test_built_in_functions_keep_their_bound(intrinsic) -> None:
+    report = check(intrinsic, NOWHERE, formulas=formulas_of(FUNCTIONS))
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "name"),
+    [
+        ("fma(r, q, 0.4999999403953552)", "fma(r, q, 0.4999979403953552)", "exp"),
+        ("y[0] = grown * bits_f32((half + 127) << 23) * ", "y[0] = grown * ", "exp"),
+        ("-104.0 if x < -104.0 else x", "x", "exp"),
+        ("finite = found if x < inf else x", "finite = found", "log"),
+        ("(x * 8388608.0 if tiny else x)", "x", "log"),
+        ("bits_f32(bits_u32(found) | (bits_u32(x) & 2147483648))", "found", "tanh"),
+        ("y[0] = signed if size >= 0.875 else near", "y[0] = near if size < 0.875 else signed", "erf"),
+    ],
+)
+def test_a_mistake_is_found(right: str, wrong: str, name: str) -> None:
+    text = TEXT.replace("a = x * 8388608.0 if tiny else x", "a = (x * 8388608.0 if tiny else x)")
+    assert text.count(right) == 1
+    made = {i.name: i for i in load_text(text.replace(right, wrong))}[f"portable/{name}.f32"]
+    assert not check(made, NOWHERE, formulas=formulas_of(FUNCTIONS)).ok
+
+
+def test_special_values() -> None:
+    known = formulas_of(FUNCTIONS)
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 88.72283, 88.7229, -103.9, -104.5, 1e-45], np.float32)
+    with np.errstate(all="ignore"):
+        exp = evaluate_formula(known["exp", "f32"], x)
+        log = evaluate_formula(known["log", "f32"], x)
+        tanh = evaluate_formula(known["tanh", "f32"], x)
+    np.testing.assert_array_equal(exp[:5], np.array([1, 1, np.inf, 0, np.nan], np.float32))
+    assert np.isfinite(exp[5])
+    assert np.isinf(exp[6])
+    assert exp[7] == np.float32(2.0**-149)  # the least subnormal
+    assert exp[8] == 0
+    np.testing.assert_array_equal(log[:5], np.array([-np.inf, -np.inf, np.inf, np.nan, np.nan], np.float32))
+    assert log[9] == np.float32(np.log(2.0**-149))
+    np.testing.assert_array_equal(tanh[:5], np.array([0, -0.0, 1, -1, np.nan], np.float32))
+    assert np.signbit(tanh[1])
+
+
+def test_narrow_floats_go_through_f32() -> None:
+    known = formulas_of(FUNCTIONS)
+    program = parse("def f(X: bf16[4], Y: bf16[4]):\n    for i in range(4):\n        Y[i] = exp(X[i])\n")
+    found = apply_formulas(program.stages[0].assign.value, known)
+    assert isinstance(found, Cast)
+    assert isinstance(found.operand, Call)
+    assert found.operand.function == "portable/exp.f32"
+    wide = parse("def f(X: f64[4], Y: f64[4]):\n    for i in range(4):\n        Y[i] = exp(X[i])\n")
+    assert apply_formulas(wide.stages[0].assign.value, known) == wide.stages[0].assign.value
+
+
+SQUARE = """
+isa: portable
+intrinsics:
+  - name: mine
+    kind: function
+    semantics: |
+      def mine(x: f32[1], y: f32[1]):
+          y[0] = exp(x[0])
+    numerics: {ulp: 2}
+    implementation: |
+      def mine(x: f32, y: f32[1]):
+          y[0] = x + 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("    numerics: {ulp: 2}\n", "", "a function needs numerics"),
+        ("ulp: 2}", "ulp: 9}", "ulp"),
+        ("    kind: function\n", "    kind: copy\n", "only a function has one"),
+        ("y[0] = exp(x[0])", "y[0] = x[0] + x[0]", "a function is one call"),
+        ("def mine(x: f32, y: f32[1]):", "def mine(x: f64, y: f64[1]):", "not a function of one f32"),
+        ("y[0] = x + 1.0", "y[0] = z + 1.0", "unknown name 'z'"),
+    ],
+)
+def test_keys_that_do_not_fit_are_refused(old: str, new: str, said: str) -> None:
+    assert load_text(SQUARE)[0].formula is not None
+    with pytest.raises(SpecError, match=said.replace("{", r"\{")) as error:
+        load_text(SQUARE.replace(old, new), "mine.yaml")
+    assert error.value.location is not None
