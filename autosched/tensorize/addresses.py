@@ -19,7 +19,7 @@ from autosched.ir.value import Condition, FromIndex, Index, Literal, Read, Value
 from autosched.logic import Bool, Int, Var, all_of, conjuncts, free_vars, interval, to_z3
 from autosched.tensorize.axes import index_axes, value_axes
 from autosched.tensorize.body import SIGN_OF_ZERO
-from autosched.tensorize.body_guard import lift_guards
+from autosched.tensorize.body_guard import lift_guards, settle_choices
 from autosched.tensorize.counterexample import show_leaf
 from autosched.tensorize.match_types import Obligation, Reason
 from autosched.tensorize.reduction_update import Update, update_of
@@ -98,14 +98,15 @@ def condition_axes(condition: Condition) -> frozenset[str]:
 class StageFacts:
     """Facts about one stage, proved once and shared by every intrinsic that is tried on it.
 
-    `stage` is the `original` with the choices of its body that are guards written as such.
+    `stage` is the `original` with the choices of its body that are guards written as such, and without those that
+    come out the same at all of its points.
     """
 
     def __init__(self, program: Program, stage: Stage, timeout_ms: int = 2000) -> None:
         self.program = program
         self.original = stage
-        self.stage = lift_guards(stage)
         self.timeout_ms = timeout_ms
+        self.stage = lift_guards(settle_choices(stage, self._always))
         self._functions: dict[tuple[Read, frozenset[str]], Answer] = {}
 
     @cached_property
@@ -203,10 +204,17 @@ class StageFacts:
             self._functions[key] = self.ask("addresses", text, claim)
         return self._functions[key]
 
+    def _always(self, condition: Bool) -> bool:
+        """Whether a formula is proved to hold at all points of the stage."""
+        points = Points(self.program, self.original.axes, "", {})
+        claim = points.domain + [to_z3(g, points.env) for g in self.original.guards if isinstance(g, Bool)]
+        text = f"{condition} wherever the stage runs"
+        return bool(self.ask("axes", text, [*claim, to_z3(~condition, points.env)]).holds)
+
     @cached_property
     def lifted(self) -> tuple[str, ...]:
         """What leaving a step out, where the program adds a product with zero, assumes of floats."""
-        if self.stage is self.original or not self.update.target.dtype.is_float:
+        if len(self.stage.guards) == len(self.original.guards) or not self.update.target.dtype.is_float:
             return ()
         return ("inputs are finite", SIGN_OF_ZERO)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from autosched.ir.program import Stage
 from autosched.ir.value import Literal, Select, Value, map_value, reads, walk
+from autosched.logic import Bool
 from autosched.tensorize.body_zero import is_zero_by_structure
 
 
@@ -33,6 +35,21 @@ def lift_guards(stage: Stage) -> Stage:
     if len(guards) == len(stage.guards):
         return stage
     return replace(stage, guards=tuple(guards), assign=replace(stage.assign, value=value))
+
+
+def settle_choices(stage: Stage, always: Callable[[Bool], bool]) -> Stage:
+    """The stage without choices that come out the same at each of its points, as `always` says of a formula."""
+
+    def settled(v: Value) -> Value:
+        if isinstance(v, Select) and isinstance(v.condition, Bool):
+            if always(v.condition):
+                return v.then
+            if always(~v.condition):
+                return v.other
+        return v
+
+    value = map_value(stage.assign.value, settled)
+    return stage if value == stage.assign.value else replace(stage, assign=replace(stage.assign, value=value))
 
 
 def _replaced(term: Value, node: Value, by: Value) -> Value:

@@ -28,7 +28,8 @@ def near(asked: Match, others: Iterable[Match], most: int = 4) -> list[Match]:
     """Answers on other intrinsics for the same stage that are nearer than the one asked for, one a semantics."""
     kept: list[Match] = []
     seen = set()
-    for m in ranked(o for o in others if o.stage == asked.stage and far(o) < far(asked)):
+    nearer = ranked(o for o in others if o.stage == asked.stage and far(o) < far(asked))
+    for m in sorted(nearer, key=lambda o: (o.verdict == "no", o.intrinsic.isa == "portable")):
         if len(kept) == most:
             break
         kind = tuple(o.dtype.name for o in m.intrinsic.operands.values()), m.verdict, m.intrinsic.isa

@@ -97,3 +97,47 @@ def test_sizes_kept_symbolic() -> None:
             assert found.verdict in VERDICTS
             json.dumps(to_json(found), allow_nan=False)
             explain(found)
+
+
+CHOICES = {
+    "always the product": ("i < 4", "7", "match"),
+    "never the product": ("i > 9", "7", "no"),
+    "under its own guard": ("k < 3", "7", "match"),
+    "now and then": ("i < 2", "7", "no"),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_choice_that_always_comes_out_the_same_is_none(name: str) -> None:
+    condition, other, verdict = CHOICES[name]
+    guard = "if k < 3:\n            " if "guard" in name else ""
+    program = parse(
+        HEAD.format(more="") + f"    for i, j, k in grid(4, 6, 5):\n        {guard}"
+        f"C[i, j] += s32(A[i, k]) * s32(B[k, j]) if {condition} else {other}\n"
+    )
+    (found,) = match(program, [CATALOGUE["x86/vpdpbusd.zmm"]])
+    assert found.verdict == verdict, explain(found)
+
+
+def test_a_loop_that_never_runs_is_refused() -> None:
+    for bounds in ("0", "3, 1"):
+        program = parse(
+            HEAD.format(more="") + f"    for i, j in grid(4, 6):\n        for k in range({bounds}):\n"
+            "            C[i, j] += s32(A[i, k]) * s32(B[k, j])\n"
+        )
+        (found,) = match(program, [CATALOGUE["x86/vpdpbusd.zmm"]])
+        assert found.reason is not None
+        assert (found.reason.code, "never runs" in found.reason.message) == ("UNSUPPORTED", True)
+
+
+def test_clamped_terms_of_two_widths_are_compared_as_whole_numbers() -> None:
+    """Found by the random tests: the program's term is of s64, the instruction's of s32, and z3 took neither."""
+    instruction = made_up(
+        "def m(a: s16[4], b: u8[4], c: s32[4]):\n for i in range(4):\n"
+        "  c[i] = sat_s32(s64(c[i]) + s64(s32(a[i]) * s32(b[i])))"
+    )
+    program = parse(
+        "def f(A: s16[8], B: u8[8], C: s32[8]):\n    for i in range(8):\n"
+        "        C[i] = sat_s32(s64(C[i]) + s64(A[i]) * s64(B[i]))\n"
+    )
+    assert match(program, [instruction])[0].verdict == "match"

@@ -49,11 +49,11 @@ FLOATS = "f32(A[i, p]) * f32(B[p, j])"
 
 
 def gemm(
-    name: str, term: str, a: str = "s8", b: str = "s8", c: str = "s32", op: str = "+=", init: str = "0"
+    name: str, term: str, a: str = "s8", b: str = "s8", c: str = "s32", op: str = "+=", init: str = "0", **sizes: int
 ) -> Program:
     start = f"C[i, j] = {init}" if init else "# live"
     text = GEMM.format(name=name, a=a, b=b, c=c, op=op, term=term, init=start)
-    return parse(text)
+    return parse(text, sizes=sizes)
 
 
 def programs() -> dict[str, Program]:
@@ -66,7 +66,7 @@ def programs() -> dict[str, Program]:
         gemm("truncated", "s16(A[i, p]) * s16(B[p, j])", "u8", c="s16", init="9"),
         gemm("squares", "(s32(A[i, p]) - s32(B[p, j])) * (s32(A[i, p]) - s32(B[p, j]))", "u8", "u8"),
         gemm("bytes_as_words", f"{PRODUCT} + s32(A[i, p])", "u8", "u8"),
-        gemm("two_products", f"({PRODUCT} << x) - 3 * s32(A[i, 9 - p]) * s32(B[9 - p, j])", "u8"),
+        gemm("two_products", f"({PRODUCT} << x) - 3 * s32(A[i, 2 - p]) * s32(B[2 - p, j])", "u8", m=1, n=5, k=3),
         gemm("nibbles", PRODUCT, "u4", "s4"),
         gemm("nibbles_centred", "s32(A[i, p]) * (s32(B[p, j]) - 8)", "u8", "u4"),
         gemm("halves", FLOATS, "f16", "f16", "f32", init="0.5"),
