@@ -16,10 +16,10 @@ from autosched.ir import Program, einsum, load, resolve, workload
 from autosched.ir import parse as parse_text
 from autosched.ir.data import with_data
 from autosched.machine.target import Target
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.catalogue import load as load_yaml
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.catalogue import load as load_yaml
 
 if TYPE_CHECKING:
     from autosched.device.protocol import Device
@@ -93,7 +93,7 @@ def match(
     numerics contract of intrinsics that have several. Without `adapt` every stage is taken as it stands.
     Raises UnknownNameError, UsageError.
     """
-    from autosched.tensorize.matcher import match as find
+    from autosched.tensorize.matcher.match import match as find
 
     program = with_data(program, data or {})
     known = known or catalogue()

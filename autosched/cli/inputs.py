@@ -16,7 +16,7 @@ from autosched.ir.data import with_data as known_data
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.store.sqlite import SqliteStore
-from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.spec.catalogue import Catalogue
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 NUMERICS = ("bitwise", "reassociated", "real")

@@ -15,10 +15,10 @@ from autosched.errors import UnknownNameError
 from autosched.ir.dtypes import dtype
 from autosched.ir.printer import print_program
 from autosched.machine.detect import host_features
-from autosched.tensorize.check import check_all
+from autosched.tensorize.check.verify import check_all
 from autosched.tensorize.intrinsic import Intrinsic, Outline
 from autosched.tensorize.numerics.contract import Numerics
-from autosched.tensorize.spec_function import formulas_of
+from autosched.tensorize.spec.function import formulas_of
 
 app = typer.Typer(help="List, show and check intrinsics.", no_args_is_help=True)
 NamesArg = Annotated[list[str] | None, typer.Argument(metavar="[NAME|GLOB|FILE.yaml]...", help="Default: all.")]
@@ -161,7 +161,7 @@ def check(
     patterns = [n for n in names or () if n not in files]
     known = inputs.catalogue([*(intrinsics or ()), *files])
     if files:
-        from autosched.tensorize.catalogue import load
+        from autosched.tensorize.spec.catalogue import load
 
         patterns += [i.name for f in files for i in load(f)]
     chosen = known.select(patterns) if patterns else tuple(known[n] for n in known)

@@ -12,16 +12,16 @@ from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.ir.program import Program
-from autosched.tensorize.amos import RULES
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.discriminating import discriminating_json, discriminating_lines, tell_apart
-from autosched.tensorize.explain import explain as explained
-from autosched.tensorize.explain_fix import with_fix
-from autosched.tensorize.explain_json import to_json
-from autosched.tensorize.explain_near import near, near_json, near_lines, refusals
+from autosched.tensorize.explanation.amos import RULES
+from autosched.tensorize.explanation.as_json import to_json
+from autosched.tensorize.explanation.discriminating import discriminating_json, discriminating_lines, tell_apart
+from autosched.tensorize.explanation.fix import with_fix
+from autosched.tensorize.explanation.near import near, near_json, near_lines, refusals
+from autosched.tensorize.explanation.text import explain as explained
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.numerics.dot import is_dot
+from autosched.tensorize.spec.catalogue import Catalogue
 
 _WHOLE = 6
 """Answers explained one by one; of more, refusals are told in short."""

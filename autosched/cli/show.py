@@ -17,7 +17,7 @@ from autosched.errors import AutoschedError
 from autosched.ir import parse
 from autosched.ir.work import operations
 from autosched.store import codec
-from autosched.tensorize.certificate_json import certificate_lines
+from autosched.tensorize.explanation.certificate import certificate_lines
 
 VIEWS = ("all", "schedule", "loops", "c", "llvm", "key", "proof")
 

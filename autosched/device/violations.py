@@ -15,7 +15,7 @@ import numpy as np
 from autosched.ir.inputs import assumed_range
 from autosched.ir.numerics import store
 from autosched.ir.program import Assume, Program
-from autosched.tensorize.conditions_origin import origin
+from autosched.tensorize.conditions.origin import origin
 from autosched.tiling.plan import Plan
 
 

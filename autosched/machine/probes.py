@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from autosched.tensorize.emit import llvm_bits, llvm_declarations, render_llvm
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.spec.emit import llvm_bits, llvm_declarations, render_llvm
 
 UNROLL = 4
 CHAIN = 64

@@ -10,10 +10,10 @@ from autosched.ir.value import is_value
 from autosched.search.conditional import usable_as
 from autosched.tensorize import match_types
 from autosched.tensorize.adapters.gathered import gathered
-from autosched.tensorize.addresses import StageFacts
+from autosched.tensorize.addresses.places import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
-from autosched.tensorize.matcher import default_stages, match
+from autosched.tensorize.matcher.match import default_stages, match
 from autosched.tiling.plan import Plan
 
 MOST_VARIANTS = 8

@@ -14,7 +14,7 @@ from autosched.errors import UsageError
 from autosched.ir.data import KnownData, known_values
 from autosched.ir.inputs import assumed_range
 from autosched.ir.program import Program
-from autosched.tensorize.conditions_origin import at_origin
+from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.match_types import Mapping as Match1
 from autosched.tensorize.match_types import Match
 from autosched.tiling.fallback import checkable, exchangeable

@@ -13,7 +13,7 @@ from autosched.ir.split import Cut, split_reduction
 from autosched.search.adapted import Variant
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Obligation
-from autosched.tensorize.matcher import match
+from autosched.tensorize.matcher.match import match
 from autosched.tiling.leeway import Leeway
 from autosched.tiling.scalar_parts import is_constant, side_by_side
 

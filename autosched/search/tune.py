@@ -34,12 +34,12 @@ from autosched.search.stopwatch import Stopwatch
 from autosched.search.study import Study, open_study
 from autosched.store.protocol import Store
 from autosched.store.records import StudyRecord
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.certificate_json import certificate_json
+from autosched.tensorize.explanation.certificate import certificate_json
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Match
-from autosched.tensorize.matcher import match
-from autosched.tensorize.spec_function import formulas_of
+from autosched.tensorize.matcher.match import match
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import MOST_PLANS, WITHIN, make_plans, plan_cycles

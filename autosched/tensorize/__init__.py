@@ -3,12 +3,12 @@
 Holds no tile sizes. Read `intrinsic`, `match_types`, then `matcher`; `explain` says the answers in words and JSON.
 """
 
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.explain import explain
-from autosched.tensorize.explain_json import to_json
+from autosched.tensorize.explanation.as_json import to_json
+from autosched.tensorize.explanation.text import explain
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Certificate, Condition, Mapping, Match, Obligation, Reason
-from autosched.tensorize.matcher import match, match_stage
+from autosched.tensorize.matcher.match import match, match_stage
+from autosched.tensorize.spec.catalogue import Catalogue
 
 __all__ = [
     "Catalogue",

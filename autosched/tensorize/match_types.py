@@ -13,7 +13,7 @@ from autosched.tensorize.numerics.bound import ErrorBound
 from autosched.tensorize.numerics.exact import ExactRange
 
 if TYPE_CHECKING:
-    from autosched.tensorize.conditions_group import GroupRule
+    from autosched.tensorize.conditions.group import GroupRule
 
 VERDICTS = ("match", "conditional", "no", "unknown")
 REASON_CODES = (

@@ -24,8 +24,8 @@ from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.ir import run, workload
 from autosched.machine.detect import detect
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.matcher import match
+from autosched.tensorize.matcher.match import match
+from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plans import make_plans
 
 pytestmark = [needs_compiler, pytest.mark.compiler]

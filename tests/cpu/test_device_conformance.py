@@ -11,8 +11,8 @@ from autosched.errors import UsageError
 from autosched.ir import parse, workload
 from autosched.machine.catalogue import load_target
 from autosched.machine.detect import host_features, usable_cpus
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.matcher import match
+from autosched.tensorize.matcher.match import match
+from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plans import make_plans
 from autosched.tiling.schedule import Candidate
 

@@ -16,7 +16,7 @@ from autosched.errors import MissingError, UnknownNameError, UsageError
 from autosched.machine.catalogue import load_target
 from autosched.machine.detect import host_features
 from autosched.machine.probes import issue_loop
-from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.spec.catalogue import Catalogue
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="child processes need POSIX")

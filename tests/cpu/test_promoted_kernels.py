@@ -17,7 +17,7 @@ from autosched.machine.detect import host_features
 from autosched.search.conditional import candidates_of
 from autosched.search.tune import usable
 from autosched.tensorize import match
-from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plans import make_plans
 
 pytestmark = pytest.mark.x86

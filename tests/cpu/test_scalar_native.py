@@ -22,7 +22,7 @@ from autosched.codegen.lower import lower
 from autosched.ir import parse, workload
 from autosched.ir.formula import evaluate_formula
 from autosched.machine.detect import host_features
-from autosched.tensorize.check_function import arguments
+from autosched.tensorize.check.function import arguments
 
 HERE = machine(host_features())
 PROGRAMS = {

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from autosched.machine.detect import host_features
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.check import same_bits
-from autosched.tensorize.check_values import cases
-from autosched.tensorize.emit import render_c
-from autosched.tensorize.native import from_register_bytes, register_bytes
+from autosched.tensorize.check.native import from_register_bytes, register_bytes
+from autosched.tensorize.check.values import cases
+from autosched.tensorize.check.verify import same_bits
 from autosched.tensorize.numerics.model import issue
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.emit import render_c
 
 FEATURES = host_features()
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from autosched.machine.detect import host_features
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.check import check, check_all
+from autosched.tensorize.check.native import NativeError, NativeRunner
+from autosched.tensorize.check.verify import check, check_all
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.native import NativeError, NativeRunner
-from autosched.tensorize.spec import load_text
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.load import load_text
 
 FEATURES = host_features()
 FILES = resources.files("autosched.intrinsics")

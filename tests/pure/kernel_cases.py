@@ -31,7 +31,7 @@ from autosched.ir.numerics import container, store
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Cast, FromIndex, Literal, Read, Scalar, Select, Value
 from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div
-from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.spec.catalogue import Catalogue
 
 Case = tuple[Kernel, dict[str, Any]]
 

@@ -26,8 +26,8 @@ from autosched.tensorize.adapters.proof import prove
 from autosched.tensorize.adapters.proposal import NotProved, Proposal
 from autosched.tensorize.adapters.restate import proof_of, restate
 from autosched.tensorize.adapters.ring import ring
-from autosched.tensorize.addresses import StageFacts
-from autosched.tensorize.certificate_json import certificate_json, certificate_lines
+from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.explanation.certificate import certificate_json, certificate_lines
 
 CATALOGUE = Catalogue.builtin()
 VNNI = CATALOGUE["x86/vpdpbusd.zmm"]

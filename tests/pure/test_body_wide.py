@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Arith, Cast, Literal, Read, Value
 from autosched.logic import Const
-from autosched.tensorize.body import canonical
-from autosched.tensorize.body_numpy import evaluate
-from autosched.tensorize.body_wide import widened
-from autosched.tensorize.counterexample import leaves
+from autosched.tensorize.body.arrays import evaluate
+from autosched.tensorize.body.counterexample import leaves
+from autosched.tensorize.body.equal import canonical
+from autosched.tensorize.body.wide import widened
 
 NAMES = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")
 

@@ -21,7 +21,7 @@ from autosched.ir.interpreter import run
 from autosched.ir.printer import print_program
 from autosched.search.tune import TuneRequest
 from autosched.tensorize import match
-from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.spec.catalogue import Catalogue
 
 PROGRAMS = programs()
 

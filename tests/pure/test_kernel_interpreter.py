@@ -19,8 +19,8 @@ from autosched.ir import parse, run
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Arith, Read
 from autosched.logic import Const, Var
-from autosched.tensorize.batched import run_batched
-from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.check.batched import run_batched
+from autosched.tensorize.spec.catalogue import Catalogue
 
 F32 = DTYPES["f32"]
 i, j, e = Var("i"), Var("j"), Var("e")

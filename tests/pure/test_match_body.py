@@ -14,11 +14,11 @@ from autosched.ir import numerics
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Read, Select, Unary, Value
 from autosched.logic import Var
-from autosched.tensorize.body import canonical, exact_product, holds, prove_equal
-from autosched.tensorize.body_bits import Bits
-from autosched.tensorize.body_numpy import evaluate
-from autosched.tensorize.body_range import exact_range
-from autosched.tensorize.counterexample import leaves
+from autosched.tensorize.body.arrays import evaluate
+from autosched.tensorize.body.bits import Bits
+from autosched.tensorize.body.counterexample import leaves
+from autosched.tensorize.body.equal import canonical, exact_product, holds, prove_equal
+from autosched.tensorize.body.intervals import exact_range
 
 INTEGERS = ["u4", "s4", "u8", "s8", "u16", "s16", "u32", "s32", "s64"]
 FLOATS = ["e4m3", "f16", "bf16", "f32"]

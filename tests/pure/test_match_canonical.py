@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from autosched.ir import numerics
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Read, Select, Unary, Value
-from autosched.tensorize.body import SIGN_OF_ZERO, prove_equal
-from autosched.tensorize.body_canonical import canonical, tells_zeros_apart
-from autosched.tensorize.body_numpy import evaluate
+from autosched.tensorize.body.arrays import evaluate
+from autosched.tensorize.body.canonical import canonical, tells_zeros_apart
+from autosched.tensorize.body.equal import SIGN_OF_ZERO, prove_equal
 
 FLOATS = [DTYPES[n] for n in ("f16", "f32", "bf16", "e4m3", "e5m2", "f64", "tf32")]
 INTEGERS = [DTYPES[n] for n in ("u8", "s8", "s16", "s32", "u32", "u4")]

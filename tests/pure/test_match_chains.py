@@ -13,10 +13,10 @@ from test_match_sound import CATALOGUE, CONV, GATHER, instructions, made_up, pro
 from autosched.ir import parse
 from autosched.logic import Int, evaluate
 from autosched.tensorize import Mapping, explain, match, to_json
-from autosched.tensorize.addresses import StageFacts
-from autosched.tensorize.axes import index_axes
-from autosched.tensorize.chains import Transform, chains
-from autosched.tensorize.reduction_update import update_of_intrinsic
+from autosched.tensorize.addresses.axes import index_axes
+from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.explanation.chains import Transform, chains
+from autosched.tensorize.reduction.update import update_of_intrinsic
 
 
 def element(chain: tuple[Transform, ...], tensor: str, rank: int, env: dict[str, int]) -> list[int | None]:

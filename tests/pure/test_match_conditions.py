@@ -13,9 +13,9 @@ from autosched.ir import parse
 from autosched.ir.interpreter import run
 from autosched.ir.program import Program
 from autosched.tensorize import Match, explain, match, to_json
-from autosched.tensorize.body_range import Range
-from autosched.tensorize.conditions import Group, violated_by_one, weakest
-from autosched.tensorize.reduction_update import update_of
+from autosched.tensorize.body.intervals import Range
+from autosched.tensorize.conditions.weakest import Group, violated_by_one, weakest
+from autosched.tensorize.reduction.update import update_of
 
 PAIRS = """
 def maddubs(a: u8[4, 4], b: s8[4, 4], c: s32[4]):

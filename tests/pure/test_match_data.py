@@ -18,7 +18,7 @@ from autosched.ir.data import known_values, with_data
 from autosched.ir.interpreter import run
 from autosched.search.conditional import data_of, with_stored_data
 from autosched.tensorize import match
-from autosched.tensorize.catalogue import Catalogue
+from autosched.tensorize.spec.catalogue import Catalogue
 
 PROGRAMS = programs()
 KNOWN = Catalogue.builtin()

@@ -6,8 +6,8 @@ import pytest
 
 import autosched
 from autosched.tensorize import Catalogue, Match, match
-from autosched.tensorize.matcher_family import carried, kinship
-from autosched.tensorize.spec import load_text
+from autosched.tensorize.matcher.family import carried, kinship
+from autosched.tensorize.spec.load import load_text
 
 CATALOGUE = Catalogue.builtin()
 KIN = [

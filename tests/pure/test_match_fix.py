@@ -7,8 +7,8 @@ from test_match_sound import CATALOGUE, made_up
 
 from autosched.ir import parse
 from autosched.tensorize import explain, match, to_json
-from autosched.tensorize.explain_fix import with_fix
-from autosched.tensorize.explain_near import far, near, near_json, near_lines, refusals
+from autosched.tensorize.explanation.fix import with_fix
+from autosched.tensorize.explanation.near import far, near, near_json, near_lines, refusals
 
 HEAD = "def f(A: {a}[16, 64], B: {b}[64, 16], C: {c}[16, 16]):\n    for i, j, k in grid(16, 16, 64):\n        {body}\n"
 PRODUCT = "C[i, j] += {c}(A[i, k]) * {c}(B[k, j])"

@@ -10,9 +10,9 @@ from test_match_sound import CATALOGUE, made_up
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.tensorize import explain, match, match_stage, to_json
-from autosched.tensorize.addresses import StageFacts
-from autosched.tensorize.matcher import _decide
-from autosched.tensorize.matcher_proofs import Prover
+from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.matcher.match import _decide
+from autosched.tensorize.matcher.proofs import Prover
 
 GEMM = """
 def gemm(A: u8[m, k], B: const[s8[k, n]], C: s32[m, n], *, m=512, n=512, k=512):

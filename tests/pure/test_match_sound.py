@@ -14,7 +14,7 @@ from autosched.ir import parse
 from autosched.ir.interpreter import run
 from autosched.ir.program import Program
 from autosched.tensorize import Catalogue, Intrinsic, match, to_json
-from autosched.tensorize.spec import load_text
+from autosched.tensorize.spec.load import load_text
 
 CATALOGUE = Catalogue.builtin()
 

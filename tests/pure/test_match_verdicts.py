@@ -20,8 +20,8 @@ from test_match_sound import CATALOGUE, check, made_up
 from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.tensorize import Match, explain, match
-from autosched.tensorize.explain import where
-from autosched.tensorize.first_step import first_step
+from autosched.tensorize.explanation.text import where
+from autosched.tensorize.reduction.first_step import first_step
 
 FOLDER = Path(__file__).parent.parent / "verdicts"
 FILES = sorted(FOLDER.glob("*.case"))

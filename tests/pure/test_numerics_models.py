@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from autosched.ir.dtypes import DTYPES
-from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.numerics.dot import IntrinsicDot, ProgramDot
 from autosched.tensorize.numerics.rounding import least_exponent, rounded
 from autosched.tensorize.numerics.sums import Adder
+from autosched.tensorize.spec.catalogue import Catalogue
 
 CATALOGUE = Catalogue.builtin()
 F32, F16, BF16 = DTYPES["f32"], DTYPES["f16"], DTYPES["bf16"]

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.tensorize import match
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.discriminating import tell_apart
+from autosched.tensorize.explanation.discriminating import tell_apart
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.bound import bound
 from autosched.tensorize.numerics.discriminate import discriminate
 from autosched.tensorize.numerics.dot import Dot, IntrinsicDot, ProgramDot
 from autosched.tensorize.numerics.exact import exact_range
+from autosched.tensorize.spec.catalogue import Catalogue
 
 CATALOGUE = Catalogue.builtin()
 HOPPER = "sm_75 sm_80 sm_89 sm_90"

@@ -20,8 +20,8 @@ from autosched.search.adapted import adapted_programs
 from autosched.search.conditional import candidates_of
 from autosched.search.tune import usable
 from autosched.tensorize import match
-from autosched.tensorize.catalogue import Catalogue
 from autosched.tensorize.match_types import Match
+from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import make_plans
 

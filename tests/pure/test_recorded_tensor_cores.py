@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from autosched.ir.dtypes import DType
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.check import same_bits
+from autosched.tensorize.check.verify import same_bits
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.model import issue
+from autosched.tensorize.spec.catalogue import Catalogue
 
 RECORDED = json.loads((Path(__file__).parent.parent / "data" / "tensor_cores_sm90.json").read_text(encoding="utf-8"))
 CATALOGUE = Catalogue.builtin()

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from autosched.errors import SpecError
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.check import check
-from autosched.tensorize.spec import load_text
-from autosched.tensorize.spec_models import FileKeys, IntrinsicKeys, NumericsKeys, OperandKeys
+from autosched.tensorize.check.verify import check
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.load import load_text
+from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys, NumericsKeys, OperandKeys
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "intrinsics.md").read_text(encoding="utf-8")

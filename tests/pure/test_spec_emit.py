@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autosched.errors import SpecError
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.check_values import any_bits, cases, corners
-from autosched.tensorize.emit import c_bits, llvm_bits, llvm_declarations, render_c, render_llvm
-from autosched.tensorize.native import from_register_bytes, issue_ir, register_bytes
-from autosched.tensorize.spec import load_text
+from autosched.tensorize.check.native import from_register_bytes, issue_ir, register_bytes
+from autosched.tensorize.check.values import any_bits, cases, corners
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.emit import c_bits, llvm_bits, llvm_declarations, render_c, render_llvm
+from autosched.tensorize.spec.load import load_text
 
 NPU = """\
 isa: npu

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autosched.errors import SpecError
-from autosched.tensorize.catalogue import load
-from autosched.tensorize.spec import load_file, load_text
+from autosched.tensorize.spec.catalogue import load
+from autosched.tensorize.spec.load import load_file, load_text
 
 GOOD = """\
 isa: npu

@@ -11,10 +11,10 @@ from autosched.errors import SpecError
 from autosched.ir import parse
 from autosched.ir.formula import apply_formulas, evaluate_formula
 from autosched.ir.value import Call, Cast
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.check import check
-from autosched.tensorize.spec import load_text
-from autosched.tensorize.spec_function import formulas_of
+from autosched.tensorize.check.verify import check
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.function import formulas_of
+from autosched.tensorize.spec.load import load_text
 
 TEXT = resources.files("autosched.intrinsics").joinpath("portable/functions.yaml").read_text(encoding="utf-8")
 NOWHERE: frozenset[str] = frozenset()

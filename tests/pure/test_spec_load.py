@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from autosched.device.registry import CPU_ISAS
 from autosched.errors import SpecError, UnknownNameError
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.spec import deferred_text, load_text
-from autosched.tensorize.spec_schema import schema_text
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.load import deferred_text, load_text
+from autosched.tensorize.spec.schema import schema_text
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILY = """\
@@ -187,7 +187,7 @@ def test_user_paths_add_and_never_replace(tmp_path):
 
 def test_the_schema_file_is_up_to_date():
     written = (ROOT / "intrinsics" / "schema.json").read_text(encoding="utf-8")
-    assert json.loads(written) == json.loads(schema_text()), "run python -m autosched.tensorize.spec_schema > …"
+    assert json.loads(written) == json.loads(schema_text()), "run python -m autosched.tensorize.spec.schema > …"
 
 
 def test_fields_of_every_builtin_file_are_in_the_schema():

@@ -6,7 +6,7 @@ import pytest
 
 from autosched.errors import SpecError
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.spec import load_text
+from autosched.tensorize.spec.load import load_text
 
 TEXT = """\
 isa: npu

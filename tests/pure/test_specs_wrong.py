@@ -7,8 +7,8 @@ import pytest
 
 from autosched.errors import SpecError
 from autosched.machine.detect import host_features
-from autosched.tensorize.check import CheckReport, check
-from autosched.tensorize.spec import load_text
+from autosched.tensorize.check.verify import CheckReport, check
+from autosched.tensorize.spec.load import load_text
 
 FILES = sorted((Path(__file__).resolve().parents[1] / "specs_wrong").glob("*.yaml"))
 NOWHERE: frozenset[str] = frozenset()

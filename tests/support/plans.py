@@ -10,8 +10,8 @@ from autosched.ir import parse, workload
 from autosched.ir.program import Program
 from autosched.machine.target import Memory, Target
 from autosched.search.tune import candidates_of, usable
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.matcher import match
+from autosched.tensorize.matcher.match import match
+from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import make_plans
 

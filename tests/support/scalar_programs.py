@@ -8,8 +8,8 @@ from support.plans import machine
 from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.tensorize.catalogue import Catalogue
-from autosched.tensorize.spec_function import formulas_of
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.leeway import Leeway
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import make_plans

@@ -11,7 +11,7 @@ from autosched.codegen.c.indices import INDEX_TYPE, loop_range
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.kernel import Assign, Choose, Comment, For, If, IntrinsicCall, Prefetch, Stmt
 from autosched.logic import Const
-from autosched.tensorize.emit import render_c
+from autosched.tensorize.spec.emit import render_c
 
 INDENT = "  "
 

@@ -37,7 +37,7 @@ from autosched.codegen.llvm.values import Values
 from autosched.ir.dtypes import BOOL
 from autosched.ir.value import reads
 from autosched.logic import TRUE
-from autosched.tensorize.emit import llvm_declarations, render_llvm
+from autosched.tensorize.spec.emit import llvm_declarations, render_llvm
 
 
 @dataclass

@@ -15,8 +15,8 @@ from autosched.ir.value import Arith, Cast, Literal, Read, Value
 from autosched.tensorize.adapters.polynomial import signed
 from autosched.tensorize.adapters.proof import prove, widened
 from autosched.tensorize.adapters.proposal import lemma
-from autosched.tensorize.body import holds
-from autosched.tensorize.counterexample import show_leaf
+from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.body.equal import holds
 from autosched.tensorize.match_types import Obligation
 
 

@@ -14,9 +14,9 @@ from autosched.logic import Const, Int, Var
 from autosched.logic.expr import substitute_int
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, adapted, lemma
 from autosched.tensorize.adapters.site import Site, nest
-from autosched.tensorize.addresses import StageFacts
-from autosched.tensorize.axes import index_axes
-from autosched.tensorize.counterexample import show_leaf
+from autosched.tensorize.addresses.axes import index_axes
+from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.body.counterexample import show_leaf
 
 
 def gathered(facts: StageFacts) -> Adapted | None:

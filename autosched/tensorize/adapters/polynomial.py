@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Arith, Cast, Literal, Unary, Value
-from autosched.tensorize.body import canonical
-from autosched.tensorize.body_range import Range, exact_range
+from autosched.tensorize.body.equal import canonical
+from autosched.tensorize.body.intervals import Range, exact_range
 
 Monomial: TypeAlias = tuple[Value, ...]
 """Atoms of one dtype, sorted; a repeated atom is a power."""

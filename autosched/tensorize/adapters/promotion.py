@@ -23,12 +23,12 @@ from autosched.logic import Bool, Const, Int, Var, free_vars
 from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, Proposal, adapted, lemma
 from autosched.tensorize.adapters.site import Site, guarded, nest
-from autosched.tensorize.addresses import StageFacts
-from autosched.tensorize.counterexample import show_leaf
+from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.bound import ErrorBound, bound, promoted
-from autosched.tensorize.partial_sums import is_partial
-from autosched.tensorize.reduction_float import factors_of, magnitudes_of
+from autosched.tensorize.reduction.floats import factors_of, magnitudes_of
+from autosched.tensorize.reduction.partial_sums import is_partial
 
 STEPS = (128, 256, 64, 512, 32)
 """Numbers of terms of a partial sum, the usual one first."""

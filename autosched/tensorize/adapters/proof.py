@@ -11,11 +11,11 @@ from autosched.ir import numerics
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.value import Cast, Read, Value, walk
 from autosched.tensorize.adapters.proposal import NotProved
-from autosched.tensorize.body import canonical, holds, prove_equal
-from autosched.tensorize.body_bits import Bits, NoReading
-from autosched.tensorize.body_numpy import evaluate
-from autosched.tensorize.counterexample import show_leaf
-from autosched.tensorize.smt import asked
+from autosched.tensorize.body.arrays import evaluate
+from autosched.tensorize.body.bits import Bits, NoReading
+from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.body.equal import canonical, holds, prove_equal
+from autosched.tensorize.matcher.smt import asked
 
 _REALS = DTYPES["f64"]
 """Holds every value of the types of up to 32 bits."""

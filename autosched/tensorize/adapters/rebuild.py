@@ -23,8 +23,8 @@ from autosched.tensorize.adapters.proof import widened
 from autosched.tensorize.adapters.proposal import NoPlace
 from autosched.tensorize.adapters.restate import Restated, scaled, total
 from autosched.tensorize.adapters.site import Site, assigns, guarded, holds, nest
-from autosched.tensorize.axes import value_axes
-from autosched.tensorize.reduction_update import Update
+from autosched.tensorize.addresses.axes import value_axes
+from autosched.tensorize.reduction.update import Update
 
 
 def rebuild(program: Program, stage: Stage, update: Update, restated: Restated) -> tuple[Program, Assign]:

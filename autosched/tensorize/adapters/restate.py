@@ -12,9 +12,9 @@ from autosched.tensorize.adapters.factor import Factor, factor_of
 from autosched.tensorize.adapters.polynomial import Monomial, Polynomial, polynomial, signed
 from autosched.tensorize.adapters.proof import prove, widened
 from autosched.tensorize.adapters.proposal import lemma
-from autosched.tensorize.axes import value_axes
-from autosched.tensorize.body import canonical
-from autosched.tensorize.counterexample import show_leaf
+from autosched.tensorize.addresses.axes import value_axes
+from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.body.equal import canonical
 from autosched.tensorize.match_types import Obligation
 
 _MOST_PRODUCTS = 4

@@ -10,7 +10,7 @@ from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Stat
 from autosched.ir.value import Condition, Read, Value, reads
 from autosched.logic import Const, Var
 from autosched.tensorize.adapters.proposal import NoPlace
-from autosched.tensorize.reduction_update import Update
+from autosched.tensorize.reduction.update import Update
 
 
 class Site:

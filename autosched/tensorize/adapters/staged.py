@@ -22,9 +22,9 @@ from autosched.tensorize.adapters.polynomial import unwrapped_range
 from autosched.tensorize.adapters.proof import prove, prove_conversion, widened
 from autosched.tensorize.adapters.proposal import Adapted, NotProved, Proposal, adapted, lemma
 from autosched.tensorize.adapters.site import Site
-from autosched.tensorize.addresses import StageFacts
-from autosched.tensorize.body import canonical
-from autosched.tensorize.counterexample import show_leaf
+from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.body.equal import canonical
 from autosched.tensorize.intrinsic import Intrinsic
 
 

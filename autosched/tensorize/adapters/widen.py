@@ -17,11 +17,11 @@ from autosched.ir.value import Cast, Read, Value, is_value, map_value, walk
 from autosched.tensorize.adapters.proof import prove_conversion
 from autosched.tensorize.adapters.proposal import Adapted, Proposal, adapted, lemma
 from autosched.tensorize.adapters.site import Site
-from autosched.tensorize.addresses import StageFacts
-from autosched.tensorize.body import holds
-from autosched.tensorize.counterexample import show_leaf
+from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.body.equal import holds
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.reduction_update import operand_reads
+from autosched.tensorize.reduction.update import operand_reads
 
 
 def widened(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:

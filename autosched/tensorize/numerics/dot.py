@@ -16,7 +16,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.numerics.model import Model
 from autosched.tensorize.numerics.sums import Adder
-from autosched.tensorize.reduction_update import Update, operand_reads, update_of_intrinsic
+from autosched.tensorize.reduction.update import Update, operand_reads, update_of_intrinsic
 
 Vectors = npt.NDArray[Any]
 

@@ -1,0 +1,235 @@
+"""Proof 1, the addresses: z3 over linear integers, on symbolic points and never on unrolled tiles.
+
+`StageFacts` holds what is true of a program's stage whatever the intrinsic: which elements it writes, what each
+operand's address is a function of, whether it reads what it writes, and whether it can be computed apart from its
+neighbours.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import z3
+
+from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.value import Condition, FromIndex, Index, Literal, Read, Value
+from autosched.logic import Bool, Int, Var, all_of, conjuncts, free_vars, interval, to_z3
+from autosched.tensorize.addresses.axes import index_axes, value_axes
+from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.body.equal import SIGN_OF_ZERO
+from autosched.tensorize.body.guard import lift_guards, settle_choices
+from autosched.tensorize.match_types import Obligation, Reason
+from autosched.tensorize.matcher.smt import asked
+from autosched.tensorize.reduction.update import Update, update_of
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`holds` is None where the limit was met."""
+
+    holds: bool | None
+    obligation: Obligation
+    model: Any = None
+
+
+class Points:
+    """Symbolic points of a stage's iteration domain: one z3 variable an axis and a tag; sizes are shared."""
+
+    def __init__(self, program: Program, axes: tuple[Axis, ...], tag: str, functions: dict[str, Any]) -> None:
+        self.functions = functions
+        self.env: dict[str, Any] = {s: z3.Int(s) for s in program.symbolic}
+        self.env |= {a.name: z3.Int(f"{a.name}{tag}") for a in axes}
+        self.domain = [z3.And(lo <= self.env[s], self.env[s] <= hi) for s, (lo, hi) in program.symbolic.items()]
+        for a in axes:
+            v = self.env[a.name]
+            self.domain += [to_z3(a.lower, self.env) <= v, v < to_z3(a.upper, self.env)]
+
+    def index(self, index: Index) -> Any:
+        return to_z3(index, self.env) if isinstance(index, Int) else self.value(index)
+
+    def value(self, value: Value) -> Any:
+        """A data-dependent subscript: every operation and every array is an unknown function of its arguments, which is
+        all that "the same inputs give the same address" needs."""
+        match value:
+            case Literal(number, _):
+                return z3.IntVal(int(number))
+            case FromIndex(index, _):
+                return self._apply(f"index:{value.dtype}", [to_z3(index, self.env)])
+            case Read(tensor, parts, _):
+                return self._apply(f"read:{tensor}", [self.index(i) for i in parts])
+        children = [
+            getattr(value, f) for f in ("operand", "left", "right", "condition", "then", "other") if hasattr(value, f)
+        ]
+        children += list(getattr(value, "args", ()))
+        label = f"{type(value).__name__}:{getattr(value, 'op', '')}{getattr(value, 'function', '')}:{value.dtype}"
+        return self._apply(label, [self._child(c) for c in children])
+
+    def _child(self, child: Condition | Value) -> Any:
+        if isinstance(child, Bool):
+            return z3.If(to_z3(child, self.env), z3.IntVal(1), z3.IntVal(0))
+        return self.value(child)
+
+    def _apply(self, label: str, args: list[Any]) -> Any:
+        key = f"{label}/{len(args)}"
+        if key not in self.functions:
+            sorts = [z3.IntSort()] * (len(args) + 1)
+            self.functions[key] = z3.Function(key, *sorts) if args else z3.Int(key)
+        return self.functions[key](*args) if args else self.functions[key]
+
+
+def taken_apart(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """The conditions with conjunctions over axes taken apart, each once."""
+    parts: list[Condition] = []
+    for c in conditions:
+        parts += conjuncts(c) if isinstance(c, Bool) else [c]
+    return tuple(dict.fromkeys(parts))
+
+
+def condition_axes(condition: Condition) -> frozenset[str]:
+    """The variables that a guard depends on."""
+    if isinstance(condition, Bool):
+        return free_vars(condition)
+    return value_axes(condition)
+
+
+class StageFacts:
+    """Facts about one stage, proved once and shared by every intrinsic that is tried on it.
+
+    `stage` is the `original` with the choices of its body that are guards written as such, and without those that
+    come out the same at all of its points.
+    """
+
+    def __init__(self, program: Program, stage: Stage, timeout_ms: int = 2000) -> None:
+        self.program = program
+        self.original = stage
+        self.timeout_ms = timeout_ms
+        self.stage = lift_guards(settle_choices(stage, self._always))
+        self._functions: dict[tuple[Read, frozenset[str]], Answer] = {}
+
+    @cached_property
+    def update(self) -> Update:
+        """The stage's normal form (raises NotAnUpdate)."""
+        return update_of(self.stage)
+
+    @cached_property
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """Inclusive ranges of symbolic sizes and axes (the hull, where bounds depend on outer axes)."""
+        found = dict(self.program.symbolic)
+        for a in self.stage.axes:
+            low, high = interval(a.lower, found)[0], interval(a.upper, found)[1] - 1
+            found[a.name] = low, max(low, high)
+        return found
+
+    @cached_property
+    def idle(self) -> str | None:
+        """An axis that runs no time whatever the sizes are."""
+        return next((a.name for a in self.stage.axes if interval(a.upper - a.lower, self.ranges)[1] <= 0), None)
+
+    @cached_property
+    def extents(self) -> dict[str, int]:
+        """The greatest trip count of each axis, outermost first."""
+        return {a.name: self.ranges[a.name][1] - self.ranges[a.name][0] + 1 for a in self.stage.axes}
+
+    @cached_property
+    def exact(self) -> frozenset[str]:
+        """Axes whose trip count is one known number."""
+        return frozenset(a.name for a in self.stage.axes if not (index_axes((a.lower, a.upper))))
+
+    @cached_property
+    def spatial(self) -> frozenset[str]:
+        return frozenset(a.name for a in self.stage.spatial)
+
+    @cached_property
+    def guards(self) -> tuple[Condition, ...]:
+        """The stage's guards, and the bounds of axes that depend on other axes, one conjunct each."""
+        names = set(self.extents)
+        bounds = [
+            all_of(a.lower <= Var(a.name), Var(a.name) < a.upper)
+            for a in self.stage.axes
+            if index_axes((a.lower, a.upper)) & names
+        ]
+        return taken_apart((*bounds, *self.stage.guards))
+
+    def ask(self, part: str, statement: str, claim: list[Any]) -> Answer:
+        """Whether the constraints `claim` contradict each other, which proves the statement."""
+        started = time.perf_counter()
+        solver = z3.Solver()
+        solver.set("timeout", self.timeout_ms)
+        solver.add(*claim)
+        answer = solver.check()
+        seconds = time.perf_counter() - started
+        asked(part, statement, solver, answer)
+        holds = True if answer == z3.unsat else False if answer == z3.sat else None
+        return Answer(holds, Obligation(part, statement, "z3", seconds), solver.model() if holds is False else None)
+
+    @cached_property
+    def distinct_writes(self) -> Answer:
+        """Different points of the spatial axes write different elements."""
+        axes = self.stage.axes
+        functions: dict[str, Any] = {}
+        first, second = (Points(self.program, axes, tag, functions) for tag in ("", "'"))
+        claim = first.domain + second.domain
+        for points in (first, second):
+            claim += [to_z3(g, points.env) for g in self.guards if isinstance(g, Bool)]
+        claim += [first.index(i) == second.index(i) for i in self.stage.assign.index]
+        claim.append(z3.Or(*(first.env[a] != second.env[a] for a in self.spatial)))
+        names = ", ".join(a.name for a in self.stage.spatial) or "no axis"
+        return self.ask("axes", f"{show_leaf(self.stage.target)} is another element for every other {names}", claim)
+
+    @cached_property
+    def write_conflict(self) -> Reason:
+        """Why `distinct_writes` does not hold, with two points that write one element."""
+        model = self.distinct_writes.model
+        first, second = ({d.name(): model[d] for d in model.decls() if d.arity() == 0} for _ in range(2))
+        points = []
+        for found, tag in ((first, ""), (second, "'")):
+            points.append(", ".join(f"{a.name} = {found.get(a.name + tag, 0)}" for a in self.stage.spatial))
+        text = f"{show_leaf(self.stage.target)} is one element at ({points[0]}) and at ({points[1]})"
+        fix = "index the written tensor by an axis of its own, and let the other be a reduction"
+        return Reason("WRITE_CONFLICT", text, fix=fix)
+
+    def address_is_function(self, read: Read, axes: frozenset[str]) -> Answer:
+        """The element `read` depends on `axes` alone."""
+        key = read, axes
+        if key not in self._functions:
+            functions: dict[str, Any] = {}
+            first, second = (Points(self.program, self.stage.axes, tag, functions) for tag in ("", "'"))
+            claim = first.domain + second.domain + [first.env[a] == second.env[a] for a in axes]
+            claim.append(z3.Or(*(first.index(i) != second.index(i) for i in read.index)))
+            names = ", ".join(a for a in self.extents if a in axes) or "no axis"
+            text = f"the address of {show_leaf(read)} is a function of {names} alone"
+            self._functions[key] = self.ask("addresses", text, claim)
+        return self._functions[key]
+
+    def _always(self, condition: Bool) -> bool:
+        """Whether a formula is proved to hold at all points of the stage."""
+        points = Points(self.program, self.original.axes, "", {})
+        claim = points.domain + [to_z3(g, points.env) for g in self.original.guards if isinstance(g, Bool)]
+        text = f"{condition} wherever the stage runs"
+        return bool(self.ask("axes", text, [*claim, to_z3(~condition, points.env)]).holds)
+
+    @cached_property
+    def lifted(self) -> tuple[str, ...]:
+        """What leaving a step out, where the program adds a product with zero, assumes of floats."""
+        if len(self.stage.guards) == len(self.original.guards) or not self.update.target.dtype.is_float:
+            return ()
+        return ("inputs are finite", SIGN_OF_ZERO)
+
+    @cached_property
+    def alias(self) -> tuple[Reason | None, bool]:
+        """Why the stage may not be reordered because it reads what it or a neighbour writes; and whether a limit was
+        met."""
+        from autosched.tensorize.addresses.order import neighbour_conflict, own_conflict
+
+        for find in (own_conflict, neighbour_conflict):
+            reason, known = find(self)
+            if reason is not None or not known:
+                return reason, known
+        return None, True
+
+    def free_axes(self, names: frozenset[str]) -> frozenset[str]:
+        """`names` less what is no axis of the stage (symbolic sizes)."""
+        return names & frozenset(self.extents)

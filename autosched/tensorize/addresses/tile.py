@@ -1,0 +1,125 @@
+"""Proof 1, inside a tile: an operand's coordinates determine the program element it holds.
+
+Where an operand is indexed by plain axes (`a[i, k]`) this follows from the pattern of its axes: every program axis
+that moves the element lies on an intrinsic axis that is a coordinate. Where an index is compound (`a[i + k]`, a
+convolution's window) z3 decides, on two symbolic points of one tile.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import z3
+
+from autosched.ir.value import FromIndex, Read, Select, walk
+from autosched.logic import Bool, Const, Int, Var, to_z3
+from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes
+from autosched.tensorize.addresses.places import Answer, Points, StageFacts
+from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import Obligation
+from autosched.tensorize.reduction.update import Update, operand_reads
+
+
+def unsupported(intrinsic: Intrinsic, update: Update) -> str | None:
+    """What of an intrinsic's semantics the matcher does not handle, in words."""
+    if intrinsic.program.scalars:
+        return "takes a run-time scalar"
+    if update.guards:
+        return "has a guard"
+    if update.init is not None:
+        return "starts from an initial value of its own"
+    if any(
+        isinstance(v, FromIndex) or (isinstance(v, Select) and isinstance(v.condition, Bool)) for v in walk(update.term)
+    ):
+        return "computes with its axes"
+    if not _plain(update.target):
+        return "indexes its accumulator by more than plain axes"
+    reads = operand_reads(update.term)
+    if len({r.tensor for r in reads}) != len(reads):
+        return "reads one operand at several places"
+    if not all(isinstance(part, Int) for r in reads for part in r.index):
+        return "has a data-dependent index"
+    return None
+
+
+def _plain(read: Read) -> bool:
+    """Whether each axis that moves `read` is a coordinate of it by itself."""
+    alone = {part.name for part in read.index if isinstance(part, Var)}
+    return index_axes(read.index) <= alone and all(isinstance(p, Var | Const) for p in read.index)
+
+
+def element_of_coordinates(facts: StageFacts, operand: Read, read: Read, assignment: Assignment, tile: Tile) -> Answer:
+    """Whether two points of a tile with the same coordinates of `operand` always mean the same element `read`."""
+    held, extents = show_leaf(read), tile.extents
+    if {p.name for p in operand.index if isinstance(p, Var)} >= index_axes(operand.index):
+        text = f"every axis that moves {held} is a coordinate of {operand.tensor}, or outside"
+        return Answer(True, Obligation("axes", text, "structure"))
+    text = f"the coordinates of {show_leaf(operand)} in a tile determine {held}"
+    functions: dict[str, Any] = {}
+    tiles: list[dict[str, Any]] = []
+    points: list[Points] = []
+    claim: list[Any] = []
+    for tag in ("", "'"):
+        found = Points(facts.program, facts.stage.axes, tag, functions)
+        lanes = {x: z3.Int(f"lane:{x}{tag}") for x in extents}
+        for x, fused in assignment.axes.items():
+            # The fused number of a point is its tile's number times the tile's extent, plus its lane. The tile's number
+            # is the same for both points.
+            number: Any = z3.IntVal(0)
+            for y in fused:
+                number = number * facts.extents[y] + (found.env[y] - facts.ranges[y][0])
+            claim += [lanes[x] >= 0, lanes[x] < extents[x]]
+            claim.append(number == z3.Int(f"tile:{x}") * extents[x] + lanes[x] if fused else lanes[x] == 0)
+        claim += found.domain
+        tiles.append(lanes)
+        points.append(found)
+    first, second = points
+    claim += [first.env[y] == second.env[y] for y in assignment.outer]
+    claim += [to_z3(p, tiles[0]) == to_z3(p, tiles[1]) for p in operand.index if isinstance(p, Int)]
+    claim.append(z3.Or(*(first.index(i) != second.index(i) for i in read.index)))
+    answer = facts.ask("axes", text, claim)
+    if not answer.holds or not _may_leave(facts, assignment, tile):
+        return answer
+    # A lane past the end holds a zero; its coordinates must not be those of a lane inside.
+    return facts.ask("axes", text + ", padding included", _inside_and_outside(facts, operand, assignment, tile))
+
+
+def _may_leave(facts: StageFacts, assignment: Assignment, tile: Tile) -> bool:
+    for x, fused in assignment.axes.items():
+        size = 1
+        for y in fused:
+            size *= facts.extents[y]
+        if size % tile.extents[x] or not set(fused) <= facts.exact:
+            return True
+    return False
+
+
+def _inside_and_outside(facts: StageFacts, operand: Read, assignment: Assignment, tile: Tile) -> list[Any]:
+    """A lane whose element counts, and one past the end of a reduction, with the same coordinates. What lies past the
+    end of a spatial axis may hold anything: its result is not stored."""
+    extents = tile.extents
+    claim: list[Any] = []
+    within: list[dict[str, Any]] = []
+    lanes: list[dict[str, Any]] = []
+    for tag in ("", "'"):
+        here = {x: z3.Int(f"lane:{x}{tag}") for x in extents}
+        inside = {}
+        for x, fused in assignment.axes.items():
+            size = 1
+            for y in fused:
+                size *= facts.extents[y]
+            number = z3.Int(f"tile:{x}")
+            claim += [here[x] >= 0, here[x] < extents[x], number >= 0]
+            # A symbolic size may end anywhere below its greatest value: one end, the same for both points.
+            end = z3.IntVal(size) if set(fused) <= facts.exact else z3.Int(f"end:{x}")
+            claim.append(end <= size)
+            inside[x] = number * extents[x] + here[x] < end
+        lanes.append(here)
+        within.append(inside)
+    claim += [to_z3(p, lanes[0]) == to_z3(p, lanes[1]) for p in operand.index if isinstance(p, Int)]
+    first, second = within
+    # Past the end of an axis that does not move the operand, its lane holds an element: others are zero there.
+    reduced = [x for x in assignment.axes if x not in tile.spatial and x in index_axes(operand.index)]
+    claim += [*first.values(), *(second[x] for x in tile.spatial)]
+    return [*claim, z3.Or(*(z3.Not(second[x]) for x in reduced))]

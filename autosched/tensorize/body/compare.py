@@ -1,0 +1,105 @@
+"""The body of one step of a program against that of an intrinsic, with accumulators of their own widths."""
+
+from __future__ import annotations
+
+from autosched.ir.dtypes import DType
+from autosched.ir.printer import print_value
+from autosched.ir.value import Arith, Cast, Unary, Value, map_value
+from autosched.tensorize.body.counterexample import find_difference, leaves, show_leaf
+from autosched.tensorize.body.equal import Proof, canonical, holds, prove_equal
+from autosched.tensorize.match_types import Reason
+from autosched.tensorize.reduction.update import Update
+
+
+def compare_bodies(program: Update, intrinsic: Update, timeout_ms: int) -> Proof | Reason:
+    """A proof (or an unknown) that the term of `intrinsic`, its roles filled in, is the program's; else why not."""
+    term = intrinsic.term
+    wanted, offered = program.target.dtype, intrinsic.target.dtype
+    if wanted != offered:
+        return _accumulators(program, term, wanted, offered, timeout_ms)
+    mine = program.term
+    if program.saturate is not None and term.dtype != mine.dtype:
+        # What a clamped addition adds counts as a whole number, not modulo the accumulator.
+        wide = max(mine.dtype, term.dtype, key=lambda d: d.bits)
+        if not (holds(mine.dtype, wide) and holds(term.dtype, wide)):
+            return Proof("unknown", "structure")
+        mine, term = _converted(mine, wide), _converted(term, wide)
+    # A term wider than the accumulator (a clamped addition's) counts modulo the accumulator.
+    proof = prove_equal(mine, _converted(term, mine.dtype), timeout_ms)
+    return proof if proof.status != "differs" else _differs(program, intrinsic, proof)
+
+
+def _converted(value: Value, dtype: DType) -> Value:
+    return value if value.dtype == dtype else Cast(value, dtype)
+
+
+def _differs(program: Update, intrinsic: Update, proof: Proof) -> Reason:
+    term = intrinsic.term
+    if program.negated != intrinsic.negated:
+        text = (
+            "the program subtracts where the intrinsic adds"
+            if program.negated
+            else "the program adds where the intrinsic subtracts"
+        )
+        fix = "negate an operand, or accumulate the negated result (an adapter)"
+        return Reason("COMBINE_DIFFERS", text, proof.counterexample, fix)
+    text = f"one step of the program adds {print_value(program.term)}, the intrinsic {print_value(term)}"
+    return Reason("BODY_DIFFERS", text, proof.counterexample, _nearest_change(program.term, term))
+
+
+def _nearest_change(program: Value, term: Value) -> str | None:
+    mine, theirs = len(set(_names(program))), len(set(_names(term)))
+    if mine > theirs:
+        return "move what the intrinsic does not take out of the reduction"
+    if same_over_reals(program, term):
+        return f"place the casts as in {print_value(term)}"
+    return None
+
+
+def _names(value: Value) -> list[str]:
+    return [show_leaf(leaf) for leaf in leaves(value)]
+
+
+def _accumulators(program: Update, term: Value, wanted: DType, offered: DType, timeout_ms: int) -> Proof | Reason:
+    """Accumulators of two types: too narrow is a matter of numerics, anything else of types."""
+    target = show_leaf(program.target)
+    narrower = wanted.kind == offered.kind and offered.bits < wanted.bits
+    if not narrower:
+        fix = f"declare {program.target.tensor} as {offered}"
+        if offered.bits > wanted.bits:
+            fix += f" and convert it to {wanted} afterwards"
+        return Reason("DTYPE", f"{target} is {wanted}, the intrinsic accumulates in {offered}", fix=fix)
+    text = f"the intrinsic accumulates in {offered}, the program in {wanted}"
+    fix = f"declare {program.target.tensor} as {offered}, or add the {offered} sums of few steps up in {wanted}"
+    reason = Reason("NUMERICS", text, fix=fix)
+    if wanted.is_float:
+        return (
+            reason
+            if same_over_reals(program.term, term)
+            else Reason("BODY_DIFFERS", text, find_difference(program.term, Cast(term, wanted)), fix)
+        )
+    proof = prove_equal(program.term, Cast(term, wanted), timeout_ms)
+    if proof.status == "unknown":
+        return proof
+    return reason if proof.status == "proved" else Reason("BODY_DIFFERS", text, proof.counterexample, fix)
+
+
+def without_casts(value: Value, dtype: DType) -> Value:
+    """`value` as a function of reals: conversions dropped, `dtype` throughout."""
+
+    def strip(v: Value) -> Value:
+        match v:
+            case Cast(operand, _, _):
+                return operand
+            case Arith(op, left, right, _):
+                return Arith(op, left, right, dtype)
+            case Unary(op, operand, _):
+                return Unary(op, operand, dtype)
+        return v
+
+    return map_value(value, strip)
+
+
+def same_over_reals(a: Value, b: Value) -> bool:
+    """Whether two values are one expression once every conversion is left out."""
+    return canonical(without_casts(a, a.dtype)) == canonical(without_casts(b, a.dtype))

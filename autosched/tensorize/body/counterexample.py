@@ -1,0 +1,158 @@
+"""Inputs on which two scalar expressions differ: found by running both, and never reported unless they really do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.ir import numerics
+from autosched.ir.dtypes import BOOL, DType
+from autosched.ir.printer import print_value
+from autosched.ir.value import FromIndex, Read, Scalar, Select, Value, is_value, walk
+from autosched.ir.value import Logical as LogicalValue
+from autosched.logic import Int
+from autosched.tensorize.body.arrays import evaluate
+
+_SEED = 0  # a counterexample must be the same every time
+_CORNERS = 14_000
+_RANDOM = 2_000
+
+
+def leaves(*values: Value) -> tuple[Any, ...]:
+    """What the values are functions of: reads, scalars, index values, and conditions on axes."""
+    found: dict[Any, None] = {}
+    for value in values:
+        for node in walk(value):
+            if isinstance(node, Read | Scalar | FromIndex):
+                found[node] = None
+            parts = (
+                (node.condition,) if isinstance(node, Select) else node.parts if isinstance(node, LogicalValue) else ()
+            )
+            found |= {p: None for p in parts if not is_value(p)}
+        for node in walk(value):  # parts of an address are no inputs of the body
+            if isinstance(node, Read):
+                for index in node.index:
+                    for inner in walk(index) if not isinstance(index, Int) else ():
+                        found.pop(inner, None)
+    return tuple(found)
+
+
+def show_leaf(leaf: Any) -> str:
+    """`A[i, p]`, a scalar's name, or a condition's text."""
+    match leaf:
+        case Read(tensor, index, _):
+            return f"{tensor}[{', '.join(show_index(i) for i in index)}]" if index else tensor
+        case Scalar(name, _):
+            return name
+        case FromIndex(index, dtype):
+            return f"{dtype}({index})"
+    return print_value(leaf) if is_value(leaf) else str(leaf)
+
+
+def show_index(index: Any) -> str:
+    """A subscript as in the program's text."""
+    return str(index) if isinstance(index, Int) else print_value(index)
+
+
+def domain_bits(*values: Value) -> int:
+    """Bits of all inputs together: 2 to this power is the number of cases."""
+    return sum(_dtype(leaf).bits for leaf in leaves(*values))
+
+
+def find_difference(left: Value, right: Value) -> dict[str, Any] | None:
+    """Corner values of every input (all combinations, as far as they are few), then random ones; None: they agree."""
+    keys = leaves(left, right)
+    corners = [_corners(_dtype(k)) for k in keys]
+    while prod(len(c) for c in corners) > _CORNERS:
+        longest = max(corners, key=len)
+        corners[corners.index(longest)] = longest[: len(longest) * 2 // 3]
+    found = _compare(left, right, keys, _columns(product(*corners), keys))
+    if found is not None:
+        return found
+    rng = np.random.default_rng(_SEED)
+    return _compare(left, right, keys, {k: _random(_dtype(k), rng) for k in keys})
+
+
+def find_difference_exhaustively(left: Value, right: Value) -> dict[str, Any] | None:
+    """The difference of smallest inputs among all cases, or None, which is a proof; at most 2^16 cases."""
+    assert domain_bits(left, right) <= 16
+    keys = leaves(left, right)
+    every = []
+    for key in keys:
+        low, high = (0, 1) if _dtype(key) == BOOL else _dtype(key).limits
+        every.append(_array(sorted(range(low, high + 1), key=abs), _dtype(key)))
+    grid = np.meshgrid(*every, indexing="ij")
+    return _compare(left, right, keys, {k: g.reshape(-1) for k, g in zip(keys, grid, strict=True)})
+
+
+def run_on(left: Value, right: Value, inputs: dict[Any, Any]) -> dict[str, Any] | None:
+    """Both on one input: the counterexample, or None where they agree."""
+    return _compare(left, right, tuple(inputs), {k: _array([v], _dtype(k)) for k, v in inputs.items()})
+
+
+def _dtype(leaf: Any) -> DType:
+    return leaf.dtype if is_value(leaf) else BOOL
+
+
+def _array(numbers: list[Any], dtype: DType) -> npt.NDArray[Any]:
+    if dtype == BOOL:
+        return np.array(numbers, np.bool_)
+    if dtype.is_float:
+        return np.asarray(numerics.round_float(np.array(numbers, np.float64), dtype))
+    return np.array([numerics.wrap_int(int(n), dtype) for n in numbers], numerics.container(dtype))
+
+
+def _columns(rows: Iterator[tuple[Any, ...]], keys: tuple[Any, ...]) -> dict[Any, npt.NDArray[Any]]:
+    columns = zip(*rows, strict=True)
+    return {k: _array(list(c), _dtype(k)) for k, c in zip(keys, columns, strict=True)}
+
+
+_GREATEST = {"e4m3": 448.0, "e5m2": 57344.0, "e4m3fnuz": 240.0, "e5m2fnuz": 57344.0, "f16": 65504.0}
+
+
+def _corners(dtype: DType) -> list[Any]:
+    """Values near which things go wrong, the simplest first."""
+    if dtype == BOOL:
+        return [True, False]
+    if dtype.is_integer:
+        low, high = dtype.limits
+        found = [1, 0, -1, 2, 3, high, low, high - 1, low + 1, high // 2, low // 2, high // 2 + 1, 7, -7]
+        return list(dict.fromkeys(n for n in found if low <= n <= high))
+    info = _GREATEST.get(dtype.name, 2.0**120)
+    step = 2.0**-dtype.mantissa
+    return [1.0, 0.0, 2.0, -1.0, 1 + step, 3.0, 1.5, -(1 + step), info, -info, 2 - step, 0.1, -0.0, 1 / 3]
+
+
+def _random(dtype: DType, rng: np.random.Generator) -> npt.NDArray[Any]:
+    if dtype == BOOL:
+        return rng.integers(0, 2, _RANDOM).astype(np.bool_)
+    if dtype.is_integer:
+        low, high = dtype.limits
+        kind = np.uint64 if high > 2**63 else np.int64
+        return _array(list(rng.integers(low, high, _RANDOM, dtype=kind, endpoint=True)), dtype)
+    return _array(list(rng.standard_normal(_RANDOM)), dtype)
+
+
+def _compare(left: Value, right: Value, keys: tuple[Any, ...], env: dict[Any, Any]) -> dict[str, Any] | None:
+    a, b = np.broadcast_arrays(evaluate(left, env), evaluate(right, env))
+    differ = np.atleast_1d(a != b)
+    if left.dtype.is_float:
+        differ &= np.atleast_1d(~(np.isnan(a) & np.isnan(b)))
+    if not differ.any():
+        return None
+    at = int(np.argmax(differ))
+
+    def number(column: Any) -> Any:
+        item = np.broadcast_to(column, differ.shape)[at].item()
+        return item if isinstance(item, bool | int) else float(item)
+
+    return {
+        "inputs": {show_leaf(k): number(env[k]) for k in keys},
+        "program": number(a),
+        "intrinsic": number(b),
+    }

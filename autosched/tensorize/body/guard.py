@@ -1,0 +1,56 @@
+"""Choices in a body that are guards: `C += (A[…] if inside else 0) * B[…]` adds nothing where `inside` fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from autosched.ir.program import Stage
+from autosched.ir.value import Literal, Select, Value, map_value, reads, walk
+from autosched.logic import Bool
+from autosched.tensorize.body.zero import is_zero_by_structure
+
+
+def lift_guards(stage: Stage) -> Stage:
+    """The stage with every choice between a value and zero taken out of what it adds, as guards:
+
+        C[i] += s32(A[i, p] if p <= i else 0) * s32(B[p])    becomes    if p <= i: C[i] += s32(A[i, p]) * s32(B[p])
+
+    A choice is taken out only where zero in its place makes the whole sum zero: leaving the step out is then the same
+    as adding it, the sign of a zero aside.
+    """
+    if stage.assign.op not in ("+=", "-="):
+        return stage
+    guards = list(stage.guards)
+    value = stage.assign.value
+    for node in list(walk(value)):
+        if not (isinstance(node, Select) and isinstance(node.other, Literal) and node.other.value == 0):
+            continue
+        if is_zero_by_structure(_replaced(value, node, Literal(0, node.dtype))):
+            kept = _replaced(value, node, node.then)
+            if not reads(kept):
+                continue  # `1 if A[i] != B[i] else 0`: the choice itself is what is added
+            value = kept
+            guards.append(node.condition)
+    if len(guards) == len(stage.guards):
+        return stage
+    return replace(stage, guards=tuple(guards), assign=replace(stage.assign, value=value))
+
+
+def settle_choices(stage: Stage, always: Callable[[Bool], bool]) -> Stage:
+    """The stage without choices that come out the same at each of its points, as `always` says of a formula."""
+
+    def settled(v: Value) -> Value:
+        if isinstance(v, Select) and isinstance(v.condition, Bool):
+            if always(v.condition):
+                return v.then
+            if always(~v.condition):
+                return v.other
+        return v
+
+    value = map_value(stage.assign.value, settled)
+    return stage if value == stage.assign.value else replace(stage, assign=replace(stage.assign, value=value))
+
+
+def _replaced(term: Value, node: Value, by: Value) -> Value:
+    return map_value(term, lambda v: by if v == node else v)

@@ -1,0 +1,174 @@
+"""Issue an intrinsic on this machine: LLVM IR from its emission text, run in an isolated worker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import IO, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.errors import SpecError
+from autosched.ir.dtypes import DType
+from autosched.tensorize.intrinsic import Intrinsic, Operand
+from autosched.tensorize.spec.emit import llvm_declarations, render_llvm
+
+Values = npt.NDArray[np.generic]
+Arrays = dict[str, Values]
+DEADLINE_S = 60.0
+CORES = {"x86": ("x86_64-unknown-linux-gnu", "diamondrapids"), "arm": ("aarch64-unknown-linux-gnu", "neoverse-v3")}
+"""Of each isa a triple and a core with nearly every extension: what a text is compiled for where it cannot be run."""
+
+
+class NativeError(Exception):
+    """The worker refused the code, crashed, or did not answer in time."""
+
+
+def issue_ir(intrinsic: Intrinsic) -> str:
+    """A function `issue(operand pointers…)`: load the registers, issue the intrinsic once, store the result."""
+    names = {o: f"%r.{n}" for n, o in enumerate(intrinsic.operands)}
+    numbers = count()
+    body, result = render_llvm(intrinsic, names, lambda: f"%t{next(numbers)}")
+    registers = {o: operand.registers["llvm"] for o, operand in intrinsic.operands.items()}
+    pointers = {o: f"%p.{n}" for n, o in enumerate(intrinsic.operands)}
+    loads = [f"{names[o]} = load {registers[o]}, ptr {pointers[o]}, align 1" for o in intrinsic.operands]
+    written = intrinsic.accumulator.name
+    store = f"store {registers[written]} {result}, ptr {pointers[written]}, align 1"
+    lines = [
+        *llvm_declarations(intrinsic),
+        f"define void @issue({', '.join(f'ptr {p}' for p in pointers.values())}) {{",
+    ]
+    return "\n".join([*lines, *(f"  {line}" for line in [*loads, *body, store, "ret void"]), "}", ""])
+
+
+class NativeRunner:
+    """A worker process, started at the first use and again after a crash. Use as a context manager.
+
+    >>> with NativeRunner() as runner:
+    ...     runner.issue(intrinsic, {"a": a, "b": b, "c": c})      # arrays of shape (cases, *operand shape)
+    """
+
+    def __init__(self, deadline_s: float = DEADLINE_S) -> None:
+        self.deadline_s = deadline_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said: IO[bytes] | None = None
+
+    def __enter__(self) -> NativeRunner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+        if self._said is not None:
+            self._said.close()
+            self._said = None
+
+    def issue(self, intrinsic: Intrinsic, arrays: Arrays) -> Values:
+        """The accumulator after one issue, shape (cases, *shape); NativeError where that is not possible."""
+        operands = list(intrinsic.operands.values())
+        parts = [register_bytes(o, arrays[o.name]) for o in operands]
+        cases = len(parts[0])
+        written = [o.written for o in operands].index(True)
+        head = {"ir": issue_ir(intrinsic), "operands": [p.shape[1] for p in parts], "cases": cases, "written": written}
+        raw = self._ask(json.dumps(head).encode() + b"\n" + np.concatenate(parts, axis=1).tobytes())
+        rows = np.frombuffer(raw, np.uint8).reshape(cases, -1)
+        return from_register_bytes(operands[written], rows)
+
+    def parse(self, intrinsic: Intrinsic) -> str | None:
+        """The core that the emission text was compiled for, None where LLVM only read it; NativeError where it does not
+        accept the text. Runs nothing, so any machine can do it."""
+        head: dict[str, object] = {"ir": issue_ir(intrinsic), "operands": [], "cases": 0, "written": 0}
+        head["core"] = core = CORES.get(intrinsic.isa)
+        said = self._ask(json.dumps(head).encode() + b"\n")
+        return core[1] if core and said == b"compiled" else None
+
+    def _ask(self, request: bytes) -> bytes:
+        if self._process is None or self._process.poll() is not None:
+            command = [sys.executable, "-P", str(Path(__file__).with_name("native_worker.py"))]
+            pipe = subprocess.PIPE
+            self.close()
+            self._said = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close)
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._said)
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        timer = threading.Timer(self.deadline_s, process.kill)
+        timer.start()
+        try:
+            process.stdin.write(request)
+            process.stdin.flush()
+            line = process.stdout.readline()
+            answer = json.loads(line) if line else {}
+            blob = process.stdout.read(answer["bytes"]) if "bytes" in answer else b""
+        except BrokenPipeError:
+            answer, blob = {}, b""
+        finally:
+            timer.cancel()
+        if "error" in answer:
+            raise NativeError(str(answer["error"]).strip())
+        if "bytes" not in answer or len(blob) != answer["bytes"]:
+            process.kill()
+            process.wait()
+            last = self._last_words()
+            self.close()
+            raise NativeError("compiling or running it ended the worker process" + (f": {last}" if last else ""))
+        return blob
+
+    def _last_words(self) -> str:
+        """What LLVM wrote before it gave up, on one line."""
+        if self._said is None:
+            return ""
+        self._said.seek(0)
+        lines = self._said.read().decode("utf-8", "replace").strip().splitlines()
+        telling = [line for line in lines if "ERROR" in line or "Assertion" in line] or lines[-1:]
+        return telling[0][-300:] if telling else ""
+
+
+def register_bytes(operand: Operand, values: Values) -> npt.NDArray[np.uint8]:
+    """Registers as memory, shape (cases, bytes): element `e` of the operand's order at its place, low element first."""
+    image, _ = operand.order.points()
+    flat = values.reshape(len(values), *operand.shape)[(slice(None), *image)]
+    return _packed(np.ascontiguousarray(flat), operand.dtype)
+
+
+def from_register_bytes(operand: Operand, rows: npt.NDArray[np.uint8]) -> Values:
+    """The inverse of `register_bytes`."""
+    image, _ = operand.order.points()
+    flat = _unpacked(rows, operand.dtype, operand.elements)
+    out = np.empty((len(rows), *operand.shape), operand.dtype.numpy)
+    out[(slice(None), *image)] = flat
+    return out
+
+
+def _packed(flat: Values, dtype: DType) -> npt.NDArray[np.uint8]:
+    raw = flat.view(np.uint8).reshape(len(flat), -1)
+    if dtype.bits >= 8:
+        return raw
+    if flat.shape[1] * dtype.bits % 8:
+        raise SpecError(f"{flat.shape[1]} elements of {dtype} do not fill whole bytes")
+    bits = (raw[:, :, None] >> np.arange(dtype.bits, dtype=np.uint8)) & np.uint8(1)
+    return np.packbits(bits.reshape(len(flat), -1), axis=1, bitorder="little")
+
+
+def _unpacked(rows: npt.NDArray[np.uint8], dtype: DType, elements: int) -> Values:
+    if dtype.bits >= 8:
+        return cast(Values, np.ascontiguousarray(rows).view(dtype.numpy).reshape(len(rows), elements))
+    bits = np.unpackbits(rows, axis=1, bitorder="little").reshape(len(rows), elements, dtype.bits)
+    numbers = (bits << np.arange(dtype.bits, dtype=np.uint8)).sum(axis=2)
+    if dtype.kind == "int":
+        numbers = numbers.astype(np.int64) - ((numbers >> (dtype.bits - 1)) << dtype.bits).astype(np.int64)
+    return cast(Values, numbers.astype(np.int8 if dtype.kind == "int" else np.uint8).astype(dtype.numpy))

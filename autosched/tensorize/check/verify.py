@@ -1,0 +1,215 @@
+"""Is a description true? Fragment maps are proved, a second description is compared, and where this machine has the
+instruction it is run.
+
+Loading has already type-checked the semantics, the registers and the templates; `check` adds what takes longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.ir.dtypes import DType
+from autosched.ir.formula import Formula, Formulas, closed
+from autosched.ir.map import Map
+from autosched.tensorize.check.function import arguments, worst
+from autosched.tensorize.check.loads import fault_of_load
+from autosched.tensorize.check.native import NativeError, NativeRunner
+from autosched.tensorize.check.second import compare
+from autosched.tensorize.check.values import cases
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.numerics.model import Arrays, issue
+from autosched.tensorize.spec.catalogue import Catalogue
+
+STATUSES = ("proved", "passed", "failed", "skipped")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckPart:
+    """One thing checked. `status` is one of STATUSES; `detail` says what was tried, or what is wrong."""
+
+    what: str
+    status: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """All that was checked of one intrinsic; `ok` unless something failed."""
+
+    intrinsic: str
+    parts: tuple[CheckPart, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(p.status != "failed" for p in self.parts)
+
+    @property
+    def ran(self) -> bool:
+        """Whether the instruction itself was run and agreed."""
+        return any(p.what == "instruction" and p.status == "passed" for p in self.parts)
+
+    def __str__(self) -> str:
+        lines = [f"{self.intrinsic}: {'ok' if self.ok else 'FAILED'}"]
+        return "\n".join(lines + [f"  {p.status:8}{p.what}{': ' + p.detail if p.detail else ''}" for p in self.parts])
+
+
+def check(
+    intrinsic: Intrinsic,
+    features: frozenset[str],
+    seed: int = 0,
+    runner: NativeRunner | None = None,
+    known: Mapping[str, Intrinsic] | None = None,
+    exhaustive: bool = False,
+    formulas: Formulas = {},  # noqa: B006
+) -> CheckReport:
+    """Prove the fragment maps and, where `features` (this machine's) hold all it requires, run the instruction.
+
+    The run compares corner and random values with the semantics: bit by bit, NaN with NaN. `seed` fixes the random
+    values. It happens in a worker process (`runner`, or one of its own), so a wrong text cannot take the caller down.
+    Loads that operands name are looked up in `known`, by default the built-in catalogue. A function is compared with
+    the language's own instead, on sampled arguments or, `exhaustive`, on all 2^32, with `formulas` where it calls what
+    they stand for.
+    """
+    if intrinsic.formula is not None:
+        return CheckReport(intrinsic.name, (_function(intrinsic.formula, seed, exhaustive, formulas),))
+    parts = [*_fragments(intrinsic), *_loads(intrinsic, Catalogue.builtin() if known is None else known)]
+    if intrinsic.pseudocode is not None:
+        parts.append(_second(intrinsic, seed))
+    if runner is not None:
+        parts.append(_instruction(intrinsic, features, seed, runner))
+    else:
+        with NativeRunner() as own:
+            parts.append(_instruction(intrinsic, features, seed, own))
+    return CheckReport(intrinsic.name, tuple(parts))
+
+
+def check_all(
+    intrinsics: Iterable[Intrinsic],
+    features: frozenset[str],
+    seed: int = 0,
+    known: Mapping[str, Intrinsic] | None = None,
+    exhaustive: bool = False,
+    formulas: Formulas = {},  # noqa: B006
+) -> Iterator[CheckReport]:
+    """`check` of each in turn, with one worker process for all."""
+    with NativeRunner() as runner:
+        for intrinsic in intrinsics:
+            yield check(intrinsic, features, seed, runner, known, exhaustive, formulas)
+
+
+def _function(formula: Formula, seed: int, exhaustive: bool, formulas: Formulas) -> CheckPart:
+    formula = closed(formula, formulas)
+    greatest, at = worst(formula, arguments(np.random.default_rng(seed), exhaustive))
+    tried = "all arguments" if exhaustive else "sampled arguments"
+    status = "passed" if greatest <= formula.ulp else "failed"
+    return CheckPart("function", status, f"{greatest:.3f} ulp at {at!r}, stated {formula.ulp:g}, over {tried}")
+
+
+def _fragments(intrinsic: Intrinsic) -> Iterator[CheckPart]:
+    for operand in intrinsic.operands.values():
+        for what, relation in (("fragment", operand.fragment), ("element order", operand.order)):
+            if relation is None or (what == "element order" and operand.fragment is not None):
+                continue
+            proved = _bijective(relation, operand.shape)
+            detail = "a bijection (z3)" if proved else f"{relation} is not shown to be a bijection onto {operand.shape}"
+            yield CheckPart(f"{what} of {operand.name}", "proved" if proved else "failed", detail)
+
+
+def _loads(intrinsic: Intrinsic, known: Mapping[str, Intrinsic]) -> Iterator[CheckPart]:
+    """Operands that name loads which are described themselves, as `ldmatrix`: those of the same isa."""
+    for operand in intrinsic.operands.values():
+        for name in operand.load:
+            load = known.get(f"{intrinsic.isa}/{name}")
+            if load is not None and load.kind == "copy" and operand.fragment is not None:
+                fault = fault_of_load(operand, load)
+                what = f"{name} into {operand.name}"
+                yield CheckPart(what, "failed" if fault else "proved", fault or "its rows are runs of elements")
+
+
+@lru_cache(maxsize=1024)
+def _bijective(relation: Map, shape: tuple[int, ...]) -> bool:
+    """Families share their fragments."""
+    return relation.is_bijection_onto(shape)
+
+
+def _instruction(intrinsic: Intrinsic, features: frozenset[str], seed: int, runner: NativeRunner) -> CheckPart:
+    what = "instruction"
+    if "llvm" not in intrinsic.emit:
+        return CheckPart(what, "skipped", "no emit.llvm, so it cannot be run here")
+    skipped = None
+    numerics = intrinsic.numerics
+    if missing := sorted(intrinsic.requires - features):
+        skipped = f"this machine lacks {', '.join(missing)}"
+    elif numerics.accumulate == "unordered" or numerics.rounding != "rne" or numerics.fraction_bits is not None:
+        skipped = "its contract leaves the bits open, so there is nothing exact to compare with"
+    if skipped is not None:
+        try:
+            core = runner.parse(intrinsic)
+        except NativeError as error:
+            return CheckPart(what, "failed", str(error))
+        return CheckPart(
+            what, "skipped", f"{skipped}; LLVM {f'compiles it for {core}' if core else 'accepts the text'}"
+        )
+    arrays = cases(intrinsic, np.random.default_rng(seed))
+    expected = issue(intrinsic, arrays)
+    try:
+        got = runner.issue(intrinsic, arrays)
+    except NativeError as error:
+        return CheckPart(what, "failed", str(error))
+    differs = ~same_bits(expected, got, intrinsic.accumulator.dtype)
+    if not differs.any():
+        return CheckPart(what, "passed", f"{len(got):,} cases agree to the bit")
+    return CheckPart(what, "failed", _difference(intrinsic, arrays, expected, got, what))
+
+
+def _second(intrinsic: Intrinsic, seed: int) -> CheckPart:
+    what = "second description"
+    found = compare(intrinsic, seed)
+    if found.arrays is None or found.semantics is None or found.second is None:
+        return CheckPart(what, found.status, found.detail)
+    said = _difference(intrinsic, found.arrays, found.semantics, found.second, "pseudocode")
+    return CheckPart(what, "failed", said)
+
+
+def same_bits(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.bool_]:
+    """Elementwise equality of bits; any NaN equals any NaN, since their payload is left open everywhere."""
+    if not dtype.is_float:
+        return np.asarray(left == right)
+    kind = f"u{np.dtype(dtype.numpy).itemsize}"
+    both_nan = np.isnan(left.astype(np.float64)) & np.isnan(right.astype(np.float64))
+    equal = np.ascontiguousarray(left).view(kind) == np.ascontiguousarray(right).view(kind)
+    return np.asarray(equal | both_nan)
+
+
+def _difference(
+    intrinsic: Intrinsic,
+    arrays: Arrays,
+    expected: npt.NDArray[np.generic],
+    got: npt.NDArray[np.generic],
+    who: str,
+) -> str:
+    """The first element that differs, with the operands' elements along its spatial axes. `who` gave `got`."""
+    differs = ~same_bits(expected, got, intrinsic.accumulator.dtype)
+    at, count = np.argwhere(differs)[0], int(differs.sum())
+    case, element = int(at[0]), tuple(int(n) for n in at[1:])
+    written = intrinsic.accumulator
+    where = dict(zip(intrinsic.operand_axes[written.name], element, strict=True))
+    shown = []
+    for operand in intrinsic.operands.values():
+        axes = intrinsic.operand_axes[operand.name]
+        pick = tuple(where[a] if a in where and a is not None else slice(None) for a in axes)
+        values = arrays[operand.name][case][pick]
+        shown.append(f"{operand.name}={_shown(values)}")
+    name = f"{written.name}[{', '.join(str(n) for n in element)}]"
+    values = f"the {who} gives {got[tuple(at)]!s}, the semantics {expected[tuple(at)]!s}"
+    return f"{name}: {values}, for {', '.join(shown)} ({count:,} elements differ)"
+
+
+def _shown(values: npt.NDArray[np.generic]) -> str:
+    wide = values.astype(np.float64) if values.dtype.kind not in "iuf" else values
+    return np.array2string(np.asarray(wide), threshold=16, separator=", ", floatmode="unique", max_line_width=1000)

@@ -1,0 +1,209 @@
+"""The smallest change that would make an instruction fit: derived from the reason, and shown only once matching the
+changed program again says that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from autosched.ir.dtypes import DType
+from autosched.ir.printer import print_value
+from autosched.ir.program import Assign, Axis, Loop, Program, Statement
+from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, map_value, walk
+from autosched.logic import Const
+from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import NUMERICS_LEVELS, Match
+from autosched.tensorize.matcher.match import match
+from autosched.tensorize.matcher.proofs import with_roles
+from autosched.tensorize.matcher.roles import role_assignments
+from autosched.tensorize.reduction.update import NotAnUpdate, Update, update_of_intrinsic
+
+_FITS = ("match", "conditional")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A program that differs in one thing, which `text` says; `numerics` is the level to ask for."""
+
+    text: str
+    program: Program
+    numerics: str
+
+
+def with_fix(found: Match, numerics: str = "reassociated") -> Match:
+    """The answer with a verified fix: of a "no", a change with which the instruction fits; of a "conditional", the
+    assumption that makes it unconditional. The same answer where none of the changes tried does."""
+    wanted = _FITS if found.verdict == "no" else ("match",)
+    for change in _changes(found, numerics):
+        after = _matched(change, found)
+        if after is not None and after.verdict in wanted:
+            text = change.text + (", under a condition" if after.verdict == "conditional" else "")
+            if after.mappings[0].adapters:
+                text += f" (and {', '.join(after.mappings[0].adapters)})"
+            if found.reason is None:
+                return replace(found, notes=(*found.notes, f"fix: {text} (verified: then it matches unconditionally)"))
+            return replace(found, reason=replace(found.reason, fix=text, verified=True))
+    return found
+
+
+def _matched(change: Change, found: Match) -> Match | None:
+    names = [s.name for s in change.program.stages]
+    if found.stage not in names:
+        return None
+    return match(change.program, [found.intrinsic], change.numerics, [found.stage])[0]
+
+
+def _changes(found: Match, numerics: str) -> Iterator[Change]:
+    if found.verdict == "conditional":
+        yield from _assumed(found, numerics)
+        return
+    reason = found.reason
+    if reason is None or reason.code in ("UNSUPPORTED", "ALIAS", "WRITE_CONFLICT"):
+        return
+    program, stage = found.program, found.program.stage(found.stage)
+    facts = StageFacts(program, stage)
+    try:
+        theirs, mine = update_of_intrinsic(found.intrinsic), facts.update
+    except NotAnUpdate:
+        return
+    if reason.code == "NUMERICS":
+        # Where matching was told to leave adapters out.
+        yield Change(f"promote the accumulator to {mine.target.dtype} every few steps", program, numerics)
+        for level in NUMERICS_LEVELS[NUMERICS_LEVELS.index(numerics) + 1 :]:
+            yield Change(f"accept --numerics {level}", program, level)
+    yield from _redeclared(program, stage.assign, mine, theirs, numerics)
+    if reason.code == "BODY_DIFFERS" and "padding" in reason.message:
+        yield from _resized(facts, found.intrinsic, numerics)
+    if reason.code == "BODY_DIFFERS":
+        yield from _restated(program, stage.assign, mine, theirs, numerics)
+    if reason.code == "COMBINE_DIFFERS" and mine.combine is None and theirs.combine == "+":
+        yield from _accumulated(program, stage.assign, numerics)
+
+
+def _assumed(found: Match, numerics: str) -> Iterator[Change]:
+    """The conditions of one mapping, stated."""
+    for mapping in sorted(found.mappings, key=lambda m: len(m.conditions)):
+        stated = tuple(c.assume for c in mapping.conditions if c.assume is not None)
+        if len(stated) == len(mapping.conditions):
+            text = " and ".join(f"assume({c.text})" for c in mapping.conditions)
+            after = replace(found.program, assumptions=(*found.program.assumptions, *stated))
+            yield Change(f"add {text}", after, numerics)
+            return
+
+
+def _redeclared(program: Program, assign: Assign, mine: Update, theirs: Update, numerics: str) -> Iterator[Change]:
+    """Tensors in the instruction's types: its operands in each order of roles, then the accumulator, then both."""
+    target = mine.target
+    accumulator: dict[str, DType] = {}
+    if target.dtype != theirs.target.dtype:
+        accumulator = {target.tensor: theirs.target.dtype}
+        yield from _declared(program, assign, accumulator, target.dtype, numerics)
+    seen = []
+    for roles in role_assignments(theirs, mine):
+        types = {roles[r.tensor].tensor: r.dtype for r in theirs.operands if r.tensor in roles}
+        changed = {t: d for t, d in types.items() if program.tensors[t].dtype != d}
+        if changed and changed not in seen:
+            seen.append(changed)
+    for changed in sorted(seen, key=len):
+        yield from _declared(program, assign, changed, target.dtype, numerics)
+        if accumulator:
+            yield from _declared(program, assign, changed | accumulator, target.dtype, numerics)
+
+
+def _declared(program: Program, assign: Assign, types: dict[str, DType], old: DType, numerics: str) -> Iterator[Change]:
+    written = types.get(assign.tensor)
+    if written is not None and written.is_float != old.is_float:
+        return  # another program altogether
+    declared = {t: program.tensors[t].dtype for t in types}
+    converted: dict[str, None] = {}
+
+    def node(v: Value) -> Value:
+        match v:
+            case Read(tensor, _, dtype) if tensor in types and tensor != assign.tensor:
+                v = Cast(replace(v, dtype=types[tensor]), dtype)  # used as before, until a conversion takes it apart
+            case Cast(Cast(Read(tensor, _, _) as read, inner, False), dtype, saturate) if inner == declared.get(tensor):
+                v = Cast(read, dtype, saturate)
+        if written is None or v.dtype != old:
+            return v
+        match v:
+            case Literal(number, _):
+                return Literal(float(number) if written.is_float else int(number), written)
+            case Cast(operand, _, saturate):
+                return operand if operand.dtype == written else Cast(operand, written, saturate)
+            case Arith() | Unary() | Select() | Call():
+                return replace(v, dtype=written)
+        return v if v.dtype == written else Cast(v, written)
+
+    value = map_value(assign.value, node)
+    for v in walk(value):
+        if isinstance(v, Cast) and isinstance(v.operand, Read) and v not in set(walk(assign.value)):
+            converted[print_value(v)] = None
+    if not _well_typed(value) or value.dtype != (written or assign.value.dtype):
+        return
+    tensors = {n: replace(t, dtype=types.get(n, t.dtype)) for n, t in program.tensors.items()}
+
+    def statement(a: Assign) -> Assign:
+        if a is assign:
+            return replace(a, value=value)
+        return replace(a, value=map_value(a.value, node)) if a.tensor == assign.tensor else a
+
+    text = "declare " + " and ".join(f"{t} as {d}" for t, d in types.items())
+    text += f", with {' and '.join(converted)} in the sum" if converted else ""
+    text += f", and convert {assign.tensor} to {old} afterwards" if written is not None else ""
+    yield Change(text, replace(program, tensors=tensors, body=_body(program.body, statement)), numerics)
+
+
+def _well_typed(value: Value) -> bool:
+    return all(v.left.dtype == v.right.dtype == v.dtype for v in walk(value) if isinstance(v, Arith))
+
+
+def _restated(program: Program, assign: Assign, mine: Update, theirs: Update, numerics: str) -> Iterator[Change]:
+    """The instruction's own term, on the program's elements: where the casts stand is the commonest difference."""
+    if mine.target.dtype != theirs.term.dtype:
+        return
+    for roles in role_assignments(theirs, mine):
+        if any(roles[r.tensor].dtype != r.dtype for r in theirs.operands):
+            continue
+        term = with_roles(theirs, roles).term
+        op = "+=" if theirs.combine == "+" else f"{theirs.combine}="
+        target = Read(assign.tensor, assign.index, assign.value.dtype)
+        text = f"add {print_value(term)} to {print_value(target)} instead" if op == "+=" else f"use {print_value(term)}"
+        after = _body(program.body, lambda a, t=term, o=op: replace(a, op=o, value=t) if a is assign else a)  # type: ignore[misc]
+        yield Change(text, replace(program, body=after), numerics)
+
+
+def _accumulated(program: Program, assign: Assign, numerics: str) -> Iterator[Change]:
+    target = print_value(Read(assign.tensor, assign.index, assign.value.dtype))
+    after = _body(program.body, lambda a: replace(a, op="+=") if a is assign else a)
+    text = f"initialise {target} = 0 and accumulate with +="
+    yield Change(text, replace(program, body=after), numerics)
+
+
+def _resized(facts: StageFacts, intrinsic: Intrinsic, numerics: str) -> Iterator[Change]:
+    """A reduction axis that runs over whole tiles of one of the instruction's."""
+    units = [a.extent for a in intrinsic.reduction]
+    for axis in facts.stage.reduction:
+        extent = facts.extents[axis.name]
+        for unit in units:
+            longer = -(-extent // unit) * unit
+            if axis.name in facts.exact and longer != extent:
+                more = 100 * (longer - extent) / extent
+                upper = Const(facts.ranges[axis.name][0] + longer)
+                resized = Axis(axis.name, axis.lower, upper)
+                text = f"run {axis.name} over {longer} in place of {extent} ({more:.1f} % more work)"
+                yield Change(text, replace(facts.program, body=_with_axis(facts.program.body, resized)), numerics)
+
+
+def _with_axis(body: tuple[Statement, ...], axis: Axis) -> tuple[Statement, ...]:
+    def visit(s: Statement) -> Statement:
+        if isinstance(s, Assign):
+            return s
+        s = replace(s, body=_with_axis(s.body, axis))
+        return replace(s, axis=axis) if isinstance(s, Loop) and s.axis.name == axis.name else s
+
+    return tuple(visit(s) for s in body)
+
+
+def _body(body: tuple[Statement, ...], change: Callable[[Assign], Assign]) -> tuple[Statement, ...]:
+    return tuple(change(s) if isinstance(s, Assign) else replace(s, body=_body(s.body, change)) for s in body)

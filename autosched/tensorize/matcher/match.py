@@ -1,0 +1,258 @@
+"""Matching: which intrinsics can compute which stages, decided by proof.
+
+`match_stage` answers for one stage and one intrinsic, `match` for a program and many. Nothing here, or below, knows an
+operator or an instruction by name: it compares two small programs. The parts are `axes` and `addresses` (proof 1),
+`body` (proof 2) and `reduction` (proof 3); `explain` puts the answer in words.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Mapping as MappingOf
+from dataclasses import replace
+from pathlib import Path
+
+from autosched.errors import UsageError
+from autosched.ir.program import Program, Stage
+from autosched.ir.value import Read
+from autosched.tensorize.adapters import Adapters
+from autosched.tensorize.addresses.axes import (
+    Assignment,
+    Assignments,
+    Candidate,
+    replicated,
+    tile_of,
+    without_symmetric,
+)
+from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.tile import unsupported
+from autosched.tensorize.conditions.origin import at_origin
+from autosched.tensorize.explanation import amos
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason
+from autosched.tensorize.matcher.family import carried, kinship
+from autosched.tensorize.matcher.proofs import Prover, Refused, Roles, Unproved
+from autosched.tensorize.matcher.roles import role_assignments
+from autosched.tensorize.matcher.smt import written_to
+from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsic
+
+ADAPTABLE = ("DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS", "NUMERICS")
+"""Reasons for which the stage is looked at again as adapters restate it."""
+TIMEOUT_MS = 2000
+"""Limit of one solver query; past it the answer is `unknown`."""
+
+
+def match(
+    program: Program,
+    intrinsics: Iterable[Intrinsic],
+    numerics: str = "reassociated",
+    stages: Iterable[str] | None = None,
+    timeout_ms: int = TIMEOUT_MS,
+    rule: str = "superset",
+    dump_smt: Path | None = None,
+    adapt: bool = True,
+) -> list[Match]:
+    """One answer for each stage and intrinsic, stages in textual order.
+
+    `rule` is `superset`, or `amos` for the mappings that the published rule counts (see `tensorize.amos`). `dump_smt`
+    is a folder into which every question to the solver is written. Without `adapt` the stage is taken as it stands.
+    `stages` names the stages to match; by default those with a reduction, or all where none has one. KeyError for a
+    stage that the program lacks.
+    """
+    chosen = [program.stage(s) for s in stages] if stages is not None else default_stages(program)
+    prover = Prover(timeout_ms)
+    instructions = list(intrinsics)
+    found = []
+    with written_to(dump_smt):
+        for stage in chosen:
+            adapters = Adapters(StageFacts(program, stage, timeout_ms))
+            answered: dict[Hashable, Match] = {}
+            for intrinsic in instructions:
+                kin = kinship(intrinsic)
+                if kin is not None and kin in answered:
+                    found.append(carried(answered[kin], intrinsic))
+                else:
+                    found.append(_match(adapters, intrinsic, numerics, prover, rule, adapt))
+                    answered |= {} if kin is None else {kin: found[-1]}
+    return found
+
+
+def default_stages(program: Program) -> list[Stage]:
+    """The stages worth an instruction: those that reduce, else all."""
+    reducing = [s for s in program.stages if s.reduction]
+    return reducing or list(program.stages)
+
+
+def match_stage(
+    program: Program,
+    stage: Stage,
+    intrinsic: Intrinsic,
+    numerics: str = "reassociated",
+    timeout_ms: int = TIMEOUT_MS,
+    rule: str = "superset",
+) -> Match:
+    """The verdict on computing `stage` with `intrinsic`, with every mapping or the reason why there is none.
+
+    `numerics` is the weakest level accepted; UsageError for an unknown one.
+    """
+    adapters = Adapters(StageFacts(program, stage, timeout_ms))
+    return _match(adapters, intrinsic, numerics, Prover(timeout_ms), rule)
+
+
+def _match(
+    adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str, adapt: bool = True
+) -> Match:
+    if numerics not in NUMERICS_LEVELS:
+        raise UsageError(f"unknown numerics level {numerics!r}", hint="levels: " + ", ".join(NUMERICS_LEVELS))
+    if rule not in amos.RULES:
+        raise UsageError(f"unknown rule {rule!r}", hint="rules: " + ", ".join(amos.RULES))
+    started = time.perf_counter()
+    facts = adapters.facts
+    verdict, mappings, reason, notes = _decide(facts, intrinsic, numerics, prover, rule)
+    if verdict == "no" and reason is not None and reason.code in ADAPTABLE and rule == "superset" and adapt:
+        adapted = _adapted(adapters, intrinsic, numerics, prover)
+        if adapted:
+            plainly = (f"as it stands: no. {reason.message}",) if reason.code == "NUMERICS" else ()
+            verdict, mappings, reason, notes = _verdict(adapted), adapted, None, plainly
+    seconds = time.perf_counter() - started
+    return Match(facts.program, facts.stage.name, intrinsic, verdict, mappings, reason, seconds, notes)
+
+
+def _adapted(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover) -> tuple[Mapping, ...]:
+    """The mappings of the stage as the first adapters to fit restate it, each once, with their proofs: those without
+    conditions, or all where every adapter leaves some."""
+    found: dict[object, Mapping] = {}
+    asking: dict[object, Mapping] = {}
+    for made in adapters.fitting(intrinsic):
+        for facts, adapted in made:
+            _, mappings, _, _ = _decide(facts, intrinsic, numerics, prover)
+            for mapping in mappings:
+                roles = tuple(r.index for r in mapping.operands.values())
+                key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
+                stated = tuple(at_origin(mapping.program, c) for c in mapping.conditions)
+                mapping = replace(mapping.adapted(adapted.names, adapted.obligations), conditions=stated)
+                (asking if stated else found).setdefault(key, mapping)
+        if found:
+            break
+    return tuple((found or asking).values())
+
+
+def _verdict(mappings: tuple[Mapping, ...]) -> str:
+    return "match" if any(not m.conditions for m in mappings) else "conditional"
+
+
+_Decision = tuple[str, tuple[Mapping, ...], Reason | None, tuple[str, ...]]
+
+
+def _decide(
+    facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str = "superset"
+) -> _Decision:
+    early = _whole_stage(facts, intrinsic)
+    if isinstance(early, Reason):
+        return "no", (), early, ()
+    if early is not None:
+        return "unknown", (), None, (f"not proved within the limit: {early.statement}",)
+    update = update_of_intrinsic(intrinsic)
+    tile = tile_of(update)
+    if rule == "amos":
+        tile = amos.without_symmetries(tile)
+    published: amos.Rule | None = None
+    reasons: list[Reason] = []
+    notes: list[str] = []
+    groups: list[tuple[dict[str, Read], Roles, Assignments]] = []
+    for roles in role_assignments(update, facts.update):
+        result = prover.assignments(facts, tile, roles)
+        if not result.complete:
+            notes.append(f"more than {prover.limit} axis maps: only those of the innermost axes were looked at")
+        if not result.found and result.complete:
+            reasons.append(_no_axis(facts, intrinsic, result.stuck))
+        if published is None:  # the first roles are those as written
+            published = amos.rule_of(facts, intrinsic, update, tile, roles)
+        if rule == "amos":
+            kept = tuple(a for a in result.found if published.accepts(a, roles))
+            if result.found and not kept:
+                reasons.append(_not_published(intrinsic))
+            result = replace(result, found=kept)
+        groups.append((roles, frozenset(roles.items()), result))
+
+    def cost(assignment: Assignment, roles: MappingOf[str, Read]) -> int:
+        """Operands that the instruction cannot broadcast by itself and that would be written out instead."""
+        copies = replicated(tile, assignment, roles)
+        return sum(x not in intrinsic.operands[o].broadcast for o, axes in copies.items() for x in axes)
+
+    refused: set[Roles] = set()
+
+    def candidates() -> Iterator[Candidate]:
+        for roles, key, result in groups:
+            for assignment in result.found:
+                if key in refused:
+                    break
+                yield assignment, roles
+
+    mappings: list[Mapping] = []
+    undecided = []
+    for assignment, roles in without_symmetric(tile, candidates(), cost):
+        answer = prover.mapping(facts, intrinsic, update, tile, assignment, roles, numerics)
+        match answer:
+            case Mapping():
+                mappings.append(answer)
+            case Refused(Unproved(statement)):
+                undecided.append(f"not proved within the limit: {statement}")
+            case Refused(Reason() as reason):
+                reasons.append(reason)
+        if isinstance(answer, Refused) and answer.whatever_axes:
+            refused.add(frozenset(roles.items()))
+    notes = list(dict.fromkeys((*notes, *undecided)))
+    if mappings:
+        verdict = _verdict(tuple(mappings))
+        if published is not None and rule == "superset":
+            notes += amos.compared(published, tile, mappings)
+        return verdict, tuple(mappings), None, tuple(notes)
+    if undecided or notes:
+        return "unknown", (), None, tuple(notes)
+    furthest = max(reasons, key=lambda r: (REASON_CODES.index(r.code), -r.distance)) if reasons else None
+    if furthest is None:
+        furthest = Reason("BODY_DIFFERS", f"the program's term reads no tensor, {intrinsic.name} multiplies operands")
+    return "no", (), furthest, ()
+
+
+def _whole_stage(facts: StageFacts, intrinsic: Intrinsic) -> Reason | Unproved | None:
+    """What refuses a stage, or an intrinsic, whatever the mapping."""
+    if intrinsic.kind != "compute":
+        return Reason("UNSUPPORTED", f"{intrinsic.name} is of kind {intrinsic.kind}: it computes nothing")
+    if len(intrinsic.program.stages) != 1:
+        return Reason("UNSUPPORTED", f"the semantics of {intrinsic.name} has more than one stage")
+    try:
+        problem = unsupported(intrinsic, update_of_intrinsic(intrinsic))
+        _ = facts.update
+    except NotAnUpdate as e:
+        return Reason("UNSUPPORTED", e.message)
+    if problem is not None:
+        return Reason("UNSUPPORTED", f"the semantics of {intrinsic.name} {problem}")
+    if facts.idle is not None:
+        text = f"the loop over {facts.idle} never runs: there is nothing to compute"
+        return Reason("UNSUPPORTED", text, fix=f"give {facts.idle} a range of one value at least")
+    alias, known = facts.alias
+    if not known:
+        return Unproved("that the stage reads nothing it writes")
+    if alias is not None:
+        return alias
+    writes = facts.distinct_writes
+    if writes.holds is None:
+        return Unproved(writes.obligation.statement)
+    if not writes.holds:
+        return facts.write_conflict
+    return None
+
+
+def _no_axis(facts: StageFacts, intrinsic: Intrinsic, stuck: tuple[str, ...]) -> Reason:
+    text = "no axis of the program can fill one of the intrinsic's"
+    if stuck:
+        text = f"no program axis of extent above one has the operand pattern of {', '.join(stuck)} of {intrinsic.name}"
+    return Reason("NO_AXIS", text)
+
+
+def _not_published(intrinsic: Intrinsic) -> Reason:
+    text = f"the AMOS rule has no base point for {intrinsic.name} among the mappings with these operand roles"
+    return Reason("NO_AXIS", text, fix="ask for --rule superset")

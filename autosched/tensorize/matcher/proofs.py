@@ -1,0 +1,244 @@
+"""The proof of one mapping: its obligations in the order of the reason codes, each proved once and remembered.
+
+What depends on the roles alone (types, body, reduction) is kept for the other axis maps, and for other intrinsics of
+the same semantics.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping as MappingOf
+from dataclasses import replace
+from math import prod
+from typing import TypeAlias
+
+from autosched.ir.value import Condition as Guard
+from autosched.ir.value import Literal, Read, map_value
+from autosched.tensorize.addresses.axes import (
+    ASSIGNMENT_LIMIT,
+    Assignment,
+    Assignments,
+    Tile,
+    assignments,
+    index_axes,
+    replicated,
+)
+from autosched.tensorize.addresses.places import StageFacts, condition_axes
+from autosched.tensorize.addresses.tile import element_of_coordinates
+from autosched.tensorize.body.compare import compare_bodies
+from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.body.equal import SIGN_OF_ZERO, Proof
+from autosched.tensorize.body.neutral import Neutral, neutral
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import Certificate, Mapping, Obligation, Reason
+from autosched.tensorize.matcher.refused import Refused as Refused
+from autosched.tensorize.matcher.refused import Unproved as Unproved
+from autosched.tensorize.matcher.roles import dtype_reason
+from autosched.tensorize.matcher.staging import Stager, covering_operands
+from autosched.tensorize.reduction.combine import Contract, combination_reason, prove_reduction
+from autosched.tensorize.reduction.partial_sums import is_partial
+from autosched.tensorize.reduction.update import Update
+
+Roles: TypeAlias = frozenset[tuple[str, Read]]
+
+
+class Prover:
+    """Proves mappings; remembers body proofs for the time of one `match`."""
+
+    def __init__(self, timeout_ms: int, limit: int = ASSIGNMENT_LIMIT) -> None:
+        self.timeout_ms = timeout_ms
+        self.limit = limit
+        self._bodies: dict[object, Reason | Unproved | tuple[Obligation, tuple[str, ...]]] = {}
+        self._neutrals: dict[object, Neutral] = {}
+
+    def assignments(self, facts: StageFacts, tile: Tile, roles: MappingOf[str, Read]) -> Assignments:
+        """All axis maps of one assignment of roles."""
+        return assignments(tile, roles, facts.extents, facts.spatial, self.limit)
+
+    def mapping(
+        self,
+        facts: StageFacts,
+        intrinsic: Intrinsic,
+        update: Update,
+        tile: Tile,
+        assignment: Assignment,
+        roles: dict[str, Read],
+        level: str,
+    ) -> Mapping | Refused:
+        """The mapping with its certificate, or why it is none."""
+        proved: list[Obligation] = []
+        try:
+            return self._mapping(facts, intrinsic, update, tile, assignment, roles, level, proved)
+        except Refused as refused:
+            if isinstance(refused.answer, Reason):
+                refused.answer = replace(refused.answer, proved=tuple(proved), tried=assignment.axes)
+            return refused
+
+    def _mapping(
+        self,
+        facts: StageFacts,
+        intrinsic: Intrinsic,
+        update: Update,
+        tile: Tile,
+        assignment: Assignment,
+        roles: dict[str, Read],
+        level: str,
+        obligations: list[Obligation],
+    ) -> Mapping:
+        """`obligations` takes what is proved, as it is."""
+        obligations.append(facts.distinct_writes.obligation)
+        obligations.extend(self._address(facts, read) for read in dict.fromkeys(roles.values()))
+        obligations.extend(self._held(facts, o, roles[o.tensor], assignment, tile) for o in update.operands)
+        covers = {g: self._covers(facts, assignment, roles, g) for g in facts.guards}
+        program = facts.update
+        applied = with_roles(update, roles)
+        for refuse in (dtype_reason(update, roles), combination_reason(program, update)):
+            if refuse is not None:
+                raise Refused(refuse, whatever_axes=True)
+        body, left_open = self._body(facts, applied)
+        obligations.append(body)
+        padding = _padding(facts, tile, assignment)
+        fills = self._neutral(facts, update)
+        staging = Stager(facts, update, fills, tile, roles).stage(assignment, padding, covers)
+        obligations += staging.obligations
+        contract = self._reduction(facts, intrinsic, applied, assignment, level)
+        obligations.append(Obligation("reduction", contract.statement, "structure"))
+        assumptions = tuple(dict.fromkeys((*contract.assumptions, *left_open, *facts.lifted, *staging.assumptions)))
+        if SIGN_OF_ZERO in assumptions and contract.level == "bitwise":
+            if level == "bitwise":
+                text = f"the answers agree, but {SIGN_OF_ZERO} (zeros stand where the program has nothing)"
+                raise Refused(Reason("NUMERICS", text, fix="accept --numerics reassociated"))
+            contract = replace(contract, level="reassociated")
+        known = Certificate(
+            tuple(obligations), contract.level, assumptions, contract.error_bound, contract.bound, contract.exact
+        )
+        operands = {**roles, update.target.tensor: program.target}
+        return Mapping(
+            facts.program,
+            facts.stage,
+            intrinsic,
+            assignment.axes,
+            assignment.outer,
+            {o: operands[o] for o in intrinsic.operands if o in operands},
+            replicated(tile, assignment, roles),
+            padding,
+            known,
+            conditions=contract.conditions,
+            guards={o: g for o, g in staging.guards.items() if g},
+            fills=fills.staged,
+            padded=staging.padded,
+            neutral=tuple(tuple(sorted(s)) for s in fills.sets),
+        )
+
+    def _address(self, facts: StageFacts, read: Read) -> Obligation:
+        answer = facts.address_is_function(read, facts.free_axes(index_axes(read.index)))
+        if answer.holds is None:
+            raise Refused(Unproved(answer.obligation.statement))
+        if not answer.holds:
+            raise Refused(Reason("DEPENDS", f"not so: {answer.obligation.statement}"))
+        return answer.obligation
+
+    def _held(self, facts: StageFacts, operand: Read, read: Read, assignment: Assignment, tile: Tile) -> Obligation:
+        answer = element_of_coordinates(facts, operand, read, assignment, tile)
+        if answer.holds is None:
+            raise Refused(Unproved(answer.obligation.statement))
+        if not answer.holds:
+            raise Refused(Reason("DEPENDS", f"not so: {answer.obligation.statement}"))
+        return answer.obligation
+
+    def _covers(
+        self, facts: StageFacts, assignment: Assignment, roles: dict[str, Read], guard: Guard
+    ) -> tuple[str, ...] | None:
+        """The operands that see every tile axis of a guard; () where it stays outside, None where the store sees it."""
+        needed = condition_axes(guard) & assignment.inner
+        if not needed:
+            return ()
+        covering = covering_operands(roles, needed)
+        if covering:
+            return covering
+        if facts.free_axes(condition_axes(guard)) <= facts.spatial:
+            return None
+        names = ", ".join(sorted(needed))
+        text = f"the guard {show_leaf(guard)} depends on {names}, and no operand moves with all of these"
+        raise Refused(Reason("DEPENDS", text, fix="leave one of these axes outside"))
+
+    def _body(self, facts: StageFacts, applied: Update) -> tuple[Obligation, tuple[str, ...]]:
+        """The obligation, and what its proof leaves open."""
+        program = facts.update
+        key = program.term, program.target.dtype, program.negated, applied.term, applied.target.dtype, applied.negated
+        if key not in self._bodies:
+            started = time.perf_counter()
+            found = compare_bodies(program, applied, self.timeout_ms)
+            seconds = time.perf_counter() - started
+            if isinstance(found, Proof):
+                if found.status == "unknown":
+                    self._bodies[key] = Unproved("that the scalar code of one step is the same")
+                else:
+                    text = f"one step adds the same value for all inputs, as {program.term.dtype}"
+                    left_open = () if found.assumption is None else (found.assumption,)
+                    self._bodies[key] = Obligation("body", text, found.method, seconds), left_open
+            else:
+                self._bodies[key] = found
+        known = self._bodies[key]
+        if isinstance(known, tuple):
+            return known
+        raise Refused(known, whatever_axes=True)
+
+    def _neutral(self, facts: StageFacts, update: Update) -> Neutral:
+        init = facts.update.init if isinstance(facts.update.init, Literal) else None
+        key = update.term, update.combine, update.target, init
+        if key not in self._neutrals:
+            self._neutrals[key] = neutral(update, init, self.timeout_ms)
+        return self._neutrals[key]
+
+    def _reduction(
+        self, facts: StageFacts, intrinsic: Intrinsic, update: Update, assignment: Assignment, level: str
+    ) -> Contract:
+        terms = 1
+        for axis in facts.update.axes_reduced:
+            terms *= facts.extents[axis.name]
+        tiled = any(facts.extents[y] > 1 for y in assignment.inner - facts.spatial)
+        fused = assignment.axes.get(update.clamp.axis, ()) if update.clamp else ()
+        filled = prod(facts.extents[y] for y in fused)
+        partial = is_partial(facts.program, facts.original)
+        found = prove_reduction(
+            facts.program,
+            facts.update,
+            update,
+            intrinsic.numerics,
+            terms,
+            tiled,
+            level,
+            filled,
+            fused,
+            partial,
+            _issues(facts, intrinsic, assignment),
+        )
+        if isinstance(found, Reason):
+            raise Refused(found)
+        return found
+
+
+def _issues(facts: StageFacts, intrinsic: Intrinsic, assignment: Assignment) -> int:
+    """How many issues sum the terms of one element."""
+    outside = (a.name for a in facts.update.axes_reduced if a.name not in assignment.inner)
+    count = prod(facts.extents[name] for name in outside)
+    for axis in intrinsic.reduction:
+        count *= -(-prod(facts.extents[y] for y in assignment.axes[axis.name]) // axis.extent)
+    return count
+
+
+def with_roles(update: Update, roles: MappingOf[str, Read]) -> Update:
+    """An intrinsic's normal form with the program's elements for its operands."""
+    term = map_value(update.term, lambda v: roles.get(v.tensor, v) if isinstance(v, Read) else v)
+    return replace(update, term=term)
+
+
+def _padding(facts: StageFacts, tile: Tile, assignment: Assignment) -> dict[str, tuple[int, int]]:
+    found = {}
+    for x, size in tile.extents.items():
+        extent = 1
+        for y in assignment.axes[x]:
+            extent *= facts.extents[y]
+        found[x] = extent, -(-extent // size) * size
+    return found

@@ -1,0 +1,146 @@
+"""What a mapping stages where the program has no element: past the end of a reduction, and where a guard fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+
+from autosched.ir.dtypes import DType
+from autosched.ir.value import Condition as Guard
+from autosched.ir.value import Literal, Read
+from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes
+from autosched.tensorize.addresses.places import StageFacts, condition_axes
+from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.body.neutral import Neutral, assumptions, shown_to_matter
+from autosched.tensorize.match_types import Obligation, Reason
+from autosched.tensorize.matcher.refused import Refused, Unproved
+from autosched.tensorize.reduction.update import Update
+
+
+@dataclass(frozen=True)
+class Staging:
+    """`guards`: operand to the guards staged into it; `padded`: reduction axis of the tile to the operands that hold
+    their fill past its end."""
+
+    guards: dict[str, tuple[Guard, ...]]
+    padded: dict[str, tuple[str, ...]]
+    obligations: tuple[Obligation, ...]
+    assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stager:
+    """Chooses the operands; `update` is the intrinsic's, in its own operands' names."""
+
+    facts: StageFacts
+    update: Update
+    neutral: Neutral
+    tile: Tile
+    roles: dict[str, Read]
+
+    def stage(
+        self,
+        assignment: Assignment,
+        padding: MappingOf[str, tuple[int, int]],
+        covers: MappingOf[Guard, tuple[str, ...] | None],
+    ) -> Staging:
+        """Refused where what would be staged changes the answer."""
+        guards: dict[str, tuple[Guard, ...]] = dict.fromkeys(self.roles, ())
+        padded: dict[str, tuple[str, ...]] = {}
+        obligations: list[Obligation] = []
+        finite: set[str] = set()
+        staged = False
+        for x in self.tile.extents:
+            if x in self.tile.spatial or not may_pad(self.facts, assignment, x, padding):
+                continue
+            # Only operands that move with the axis can hold something else in its padding than elsewhere.
+            moved = frozenset(o for o in self.roles if o in self.tile.moves[x])
+            # A real step besides: the axis is never empty, and no guard leaves its steps out.
+            beside = set(assignment.axes[x]) <= self.facts.exact and not self.facts.guards
+            text = f"padding {x} with {{}} {self._effect}"
+            padded[x] = self._chosen(moved, text, "choose sizes that fill whole tiles", obligations, finite, beside)
+            staged = True
+        for condition, covering in covers.items():
+            if covering:
+                text = f"where {show_leaf(condition)} fails, {{}} staged for it {self._effect}"
+                only_stored = self.facts.free_axes(condition_axes(condition)) <= self.facts.spatial
+                if only_stored and self.neutral.choose(frozenset(covering)) is None:
+                    continue  # the store sees it
+                fix = "leave the guarded axes outside"
+                chosen = self._chosen(frozenset(covering), text, fix, obligations, finite, False, named=True)
+                staged = True
+                for o in chosen:
+                    guards[o] = (*guards[o], condition)
+        of_floats = self.update.target.dtype.is_float
+        shown = {o: show_leaf(r) for o, r in self.roles.items()}
+        assumed = assumptions(frozenset(finite), shown, of_floats, self.update.combine) if staged else ()
+        return Staging(guards, padded, tuple(obligations), assumed)
+
+    @property
+    def _effect(self) -> str:
+        return "adds nothing" if self.update.combine == "+" else "changes nothing"
+
+    def _chosen(
+        self,
+        allowed: frozenset[str],
+        text: str,
+        fix: str,
+        obligations: list[Obligation],
+        finite: set[str],
+        beside: bool,
+        named: bool = False,
+    ) -> tuple[str, ...]:
+        """The operands that hold their fill, with the obligation that this adds nothing."""
+        neutral = self.neutral
+        found = neutral.choose(allowed, beside)
+        if found is None:
+            said = text.format(fills_in_words({o: neutral.fills[o] for o in sorted(allowed)}))
+            if neutral.unknown:
+                raise Refused(Unproved(said))
+            example = shown_to_matter(self.update, {o: neutral.fills[o] for o in allowed}).counterexample
+            if self.update.combine != "+":
+                said += f": no value of {' and '.join(sorted(allowed))} does"
+            raise Refused(Reason("BODY_DIFFERS", f"not so: {said}", self._as_read(example), fix))
+        everywhere = allowed if found in neutral.sets else found
+        names = tuple(o for o in self.roles if o in (found if named else everywhere))
+        statement = text.format(fills_in_words({o: neutral.fills[o] for o in names}))
+        where = f" (in {', '.join(names)})" if named else ""
+        obligations.append(Obligation("body", statement + where, "structure"))
+        # Zeros of every operand that moves with an axis need nothing finite.
+        needed = neutral.sets.get(found, neutral.beside.get(found, frozenset()))
+        finite |= needed if named else needed - everywhere
+        return names
+
+    def _as_read(self, example: dict[str, object] | None) -> dict[str, object] | None:
+        """A counterexample with the program's elements in place of the operands."""
+        if example is None:
+            return None
+        shown = {show_leaf(r): show_leaf(self.roles[r.tensor]) for r in self.update.operands}
+        shown[show_leaf(self.update.target)] = show_leaf(self.facts.update.target)
+        inputs = example["inputs"]
+        assert isinstance(inputs, dict)
+        return {**example, "inputs": {shown.get(k, k): v for k, v in inputs.items()}}
+
+
+def fills_in_words(fills: MappingOf[str, Literal]) -> str:
+    """`zeros`, or `-inf in a and 1 in b`."""
+    if all(v.value == 0 for v in fills.values()):
+        return "zeros"
+    return " and ".join(f"{in_words(v)} in {o}" for o, v in fills.items())
+
+
+def in_words(value: Literal) -> str:
+    """A literal as a person writes it."""
+    dtype: DType = value.dtype
+    return f"{value.value:g}" if dtype.is_float else str(value.value)
+
+
+def may_pad(facts: StageFacts, assignment: Assignment, axis: str, padding: MappingOf[str, tuple[int, int]]) -> bool:
+    """Whether the last tile along an axis may reach past its end."""
+    extent, rounded = padding[axis]
+    return extent != rounded or not set(assignment.axes[axis]) <= facts.exact
+
+
+def covering_operands(roles: MappingOf[str, Read], needed: frozenset[str]) -> tuple[str, ...]:
+    """The operands that move with all of these program axes."""
+    return tuple(o for o, read in roles.items() if needed <= index_axes(read.index))

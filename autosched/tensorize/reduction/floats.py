@@ -1,0 +1,118 @@
+"""Proof 3 for floats: at which level an instruction's sum is the program's, how far apart, and where not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from autosched.ir.dtypes import DType
+from autosched.ir.program import is_zero
+from autosched.ir.value import Arith, Cast, Read, Value
+from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.body.equal import exact_product
+from autosched.tensorize.numerics.bound import ErrorBound, bound
+from autosched.tensorize.numerics.contract import Numerics
+from autosched.tensorize.numerics.exact import ExactRange, exact_range
+from autosched.tensorize.reduction.update import Update
+
+NORMAL = "no factor and no sum is subnormal (for the error bound)"
+
+
+@dataclass(frozen=True)
+class FloatSum:
+    """What is known of one float sum on an instruction."""
+
+    level: str
+    statement: str
+    assumptions: tuple[str, ...]
+    facts: tuple[str, ...]
+    bound: ErrorBound | None = None
+    exact: ExactRange | None = None
+
+
+def float_sum(
+    update: Update,
+    intrinsic: Update,
+    contract: Numerics,
+    terms: int,
+    tiled: bool,
+    ordered: bool,
+    partial: bool = False,
+    issues: int | None = None,
+) -> FloatSum:
+    """`ordered`: the schedule keeps the program's order. `partial`: the sum is one of several that the program adds in
+    its own precision (a promotion), so that fewer bits may do within it. `issues` sum the terms of one element."""
+    accumulator = update.target.dtype
+    facts: list[str] = []
+    assumptions: list[str] = []
+    level = "bitwise"
+    if tiled:
+        level = "reassociated"
+        facts.append("the terms of one issue are summed in another order")
+    if (intrinsic.fused or contract.fused) != update.fused and not exact_product(update.term):
+        level = "reassociated"
+        facts.append(
+            "a product and its addition round once" if not update.fused else "a product rounds before its addition"
+        )
+    if contract.rounding != "rne" or contract.sum == "aligned" or contract.start == "zero":
+        level = "reassociated"
+        facts.append(f"how sums are done: {contract}")
+    if contract.flushed:
+        level = "reassociated"
+        assumptions.append("subnormal numbers count as zero")
+    magnitudes = magnitudes_of(update)
+    issue = prod(a.extent for a in intrinsic.axes_reduced)
+    found = bound(contract, accumulator, terms, magnitudes, issue, issues)
+    kept = contract.kept_bits(accumulator.mantissa)
+    if kept < accumulator.mantissa:
+        facts.append(f"sums keep {kept} fraction bits, {accumulator} has {accumulator.mantissa}")
+        factors = [d for _, d in factors_of(update.term)]
+        level = "real"
+        if partial and found.factor <= max((d.unit_roundoff for d in factors), default=0.0):
+            level = "reassociated"
+            facts.append(f"it is promoted to {accumulator} every {terms} terms")
+    if level == "bitwise" and (ordered or not update.axes_reduced):
+        order = ("the reduction keeps its order",) if update.axes_reduced else ()
+        return FloatSum(level, f"the same {accumulator} operations", order, ())
+    if level == "bitwise":  # one issue is exact, but a schedule that need not be may reorder the loops around it
+        level = "reassociated"
+    assumptions.insert(0, "inputs are finite")
+    if contract.sum == "aligned":
+        assumptions.append(NORMAL)
+    statement = f"the same {accumulator} sum of the same products in any order"
+    exact = _exact(update, contract, terms)
+    return FloatSum(level, statement, tuple(assumptions), tuple(facts), found, exact)
+
+
+def magnitudes_of(update: Update) -> str:
+    """What bounds are relative to: `Σ|A[i, p]·B[p, j]|`, with the start where that is not zero."""
+    product = "·".join(show_leaf(r) for r in update.operands)
+    if update.init is not None and is_zero(update.init):
+        return f"Σ|{product}|"
+    return f"(Σ|{product}| + |{show_leaf(update.init or update.target)}|)"
+
+
+def _exact(update: Update, contract: Numerics, terms: int) -> ExactRange | None:
+    """None where the term is not an element or a product of two, each widened at most."""
+    factors = factors_of(update.term)
+    if update.combine != "+" or len(factors) not in (1, 2):
+        return None
+    dtype = update.target.dtype
+    named = tuple((r.tensor, d) for r, d in factors)
+    return exact_range(contract, dtype, dtype, named, terms)
+
+
+def factors_of(term: Value) -> list[tuple[Read, DType]]:
+    """The elements that the term multiplies, with their own types; [] where it is anything else."""
+    parts = [term.left, term.right] if isinstance(term, Arith) and term.op == "*" else [term]
+    found: list[tuple[Read, DType]] = []
+    for part in parts:
+        inner = part
+        while isinstance(inner, Cast) and inner.dtype.is_float and inner.operand.dtype.is_float:
+            if inner.dtype.mantissa < inner.operand.dtype.mantissa:
+                return []
+            inner = inner.operand
+        if not isinstance(inner, Read):
+            return []
+        found.append((inner, inner.dtype))
+    return found

@@ -1,0 +1,27 @@
+"""Is a stage one of several partial sums that the program itself adds up? Then fewer bits may do within it."""
+
+from __future__ import annotations
+
+from autosched.errors import AutoschedError
+from autosched.ir.program import Program, Stage
+from autosched.ir.value import Read
+from autosched.tensorize.reduction.update import update_of
+
+
+def is_partial(program: Program, stage: Stage) -> bool:
+    """Whether `stage` sums into a tensor of its own that only one other stage reads, to sum several elements of it.
+
+    This is what a promotion leaves behind (`tensorize.adapters.promotion`), and what one may write by hand.
+    """
+    tensor = stage.assign.tensor
+    if not program.tensors[tensor].intermediate or not stage.reduction:
+        return False
+    readers = [s for s in program.stages if any(r.tensor == tensor for r in s.reads) and s.assign.tensor != tensor]
+    if len(readers) != 1:
+        return False
+    try:
+        update = update_of(readers[0])
+    except AutoschedError:
+        return False
+    own = isinstance(update.term, Read) and update.term.tensor == tensor
+    return own and update.combine == "+" and bool(update.axes_reduced)

@@ -1,0 +1,184 @@
+"""`Catalogue`: intrinsics by full name, from the built-in files and from a user's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from autosched.errors import SpecError, UnknownNameError
+from autosched.tensorize.intrinsic import Intrinsic, Outline
+from autosched.tensorize.spec.load import Entry, deferred_text, load_file, load_text
+
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Catalogue(Mapping[str, Intrinsic]):
+    """A frozen mapping from full names (`x86/vpdpbusd.zmm`) to intrinsics, in order of loading.
+
+    >>> catalogue = Catalogue.builtin().with_paths(["my_npu.yaml"])
+    >>> [i.name for i in catalogue.select(["x86/vpdpbusd.*"])]
+    ['x86/vpdpbusd.zmm', 'x86/vpdpbusd.ymm', 'x86/vpdpbusd.vex.ymm']
+    """
+
+    entries: Mapping[str, Intrinsic] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def builtin(cls) -> Catalogue:
+        """The intrinsics that come with autosched; read once a process."""
+        return _builtin()
+
+    def __getitem__(self, name: str) -> Intrinsic:
+        """The intrinsic of a full name; KeyError where there is none (`find` says what is near)."""
+        return self.entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __hash__(self) -> int:
+        return hash(tuple((n, i.version) for n, i in self.entries.items()))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _thaw, (dict(self.entries),)  # a mapping proxy cannot be sent to a worker process
+
+    def find(self, name: str) -> Intrinsic:
+        """The intrinsic of a full name; UnknownNameError with the nearest one otherwise."""
+        if name not in self.entries:
+            raise UnknownNameError("intrinsic", name, self.entries)
+        return self.entries[name]
+
+    def outlines(self, patterns: Iterable[str] | None = None) -> tuple[Outline, ...]:
+        """What a list shows of each intrinsic, or of those that `select` finds; the built-in ones are not built."""
+        names = self.entries if patterns is None else self._matching(patterns)
+        return tuple(_At(self.entries, n).outline() for n in names)
+
+    def of_isa(self, *isas: str, features: frozenset[str] | None = None) -> tuple[Intrinsic, ...]:
+        """Intrinsics of these instruction sets, in catalogue order; with `features`, those that need no others."""
+        found = (self.entries[n] for n in self.entries if n.split("/")[0] in isas)
+        return tuple(i for i in found if features is None or i.requires <= features)
+
+    def select(self, patterns: Iterable[str]) -> tuple[Intrinsic, ...]:
+        """Intrinsics whose name matches any glob, in catalogue order; UnknownNameError for a glob that matches none.
+
+        A pattern without `/` is also tried behind any isa: `vpdpbusd*` finds `x86/vpdpbusd.zmm`.
+        """
+        return tuple(self.entries[n] for n in self._matching(patterns))
+
+    def _matching(self, patterns: Iterable[str]) -> list[str]:
+        chosen: set[str] = set()
+        for pattern in patterns:
+            wide = pattern if "/" in pattern else f"*/{pattern}"
+            hits = [n for n in self.entries if fnmatchcase(n, pattern) or fnmatchcase(n, wide)]
+            if not hits:
+                raise UnknownNameError("intrinsic", pattern, self.entries)
+            chosen.update(hits)
+        return [n for n in self.entries if n in chosen]
+
+    def with_intrinsics(self, intrinsics: Iterable[Intrinsic]) -> Catalogue:
+        """This catalogue and more; SpecError where a name is already there."""
+        added: dict[str, Intrinsic] = {}
+        for made in intrinsics:
+            if made.name in added or made.name in self.entries:
+                known = added.get(made.name) or self.entries[made.name]
+                hint = f"it is also in {known.path}; give one of them another name"
+                raise SpecError(f"{made.path}: {made.name} is described twice", hint=hint)
+            added[made.name] = made
+        recipes = {n: _At(entries, n) for entries in (self.entries, added) for n in entries}
+        return Catalogue(_Deferred(recipes))
+
+    def with_paths(self, paths: Iterable[str | Path]) -> Catalogue:
+        """This catalogue and the intrinsics of YAML files, or of all YAML files below folders."""
+        found = self
+        for path in paths:
+            for file in _files(Path(path)):
+                found = found.with_intrinsics(load_file(file))
+        return found
+
+
+def _thaw(entries: dict[str, Intrinsic]) -> Catalogue:
+    return Catalogue(MappingProxyType(entries))
+
+
+def load(path_or_text: str | Path) -> tuple[Intrinsic, ...]:
+    """The intrinsics of a YAML file, of a folder, or of YAML text (anything with a line break)."""
+    if isinstance(path_or_text, str) and "\n" in path_or_text:
+        return load_text(path_or_text)
+    return tuple(i for file in _files(Path(path_or_text)) for i in load_file(file))
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+    if not found:
+        raise SpecError(f"no YAML file in the folder {path}")
+    return found
+
+
+class _Recipe(Protocol):
+    def build(self) -> Intrinsic: ...
+
+    def outline(self) -> Outline: ...
+
+
+class _Deferred(Mapping[str, Intrinsic]):
+    """Intrinsics built when they are first asked for: few of the built-in ones are, on any one machine."""
+
+    def __init__(self, recipes: Mapping[str, _Recipe]) -> None:
+        self._recipes = recipes
+        self._built: dict[str, Intrinsic] = {}
+
+    def __getitem__(self, name: str) -> Intrinsic:
+        if name not in self._built:
+            self._built[name] = self._recipes[name].build()
+        return self._built[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._recipes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._recipes)
+
+    def __len__(self) -> int:
+        return len(self._recipes)
+
+    def outline(self, name: str) -> Outline:
+        return self._recipes[name].outline()
+
+
+@dataclass(frozen=True)
+class _At:
+    """An intrinsic of other entries, which keep it once it is built."""
+
+    entries: Mapping[str, Intrinsic]
+    name: str
+
+    def build(self) -> Intrinsic:
+        return self.entries[self.name]
+
+    def outline(self) -> Outline:
+        if isinstance(self.entries, _Deferred):
+            return self.entries.outline(self.name)
+        return self.entries[self.name].outline
+
+
+@cache
+def _builtin() -> Catalogue:
+    found: dict[str, Entry] = {}
+    for folder in sorted(resources.files("autosched.intrinsics").iterdir(), key=lambda f: f.name):
+        if not folder.is_dir():
+            continue
+        for file in sorted(folder.iterdir(), key=lambda f: f.name):
+            if file.name.endswith(SUFFIXES):
+                name = f"intrinsics/{folder.name}/{file.name}"
+                found |= deferred_text(file.read_text(encoding="utf-8"), name)
+    return Catalogue(_Deferred(found))

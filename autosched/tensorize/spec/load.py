@@ -1,0 +1,195 @@
+"""Intrinsic files to `Intrinsic` values: YAML → keys → families → programs, operands and templates, all checked.
+
+Every inconsistency is a SpecError at `file:line`. Read `spec_models` for the keys and docs/intrinsics.md for examples.
+
+>>> for intrinsic in load_text(text, "my_npu.yaml"):
+...     print(intrinsic.name, intrinsic.requires)
+npu/dot8 frozenset({'v2'})
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from autosched.errors import Location, SpecError
+from autosched.tensorize.intrinsic import Intrinsic, Outline
+from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations
+from autosched.tensorize.spec.family import Fields, fill, members
+from autosched.tensorize.spec.function import parse_function
+from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
+from autosched.tensorize.spec.numerics import contract, target_contracts
+from autosched.tensorize.spec.operands import Source, make_operands, printer_of
+from autosched.tensorize.spec.semantics import parse_pseudocode, parse_semantics
+from autosched.yaml_lines import Document, parse_yaml, validate
+
+MAX_BYTES = 1 << 20
+
+
+def load_file(path: Path) -> tuple[Intrinsic, ...]:
+    """The intrinsics of a YAML file; SpecError for an unreadable or inconsistent one."""
+    return load_text(_read(path), str(path))
+
+
+def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
+    """The intrinsics that a YAML text describes; `file` names it in errors."""
+    found: dict[str, Intrinsic] = {}
+    for entry in _entries(text, file):
+        made = entry.build()
+        if made.name in found:
+            hint = "a family needs every field that tells its members apart in its name" if entry.fields else None
+            raise entry.document.error(f"{made.name} is described twice", "intrinsics", entry.number, "name", hint=hint)
+        found[made.name] = made
+    return tuple(found.values())
+
+
+def deferred_text(text: str, file: str) -> dict[str, Entry]:
+    """As `load_text`, full name to what builds the intrinsic and checks it: for files that are known to be good."""
+    return {entry.name: entry for entry in _entries(text, file)}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One member of one entry: the file's keys, the entry's, and the family's fields to fill in."""
+
+    head: FileKeys
+    document: Document
+    number: int
+    fields: Fields
+    raw: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """With the isa."""
+        return f"{self.head.isa}/{fill(self.raw['name'], self.fields)}"
+
+    @property
+    def family(self) -> str:
+        """The name with `*` for each field."""
+        return re.sub(r"\{\w+\}", "*", f"{self.head.isa}/{self.raw['name']}")
+
+    @cached_property
+    def filled(self) -> dict[str, Any]:
+        return {k: fill(v, self.fields) for k, v in self.raw.items() if k != "for"}
+
+    def build(self) -> Intrinsic:
+        """The intrinsic; SpecError where the keys are inconsistent."""
+        keys = _member_keys(self.document, self.number, self.fields, self.filled)
+        made = _intrinsic(self.head, keys, self.filled, self.document, self.number)
+        return replace(made, family=self.family)
+
+    def outline(self) -> Outline:
+        """What a list shows, without building the intrinsic."""
+        requires = frozenset([*self.head.requires, *fill(self.raw.get("requires", []), self.fields)])
+        emit = self.raw.get("emit", {})
+        printers = frozenset(emit) if isinstance(emit, dict) else frozenset([printer_of(self.head.isa)])
+        summary = str(fill(self.raw.get("summary", ""), self.fields))
+        return Outline(self.name, self.head.isa, requires, summary, printers, self.family)
+
+
+def _entries(text: str, file: str) -> Iterator[Entry]:
+    if len(text) > MAX_BYTES:
+        raise SpecError(f"{file} is larger than {MAX_BYTES:,} bytes", hint="split it into several files")
+    document = parse_yaml(text, file)
+    if not isinstance(document.data, dict):
+        raise document.error("an intrinsic file has the keys isa and intrinsics")
+    entries = document.data.get("intrinsics")
+    # Entries are validated one by one, after their family's fields are filled in.
+    shell = {**document.data, "intrinsics": [_PLACEHOLDER] if isinstance(entries, list) and entries else entries}
+    head = validate(FileKeys, replace(document, data=shell))
+    assert isinstance(entries, list)
+    for number, raw in enumerate(entries):
+        path = ("intrinsics", number)
+        if not isinstance(raw, dict):
+            raise document.error("an intrinsic is a mapping with at least name and semantics", *path)
+        for fields in members(document, raw, path):
+            yield Entry(head, document, number, fields, raw)
+
+
+_PLACEHOLDER = {"name": "x", "semantics": ""}
+
+
+def _member_keys(document: Document, number: int, fields: Fields, filled: dict[str, Any]) -> IntrinsicKeys:
+    data = {"intrinsics": [None] * number + [filled]}
+    try:
+        return validate(IntrinsicKeys, replace(document, data=data), ("intrinsics", number))
+    except SpecError as error:
+        raise _with_fields(error, fields) from None
+
+
+def _with_fields(error: SpecError, fields: Fields) -> SpecError:
+    if not fields:
+        return error
+    shown = ", ".join(f"{k}={v}" for k, v in fields.items())
+    return SpecError(f"{error.message} (with {shown})", hint=error.hint, location=error.location)
+
+
+def _intrinsic(
+    head: FileKeys, keys: IntrinsicKeys, filled: dict[str, Any], document: Document, number: int
+) -> Intrinsic:
+    name = f"{head.isa}/{keys.name}"
+    source = Source(document, ("intrinsics", number), name)
+    program = parse_semantics(keys.semantics, keys.kind, source)
+    operands = make_operands(keys, head.isa, program, source)
+    second = parse_pseudocode(keys.pseudocode, program, operands, source) if keys.pseudocode is not None else None
+    emit = keys.emit if isinstance(keys.emit, dict) else {printer_of(head.isa): keys.emit}
+    written = program.stages[0].assign.tensor
+    for printer, text in emit.items():
+        place = ("emit", printer) if isinstance(keys.emit, dict) else ("emit",)
+        if fault := fault_of_template(printer, text, operands, written):
+            raise source.error(f"emit.{printer}: {fault}", *place)
+    formula = parse_function(keys, program, name, source)
+    header = keys.header or head.header
+    said = {"isa": head.isa, "requires": sorted(head.requires), "header": header, **filled}
+    made = Intrinsic(
+        name=name,
+        isa=head.isa,
+        program=program,
+        operands=operands,
+        numerics=contract(keys.numerics, program, source),
+        contracts=target_contracts(keys.numerics, program, source),
+        requires=frozenset([*head.requires, *keys.requires]),
+        summary=keys.summary,
+        source=keys.source,
+        scope=keys.scope,
+        kind=keys.kind,
+        asynchronous=keys.async_,
+        overwrite=keys.overwrite,
+        state=dict(keys.state),
+        rules=tuple(keys.rules),
+        header=header,
+        emit={p: t.rstrip() for p, t in emit.items()},
+        timing={k: v for k in ("latency", "interval") if (v := getattr(keys.timing, k)) is not None},
+        timing_source=keys.timing.source,
+        pseudocode=second,
+        formula=formula,
+        path=document.file,
+        version=hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16],
+    )
+    if "llvm" in emit:
+        try:
+            llvm_declarations(made)
+        except SpecError as error:
+            raise source.error(f"emit.llvm: {error.message}", "emit", "llvm", hint=error.hint) from None
+    return made
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror or error}") from None
+    if len(raw) > MAX_BYTES:
+        raise SpecError(f"{path} is larger than {MAX_BYTES:,} bytes", hint="split it into several files")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise SpecError("not a text file in UTF-8", location=Location(str(path), line)) from None

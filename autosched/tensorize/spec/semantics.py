@@ -1,0 +1,151 @@
+"""`semantics:` as a program, with errors at the YAML file's own line, and what an intrinsic asks of it."""
+
+from __future__ import annotations
+
+from autosched.errors import Location, ProgramError, SpecError
+from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement
+from autosched.ir.value import Read
+from autosched.logic import Const, Int, interval
+from autosched.tensorize.intrinsic import Operand
+from autosched.tensorize.spec.operands import Source
+
+MAX_POINTS = 1 << 24
+
+
+def parse_semantics(text: str, kind: str, source: Source) -> Program:
+    """The program of `semantics`: one statement that updates one operand; SpecError with the line in the YAML file."""
+    from autosched.ir.parser import parse
+
+    try:
+        program = parse(text, filename=source.document.file)
+        stages = program.stages
+        shapes = {name: t.extents for name, t in program.tensors.items()}
+    except ProgramError as error:
+        raise moved(error.message, error.hint, error.location, text, source) from None
+    except ValueError as error:
+        raise source.error(f"semantics: {error}", "semantics", hint="give every size a number") from None
+    assigns = _assigns(program.body)
+    if len(stages) != 1 or len(assigns) != 1:
+        hint = "an instruction is one statement; one that can start from zero says so with `overwrite:`"
+        where = assigns[1].location if len(assigns) > 1 else None
+        raise moved(f"{len(assigns)} statements where one is expected", hint, where, text, source)
+    if fault := _fault(program, stages[0], shapes, kind):
+        raise moved(fault[0], fault[1], assigns[0].location, text, source)
+    return program
+
+
+def parse_pseudocode(text: str, semantics: Program, operands: dict[str, Operand], source: Source) -> Program:
+    """The program of `pseudocode`: any statements over the same operands, which write the same one; else SpecError.
+
+    A parameter has its operand's shape, or that of its registers: [lanes, elements of each] or [elements]. An integer
+    of the other signedness reads the same bits: such a difference is for `check` to show.
+    """
+    from autosched.ir.parser import parse
+
+    key = "pseudocode"
+    try:
+        program = parse(text, filename=source.document.file)
+        mine = {p: program.tensors[p] for p in program.parameters if p in program.tensors}
+        shapes = {name: (t.dtype, t.extents) for name, t in mine.items()}
+    except ProgramError as error:
+        raise moved(error.message, error.hint, error.location, text, source, key) from None
+    except ValueError as error:
+        raise source.error(f"{key}: {error}", key, hint="give every size a number") from None
+    if list(shapes) != list(operands) or program.scalars:
+        raise source.error(f"{key}: its parameters are not {', '.join(operands)}, as in the semantics", key)
+    for name, operand in operands.items():
+        relation = operand.order if operand.fragment is None else operand.fragment
+        accepted = operand.shape, tuple(n for _, n in relation.domain)
+        same_bits = (
+            shapes[name][0].is_integer and operand.dtype.is_integer and shapes[name][0].bits == operand.dtype.bits
+        )
+        if not (shapes[name][0] == operand.dtype or same_bits) or shapes[name][1] not in accepted:
+            shown = " or ".join(dict.fromkeys(f"{operand.dtype}{list(shape)}" for shape in accepted))
+            raise source.error(f"{key}: {name} is not {shown}", key, hint="its own shape, or that of its registers")
+    written = {a.tensor for a in _assigns(program.body)} & set(mine)
+    target = semantics.stages[0].assign.tensor
+    if written != {target}:
+        said = ", ".join(sorted(written)) or "nothing"
+        raise source.error(f"{key}: it writes {said}, the semantics {target}", key)
+    return program
+
+
+def moved(
+    message: str, hint: str | None, place: Location | None, text: str, source: Source, key: str = "semantics"
+) -> SpecError:
+    """An error of the semantics (or `key`) at its place in the YAML file."""
+    where = (
+        place_inside(source, text, place.line, place.column, key)
+        if place
+        else source.document.location(*source.path, key)
+    )
+    return SpecError(f"{source.name}: {key}: {message}", hint=hint, location=where)
+
+
+def place_inside(source: Source, text: str, line: int, column: int, key: str = "semantics") -> Location:
+    """The YAML file's place of a line and column (from 1) of the literal block (`|`) that reads `text`."""
+    document = source.document
+    start = document.location(*source.path, key)
+    header = document.lines[start.line - 1][start.column - 1 :] if start.line <= len(document.lines) else ""
+    if not header.startswith("|"):
+        return start
+    first = next((raw for raw in document.lines[start.line :] if raw.strip()), "")
+    indent = len(first) - len(first.lstrip(" "))
+    written = text.splitlines()
+    shown = " " * indent + written[line - 1] if 0 < line <= len(written) else ""
+    return Location(document.file, start.line + line, column + indent, shown)
+
+
+def _assigns(body: tuple[Statement, ...]) -> list[Assign]:
+    found: list[Assign] = []
+    for statement in body:
+        match statement:
+            case Assign():
+                found.append(statement)
+            case Loop() | Guard():
+                found += _assigns(statement.body)
+    return found
+
+
+def _fault(
+    program: Program, stage: Stage, shapes: dict[str, tuple[int, ...]], kind: str
+) -> tuple[str, str | None] | None:
+    """(message, hint) of what keeps the program from being one instruction; None: nothing."""
+    if program.scalars:
+        return (
+            f"the parameter {next(iter(program.scalars))!r} is a scalar",
+            "write it as a tensor of one element, a: f32[1]",
+        )
+    if stage.guards or program.assumptions or any(t.intermediate for t in program.tensors.values()):
+        return "guards, assumptions and intermediate tensors are no part of an instruction", None
+    if any(a.lower != Const(0) or not isinstance(a.upper, Const) for a in stage.axes):
+        return "loops run from 0 to a constant", None
+    points = 1
+    for axis in stage.axes:
+        points *= axis.extent
+    if points > MAX_POINTS:
+        return f"{points:,} steps; at most {MAX_POINTS:,}", None
+    used = {stage.assign.tensor, *(r.tensor for r in stage.reads)}
+    if unused := [name for name in program.tensors if name not in used]:
+        return f"the operand {unused[0]!r} is not used", None
+    for read in (stage.target, *stage.reads):
+        if outside := _outside(read, stage.axes, shapes[read.tensor]):
+            return outside, None
+        if read.tensor == stage.assign.tensor and read.index != stage.assign.index:
+            return f"{read.tensor} is read at another element than the one written", None
+    reads_target = any(r.tensor == stage.assign.tensor for r in stage.reads)
+    if kind == "compute" and stage.assign.op == "=" and not reads_target:
+        hint = f"write {stage.assign.tensor}[…] += …, or set kind: copy"
+        return f"{stage.assign.tensor} is overwritten, not accumulated into", hint
+    return None
+
+
+def _outside(read: Read, axes: tuple[Axis, ...], shape: tuple[int, ...]) -> str | None:
+    ranges = {a.name: (0, a.extent - 1) for a in axes}
+    for d, (index, extent) in enumerate(zip(read.index, shape, strict=True)):
+        if not isinstance(index, Int):
+            return f"{read.tensor}: dimension {d} is indexed by data; an instruction's addresses are fixed"
+        low, high = interval(index, ranges)
+        if low < 0 or high >= extent:
+            return f"{read.tensor}: dimension {d} is indexed up to {low}..{high}, outside 0..{extent - 1}"
+    return None
