@@ -26,10 +26,10 @@ from autosched.tiling.scalar_steps import ACROSS
 Column = npt.NDArray[np.float64]
 LATENCY = 4.0  # of an addition or a fused product, cycles
 PER_CYCLE = 2.0  # vector instructions, and loads, a cycle
-CALL_CYCLES = 40.0  # a call into the math library, an element
-FORMULA_CYCLES = 14.0  # a formula, a register
+CALL_CYCLES = 12.0  # a call into the math library, an element
+FORMULA_CYCLES = 9.0  # a formula, a register
 STEP_CYCLES = 1.5  # a trip of a loop
-GATHER_CYCLES = 1.5  # an element that is no neighbour of the one before
+GATHER_CYCLES = 6.0  # an element that is no neighbour of the one before: most wait for a line of their own
 TURN_CYCLES = 6.0  # one step of combining the lanes of a register
 STRIDED = 2.0  # how much slower rows arrive when little of each is read before the next
 SLOW = ("exp", "log", "tanh", "erf", "sigmoid", "rsqrt")
