@@ -78,6 +78,12 @@ def runs(nest: Nest, operand: str) -> int | None:
     return found if RUN_ELEMENTS * found <= n else None
 
 
+def depth_stride(nest: Nest, operand: str) -> int:
+    """Elements between a register and the next along the depth, in the operand's tensor; 0 where that varies."""
+    form = affine(substitute_int(flat_offset(nest, operand, Var("e")), {"e": 0}))
+    return 0 if form is None or nest.depth is None else abs(form.coefficient(f"@{nest.depth.name}"))
+
+
 def _places(names: list[str]) -> dict[str, int]:
     """A tile's origin somewhere, different along each axis."""
     return {name: 3 + 2 * k for k, name in enumerate(names)}

@@ -15,8 +15,8 @@ STREAMED_BYTES = 4 << 20
 
 
 def prefetch(nest: Nest, names: StepNames) -> Step:
-    """`prefetch`: how many depth units ahead the operand on the lanes is asked for (0: not); `prefetch_out`: whether the
-    output tile is asked for before its reduction starts."""
+    """`prefetch`: how many depth units ahead the operand on the lanes is asked for (0: not); `prefetch_out`: whether
+    the output tile is asked for before its reduction starts."""
     decisions = [Decision(names("prefetch_out"), (0, 1), ("no", "yes"))]
     if nest.depth is not None and nest.lanes:
         sizes = (tensor_elements(nest, o.name) * o.dtype.bytes for o in nest.intrinsic.inputs)
