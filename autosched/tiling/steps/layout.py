@@ -61,8 +61,9 @@ def contiguous(nest: Nest, operand: str, offset: Int) -> bool:
 
 
 def runs(nest: Nest, operand: str) -> int | None:
-    """How many runs of neighbours in memory hold the register's elements, where that is few enough (a quarter of the
-    elements) to load each whole and shuffle, and the same wherever the tile is; else None."""
+    """How many runs of neighbours in memory (or vectors, over strided ones) hold the register's elements, where that is
+    few enough (a quarter of the elements) to load each whole and shuffle, and the same wherever the tile is; else None.
+    """
     n = nest.intrinsic.operands[operand].elements
     offset = flat_offset(nest, operand, Var("e"))
     if any(affine(substitute_int(offset, {"e": e})) is None for e in (0, n - 1)):
@@ -75,6 +76,9 @@ def runs(nest: Nest, operand: str) -> int | None:
         return None
     places = np.unique(first).tolist()
     found = 1 + sum(b - a > 1 for a, b in pairwise(places))
+    reach = places[-1] - places[0] + 1
+    if n < reach <= 4 * n:
+        found = min(found, -(-reach // n))  # strided: whole vectors over the span
     return found if RUN_ELEMENTS * found <= n else None
 
 
