@@ -25,7 +25,7 @@ from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
 from autosched.tiling.steps import DIRECT, INTERLEAVED, PADDED, PANEL, StepNames, blocked_axes, tiled_axes, vectorises
-from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
+from autosched.tiling.steps.layout import depth_stride, panel_elements, runs, tensor_elements
 
 VERSION = "1"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
@@ -36,6 +36,7 @@ UNHIDDEN = 0.15  # share of the shorter terms that does not overlap with the lon
 TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address set-up, the pipeline filling
 GUARD_CYCLES = 2.0  # a load behind a branch
 ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by element
+PAGE_SLOTS = 2.0  # load slots lost where each step along the depth is on another page (f32 1024³ on Zen 5: one cycle)
 RUN_SLOTS = 1.2  # load slots of one run of a register that is put together from several: a load and a shuffle
 PACK_CYCLES = 1.2  # one element copied into a panel
 CHECK_CYCLES = 0.08  # one element looked at by a run-time check (vectors of 32 bytes, two operations each)
@@ -156,7 +157,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
         r = v[names.register(a)].astype(np.float64)
         full = np.floor(a.full_units / r)
         sizes.append(((full, r), (np.where(a.units > full * r, 1.0, 0.0), a.units - full * r)))
-    per_load = {o.name: _load_cost(nest, names, o.name, v) for o in intrinsic.inputs}
+    per_load = {o.name: _load_cost(nest, names, o.name, v, target) for o in intrinsic.inputs}
     scatter = 1.0 if vectorises(nest, intrinsic.accumulator.name) else ELEMENT_CYCLES * intrinsic.accumulator.elements
     width = float(target.limits.get("issue_width", 6))
     compute, load, tile = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -182,7 +183,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
     return compute, load, tile
 
 
-def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.NDArray[np.float64]:
+def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: Target) -> npt.NDArray[np.float64]:
     """Load slots that one register of the operand takes."""
     kind = v[names.pack(operand)]
     elements = nest.intrinsic.operands[operand].elements
@@ -190,6 +191,8 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.ND
     plain = 1.0 if vectorises(nest, operand) else ELEMENT_CYCLES * LOADS_PER_CYCLE * elements
     if few is not None:
         plain = RUN_SLOTS * few
+    apart = depth_stride(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
+    plain += PAGE_SLOTS if apart >= target.limits.get("page_bytes", 4096) else 0.0
     direct = plain + (GUARD_CYCLES * LOADS_PER_CYCLE if nest.guarded[operand] != TRUE else 0.0)
     return np.where(kind == DIRECT, direct, np.where(kind == PADDED, plain, 1.0))
 

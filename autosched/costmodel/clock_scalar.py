@@ -21,15 +21,15 @@ from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tiling.plan import ScalarPart
 from autosched.tiling.scalar_parts import side_by_side
-from autosched.tiling.scalar_steps import ACROSS
+from autosched.tiling.scalar_steps import ACROSS, lanes_of
 
 Column = npt.NDArray[np.float64]
 LATENCY = 4.0  # of an addition or a fused product, cycles
 PER_CYCLE = 2.0  # vector instructions, and loads, a cycle
-CALL_CYCLES = 40.0  # a call into the math library, an element
-FORMULA_CYCLES = 14.0  # a formula, a register
+CALL_CYCLES = 12.0  # a call into the math library, an element
+FORMULA_CYCLES = 9.0  # a formula, a register
 STEP_CYCLES = 1.5  # a trip of a loop
-GATHER_CYCLES = 1.5  # an element that is no neighbour of the one before
+GATHER_CYCLES = 6.0  # an element that is no neighbour of the one before: most wait for a line of their own
 TURN_CYCLES = 6.0  # one step of combining the lanes of a register
 STRIDED = 2.0  # how much slower rows arrive when little of each is read before the next
 SLOW = ("exp", "log", "tanh", "erf", "sigmoid", "rsqrt")
@@ -96,8 +96,8 @@ def scattered(part: ScalarPart, v: Mapping[str, Any], rows: int) -> Column:
     down = part.register and any(side_by_side(r, part.vector or "") for r in part.stage.reads if part.stage.reduction)
     if not down or names("vector") not in v:
         return np.ones(rows)
-    block = v[names("block")] if part.blocked else np.zeros(rows)
-    across = v[names("lanes")] if part.across else np.zeros(rows)
+    block = v[names("block")] if names("block") in v else np.zeros(rows)
+    across = v[names("lanes")] if names("lanes") in v else np.full(rows, lanes_of(part, {}))
     return np.where((block == 0) & (across == 0), STRIDED, 1.0)
 
 

@@ -55,10 +55,10 @@ def _joined(program: Program, at: int) -> Program | None:
     if [s.name for s in after.stages] != [s.name for s in program.stages] or after.inputs != program.inputs:
         return None  # an output that is no longer seen to be written before it is read would have to be passed in
     names = {s.assign.tensor: s.name for s in after.stages}
+    if len(names) < len(after.stages):
+        return None  # a tensor of several stages: which of them stands in which loop is not looked at
     earlier = [names[a.tensor] for a in assigns(first)]
     later = [names[a.tensor] for a in assigns(second)]
-    if set(earlier) & set(later):
-        return None
     found = analyse(after)
     apart = all(found.distributable(a, b) for a in earlier for b in later)
     return after if apart else None

@@ -37,6 +37,9 @@ PROGRAMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("matmul_requant", {"m": 5, "n": 19, "k": 7}),
     ("conv2d", {"n": 1, "h": 5, "w": 6, "ci": 3, "co": 9}),
     ("softmax", {"m": 3, "n": 11}),
+    ("conv2d_nchw", {"n": 1, "h": 3, "w": 18, "ci": 6, "co": 9, "a": "u8", "b": "s8", "acc": "s32"}),
+    ("depthwise_conv2d", {"n": 1, "h": 3, "w": 5, "c": 18, "a": "u8", "b": "s8", "acc": "s32"}),
+    ("conv2d_transposed", {"n": 1, "h": 3, "w": 4, "ci": 3, "co": 9}),
 )
 
 
@@ -81,7 +84,8 @@ def test_the_headers_build_line_is_enough(tmp_path: Path) -> None:
     target = detect()
     if not target.has(frozenset({"avx512f"})):
         pytest.skip("no AVX-512 on this machine")
-    (plan,) = make_plans(workload("softmax", m=3, n=33), target, {}, threads=1)
+    (plan, *_) = make_plans(workload("softmax", m=3, n=33), target, {}, threads=1)
+    assert plan.name == "M+S+Y: rows of i"
     for width in (4, 8, 16):
         row = next(
             int(r)

@@ -50,3 +50,22 @@ def test_joined_loops_run_as_rows() -> None:
     plans = scalar_plans(program, threads=2)
     (joined,) = [p for p in plans if p.name == "S+Y: rows of i [loops of i joined]"]
     assert disagreement(joined, covering_rows(joined), expect(program)) is None
+
+
+def test_a_tensor_written_in_several_loops_is_left_alone() -> None:
+    program = parse(
+        """
+def steps(A: s32[n], S: s32[n], *, n=4):
+    for t in range(3):
+        for i in range(1, n):
+            S[i] = S[i - 1] + A[i]
+    for t in range(3):
+        for i in range(1, n):
+            A[i] = S[i - 1]
+    for t in range(3):
+        for i in range(1, n):
+            S[i] = S[i - 1] + A[i]
+""",
+        filename="f.py",
+    )
+    assert join_loops(program) is None

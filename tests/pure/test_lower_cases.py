@@ -158,4 +158,4 @@ def test_a_mapping_wider_than_the_registers_is_not_planned() -> None:
 @pytest.mark.parametrize("name", [n for n in CASES if n.startswith("guard_over_spatial")])
 def test_guards_over_spatial_axes_do_not_prevent_instructions(name: str) -> None:
     plans = plans_of(parse(CASES[name], filename=f"{name}.py"))
-    assert plans[0].tensor_parts
+    assert any(plan.tensor_parts for plan in plans)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.agreement import disagreement, expect
-from support.copies import BATCH, DEPTHWISE, FLOATS, NCHW, TRANSPOSED, rows_with
+from support.copies import BATCH, DEPTHWISE, FLOATS, NCHW, STRIDED, TRANSPOSED, rows_with
 from support.plans import plans_of
 
 from autosched.codegen.kernel import For, Function
@@ -21,6 +21,7 @@ ONLY = ("x86/v*.zmm", "x86/vpdpbusd.ymm", "x86/vfmadd.f32.ymm")
 SHUFFLED = {
     "channels_of_three_taps": parse(DEPTHWISE),
     "channels_of_pairs_of_taps": parse(DEPTHWISE, sizes={**FLOATS, "c": 33}),
+    "every_other_pixel": parse(STRIDED),
     "rows_of_both": parse(TRANSPOSED),
 }
 """Registers that hold neighbours from several places: loaded in runs and shuffled."""

@@ -41,6 +41,16 @@ def depthwise(X: t[h, w, c], W: const[u[k, k, c]], Y: acc[h, w, c], *, h=3, w=5,
             if 0 <= y + r - 1 < h and 0 <= x + s - 1 < w:
                 Y[y, x, o] += acc(X[y + r - 1, x + s - 1, o]) * acc(W[r, s, o])
 """
+STRIDED = """
+def strided(X: f32[c, h, w], W: const[f32[c, k, k]], Y: f32[c, ho, wo], *, c=2, h=5, w=69, k=3):
+    ho = (h - k) // 2 + 1
+    wo = (w + 2 - k) // 2 + 1
+    for o, y, x in grid(c, ho, wo):
+        Y[o, y, x] = 0
+        for r, s in grid(k, k):
+            if 0 <= x * 2 + s - 1 < w:
+                Y[o, y, x] += X[o, y * 2 + r, x * 2 + s - 1] * W[o, r, s]
+"""
 FLOATS = {"t": "bf16", "u": "bf16", "acc": "f32"}
 
 

@@ -16,7 +16,9 @@ from autosched.codegen.c.registers import VectorHelpers, registers_of
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.statements import INDENT, StatementPrinter
 from autosched.codegen.kernel import Buffer, Choose, Function, Kernel, Stmt, bodies
+from autosched.codegen.lower.context import called_functions
 from autosched.ir.program import Program
+from autosched.ir.value import Call, walk
 
 ALIGNMENT = 64
 """Of packed buffers and workspaces, in bytes: a cache line, and the widest register."""
@@ -180,7 +182,7 @@ class _Printer:
         if used:
             yield " *"
             yield from _text("Instructions: " + ", ".join(i.name for i in used) + ".")
-        features = sorted({f for i in used for f in i.requires} | self._vector_features())
+        features = sorted({f for i in used for f in i.requires} | self._vector_features() | self._fused_features())
         flags = " ".join(f"-m{f.replace('avx512_', 'avx512').replace('avx_', 'avx')}" for f in features)
         openmp = f" -fopenmp ({kernel.threads} threads)" if kernel.threads > 1 else ""
         yield " *"
@@ -193,6 +195,16 @@ class _Printer:
         if self.kernel.isa != "x86":
             return set()
         return {"avx512f"} if widest > 32 else {"avx2"} if widest > 16 else set()
+
+    def _fused_features(self) -> set[str]:
+        """`fma` where the schedule, and not the program, fuses products with additions: it does so on targets that have
+        the instruction, and without it each is a call."""
+        kernel = self.kernel
+        asked = any(
+            isinstance(v, Call) and v.function == "fma" for s in kernel.program.stages for v in walk(s.assign.value)
+        )
+        called = kernel.formulas or "fma" in set(called_functions(kernel.main.body))
+        return {"fma"} if kernel.isa == "x86" and called and not asked else set()
 
     def _comment(self, function: Function) -> Iterator[str]:
         kernel = self.kernel

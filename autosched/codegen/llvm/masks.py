@@ -112,3 +112,22 @@ def runs(offsets: tuple[int, ...]) -> list[Run]:
         else:
             result.append([o])
     return [Run(r[0], tuple(tuple(takers[o]) for o in r)) for r in result]
+
+
+def windows(offsets: tuple[int, ...]) -> list[Run]:
+    """Whole vectors over the span of strided offsets, the last one ending where the span does; what lies between the
+    elements is loaded too, which is safe as both ends are. Empty where the span is no longer than a vector or thinner
+    than a quarter.
+
+    >>> [r.offset for r in windows((0, 2, 4, 6))]
+    [0, 3]
+    """
+    n, reach = len(offsets), max(offsets) + 1
+    if min(offsets) < 0 or not n < reach <= 4 * n:
+        return []
+    starts = [*range(0, reach - n, n), reach - n]
+    takers: list[list[list[int]]] = [[[] for _ in range(n)] for _ in starts]
+    for e, o in enumerate(offsets):
+        k = next(k for k, start in enumerate(starts) if start <= o < start + n)
+        takers[k][o - starts[k]].append(e)
+    return [Run(s, tuple(tuple(t) for t in lanes)) for s, lanes in zip(starts, takers, strict=True)]

@@ -61,8 +61,10 @@ class Source:
         positions = elements(nest, at, lanes)
         axes = nest.at(positions)
         mine = nest.operand_axes(self.operand)
-        zeros = self.how.axis if self.how else None  # the copy has zeros past its end
-        valid = [positions[a.name] < a.extent for a in mine if at[a.name].partial and a.name != zeros]
+        held = {self.how.axis} if self.how else set()  # a copy has zeros past the end of these
+        if self.kind in (PADDED, INTERLEAVED):
+            held |= {a.name for a in _rounded(nest)}
+        valid = [positions[a.name] < a.extent for a in mine if at[a.name].partial and a.name not in held]
         index = place_index(read.index, axes)
         if self.kind in (PADDED, INTERLEAVED):
             index = tuple(i - low for i, low in zip(index, self.lows, strict=True))
@@ -197,9 +199,19 @@ def copied(
     return buffer, Copy(buffer, tensor, tuple(cuts), how).statements()
 
 
+def _rounded(nest: Nest) -> list[NestAxis]:
+    """Lanes that copies cover to the end of the last register, so that no load of one is masked; the lanes past the
+    end are computed from zeros and never stored."""
+    return [a for a in nest.lanes if len(a.members) == 1]
+
+
 def _spans(nest: Nest, read: Read) -> list[tuple[int, int]]:
-    """The first and last position that each subscript takes."""
-    return [interval(i, nest.ranges) for i in read.index if isinstance(i, Int)]
+    """The first and last position that each subscript takes, partial registers counted whole."""
+    ranges = nest.ranges
+    for axis in _rounded(nest):
+        ((name, low, _),) = axis.members
+        ranges = ranges | {name: (low, low + axis.units * axis.unit - 1)}
+    return [interval(i, ranges) for i in read.index if isinstance(i, Int)]
 
 
 def or_zero(read: Read, real: Bool) -> Value:

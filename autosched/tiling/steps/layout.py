@@ -61,8 +61,9 @@ def contiguous(nest: Nest, operand: str, offset: Int) -> bool:
 
 
 def runs(nest: Nest, operand: str) -> int | None:
-    """How many runs of neighbours in memory hold the register's elements, where that is few enough (a quarter of the
-    elements) to load each whole and shuffle, and the same wherever the tile is; else None."""
+    """How many runs of neighbours in memory (or vectors, over strided ones) hold the register's elements, where that is
+    few enough (a quarter of the elements) to load each whole and shuffle, and the same wherever the tile is; else None.
+    """
     n = nest.intrinsic.operands[operand].elements
     offset = flat_offset(nest, operand, Var("e"))
     if any(affine(substitute_int(offset, {"e": e})) is None for e in (0, n - 1)):
@@ -75,7 +76,16 @@ def runs(nest: Nest, operand: str) -> int | None:
         return None
     places = np.unique(first).tolist()
     found = 1 + sum(b - a > 1 for a, b in pairwise(places))
+    reach = places[-1] - places[0] + 1
+    if n < reach <= 4 * n:
+        found = min(found, -(-reach // n))  # strided: whole vectors over the span
     return found if RUN_ELEMENTS * found <= n else None
+
+
+def depth_stride(nest: Nest, operand: str) -> int:
+    """Elements between a register and the next along the depth, in the operand's tensor; 0 where that varies."""
+    form = affine(substitute_int(flat_offset(nest, operand, Var("e")), {"e": 0}))
+    return 0 if form is None or nest.depth is None else abs(form.coefficient(f"@{nest.depth.name}"))
 
 
 def _places(names: list[str]) -> dict[str, int]:
