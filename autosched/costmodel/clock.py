@@ -46,7 +46,7 @@ SCALAR_CYCLES = 1.0  # one scalar operation of a stage without an intrinsic
 CALL_CYCLES = 60.0  # a call into the math library
 FORK_SECONDS = 3e-6  # waking the pool and joining it
 CACHE_SHARE = 0.75  # part of a cache that one nest can count on
-LOADS_PER_CYCLE = 2.0
+LOADS_PER_CYCLE = 2.0  # where a target does not say
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
 Terms = dict[str, npt.NDArray[np.float64]]
@@ -160,6 +160,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
     per_load = {o.name: _load_cost(nest, names, o.name, v, target) for o in intrinsic.inputs}
     scatter = 1.0 if vectorises(nest, intrinsic.accumulator.name) else ELEMENT_CYCLES * intrinsic.accumulator.elements
     width = float(target.limits.get("issue_width", 6))
+    slots = target.rates.get("load", LOADS_PER_CYCLE)
     compute, load, tile = np.zeros(n), np.zeros(n), np.zeros(n)
     for variant in product(*sizes):
         count: npt.NDArray[np.float64] = np.ones(n) * outside
@@ -177,7 +178,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
             loads = loads + own * per_load[o.name]
         issue = np.maximum(acc / rate, (acc + loads + 3.0 / unroll) / width)
         compute += count * steps * np.maximum(issue, np.where(acc > 0, latency, 0.0))
-        load += count * steps * loads / LOADS_PER_CYCLE
+        load += count * steps * loads / slots
         stores = acc * scatter * (1.0 + 2.0 * (visits - 1.0))
         tile += count * visits * TILE_CYCLES + count * stores
     return compute, load, tile

@@ -22,6 +22,9 @@ _RENAMED = {
     "amx-int8": "amx_int8",
     "amx-bf16": "amx_bf16",
     "amx-fp16": "amx_fp16",
+    "neon": "asimd",
+    "fullfp16": "asimdhp",
+    "dotprod": "asimddp",
 }
 
 

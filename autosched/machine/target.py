@@ -22,10 +22,11 @@ class Memory:
 
 @dataclass(frozen=True)
 class Target:
-    """`rates` maps an intrinsic's full name, or a class (`f32.fma`, `scalar`, `copy`), to issues per cycle and core;
+    """`rates` maps an intrinsic's full name, or a class (`load`, `store`, `scalar`), to issues per cycle and core;
     an intrinsic without a rate takes `1 / timing.interval`. A class called `ops.<what>` (`ops.tensor.f16`) holds
-    operations per cycle and core instead. `limits` are integers (`vector_registers`, `vector_bytes`, `shared_bytes`,
-    `threads_per_block`, …). `sources` says where single figures come from (`clock`, `memories.L2.bytes`)."""
+    operations per cycle and core instead. `limits` are integers (`vector_registers`, `vector_bytes`, `issue_width`:
+    micro-operations a cycle, `shared_bytes`, `threads_per_block`, …). `sources` says where single figures come from
+    (`clock`, `memories.L2.bytes`)."""
 
     name: str
     isa: str

@@ -8,6 +8,9 @@ from autosched.ir.dtypes import DType
 from autosched.ir.formula import Formulas
 from autosched.machine.target import Target
 
+FUSING = frozenset({"fma", "asimd"})
+"""Features that bring a multiplication and an addition in one instruction: x86's FMA, and every AArch64 core's vectors."""
+
 
 @dataclass(frozen=True)
 class Leeway:
@@ -24,4 +27,4 @@ class Leeway:
 
 def fuses(target: Target) -> bool:
     """Whether the target multiplies and adds in one instruction."""
-    return "fma" in target.features or target.isa == "arm"
+    return bool(FUSING & target.features)

@@ -20,13 +20,17 @@ def toolchain() -> str:
     return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(str(v) for v in llvm.llvm_version_info)}"
 
 
-def compile_object(ir: str, cpu: str | None = None, features: str | None = None, opt: int = 2) -> bytes:
+def compile_object(
+    ir: str, cpu: str | None = None, features: str | None = None, opt: int = 2, triple: str | None = None
+) -> bytes:
     """The object file of a module's text for `cpu` (None: this machine's) with `features` (`+avx512f,-…`; None: what
-    this machine has, or the cpu's own where one is named). `opt` is the code generation level, 0 to 3.
+    this machine has, or the cpu's own where one is named). `opt` is the code generation level, 0 to 3; `triple` names
+    another machine (`aarch64-unknown-linux-gnu`), whose `cpu` is then `generic` where none is named.
 
-    CompileError with LLVM's message where it refuses the text, or calls an intrinsic that LLVM does not have.
+    CompileError with LLVM's message where it refuses the text, or calls an intrinsic that LLVM does not have;
+    MissingError where this LLVM has no code generator for `triple`.
     """
-    machine = target_machine(cpu, features, opt)
+    machine = target_machine(cpu, features, opt, triple)
     module = _parse(ir, machine)
     try:
         code = bytes(machine.emit_object(module))
@@ -39,9 +43,11 @@ def compile_object(ir: str, cpu: str | None = None, features: str | None = None,
     return code
 
 
-def assembly(ir: str, cpu: str | None = None, features: str | None = None, opt: int = 2) -> str:
+def assembly(
+    ir: str, cpu: str | None = None, features: str | None = None, opt: int = 2, triple: str | None = None
+) -> str:
     """The assembly text of what `compile_object` builds."""
-    machine = target_machine(cpu, features, opt)
+    machine = target_machine(cpu, features, opt, triple)
     return str(machine.emit_assembly(_parse(ir, machine)))
 
 
@@ -68,21 +74,29 @@ def _parse(ir: str, machine: Any) -> Any:
 
 
 @cache
-def _initialise() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+def _initialise(everything: bool) -> None:
+    if everything:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    else:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
 
 
-def target_machine(cpu: str | None = None, features: str | None = None, opt: int = 2) -> Any:
-    """LLVM's target machine; CompileError for an unknown cpu."""
-    _initialise()
-    name = cpu or llvm.get_host_cpu_name()
+def target_machine(
+    cpu: str | None = None, features: str | None = None, opt: int = 2, triple: str | None = None
+) -> Any:
+    """LLVM's target machine, of this machine's kind where `triple` is None; MissingError for an unknown one."""
+    _initialise(triple is not None)
+    here = triple is None
+    name = cpu or (llvm.get_host_cpu_name() if here else "generic")
     if features is None:
-        features = llvm.get_host_cpu_features().flatten() if cpu is None else ""
+        features = llvm.get_host_cpu_features().flatten() if cpu is None and here else ""
     try:
-        target = llvm.Target.from_triple(llvm.get_process_triple())
+        target = llvm.Target.from_triple(triple or llvm.get_process_triple())
         return target.create_target_machine(
-            cpu=name, features=features, opt=opt, reloc="pic", codemodel="small", jit=True
+            cpu=name, features=features, opt=opt, reloc="pic", codemodel="small", jit=here
         )
     except RuntimeError as error:
-        raise MissingError(f"LLVM has no target machine for {name!r}: {error}") from error
+        of = name if here else f"{name} of {triple}"
+        raise MissingError(f"LLVM has no target machine for {of!r}: {error}") from error

@@ -15,7 +15,7 @@ from autosched.device.simulator.walk import Facts, Level, Touch
 from autosched.machine.target import Target
 
 WIDTH = 5.0  # micro-operations a cycle that a core sustains (between 4 of Skylake and 6 of Golden Cove)
-LOADS, STORES = 2.0, 1.0  # memory operations a cycle
+LOADS, STORES = 2.0, 1.0  # memory operations a cycle, where a target does not say
 VECTORS = 2.0  # vector arithmetic a cycle
 SCALAR_PARTS = 1.5  # micro-operations to put one element into a vector register, or take one out
 LIBRARY_CYCLES = 40.0  # of exp, tanh … for one vector
@@ -41,9 +41,12 @@ class Run:
     issue: float = 0.0
     chains: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
-    def cycles(self) -> float:
+    def cycles(self, target: Target) -> float:
         """Of all executions together."""
-        work = max(self.uops / WIDTH, self.loads / LOADS, self.stores / STORES, self.vectors / VECTORS, self.issue)
+        loads = self.loads / target.rates.get("load", LOADS)
+        stores = self.stores / target.rates.get("store", STORES)
+        uops = self.uops / target.limits.get("issue_width", WIDTH)
+        work = max(uops, loads, stores, self.vectors / VECTORS, self.issue)
         return max(work, max(self.chains.values(), default=0.0))
 
 
@@ -68,7 +71,7 @@ def threads_of(found: Facts) -> float:
 
 def _part(kernel: Kernel, found: Facts, target: Target, threads: float) -> dict[str, float]:
     runs = straight_runs(found, target)
-    cycles = sum(run.cycles() for run in runs.values())
+    cycles = sum(run.cycles(target) for run in runs.values())
     cycles += sum(BRANCH * p.runs + ENTRY * p.runs / max(1.0, p.trips) for p in _serial(found))
     slowest = max(1.0, imbalance(found))
     core_s = cycles / target.clock_hz / threads * slowest
