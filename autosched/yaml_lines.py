@@ -28,6 +28,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 NODE_LIMIT = 200_000
 """More values than any honest file holds; stops alias bombs, whose expansion is exponential."""
 _TAG = "tag:yaml.org,2002:"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def _construct(node: Node, path: Path, document: Document, budget: _Budget) -> A
 
 def _scalar(node: ScalarNode, path: Path, document: Document) -> Any:
     text = node.value
-    if any("\ud800" <= c <= "\udfff" for c in text):
+    if _SURROGATE.search(text):
         raise document.error("half a surrogate pair is no character", *path)
     match str(node.tag).removeprefix(_TAG):
         case "str" | "timestamp":

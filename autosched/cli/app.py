@@ -28,8 +28,11 @@ COMMANDS = {
 def application(arguments: Sequence[str]) -> typer.Typer:
     """The application that serves these arguments: the one command that they begin with, else all commands.
 
-    Loading the files of all commands takes half a second, which someone who asks for one answer should not wait.
+    Loading the files of all commands takes half a second, which someone who asks for one answer, or for the version,
+    should not wait.
     """
+    first = arguments[0] if arguments else None
+    names = [] if first == "--version" else [first] if first in COMMANDS else list(COMMANDS)
     app = typer.Typer(
         name="autosched",
         no_args_is_help=True,
@@ -39,7 +42,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         callback=autosched,
     )
-    for name in [arguments[0]] if arguments and arguments[0] in COMMANDS else COMMANDS:
+    for name in names:
         module = import_module(f"autosched.cli.{COMMANDS[name]}")
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
