@@ -9,7 +9,7 @@ from autosched.ir.formula import Formulas
 from autosched.machine.target import Target
 
 FUSING = frozenset({"fma", "asimd"})
-"""Features that bring a multiplication and an addition in one instruction: x86's FMA, and every AArch64 core's vectors."""
+"""Features that bring a multiplication and an addition in one instruction: x86's FMA, and the vectors of AArch64."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from autosched.codegen.c.ctypes import storage_type
+from autosched.codegen.c.flags import flags, isa_flags
 from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.helpers import ordered
 from autosched.codegen.c.names import Names
@@ -182,29 +183,28 @@ class _Printer:
         if used:
             yield " *"
             yield from _text("Instructions: " + ", ".join(i.name for i in used) + ".")
-        features = sorted({f for i in used for f in i.requires} | self._vector_features() | self._fused_features())
-        flags = " ".join(f"-m{f.replace('avx512_', 'avx512').replace('avx_', 'avx')}" for f in features)
+        features = {f for i in used for f in i.requires} | self._vector_features() | self._fused_features()
+        switches = flags(kernel.isa, features)
         openmp = f" -fopenmp ({kernel.threads} threads)" if kernel.threads > 1 else ""
         yield " *"
-        yield from _text(f"Build: -std=gnu11 -O2 -ffp-contract=off{' ' + flags if flags else ''}{openmp}")
+        yield from _text(f"Build: -std=gnu11 -O2 -ffp-contract=off{' ' + switches if switches else ''}{openmp}")
 
     def _vector_features(self) -> set[str]:
-        """x86 features without which the widest vectors are split, and GCC warns of another calling convention."""
+        """What the widest vectors need."""
         text = " ".join(self.vectors.typedefs.values())
         widest = max((int(size) for size in re.findall(r"vector_size\((\d+)\)", text)), default=0)
-        if self.kernel.isa != "x86":
-            return set()
-        return {"avx512f"} if widest > 32 else {"avx2"} if widest > 16 else set()
+        return isa_flags(self.kernel.isa).vector_feature(widest)
 
     def _fused_features(self) -> set[str]:
-        """`fma` where the schedule, and not the program, fuses products with additions: it does so on targets that have
+        """Where the schedule, and not the program, fuses products with additions: it does so on targets that have
         the instruction, and without it each is a call."""
         kernel = self.kernel
         asked = any(
             isinstance(v, Call) and v.function == "fma" for s in kernel.program.stages for v in walk(s.assign.value)
         )
         called = kernel.formulas or "fma" in set(called_functions(kernel.main.body))
-        return {"fma"} if kernel.isa == "x86" and called and not asked else set()
+        fused = isa_flags(kernel.isa).fused
+        return {fused} if fused and called and not asked else set()
 
     def _comment(self, function: Function) -> Iterator[str]:
         kernel = self.kernel
