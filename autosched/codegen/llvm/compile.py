@@ -83,9 +83,7 @@ def _initialise(everything: bool) -> None:
         llvm.initialize_native_asmprinter()
 
 
-def target_machine(
-    cpu: str | None = None, features: str | None = None, opt: int = 2, triple: str | None = None
-) -> Any:
+def target_machine(cpu: str | None = None, features: str | None = None, opt: int = 2, triple: str | None = None) -> Any:
     """LLVM's target machine, of this machine's kind where `triple` is None; MissingError for an unknown one."""
     _initialise(triple is not None)
     here = triple is None

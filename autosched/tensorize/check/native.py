@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
+from autosched.tensorize.check.emulator import Calls, Emulator, LackingError
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tensorize.spec.emit import llvm_declarations, render_llvm
 
@@ -77,24 +78,40 @@ class NativeRunner:
             self._said.close()
             self._said = None
 
-    def issue(self, intrinsic: Intrinsic, arrays: Arrays) -> Values:
-        """The accumulator after one issue, shape (cases, *shape); NativeError where that is not possible."""
+    def issue(self, intrinsic: Intrinsic, arrays: Arrays, emulator: Emulator | None = None) -> Values:
+        """The accumulator after one issue, shape (cases, *shape); NativeError where that is not possible.
+
+        With an `emulator` of its isa the code runs there (EmulatorError where it does not), else on this machine.
+        """
         operands = list(intrinsic.operands.values())
         parts = [register_bytes(o, arrays[o.name]) for o in operands]
         cases = len(parts[0])
         written = [o.written for o in operands].index(True)
-        head = {"ir": issue_ir(intrinsic), "operands": [p.shape[1] for p in parts], "cases": cases, "written": written}
-        raw = self._ask(json.dumps(head).encode() + b"\n" + np.concatenate(parts, axis=1).tobytes())
+        sizes, data = [p.shape[1] for p in parts], np.concatenate(parts, axis=1).tobytes()
+        if emulator is not None:
+            every = tuple(range(len(sizes)))
+            calls = Calls(tuple(sizes), (("issue", every),), every, (written,))
+            code = self._compiled(intrinsic)
+            if not code:
+                raise LackingError(f"this LLVM makes no code for {intrinsic.isa}")
+            raw = emulator.run([code], calls, data)
+        else:
+            head = {"ir": issue_ir(intrinsic), "operands": sizes, "cases": cases, "written": written}
+            raw = self._ask(json.dumps(head).encode() + b"\n" + data)
         rows = np.frombuffer(raw, np.uint8).reshape(cases, -1)
         return from_register_bytes(operands[written], rows)
 
     def parse(self, intrinsic: Intrinsic) -> str | None:
         """The core that the emission text was compiled for, None where LLVM only read it; NativeError where it does not
         accept the text. Runs nothing, so any machine can do it."""
+        core = CORES.get(intrinsic.isa)
+        return core[1] if self._compiled(intrinsic) and core else None
+
+    def _compiled(self, intrinsic: Intrinsic) -> bytes:
+        """The object for its isa's core; nothing where LLVM only read the text."""
         head: dict[str, object] = {"ir": issue_ir(intrinsic), "operands": [], "cases": 0, "written": 0}
-        head["core"] = core = CORES.get(intrinsic.isa)
-        said = self._ask(json.dumps(head).encode() + b"\n")
-        return core[1] if core and said == b"compiled" else None
+        head["core"] = CORES.get(intrinsic.isa)
+        return self._ask(json.dumps(head).encode() + b"\n")
 
     def _ask(self, request: bytes) -> bytes:
         if self._process is None or self._process.poll() is not None:

@@ -32,7 +32,7 @@ def compile_ir(ir: str) -> tuple[Any, int]:
 
 
 def compile_for(ir: str, core: list[str] | None) -> bytes:
-    """`compiled` where code was made for the core, nothing where this LLVM does not know it and only read the text."""
+    """The object made for the core, nothing where this LLVM does not know it and only read the text."""
     module = llvm.parse_assembly(ir)
     module.verify()
     if core is None:
@@ -44,10 +44,11 @@ def compile_for(ir: str, core: list[str] | None) -> bytes:
         target = llvm.Target.from_triple(triple)
     except RuntimeError:
         return b""
-    text = target.create_target_machine(cpu=cpu).emit_assembly(module)
+    machine = target.create_target_machine(cpu=cpu, reloc="pic")
+    text = machine.emit_assembly(module)
     if unknown := re.search(r"\bllvm\.[\w.]+", text):  # LLVM calls what it does not know as a function of that name
         raise RuntimeError(f"LLVM has no {unknown[0]}")
-    return b"compiled"
+    return bytes(machine.emit_object(module))
 
 
 def run_cases(ir: str, sizes: list[int], cases: int, written: int, blob: bytes) -> bytes:

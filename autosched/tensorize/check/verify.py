@@ -16,6 +16,7 @@ import numpy.typing as npt
 from autosched.ir.dtypes import DType
 from autosched.ir.formula import Formula, Formulas, closed
 from autosched.ir.map import Map
+from autosched.tensorize.check.emulator import Emulator, EmulatorError, LackingError
 from autosched.tensorize.check.function import arguments, worst
 from autosched.tensorize.check.loads import fault_of_load
 from autosched.tensorize.check.native import NativeError, NativeRunner
@@ -50,8 +51,16 @@ class CheckReport:
 
     @property
     def ran(self) -> bool:
-        """Whether the instruction itself was run and agreed."""
-        return any(p.what == "instruction" and p.status == "passed" for p in self.parts)
+        """Whether the instruction itself was run, on this machine, and agreed."""
+        return self._passed("instruction")
+
+    @property
+    def emulated(self) -> bool:
+        """Whether it was run under an emulator, and agreed."""
+        return self._passed("instruction, emulated")
+
+    def _passed(self, what: str) -> bool:
+        return any(p.what == what and p.status == "passed" for p in self.parts)
 
     def __str__(self) -> str:
         lines = [f"{self.intrinsic}: {'ok' if self.ok else 'FAILED'}"]
@@ -66,6 +75,7 @@ def check(
     known: Mapping[str, Intrinsic] | None = None,
     exhaustive: bool = False,
     formulas: Formulas = {},  # noqa: B006
+    emulators: Mapping[str, Emulator] = {},
 ) -> CheckReport:
     """Prove the fragment maps and, where `features` (this machine's) hold all it requires, run the instruction.
 
@@ -73,7 +83,7 @@ def check(
     values. It happens in a worker process (`runner`, or one of its own), so a wrong text cannot take the caller down.
     Loads that operands name are looked up in `known`, by default the built-in catalogue. A function is compared with
     the language's own instead, on sampled arguments or, `exhaustive`, on all 2^32, with `formulas` where it calls what
-    they stand for.
+    they stand for. What this machine lacks runs under the emulator of its isa, where `emulators` (by isa) has one.
     """
     if intrinsic.formula is not None:
         return CheckReport(intrinsic.name, (_function(intrinsic.formula, seed, exhaustive, formulas),))
@@ -81,10 +91,10 @@ def check(
     if intrinsic.pseudocode is not None:
         parts.append(_second(intrinsic, seed))
     if runner is not None:
-        parts.append(_instruction(intrinsic, features, seed, runner))
+        parts.append(_instruction(intrinsic, features, seed, runner, emulators))
     else:
         with NativeRunner() as own:
-            parts.append(_instruction(intrinsic, features, seed, own))
+            parts.append(_instruction(intrinsic, features, seed, own, emulators))
     return CheckReport(intrinsic.name, tuple(parts))
 
 
@@ -95,11 +105,12 @@ def check_all(
     known: Mapping[str, Intrinsic] | None = None,
     exhaustive: bool = False,
     formulas: Formulas = {},  # noqa: B006
+    emulators: Mapping[str, Emulator] = {},
 ) -> Iterator[CheckReport]:
     """`check` of each in turn, with one worker process for all."""
     with NativeRunner() as runner:
         for intrinsic in intrinsics:
-            yield check(intrinsic, features, seed, runner, known, exhaustive, formulas)
+            yield check(intrinsic, features, seed, runner, known, exhaustive, formulas, emulators)
 
 
 def _function(formula: Formula, seed: int, exhaustive: bool, formulas: Formulas) -> CheckPart:
@@ -137,34 +148,51 @@ def _bijective(relation: Map, shape: tuple[int, ...]) -> bool:
     return relation.is_bijection_onto(shape)
 
 
-def _instruction(intrinsic: Intrinsic, features: frozenset[str], seed: int, runner: NativeRunner) -> CheckPart:
+def _instruction(
+    intrinsic: Intrinsic,
+    features: frozenset[str],
+    seed: int,
+    runner: NativeRunner,
+    emulators: Mapping[str, Emulator],
+) -> CheckPart:
     what = "instruction"
     if "llvm" not in intrinsic.emit:
         return CheckPart(what, "skipped", "no emit.llvm, so it cannot be run here")
-    skipped = None
+    skipped, emulator = None, None
     numerics = intrinsic.numerics
     if missing := sorted(intrinsic.requires - features):
         skipped = f"this machine lacks {', '.join(missing)}"
-    elif numerics.accumulate == "unordered" or numerics.rounding != "rne" or numerics.fraction_bits is not None:
-        skipped = "its contract leaves the bits open, so there is nothing exact to compare with"
-    if skipped is not None:
-        try:
-            core = runner.parse(intrinsic)
-        except NativeError as error:
-            return CheckPart(what, "failed", str(error))
-        return CheckPart(
-            what, "skipped", f"{skipped}; LLVM {f'compiles it for {core}' if core else 'accepts the text'}"
-        )
+        found = emulators.get(intrinsic.isa)
+        emulator = found if found is not None and intrinsic.requires <= found.features else None
+    if numerics.accumulate == "unordered" or numerics.rounding != "rne" or numerics.fraction_bits is not None:
+        skipped = skipped or "its contract leaves the bits open, so there is nothing exact to compare with"
+        emulator = None
+    if skipped is not None and emulator is None:
+        return _parsed(intrinsic, runner, skipped)
     arrays = cases(intrinsic, np.random.default_rng(seed))
     expected = issue(intrinsic, arrays)
+    where = f" under {emulator.name}" if emulator else ""
+    what += ", emulated" if emulator else ""
     try:
-        got = runner.issue(intrinsic, arrays)
-    except NativeError as error:
+        got = runner.issue(intrinsic, arrays, emulator)
+    except LackingError as error:
+        return _parsed(intrinsic, runner, str(error))
+    except (NativeError, EmulatorError) as error:
         return CheckPart(what, "failed", str(error))
     differs = ~same_bits(expected, got, intrinsic.accumulator.dtype)
     if not differs.any():
-        return CheckPart(what, "passed", f"{len(got):,} cases agree to the bit")
+        return CheckPart(what, "passed", f"{len(got):,} cases agree to the bit{where}")
     return CheckPart(what, "failed", _difference(intrinsic, arrays, expected, got, what))
+
+
+def _parsed(intrinsic: Intrinsic, runner: NativeRunner, skipped: str) -> CheckPart:
+    """What is left where the instruction cannot be run: LLVM compiles it for a core that has it, or reads its text."""
+    try:
+        core = runner.parse(intrinsic)
+    except NativeError as error:
+        return CheckPart("instruction", "failed", str(error))
+    accepted = f"compiles it for {core}" if core else "accepts the text"
+    return CheckPart("instruction", "skipped", f"{skipped}; LLVM {accepted}")
 
 
 def _second(intrinsic: Intrinsic, seed: int) -> CheckPart:

@@ -1,0 +1,146 @@
+"""Code of another machine, run under an emulator: objects or C files are linked with a small driver of their own.
+
+Needs what `KINDS` names: QEMU's user mode, and a C compiler that links for the machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+DEADLINE_S = 120.0
+"""Of a compiler's or an emulator's run; zig builds its C library at the first."""
+ILLEGAL = (-4, 128 + 4)
+"""Exit statuses of a process that met an instruction its machine does not have."""
+
+
+class EmulatorError(Exception):
+    """The code did not compile, link or run."""
+
+
+class LackingError(EmulatorError):
+    """It cannot be run here: an older emulator lacks the instruction, or LLVM the machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An isa's emulator with the features of its widest core, and the compilers to try, each with its options."""
+
+    run: tuple[str, ...]
+    features: frozenset[str]
+    compilers: tuple[tuple[str, ...], ...]
+
+
+_ZIG = ("cc", "-target", "aarch64-linux-musl", "-mcpu=neoverse_v1")
+KINDS = {
+    "arm": Kind(
+        ("qemu-aarch64", "-cpu", "max"),
+        frozenset({"asimd", "asimdhp", "asimddp", "i8mm", "bf16"}),
+        (
+            ("aarch64-linux-gnu-gcc", "-march=armv8.2-a+fp16+dotprod+i8mm+bf16"),
+            ("zig", *_ZIG),
+            (sys.executable, "-m", "ziglang", *_ZIG),
+        ),
+    )
+}
+"""By isa."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What the driver does for each case: read buffers, call functions on buffers, write buffers.
+
+    `sizes` are bytes; `calls` names functions, each with its buffers by number; `reads` and `writes` are numbers of
+    buffers in the order of the data. What is not read holds the byte 0xA5 at first.
+    """
+
+    sizes: tuple[int, ...]
+    calls: tuple[tuple[str, tuple[int, ...]], ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+    def driver(self) -> str:
+        """The C file."""
+        declared = [f"void {name}({', '.join(['void *'] * len(buffers))});" for name, buffers in self.calls]
+        called = [f"    {name}({', '.join(f'b{n}' for n in buffers)});" for name, buffers in self.calls]
+        return "\n".join(
+            [
+                "#include <stdio.h>",
+                "#include <string.h>",
+                *declared,
+                *(f"static _Alignas(64) unsigned char b{n}[{max(1, size)}];" for n, size in enumerate(self.sizes)),
+                "int main(void) {",
+                "  for (;;) {",
+                *(f"    memset(b{n}, 0xA5, sizeof b{n});" for n in range(len(self.sizes))),
+                *(f"    if (fread(b{n}, 1, {self.sizes[n]}, stdin) != {self.sizes[n]}) return 0;" for n in self.reads),
+                *called,
+                *(f"    fwrite(b{n}, 1, {self.sizes[n]}, stdout);" for n in self.writes),
+                "  }",
+                "}",
+                "",
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Emulator:
+    """`command` runs an executable, `compiler` links one; `features` are the machine's."""
+
+    command: tuple[str, ...]
+    compiler: tuple[str, ...]
+    features: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        return self.command[0]
+
+    def run(self, parts: Sequence[Path | bytes], calls: Calls, data: bytes, flags: Sequence[str] = ()) -> bytes:
+        """What the driver writes for `data`, which holds the reads of all cases. `parts` are objects as bytes and C
+        files, built with `flags`. EmulatorError where a step fails."""
+        with tempfile.TemporaryDirectory() as name:
+            folder, files = Path(name), []
+            for n, part in enumerate(parts):
+                if isinstance(part, bytes):
+                    (folder / f"part{n}.o").write_bytes(part)
+                files.append(str(folder / f"part{n}.o") if isinstance(part, bytes) else str(part))
+            driver, program = folder / "driver.c", folder / "program"
+            driver.write_text(calls.driver(), encoding="utf-8")
+            said = _process([*self.compiler, "-static", "-O2", *flags, str(driver), *files, "-o", str(program), "-lm"])
+            if said.returncode:
+                raise EmulatorError(f"{self.compiler[0]}: {said.stderr.decode('utf-8', 'replace').strip()[-500:]}")
+            done = _process([*self.command, str(program)], data)
+        if done.returncode in ILLEGAL:
+            raise LackingError(f"this {self.name} lacks an instruction of it")
+        if done.returncode:
+            raise EmulatorError(f"{self.name} ended with status {done.returncode}")
+        return done.stdout
+
+
+def installed() -> dict[str, Emulator]:
+    """The emulators that this machine can use, by isa."""
+    found = {}
+    for isa, kind in KINDS.items():
+        compiler = next((c for c in kind.compilers if _there(c)), None)
+        if shutil.which(kind.run[0]) is not None and compiler is not None:
+            found[isa] = Emulator(kind.run, compiler, kind.features)
+    return found
+
+
+def _there(command: Sequence[str]) -> bool:
+    """Whether a command is installed: a program, or a module that Python runs."""
+    if command[1] == "-m":
+        return find_spec(command[2]) is not None
+    return shutil.which(command[0]) is not None
+
+
+def _process(command: Sequence[str], data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(command, input=data, capture_output=True, check=False, timeout=DEADLINE_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EmulatorError(f"{command[0]}: {error}") from None
