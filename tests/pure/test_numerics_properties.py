@@ -39,6 +39,8 @@ UNITS = {
     "bfdot": ("arm/bfdot", ""),
     "bfmmla": ("arm/bfmmla", ""),
     "vdpbf16ps": ("x86/vdpbf16ps.zmm", ""),
+    "fma f32": ("x86/vfmadd.f32.zmm", ""),
+    "fma f64": ("x86/vfmadd.f64.zmm", ""),
     "tdpbf16ps": ("x86/tdpbf16ps", ""),
     "fma f16": ("x86/vfmadd.f16.zmm", ""),
 }
@@ -158,6 +160,8 @@ APART = [
     ("vdpbf16ps", "tdpbf16ps"),
     ("bfmmla", "program"),
     ("CDNA1", "CDNA3"),
+    ("fma f32", "program"),
+    ("fma f64", "program"),
 ]
 
 

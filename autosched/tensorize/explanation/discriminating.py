@@ -72,12 +72,18 @@ def discriminating_json(found: Discriminating) -> dict[str, Any]:
 
 def discriminating_lines(found: Discriminating) -> list[str]:
     """The input and both results, to read."""
-    terms = ", ".join(f"a[{k}]·b[{k}] = {x:g}·{y:g}" for k, x, y in found.terms())
+    terms = ", ".join(f"a[{k}]·b[{k}] = {_exactly(x)}·{_exactly(y)}" for k, x, y in found.terms())
     rest = f" (the others of {len(found.a)} are 0)"
     lines = [f"told apart by c = {found.c!r}" + (f", {terms}" if terms else "") + rest]
     wide = max(len(n) for n in (*found.names, "exact"))
     lines += [f"  {n:{wide}}  {r!r} ({r.hex()})" for n, r in zip(found.names, found.results, strict=True)]
     return [*lines, f"  {'exact':{wide}}  {found.exact!r}"]
+
+
+def _exactly(value: float) -> str:
+    """The number so that reading it back gives the same one."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
 
 
 def _plain(value: float) -> float | str:

@@ -1,8 +1,9 @@
 """Inputs on which two ways to sum give different results, found by construction and search, checked by running both.
 
 Constructed are the vectors that experts use: a sum too large for small terms, terms that vanish one at a time and not
-together, cancellation across places, numbers at the ends of their types. What differs is then made small: terms that do
-not matter become zero, numbers become powers of two, and terms move to the front, as long as the results still differ.
+together, cancellation across places, a product cancelled but for its rounding, numbers at the ends of their types. What
+differs is then made small: terms that do not matter become zero, numbers become powers of two, and terms move to the
+front, as long as the results still differ.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ def _candidates(first: Dot, second: Dot, length: int, rng: np.random.Generator) 
     for scale in sorted({*bits, *kept, 13, 23, 24, 25}):
         yield _ladders(length, scale, rng)
     yield _subnormal(first, length, rng)
+    yield _cancelled(first, second, length, rng)
     for spread in (2, 6, 12, 20, 6, 12)[:ROUNDS]:
         yield _random(first, length, spread, rng)
 
@@ -92,6 +94,16 @@ def _subnormal(dot: Dot, length: int, rng: np.random.Generator) -> tuple[Vectors
         found.append(rng.choice([0.0, low, low / 2, -low / 2, 1.0, 2.0], (CASES, length)))
     low = 2.0 ** least_exponent(dot.accumulator)
     return (*found, rng.choice([0.0, low, low / 2, -low], CASES))
+
+
+def _cancelled(first: Dot, second: Dot, length: int, rng: np.random.Generator) -> tuple[Vectors, ...]:
+    """One product of factors 1 + 2^-n, and a start that takes it away but for what was rounded off: a product that is
+    fused with its addition leaves that, one that is rounded first leaves nothing."""
+    a, b = np.zeros((CASES, length)), np.zeros((CASES, length))
+    for vector, kinds in ((a, (first.factors[0], second.factors[0])), (b, (first.factors[1], second.factors[1]))):
+        vector[:, 0] = 1 + 2.0 ** -rng.integers(1, min(d.mantissa for d in kinds) + 1, CASES)
+    held = min((first.accumulator, second.accumulator), key=lambda d: d.mantissa)
+    return a, b, -_common(a[:, 0] * b[:, 0], held)
 
 
 def _random(dot: Dot, length: int, spread: int, rng: np.random.Generator) -> tuple[Vectors, ...]:
