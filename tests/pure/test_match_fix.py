@@ -62,6 +62,33 @@ def test_a_longer_reduction_is_a_fix_where_nothing_pads() -> None:
     assert after.reason.verified
 
 
+def test_a_stage_that_becomes_a_sum_is_found_under_its_new_name() -> None:
+    program = parse(
+        "def f(A: u8[8, 64], B: s8[64, 16], C: s32[8, 16]):\n for i, j in grid(8, 16):\n  C[i, j] = 0\n"
+        "  for k in range(64):\n   C[i, j] = s32(A[i, k]) * s32(B[k, j])\n"
+    )
+    found = next(m for m in match(program, [CATALOGUE["x86/vpdpbusd.zmm"]]) if m.stage == "C.2")
+    after = with_fix(found)
+    assert after.reason is not None
+    assert after.reason.verified
+
+
+@pytest.mark.parametrize("term", ["exp(f32(A[i, k]))", "f32(A[i, k]) * f32(B[k, j]) + 1.0"])
+def test_what_computes_something_else_is_no_fix(term: str) -> None:
+    after = with_fix(asked(WMMA, "f16", "f16", "f32", f"C[i, j] += {term}"))
+    assert after.reason is not None
+    assert after.reason.fix is None
+
+
+def test_a_change_that_is_not_enough_says_what_comes_next() -> None:
+    found = asked("x86/vpdpbusd.zmm", "s8", "s8", "s32", "C[i, j] += s32(A[i, k]) * s32(B[k, j]) >> 4")
+    after = with_fix(found)
+    assert after.reason is not None
+    assert not after.reason.verified
+    assert "declare A as u8" in (after.reason.fix or "")
+    assert "not enough by itself: then BODY_DIFFERS" in (after.reason.fix or "")
+
+
 def test_no_fix_is_claimed_where_none_was_found() -> None:
     found = asked("x86/vpdpbusd.zmm", "u8", "s8", "s32", "C[i, j] += s32(A[i, k]) // s32(B[k, j])")
     after = with_fix(found)

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
+from autosched.ir import numerics as kinds
 from autosched.ir.dtypes import DType
 from autosched.ir.printer import print_value
 from autosched.ir.program import Assign, Axis, Loop, Program, Statement
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, map_value, walk
 from autosched.logic import Const
 from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.body.arrays import evaluate
+from autosched.tensorize.body.counterexample import leaves
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import NUMERICS_LEVELS, Match
+from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Match
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.matcher.proofs import with_roles
 from autosched.tensorize.matcher.roles import role_assignments
@@ -33,10 +37,15 @@ class Change:
 
 def with_fix(found: Match, numerics: str = "reassociated") -> Match:
     """The answer with a verified fix: of a "no", a change with which the instruction fits; of a "conditional", the
-    assumption that makes it unconditional. The same answer where none of the changes tried does."""
+    assumption that makes it unconditional. Where none of the changes tried does, the first that gets further, with
+    what stands in the way then; else the same answer."""
     wanted = _FITS if found.verdict == "no" else ("match",)
+    begun: str | None = None
     for change in _changes(found, numerics):
         after = _matched(change, found)
+        if begun is None and after is not None and _further(after, found):
+            assert after.reason is not None
+            begun = f"{change.text}; not enough by itself: then {after.reason.code}, {after.reason.message}"
         if after is not None and after.verdict in wanted:
             text = change.text + (", under a condition" if after.verdict == "conditional" else "")
             if after.mappings[0].adapters:
@@ -44,14 +53,25 @@ def with_fix(found: Match, numerics: str = "reassociated") -> Match:
             if found.reason is None:
                 return replace(found, notes=(*found.notes, f"fix: {text} (verified: then it matches unconditionally)"))
             return replace(found, reason=replace(found.reason, fix=text, verified=True))
+    if begun is not None and found.reason is not None:
+        return replace(found, reason=replace(found.reason, fix=begun))
     return found
 
 
+def _further(after: Match, before: Match) -> bool:
+    """Whether the changed program is refused later than the one before."""
+    if after.verdict != "no" or after.reason is None or before.reason is None:
+        return False
+    return REASON_CODES.index(after.reason.code) > REASON_CODES.index(before.reason.code)
+
+
 def _matched(change: Change, found: Match) -> Match | None:
-    names = [s.name for s in change.program.stages]
-    if found.stage not in names:
-        return None
-    return match(change.program, [found.intrinsic], change.numerics, [found.stage])[0]
+    """The changed program's answer: for the stage of that name, or the last that writes its tensor, since a stage that
+    has become a sum takes in its initial value, and the number behind its name goes."""
+    written = found.program.stage(found.stage).assign.tensor
+    stages = [s for s in change.program.stages if s.assign.tensor == written]
+    names = [s.name for s in stages if s.name == found.stage] or [s.name for s in stages[-1:]]
+    return match(change.program, [found.intrinsic], change.numerics, names)[0] if names else None
 
 
 def _changes(found: Match, numerics: str) -> Iterator[Change]:
@@ -159,18 +179,34 @@ def _well_typed(value: Value) -> bool:
 
 
 def _restated(program: Program, assign: Assign, mine: Update, theirs: Update, numerics: str) -> Iterator[Change]:
-    """The instruction's own term, on the program's elements: where the casts stand is the commonest difference."""
+    """The instruction's own term, on the program's elements, where it means the same but for what wraps or rounds: the
+    commonest difference is where casts stand."""
     if mine.target.dtype != theirs.term.dtype:
         return
     for roles in role_assignments(theirs, mine):
         if any(roles[r.tensor].dtype != r.dtype for r in theirs.operands):
             continue
         term = with_roles(theirs, roles).term
+        if not _agree_when_small(mine.term, term):
+            continue
         op = "+=" if theirs.combine == "+" else f"{theirs.combine}="
         target = Read(assign.tensor, assign.index, assign.value.dtype)
         text = f"add {print_value(term)} to {print_value(target)} instead" if op == "+=" else f"use {print_value(term)}"
         after = _body(program.body, lambda a, t=term, o=op: replace(a, op=o, value=t) if a is assign else a)  # type: ignore[misc]
         yield Change(text, replace(program, body=after), numerics)
+
+
+def _agree_when_small(one: Value, other: Value) -> bool:
+    """Whether two terms are the same on elements from 0 to 3, where nothing wraps or rounds."""
+    elements = list(dict.fromkeys([*leaves(one), *leaves(other)]))
+    if not all(isinstance(e, Read) for e in elements):
+        return False
+    few = [[n for n in range(4) if not e.dtype.is_integer or n <= e.dtype.limits[1]] for e in elements]
+    for values in product(*few):
+        inputs = {e: kinds.container(e.dtype)(v) for e, v in zip(elements, values, strict=True)}
+        if evaluate(one, inputs) != evaluate(other, inputs):
+            return False
+    return True
 
 
 def _accumulated(program: Program, assign: Assign, numerics: str) -> Iterator[Change]:
