@@ -158,7 +158,7 @@ class Kernel:
     `main.buffers` are the program's tensor parameters still needed in their own layout, then packed buffers, then
     workspaces. `schedule` is the named row, for headers and comments; `threads` is the width of parallel loops;
     `formulas` are the functions that values call by name in place of the language's own; `relies` says, in words, what
-    callers must see to.
+    callers must see to; `vector_bytes` is the target's widest vector.
     """
 
     name: str
@@ -171,6 +171,7 @@ class Kernel:
     isa: str = "portable"
     relies: tuple[str, ...] = ()
     formulas: dict[str, Formula] = field(default_factory=dict)
+    vector_bytes: int = 64
 
     @property
     def intrinsics(self) -> tuple[Intrinsic, ...]:

@@ -11,6 +11,7 @@ typedef int32_t s32x16 __attribute__((vector_size(64)));
 typedef int8_t s8x64 __attribute__((vector_size(64)));
 typedef uint32_t u32x16 __attribute__((vector_size(64)));
 typedef uint8_t u8x64 __attribute__((vector_size(64)));
+typedef float f32x16 __attribute__((vector_size(64)));
 
 /* Elements of row-major arrays. */
 #define B_at(i0, i1) B[(i0) * 19 + (i1)]
@@ -18,21 +19,67 @@ typedef uint8_t u8x64 __attribute__((vector_size(64)));
 #define A_at(i0, i1) A[(i0) * 10 + (i1)]
 #define Y_at(i0, i1) Y[(i0) * 19 + (i1)]
 
-static inline float max_f32(float a, float b) { return a > b || a != a ? a : b; }  /* NaN wins */
+/* Inlined: a vector that is passed to a function, or returned, goes through memory. */
+#define VECTOR_INLINE static inline __attribute__((always_inline, unused))
 
-static inline ptrdiff_t min_index(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-
-static inline s8x64 load_s8x64(const int8_t *p) {
+VECTOR_INLINE s8x64 load_s8x64(const int8_t *p) {
   s8x64 x;
   memcpy(&x, p, sizeof x);
   return x;
 }
 
 /* p[0] to p[3] in every group of 4 elements. */
-static inline u8x64 repeat_4_u8x64(const uint8_t *p) {
+VECTOR_INLINE u8x64 repeat_4_u8x64(const uint8_t *p) {
   uint32_t group;
   memcpy(&group, p, sizeof group);
   return (u8x64)(group - (u32x16){0});
+}
+
+VECTOR_INLINE f32x16 splat_f32x16(float x) { return x - (f32x16){0}; }
+
+/* The first `count` elements (none where it is negative), then zeros. */
+VECTOR_INLINE f32x16 load_first_f32x16(const float *p, ptrdiff_t count) {
+#if defined(__AVX512F__)
+  return (f32x16)_mm512_maskz_loadu_epi32((__mmask16)(((uint64_t)1 << (count < 0 ? 0 : count > 16 ? 16 : count)) - 1), p);
+#else
+  f32x16 x = {0};
+  memcpy(&x, p, (size_t)(count < 0 ? 0 : count > 16 ? 16 : count) * sizeof *p);
+  return x;
+#endif
+}
+
+VECTOR_INLINE f32x16 select_f32x16(s32x16 mask, f32x16 a, f32x16 b) {
+#ifdef __clang__
+  return (f32x16)((mask & (s32x16)a) | (~mask & (s32x16)b));
+#else  /* GCC makes a blend of this, and several operations of the other */
+  float x[16], y[16];
+  int32_t chosen[16];
+  memcpy(x, &a, sizeof x);
+  memcpy(y, &b, sizeof y);
+  memcpy(chosen, &mask, sizeof chosen);
+  for (int e = 0; e < 16; ++e) x[e] = chosen[e] ? x[e] : y[e];
+  memcpy(&a, x, sizeof x);
+  return a;
+#endif
+}
+
+VECTOR_INLINE f32x16 greater_f32x16(f32x16 a, f32x16 b) {
+#ifdef __AVX512F__
+  return _mm512_max_ps(a, b);
+#else
+  return select_f32x16(a > b, a, b);
+#endif
+}
+
+VECTOR_INLINE f32x16 max_f32x16(f32x16 a, f32x16 b) { return select_f32x16(a != a, a, greater_f32x16(a, b)); }
+
+/* The first `count` elements (none where it is negative). */
+VECTOR_INLINE void store_first_f32x16(float *p, ptrdiff_t count, f32x16 x) {
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_epi32(p, (__mmask16)(((uint64_t)1 << (count < 0 ? 0 : count > 16 ? 16 : count)) - 1), (__m512i)x);
+#else
+  memcpy(p, &x, (size_t)(count < 0 ? 0 : count > 16 ? 16 : count) * sizeof *p);
+#endif
 }
 
 void dot_relu_prepare_B(const int8_t *restrict B, int8_t *restrict B_packed) {
@@ -74,9 +121,7 @@ void dot_relu(
 #pragma GCC unroll 2
       for (ptrdiff_t r = 0; r < 2; ++r) {
         if (i + r < 5) {
-          const s32x16 acc_lanes = acc[r];
-          for (ptrdiff_t e = 0; e < min_index(19 - j * 16, 16); ++e)
-            Y_at(i + r, j * 16 + e) = max_f32((float)acc_lanes[e] * scale + bias[j * 16 + e], 0.0f);
+          store_first_f32x16(&Y_at(i + r, j * 16), 19 - j * 16, max_f32x16(((__builtin_convertvector(acc[r], f32x16) * splat_f32x16(scale)) + load_first_f32x16(&bias[j * 16], 19 - j * 16)), ((f32x16){0})));
         }
       }
     }

@@ -14,25 +14,34 @@ typedef float f32x16 __attribute__((vector_size(64)));
 #define A_at(i0, i1) A[(i0) * 7 + (i1)]
 #define C_at(i0, i1) C[(i0) * 41 + (i1)]
 
+/* Inlined: a vector that is passed to a function, or returned, goes through memory. */
+#define VECTOR_INLINE static inline __attribute__((always_inline, unused))
+
 /* The address may lie outside the array, so it is computed as an integer. */
 static inline const void *prefetch_address(const void *base, ptrdiff_t bytes) {
   return (const void *)((uintptr_t)base + (uintptr_t)bytes);
 }
 
 /* The first `count` elements (none where it is negative), then zeros. */
-static inline f32x16 load_first_f32x16(const float *p, ptrdiff_t count) {
+VECTOR_INLINE f32x16 load_first_f32x16(const float *p, ptrdiff_t count) {
+#if defined(__AVX512F__)
+  return (f32x16)_mm512_maskz_loadu_epi32((__mmask16)(((uint64_t)1 << (count < 0 ? 0 : count > 16 ? 16 : count)) - 1), p);
+#else
   f32x16 x = {0};
-  for (int e = 0; e < 16; ++e)
-    if (e < count) x[e] = p[e];
+  memcpy(&x, p, (size_t)(count < 0 ? 0 : count > 16 ? 16 : count) * sizeof *p);
   return x;
+#endif
 }
 
-static inline f32x16 splat_f32x16(float x) { return x - (f32x16){0}; }
+VECTOR_INLINE f32x16 splat_f32x16(float x) { return x - (f32x16){0}; }
 
 /* The first `count` elements (none where it is negative). */
-static inline void store_first_f32x16(float *p, ptrdiff_t count, f32x16 x) {
-  for (int e = 0; e < 16; ++e)
-    if (e < count) p[e] = x[e];
+VECTOR_INLINE void store_first_f32x16(float *p, ptrdiff_t count, f32x16 x) {
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_epi32(p, (__mmask16)(((uint64_t)1 << (count < 0 ? 0 : count > 16 ? 16 : count)) - 1), (__m512i)x);
+#else
+  memcpy(p, &x, (size_t)(count < 0 ? 0 : count > 16 ? 16 : count) * sizeof *p);
+#endif
 }
 
 void gemm(const float *restrict A, const float *restrict B, float *restrict C) {

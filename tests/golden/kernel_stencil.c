@@ -4,6 +4,9 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 /* Vectors of elements. */
 typedef float f32x8 __attribute__((vector_size(32)));
@@ -13,16 +16,22 @@ typedef float f32x8 __attribute__((vector_size(32)));
 #define X_at(i0, i1) X[(i0) * 21 + (i1)]
 #define Y_at(i0, i1) Y[(i0) * 21 + (i1)]
 
-static inline f32x8 load_f32x8(const float *p) {
+/* Inlined: a vector that is passed to a function, or returned, goes through memory. */
+#define VECTOR_INLINE static inline __attribute__((always_inline, unused))
+
+VECTOR_INLINE f32x8 load_f32x8(const float *p) {
   f32x8 x;
   memcpy(&x, p, sizeof x);
   return x;
 }
 
 /* The first `count` elements (none where it is negative). */
-static inline void store_first_f32x8(float *p, ptrdiff_t count, f32x8 x) {
-  for (int e = 0; e < 8; ++e)
-    if (e < count) p[e] = x[e];
+VECTOR_INLINE void store_first_f32x8(float *p, ptrdiff_t count, f32x8 x) {
+#if defined(__AVX512VL__)
+  _mm256_mask_storeu_epi32(p, (__mmask8)(((uint64_t)1 << (count < 0 ? 0 : count > 8 ? 8 : count)) - 1), (__m256i)x);
+#else
+  memcpy(p, &x, (size_t)(count < 0 ? 0 : count > 8 ? 8 : count) * sizeof *p);
+#endif
 }
 
 void stencil(const float *restrict X, float *restrict Y, void *restrict workspace) {

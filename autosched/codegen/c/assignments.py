@@ -8,9 +8,11 @@ from dataclasses import replace
 from autosched.codegen.access import classify, value_vars
 from autosched.codegen.c.ctypes import storage_type
 from autosched.codegen.c.indices import INDEX_TYPE
+from autosched.codegen.c.lanes import vector_values
 from autosched.codegen.c.registers import Register
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.validity import Valid, repeats, split_valid
+from autosched.codegen.c.vector_helpers import NotVector
 from autosched.codegen.kernel import Assign
 from autosched.ir.value import Literal, Read, Value, is_value, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, minimum
@@ -75,6 +77,8 @@ class AssignPrinter:
             yield f"{target} = {register.cast_from_vector(splat)};"
             return
         text = self._whole(stmt, register, valid) if whole and register.style == "vector" else None
+        if text is None and whole and register.style == "vector":
+            text = self._vector(stmt, register, valid)
         if text is not None:
             vector_zero = f"({register.vector}){{0}}"
             bare = f"({self.scope.vectors.declared(register)}){{0}}"
@@ -115,6 +119,23 @@ class AssignPrinter:
         if text is None or valid.guard == TRUE:
             return text
         return f"({self._condition(valid.guard)} ? {text} : {zero})"
+
+    def _vector(self, stmt: Assign, register: Register, valid: Valid) -> str | None:
+        """The register's new vector as an expression on vectors, zeros in lanes that are not valid; None where the
+        value has no such form."""
+        assert stmt.lane is not None
+        if valid.rest != TRUE or register.elements != stmt.lane.width:
+            return None
+        values, dtype = vector_values(self.scope, stmt.lane), stmt.value.dtype
+        zero = f"({self.scope.vectors.vector(register)}){{0}}"
+        try:
+            text = values.stored(stmt.value, valid.count)
+            if valid.count is not None:
+                mask = values.helpers.first(self.scope.index.number(valid.count), dtype.bits)
+                text = values.helpers.select(dtype, mask, text, zero)
+        except NotVector:
+            return None
+        return text if valid.guard == TRUE else f"({self._condition(valid.guard)} ? {text} : {zero})"
 
     def _load(self, read: Read, stmt: Assign, register: Register, valid: Valid) -> str | None:
         scope, lane = self.scope, stmt.lane
@@ -188,9 +209,11 @@ class AssignPrinter:
     def _store(self, stmt: Assign, valid: Valid) -> str | None:
         """One call that stores a whole register; None where the assignment is not that."""
         scope, read = self.scope, stmt.value
-        if not isinstance(read, Read) or read.tensor not in scope.registers or valid.rest != TRUE:
-            return None
         assert stmt.lane is not None
+        if valid.rest != TRUE:
+            return None
+        if not isinstance(read, Read) or read.tensor not in scope.registers:
+            return self._store_value(stmt, valid)
         register = scope.registers[read.tensor]
         buffer = scope.kernel.buffers[stmt.buffer]
         if register.style != "vector" or register.elements != stmt.lane.width or read.index[-1] != Var(stmt.lane.var):
@@ -202,6 +225,22 @@ class AssignPrinter:
         if valid.count is None:
             return f"{scope.vectors.store(register)}(&{first}, {value});"
         return f"{scope.vectors.store_first(register)}(&{first}, {scope.index.number(valid.count)}, {value});"
+
+    def _store_value(self, stmt: Assign, valid: Valid) -> str | None:
+        """One call that stores a vector expression; None where there is none, or where it has no one place."""
+        scope = self.scope
+        assert stmt.lane is not None
+        if classify(stmt.index, scope.kernel.buffers[stmt.buffer].shape, stmt.lane).kind != "contiguous":
+            return None
+        values = vector_values(scope, stmt.lane)
+        try:
+            text, register = values.stored(stmt.value, valid.count), values.helpers.register(stmt.value.dtype)
+        except NotVector:
+            return None
+        first = scope.element(stmt.buffer, _substituted(stmt.index, stmt.lane.var))
+        if valid.count is None:
+            return f"{scope.vectors.store(register)}(&{first}, {text});"
+        return f"{scope.vectors.store_first(register)}(&{first}, {scope.index.number(valid.count)}, {text});"
 
     def _lane_loop(self, stmt: Assign, valid: Valid) -> Iterator[str]:
         scope = self.scope

@@ -18,6 +18,7 @@ from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.statements import INDENT, StatementPrinter
 from autosched.codegen.kernel import Buffer, Choose, Function, Kernel, Stmt, bodies
 from autosched.codegen.lower.context import called_functions
+from autosched.codegen.narrow import narrow
 from autosched.ir.program import Program
 from autosched.ir.value import Call, walk
 
@@ -44,6 +45,7 @@ def print_c(kernel: Kernel) -> CSource:
 
 class _Printer:
     def __init__(self, kernel: Kernel) -> None:
+        kernel = narrow(kernel)
         self.kernel = kernel
         self.names = Names()
         self.name = self.names.fresh(kernel.name)
@@ -246,6 +248,8 @@ class _Printer:
         headers = {i.header for i in kernel.intrinsics if i.header}
         for header in sorted({"float.h", "math.h", "stdbool.h", "string.h"} | headers):
             yield f"#include <{header}>"
+        if "immintrin.h" not in headers and "_mm" in " ".join(self.vectors.functions.values()):
+            yield from ("#ifdef __x86_64__", "#include <immintrin.h>", "#endif")
         yield ""
         for title, texts in (
             ("Vectors of elements.", list(self.vectors.typedefs.values())),
@@ -255,8 +259,13 @@ class _Printer:
                 yield f"/* {title} */"
                 yield from texts
                 yield ""
+        if self.vectors.functions:
+            yield "/* Inlined: a vector that is passed to a function, or returned, goes through memory. */"
+            yield "#define VECTOR_INLINE static inline __attribute__((always_inline, unused))"
+            yield ""
         own = self.formulas.texts()  # first: they use helpers
-        for text in (*ordered(self.used), *own, *self.vectors.functions.values()):
+        vectors = [text for _, text in self.formulas.vectors.values()]
+        for text in (*ordered(self.used), *own, *self.vectors.functions.values(), *vectors):
             yield from (text, "")
         for body in bodies:
             yield from (body, "")

@@ -8,9 +8,12 @@ from autosched.codegen.c.ctypes import compute_type
 from autosched.codegen.c.indices import IndexPrinter
 from autosched.codegen.c.names import Names
 from autosched.codegen.c.values import ValuePrinter
+from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
+from autosched.codegen.c.vectors import VectorPrinter
 from autosched.ir.dtypes import BOOL, DType
 from autosched.ir.formula import Formula
-from autosched.ir.value import Read
+from autosched.ir.value import Read, Value
+from autosched.logic import Bool, Int
 
 
 class Formulas:
@@ -19,6 +22,7 @@ class Formulas:
     def __init__(self, formulas: Mapping[str, Formula], names: Names, use: Callable[[str], None]) -> None:
         self.formulas, self.names, self.use = formulas, names, use
         self.called: dict[str, str] = {}
+        self.vectors: dict[tuple[str, int], tuple[str, str]] = {}  # name and text
 
     def name(self, function: str) -> str | None:
         """The C name of a formula, which is then printed; None for a function of the language."""
@@ -28,6 +32,18 @@ class Formulas:
         if function not in self.called:
             self.called[function] = self.names.fresh(f"approximate_{formula.function}_{formula.dtype}")
         return self.called[function]
+
+    def vector(self, function: str, helpers: LaneHelpers) -> str | None:
+        """The C name of a formula on vectors; None for a function of the language."""
+        formula = self.formulas.get(function)
+        if formula is None:
+            return None
+        key = function, helpers.width
+        if key not in self.vectors:
+            v = helpers.vector(formula.dtype)
+            name = f"approximate_{formula.function}_{v}"
+            self.vectors[key] = name, _vector_text(formula, name, v, helpers)
+        return self.vectors[key][0]
 
     def texts(self) -> list[str]:
         """The definitions of those called."""
@@ -45,6 +61,43 @@ class Formulas:
                 "}",
             ]
         )
+
+
+def _vector_text(formula: Formula, name: str, vector: str, helpers: LaneHelpers) -> str:
+    """Truth values of steps are masks as wide as the argument's elements."""
+    bits = formula.dtype.bits
+    masks = {n: bits for n, step in formula.steps if step.dtype == BOOL}
+    values = VectorPrinter(_Steps(), helpers, helpers.width, None, masks)
+    lines = []
+    for n, step in formula.steps:
+        if step.dtype == BOOL:
+            lines.append(f"  const {helpers.signed(bits)} {n} = {values.mask_of(step, bits)};")
+        else:
+            lines.append(f"  const {helpers.vector(step.dtype)} {n} = {values.value(step)};")
+    head = f"VECTOR_INLINE {vector} {name}({vector} {formula.argument}) {{  /* within {formula.ulp:g} ulp */"
+    return "\n".join([head, *lines, f"  return {values.value(formula.result)};", "}"])
+
+
+class _Steps:
+    """A formula's surroundings: none."""
+
+    def in_memory(self, name: str) -> bool:
+        return False
+
+    def read(self, read: Read, count: Int | None) -> str:
+        raise NotVector
+
+    def uniform(self, value: Value) -> str:
+        raise NotVector
+
+    def mask(self, condition: Bool, bits: int) -> tuple[str, Int | None]:
+        raise NotVector
+
+    def choice(self, condition: Bool) -> str:
+        raise NotVector
+
+    def formula(self, function: str) -> str | None:
+        return None
 
 
 def _type(dtype: DType) -> str:

@@ -15,10 +15,19 @@ _RESERVED = frozenset(
     volatile while asm typeof bool true false NULL NAN INFINITY HUGE_VAL I DBL_MAX INT32_MIN INT64_MIN
     INT64_C UINT64_C main memcpy memset memmove errno EOF linux unix abs exp exp2 log log2 log10 sqrt
     cbrt hypot tanh sinh cosh erf erfc floor ceil round trunc fma fmaf fmax fmin rint fmod fabs sin cos
-    tan asin acos atan pow gamma index div y0 y1 yn j0 j1 jn signgam lanes workspace
+    tan asin acos atan pow gamma index div y0 y1 yn j0 j1 jn signgam lanes workspace VECTOR_INLINE
+    a64l abort abs alloca aligned_alloc arc4random atexit atof atoi atol atoll bsearch calloc clearenv drand48 ecvt
+    erand48 exit fcvt free gcvt getenv getloadavg getsubopt grantpt initstate jrand48 l64a labs lcong48 ldiv llabs
+    lldiv lrand48 malloc mblen mbstowcs mbtowc mkdtemp mkstemp mktemp mrand48 nrand48 on_exit posix_memalign ptsname
+    putenv qsort rand random realloc reallocarray realpath rpmatch seed48 select setenv setstate srand srand48 srandom
+    strtod strtof strtol strtold strtoll strtoq strtoul strtoull strtouq system unlockpt unsetenv valloc wcstombs wctomb
+    pselect
     """.split()  # noqa: SIM905
 )
-_HELPER = r"^(load|store|splat|load_first|store_first|repeat_\d+)_[a-z]\w*x\d+$"
+_HELPER = (
+    r"^(load|store|splat|first|load_first|store_first|repeat_\d+|select|min|max|greater|lesser|fma|sqrt|rint|floor"
+    r"|ceil|fabs|bits|satrint|approximate_[a-z]+)_[a-z]\w*x\d+$"
+)
 
 
 class Names:

@@ -86,6 +86,60 @@ def _calls(body: tuple[Stmt, ...]) -> list[IntrinsicCall]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Masked:
+    """x86's loads and stores of some elements of a vector of `bits`, where the compiler has `feature`."""
+
+    feature: str
+    bits: int
+    element: int
+
+    @property
+    def _stem(self) -> str:
+        return f"_mm{self.bits if self.bits > 128 else ''}"
+
+    @property
+    def type(self) -> str:
+        return f"__m{self.bits}i"
+
+    @property
+    def load(self) -> str:
+        return f"{self._stem}_maskz_loadu_epi{self.element}"
+
+    @property
+    def store(self) -> str:
+        return f"{self._stem}_mask_storeu_epi{self.element}"
+
+    def mask(self, count: str) -> str:
+        lanes = self.bits // self.element
+        ones = (
+            f"(((uint64_t)1 << ({count})) - 1)" if lanes < 64 else f"({count} ? ~(uint64_t)0 >> (64 - ({count})) : 0)"
+        )
+        return f"(__mmask{max(8, lanes)}){ones}"
+
+
+_MASKED = {
+    (element // 8, bits // 8): _Masked(
+        ("__AVX512VL__" if bits < 512 else "__AVX512F__") if element >= 32 else
+        ("__AVX512VL__) && defined(__AVX512BW__" if bits < 512 else "__AVX512BW__"), bits, element
+    )
+    for bits in (128, 256, 512) for element in (8, 16, 32, 64)
+}  # fmt: skip
+"""By the bytes of an element and of the vector. Source: Intel Intrinsics Guide."""
+
+
+def _clamped(elements: int) -> str:
+    return f"count < 0 ? 0 : count > {elements} ? {elements} : count"
+
+
+def _where(masked: _Masked | None, fast: str) -> str:
+    return f"#if defined({masked.feature})\n{fast}#else\n" if masked else ""
+
+
+def _end(masked: _Masked | None) -> str:
+    return "#endif\n" if masked else ""
+
+
 class VectorHelpers:
     """Collects the vector typedefs and the load, splat, repeat and store functions that a kernel uses."""
 
@@ -116,7 +170,7 @@ class VectorHelpers:
     def load(self, r: Register) -> str:
         v, t, name = self.vector(r), storage_type(r.dtype), f"load_{r.vector}"
         self.functions[name] = f"""\
-static inline {v} {name}(const {t} *p) {{
+VECTOR_INLINE {v} {name}(const {t} *p) {{
   {v} x;
   memcpy(&x, p, sizeof x);
   return x;
@@ -125,20 +179,22 @@ static inline {v} {name}(const {t} *p) {{
 
     def load_first(self, r: Register) -> str:
         v, t, name = self.vector(r), storage_type(r.dtype), f"load_first_{r.vector}"
+        n, size = _clamped(r.elements), r.dtype.bytes
+        masked = _MASKED.get((size, size * r.elements))
+        fast = f"  return ({v}){masked.load}({masked.mask(n)}, p);\n" if masked else ""
         self.functions[name] = f"""\
 /* The first `count` elements (none where it is negative), then zeros. */
-static inline {v} {name}(const {t} *p, ptrdiff_t count) {{
-  {v} x = {{0}};
-  for (int e = 0; e < {r.elements}; ++e)
-    if (e < count) x[e] = p[e];
+VECTOR_INLINE {v} {name}(const {t} *p, ptrdiff_t count) {{
+{_where(masked, fast)}  {v} x = {{0}};
+  memcpy(&x, p, (size_t)({n}) * sizeof *p);
   return x;
-}}"""
+{_end(masked)}}}"""
         return name
 
     def splat(self, r: Register) -> str:
         v, t, name = self.vector(r), storage_type(r.dtype), f"splat_{r.vector}"
         # A scalar minus a vector of zeros: the compilers' splat, right for -0.0 too.
-        self.functions[name] = f"static inline {v} {name}({t} x) {{ return x - ({v}){{0}}; }}"
+        self.functions[name] = f"VECTOR_INLINE {v} {name}({t} x) {{ return x - ({v}){{0}}; }}"
         return name
 
     def repeat(self, r: Register, group: int) -> str | None:
@@ -152,7 +208,7 @@ static inline {v} {name}(const {t} *p, ptrdiff_t count) {{
         v, t, name = self.vector(r), storage_type(r.dtype), f"repeat_{group}_{r.vector}"
         self.functions[name] = f"""\
 /* p[0] to p[{group - 1}] in every group of {group} elements. */
-static inline {v} {name}(const {t} *p) {{
+VECTOR_INLINE {v} {name}(const {t} *p) {{
   uint{8 * size}_t group;
   memcpy(&group, p, sizeof group);
   return ({v})(group - ({wide}){{0}});
@@ -161,15 +217,17 @@ static inline {v} {name}(const {t} *p) {{
 
     def store(self, r: Register) -> str:
         v, t, name = self.vector(r), storage_type(r.dtype), f"store_{r.vector}"
-        self.functions[name] = f"static inline void {name}({t} *p, {v} x) {{ memcpy(p, &x, sizeof x); }}"
+        self.functions[name] = f"VECTOR_INLINE void {name}({t} *p, {v} x) {{ memcpy(p, &x, sizeof x); }}"
         return name
 
     def store_first(self, r: Register) -> str:
         v, t, name = self.vector(r), storage_type(r.dtype), f"store_first_{r.vector}"
+        n, size = _clamped(r.elements), r.dtype.bytes
+        masked = _MASKED.get((size, size * r.elements))
+        fast = f"  {masked.store}(p, {masked.mask(n)}, ({masked.type})x);\n" if masked else ""
         self.functions[name] = f"""\
 /* The first `count` elements (none where it is negative). */
-static inline void {name}({t} *p, ptrdiff_t count, {v} x) {{
-  for (int e = 0; e < {r.elements}; ++e)
-    if (e < count) p[e] = x[e];
-}}"""
+VECTOR_INLINE void {name}({t} *p, ptrdiff_t count, {v} x) {{
+{_where(masked, fast)}  memcpy(p, &x, (size_t)({n}) * sizeof *p);
+{_end(masked)}}}"""
         return name

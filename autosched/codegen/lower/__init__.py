@@ -55,6 +55,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
         plan.target.isa,
         plan.relies,
         {f.name: f for f in plan.formulas.values() if f.name in called},
+        plan.target.limits.get("vector_bytes", 16),
     )
 
 

@@ -1,0 +1,97 @@
+"""Where the lanes of a vector value come from: memory, registers, conditions on the lane, formulas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from autosched.codegen.access import classify
+from autosched.codegen.c.validity import split_valid
+from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
+from autosched.codegen.c.vectors import VectorPrinter
+from autosched.codegen.kernel import Lane
+from autosched.ir.value import Read, Value, is_value
+from autosched.logic import TRUE, Bool, Const, Int, evaluate, free_vars, minimum
+from autosched.logic.expr import substitute_int
+
+if TYPE_CHECKING:
+    from autosched.codegen.c.scope import FunctionScope
+
+
+def vector_values(scope: FunctionScope, lane: Lane) -> VectorPrinter:
+    """A printer of values in the lanes of one assignment."""
+    helpers = LaneHelpers(scope.vectors, lane.width, scope.kernel.vector_bytes)
+    return VectorPrinter(_Lanes(scope, lane, helpers), helpers, lane.width, lane.var, {})
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    scope: FunctionScope
+    lane: Lane
+    helpers: LaneHelpers
+
+    def in_memory(self, name: str) -> bool:
+        return name not in self.scope.registers
+
+    def uniform(self, value: Value) -> str:
+        return self.scope.values.value(value)
+
+    def choice(self, condition: Bool) -> str:
+        text = self.scope.index.condition(condition)
+        return f"({text})" if " " in text else text
+
+    def formula(self, function: str) -> str | None:
+        return self.scope.formulas.vector(function, self.helpers)
+
+    def mask(self, condition: Bool, bits: int) -> tuple[str, Int | None]:
+        width, var = self.lane.width, self.lane.var
+        if free_vars(condition) == {var}:
+            lanes = [bool(evaluate(condition, {var: e})) for e in range(width)]
+            count = lanes.index(False) if False in lanes else width
+            below = Const(count) if not any(lanes[count:]) else None
+            return self.helpers.constant_mask(lanes, bits), below
+        valid = split_valid(condition, var)
+        if valid.guard != TRUE or valid.rest != TRUE or valid.count is None:
+            raise NotVector
+        return self.first(valid.count, bits), valid.count
+
+    def first(self, count: Int, bits: int) -> str:
+        return self.helpers.first(self.scope.index.number(count), bits)
+
+    def read(self, read: Read, count: Int | None) -> str:
+        scope, lane = self.scope, self.lane
+        if any(is_value(i) for i in read.index):
+            raise NotVector
+        if not self.in_memory(read.tensor):
+            return self._from_registers(read)
+        register = self.helpers.register(read.dtype)
+        access = classify(read.index, scope.kernel.buffers[read.tensor].shape, lane)
+        first = tuple(substitute_int(i, {lane.var: 0}) for i in read.index if isinstance(i, Int))
+        at = f"&{scope.element(read.tensor, first)}"
+        if access.kind == "contiguous":
+            if count is None:
+                return f"{scope.vectors.load(register)}({at})"
+            bound = scope.index.number(minimum(count, lane.width) if isinstance(count, Const) else count)
+            return f"{scope.vectors.load_first(register)}({at}, {bound})"
+        if count is not None or access.offsets is None:
+            raise NotVector
+        if access.kind == "group" and (function := scope.vectors.repeat(register, access.size)):
+            return f"{function}({at})"
+        elements = [tuple(substitute_int(i, {lane.var: e}) for i in read.index if isinstance(i, Int))
+                    for e in range(lane.width)]  # fmt: skip
+        texts = [scope.element(read.tensor, element) for element in elements]
+        return f"({self.helpers.vector(read.dtype)}){{{', '.join(texts)}}}"
+
+    def _from_registers(self, read: Read) -> str:
+        """Elements of one register, at places that the lane alone decides."""
+        scope, var, width = self.scope, self.lane.var, self.lane.width
+        register = scope.registers[read.tensor]
+        *outer, last = (i for i in read.index if isinstance(i, Int))
+        if register.style != "vector" or free_vars(last) != {var} or register.elements < width:
+            raise NotVector
+        scope.vectors.vector(register)
+        text = register.cast_to_vector(scope.register(read.tensor, tuple(outer)))
+        elements = [int(evaluate(last, {var: e})) for e in range(width)]
+        if elements == list(range(register.elements)):
+            return text
+        return f"__builtin_shufflevector({text}, {text}, {', '.join(map(str, elements))})"

@@ -1,0 +1,193 @@
+"""The `static inline` functions on vectors that vector values call: one of each kind for each vector type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autosched.codegen.c.ctypes import compute_type, literal, storage_type
+from autosched.codegen.c.registers import Register, VectorHelpers
+from autosched.ir.dtypes import DTYPES, DType
+
+F32, U32, S32 = (DTYPES[name] for name in ("f32", "u32", "s32"))
+
+
+_ELEMENTWISE = {"rint": "roundeven", "fabs": "abs"}
+
+
+class NotVector(Exception):
+    """A value without a form on vectors."""
+
+
+@dataclass(frozen=True)
+class LaneHelpers:
+    """Functions on vectors of `width` elements, none wider than `limit` bytes; `vectors` collects them."""
+
+    vectors: VectorHelpers
+    width: int
+    limit: int
+
+    def register(self, dtype: DType) -> Register:
+        """The vector of `width` elements of a dtype. NotVector where there is none."""
+        size = self.width * dtype.bytes
+        if self.width < 2 or size & (size - 1) or size > self.limit:
+            raise NotVector
+        return Register("vector", f"{dtype.name}x{self.width}", dtype, self.width)
+
+    def vector(self, dtype: DType) -> str:
+        """The vector's name, defined."""
+        return self.vectors.vector(self.register(dtype))
+
+    def splat(self, dtype: DType, text: str) -> str:
+        return f"{self.vectors.splat(self.register(dtype))}({text})"
+
+    def signed(self, bits: int) -> str:
+        return self.vector(DTYPES[f"s{bits}"])
+
+    def resized(self, mask: str, bits: int, wanted: int) -> str:
+        """A mask of elements of `bits` as one of elements of `wanted`."""
+        target = self.signed(wanted)
+        return mask if bits == wanted else f"__builtin_convertvector({mask}, {target})"
+
+    def converted(self, dtype: DType, text: str) -> str:
+        """Each element as C converts it."""
+        return f"__builtin_convertvector({text}, {self.vector(dtype)})"
+
+    def first(self, count: str, bits: int) -> str:
+        """The mask of the lanes below `count`."""
+        v, t = self.signed(bits), compute_type(DTYPES[f"s{bits}"])
+        steps = ", ".join(str(e) for e in range(self.width))
+        return self._function(
+            f"first_{v}",
+            f"{v} first_{v}(ptrdiff_t count)",
+            f"const {t} n = ({t})(count < 0 ? 0 : count > {self.width} ? {self.width} : count);",
+            f"return ({v}){{{steps}}} < n - ({v}){{0}};",
+        )(count)
+
+    def constant_mask(self, lanes: list[bool], bits: int) -> str:
+        return f"({self.signed(bits)}){{{', '.join(str(-int(x)) for x in lanes)}}}"
+
+    def select(self, dtype: DType, mask: str, a: str, b: str) -> str:
+        """`a` where the mask (of elements as wide) holds, else `b`."""
+        v, m = self.vector(dtype), self.signed(dtype.bits)
+        t, k = (storage_type(d) for d in (dtype, DTYPES[f"s{dtype.bits}"]))
+        return self._function(
+            f"select_{v}",
+            f"{v} select_{v}({m} mask, {v} a, {v} b)",
+            "#ifdef __clang__",
+            f"return ({v})((mask & ({m})a) | (~mask & ({m})b));",
+            "#else  /* GCC makes a blend of this, and several operations of the other */",
+            f"{t} x[{self.width}], y[{self.width}];",
+            f"{k} chosen[{self.width}];",
+            "memcpy(x, &a, sizeof x);",
+            "memcpy(y, &b, sizeof y);",
+            "memcpy(chosen, &mask, sizeof chosen);",
+            f"for (int e = 0; e < {self.width}; ++e) x[e] = chosen[e] ? x[e] : y[e];",
+            "memcpy(&a, x, sizeof x);",
+            "return a;",
+            "#endif",
+        )(mask, a, b)
+
+    def extreme(self, op: str, dtype: DType, a: str, b: str) -> str:
+        """`min` or `max`, of floats the one in which NaN wins."""
+        v, sign = self.vector(dtype), "<" if op == "min" else ">"
+        chosen = self.chosen(sign, dtype, "a", "b")
+        if dtype.is_float:
+            chosen = self.select(dtype, "a != a", "a", chosen)
+        return self._function(f"{op}_{v}", f"{v} {op}_{v}({v} a, {v} b)", f"return {chosen};")(a, b)
+
+    def chosen(self, sign: str, dtype: DType, a: str, b: str) -> str:
+        """`a > b ? a : b`, or with `<`: of floats what x86's maxps and minps do."""
+        v, name = self.vector(dtype), "greater" if sign == ">" else "lesser"
+        plain = f"return {self.select(dtype, f'a {sign} b', 'a', 'b')};"
+        body = [plain]
+        if dtype.is_float:
+            size = self.width * dtype.bytes
+            feature = {16: "__SSE2__", 32: "__AVX__", 64: "__AVX512F__"}.get(size)
+            width, kind = 8 * size if size > 16 else "", "d" if dtype.bits == 64 else "s"
+            if feature:
+                called = f"_mm{width}_{'max' if sign == '>' else 'min'}_p{kind}"
+                body = [f"#ifdef {feature}", f"return {called}(a, b);", "#else", plain, "#endif"]
+        return self._function(f"{name}_{v}", f"{v} {name}_{v}({v} a, {v} b)", *body)(a, b)
+
+    def each(self, function: str, dtype: DType, arguments: list[str]) -> str:
+        """A function of C's library that compilers know as an instruction, element by element."""
+        v, names = self.vector(dtype), "abc"[: len(arguments)]
+        called = function if dtype.name == "f64" else f"{function}f"
+        lanes = [f"{called}({', '.join(f'{n}[{e}]' for n in names)})" for e in range(self.width)]
+        rows = [", ".join(lanes[i : i + 4]) for i in range(0, self.width, 4)]
+        parameters = ", ".join(f"{v} {n}" for n in names)
+        builtin = f"__builtin_elementwise_{_ELEMENTWISE.get(function, function)}"
+        return self._function(
+            f"{function}_{v}",
+            f"{v} {function}_{v}({parameters})",
+            "#ifdef __clang__",
+            f"return {builtin}({', '.join(names)});",
+            "#else",
+            f"return ({v}){{",
+            *(f"  {r}," for r in rows),
+            "};",
+            "#endif",
+        )(*arguments)
+
+    def clamped(self, source: DType, dtype: DType, text: str) -> str:
+        """Integers within the limits of `dtype`, still as `source`."""
+        (low, high), (least, greatest) = dtype.limits, source.limits
+        for op, bound, needed in (("max", low, low > least), ("min", high, high < greatest)):
+            if needed:
+                text = self.extreme(op, source, text, self.splat(source, literal(bound, source)))
+        return text
+
+    def rounded(self, source: DType, dtype: DType, text: str) -> str:
+        """Floats to nearest even and clamped to a dtype of at most 16 bits, or s32; NaN gives 0."""
+        v, x, whole = self.vector(dtype), self.vector(source), self.vector(S32)
+        low, high = dtype.limits
+        exact = dtype.bits < 32 or source.name == "f64"
+        top = float(high) if exact else float(2**31 - 2**7)  # the greatest f32 below 2^31
+        at_low, at_top = (self.splat(source, literal(n, source)) for n in (float(low), top))
+        inside = self.select(source, f"x > {at_low}", "x", at_low)
+        lines = [
+            f"x = {self.each('rint', source, ['x'])};",
+            f"x = {self.select(source, 'x == x', 'x', f'({x}){{0}}')};",
+            f"x = {inside};",
+        ]
+        result = f"__builtin_convertvector({self.select(source, f'x < {at_top}', 'x', at_top)}, {whole})"
+        if not exact:
+            beyond = self.splat(source, literal(float(high + 1), source))
+            result = self.select(S32, f"x >= {beyond}", self.splat(S32, literal(high, S32)), result)
+        lines.append(f"return {result if dtype == S32 else f'__builtin_convertvector({result}, {v})'};")
+        name = f"satrint_{v}_of_{x}"
+        return self._function(name, f"{v} {name}({x} x)", *lines)(text)
+
+    def bf16_value(self, bits: str) -> str:
+        """bf16 as stored, as f32."""
+        wide = f"__builtin_convertvector({bits}, {self.vector(U32)})"
+        return f"({self.vector(F32)})({wide} << 16)"
+
+    def bf16_bits(self, text: str) -> str:
+        """f32 rounded to bf16 as stored."""
+        v, u, f, m = (self.vector(DTYPES[n]) for n in ("bf16", "u32", "f32", "s32"))
+        rounded = self.select(U32, f"({m})(x != x)", "bits | 0x400000u", "bits + 0x7fffu + ((bits >> 16) & 1u)")
+        return self._function(
+            f"bits_{v}",
+            f"{v} bits_{v}({f} x)",
+            f"const {u} bits = ({u})x;",
+            f"return __builtin_convertvector({rounded} >> 16, {v});",
+        )(text)
+
+    def _function(self, name: str, head: str, *body: str) -> _Caller:
+        if name not in self.vectors.functions:
+            text = f"VECTOR_INLINE {head} {{ {body[0]} }}"
+            if len(body) > 1 or len(text) > 118:
+                text = "\n".join(
+                    [f"VECTOR_INLINE {head} {{", *(line if line.startswith("#") else f"  {line}" for line in body), "}"]
+                )
+            self.vectors.functions[name] = text
+        return _Caller(name)
+
+
+@dataclass(frozen=True)
+class _Caller:
+    name: str
+
+    def __call__(self, *arguments: str) -> str:
+        return f"{self.name}({', '.join(arguments)})"
