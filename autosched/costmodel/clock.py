@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
 from autosched.costmodel.clock_scalar import memory_seconds, scalar_cycles, scattered
+from autosched.costmodel.copies import copy_seconds
 from autosched.costmodel.traffic import traffic
 from autosched.ir.program import Axis
 from autosched.ir.value import walk
@@ -24,8 +25,8 @@ from autosched.machine.target import Target
 from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
-from autosched.tiling.steps import DIRECT, INTERLEAVED, PADDED, PANEL, StepNames, blocked_axes, tiled_axes, vectorises
-from autosched.tiling.steps.layout import depth_stride, panel_elements, runs, tensor_elements
+from autosched.tiling.steps import DIRECT, PADDED, StepNames, blocked_axes, tiled_axes, vectorises
+from autosched.tiling.steps.layout import depth_stride, runs
 
 VERSION = "1"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
@@ -38,10 +39,7 @@ GUARD_CYCLES = 2.0  # a load behind a branch
 ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by element
 PAGE_SLOTS = 2.0  # load slots lost where each step along the depth is on another page (f32 1024³ on Zen 5: one cycle)
 RUN_SLOTS = 1.2  # load slots of one run of a register that is put together from several: a load and a shuffle
-PACK_CYCLES = 1.2  # one element copied into a panel
 CHECK_CYCLES = 0.08  # one element looked at by a run-time check (vectors of 32 bytes, two operations each)
-PAD_CYCLES = 0.03  # one byte of a padded copy (vector moves)
-GROUP_CYCLES = 0.15  # one byte of an interleaved copy (loads of neighbours, shuffles)
 SCALAR_CYCLES = 1.0  # one scalar operation of a stage without an intrinsic
 CALL_CYCLES = 60.0  # a call into the math library
 FORK_SECONDS = 3e-6  # waking the pool and joining it
@@ -94,7 +92,7 @@ def _tensor(part: TensorPart, values: Columns, target: Target) -> Terms:
         terms[name] = bytes_in / bandwidth * (1.0 if shared else share)
     for name in ("l2", "l3", "memory"):
         terms.setdefault(name, np.zeros(n))
-    terms["pack"] = _pack(nest, names, v) * cycle / threads
+    terms["pack"] = copy_seconds(nest, names, values, target)
     terms["pack"] += CHECK_CYCLES * check_elements(nest.mapping.program, part.guards) * cycle  # by one thread
     terms["overhead"] = np.where(threads > 1, FORK_SECONDS, 0.0) + np.zeros(n)
     stack = np.stack([terms[k] for k in ("compute", "load", "l2", "l3", "memory")])
@@ -196,20 +194,6 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: T
     plain += PAGE_SLOTS if apart >= target.limits.get("page_bytes", 4096) else 0.0
     direct = plain + (GUARD_CYCLES * LOADS_PER_CYCLE if nest.guarded[operand] != TRUE else 0.0)
     return np.where(kind == DIRECT, direct, np.where(kind == PADDED, plain, 1.0))
-
-
-def _pack(nest: Nest, names: StepNames, v: Columns) -> npt.NDArray[np.float64]:
-    """Cycles to fill panels and padded copies inside the timed call; `const` operands are filled before it."""
-    cycles = np.zeros(len(v[names("threads")]))
-    for o in nest.intrinsic.inputs:
-        if nest.mapping.program.known(nest.mapping.operands[o.name].tensor):
-            continue
-        kind = v[names.pack(o.name)]
-        cycles += np.where(kind == PANEL, PACK_CYCLES * panel_elements(nest, o.name), 0.0)
-        size = tensor_elements(nest, o.name) * o.dtype.bytes
-        cycles += np.where(kind == PADDED, PAD_CYCLES * size, 0.0)
-        cycles += np.where(kind == INTERLEAVED, GROUP_CYCLES * size, 0.0)
-    return cycles
 
 
 def _bandwidths(target: Target) -> list[tuple[float, bool]]:

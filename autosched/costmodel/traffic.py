@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from autosched.logic import Int, affine
 from autosched.tiling.nest import Nest, NestAxis
-from autosched.tiling.steps import ORDERS, PANEL, StepNames, blocked_axes, tiled_axes
+from autosched.tiling.steps import BLOCK, ORDERS, PANEL, StepNames, blocked_axes, tiled_axes
 
 Column = npt.NDArray[Any]
 
@@ -124,7 +124,7 @@ def _group(
     operands = [o.name for o in nest.intrinsic.operands.values()]
     panel: dict[str, bool | npt.NDArray[np.bool_]] = dict.fromkeys(operands, False)
     for operand in nest.intrinsic.inputs:
-        panel[operand.name] = v[names.pack(operand.name)] == PANEL
+        panel[operand.name] = np.isin(v[names.pack(operand.name)], (PANEL, BLOCK))
     tiled = {a.name for a in tiled_axes(nest)}
     span: dict[str, Column] = {a.name: np.ones(n) for a in nest.axes}
     for a in nest.reduction:

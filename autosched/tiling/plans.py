@@ -317,7 +317,7 @@ def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> li
         register_tile(nest, target, names),
         cache_block(nest, names),
         loop_order(nest, names),
-        pack(nest, names),
+        pack(nest, target, names),
         unroll(nest, names),
         parallel(nest, threads, names),
         prefetch(nest, names),

@@ -7,18 +7,19 @@ variant of its own, so that whole tiles carry no checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from autosched.codegen.kernel import For, If, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.microkernel import DepthRange, Micro
 from autosched.codegen.lower.operands import Position, Source, source
+from autosched.codegen.lower.pieces import Around
 from autosched.codegen.lower.simplify import bind
 from autosched.logic import TRUE, Const, Int, IntLike, Var, all_of, minimum, to_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
-from autosched.tiling.steps import ORDERS, blocked_axes, tiled_axes
+from autosched.tiling.steps import BLOCK, ORDERS, blocked_axes, tiled_axes
 from autosched.tiling.steps.parallel import split_axes
 
 Places = dict[str, Position]
@@ -38,11 +39,33 @@ def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
     threads = ctx.values[part.names("threads")]
     sources: dict[str, Source] = {}
     fills: list[Stmt] = []
-    for operand in part.nest.intrinsic.inputs:
-        sources[operand.name], fill = source(part, operand.name, ctx)
-        fills += _shared(fill, threads)
-    nest = NestLowering(part, ctx, Micro(part, sources, ctx))
+    ranges = thread_ranges(part, ctx, threads)
+    around = Around(part.nest, part.names, ctx.values, {n: (r.lower, r.upper) for n, r in ranges.items()})
+    inside: dict[str, tuple[Stmt, ...]] = {}
+    for operand in (o.name for o in part.nest.intrinsic.inputs):
+        if ctx.values[part.names.pack(operand)] == BLOCK:
+            place = around.place(operand).name
+            sources[operand], fill = source(part, operand, ctx, around.piece(operand, threads))
+            inside[place] = (*inside.get(place, ()), *fill)
+        else:
+            sources[operand], fill = source(part, operand, ctx)
+            fills += _shared(fill, threads)
+    nest = NestLowering(part, ctx, Micro(part, sources, ctx), ranges, inside)
     return (*fills, *nest.threads(threads))
+
+
+def thread_ranges(part: TensorPart, ctx: Context, threads: int) -> dict[str, Range]:
+    """What a thread does of each spatial axis: all, but for the one that threads share."""
+    nest, names = part.nest, part.names
+    ranges: dict[str, Range] = {}
+    for axis in nest.spatial:
+        register = ctx.values[names.register(axis)] if axis in tiled_axes(nest) else 1
+        ranges[axis.name] = Range(Const(0), Const(-(-axis.units // register)))
+    if threads > 1:
+        axis = split_axes(nest)[ctx.values[names("split")]]
+        n, t = ranges[axis.name].upper, Var("thread")
+        ranges[axis.name] = Range(t * n // threads, (t + 1) * n // threads)
+    return ranges
 
 
 def _shared(fill: tuple[Stmt, ...], threads: int) -> tuple[Stmt, ...]:
@@ -55,14 +78,20 @@ def _shared(fill: tuple[Stmt, ...], threads: int) -> tuple[Stmt, ...]:
 class NestLowering:
     """The loops of one nest. Each method adds one kind of loop and calls the next with what it has fixed."""
 
-    def __init__(self, part: TensorPart, ctx: Context, micro: Micro) -> None:
+    def __init__(
+        self,
+        part: TensorPart,
+        ctx: Context,
+        micro: Micro,
+        ranges: dict[str, Range],
+        inside: Mapping[str, tuple[Stmt, ...]],
+    ) -> None:
+        """`inside` holds what runs first in each iteration of an axis's loop around the tiles."""
         self.nest, self.names, self.values, self.micro = part.nest, part.names, ctx.values, micro
         self.tiled = tiled_axes(self.nest)
         self.lanes, self.rows, self.depth = blocked_axes(self.nest)
         self.register = {a.name: ctx.values[self.names.register(a)] for a in self.tiled}
-        self.ranges: dict[str, Range] = {}
-        for axis in self.nest.spatial:
-            self.ranges[axis.name] = Range(Const(0), Const(self.count(axis)))
+        self.ranges, self.inside = ranges, inside
 
     def count(self, axis: NestAxis) -> int:
         """Register tiles along a tiled axis, units along any other."""
@@ -72,8 +101,6 @@ class NestLowering:
         if threads == 1:
             return self.outside()
         axis = split_axes(self.nest)[self.values[self.names("split")]]
-        n, t = self.count(axis), Var("thread")
-        self.ranges[axis.name] = Range(t * n // threads, (t + 1) * n // threads)
         return (For("thread", Const(0), Const(threads), self.outside(), "parallel", note=f"threads share {axis.name}"),)
 
     def outside(self) -> tuple[Stmt, ...]:
@@ -88,14 +115,21 @@ class NestLowering:
             axis = plain[k]
             var = identifier(axis.name)
             r = self.ranges[axis.name]
-            return _loop(var, r.lower, r.upper, rows(k + 1, at | {axis.name: Position(None, Var(var))}))
+            body = rows(k + 1, at | {axis.name: Position(None, Var(var))})
+            return _loop(var, r.lower, r.upper, self.begun(axis, body))
 
         def tiles(k: int, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
             if k == len(whole):
                 return self.blocks(at, counts)
-            return self.tile_loop(whole[k], self.ranges[whole[k].name], at, counts, lambda a, c: tiles(k + 1, a, c))
+            axis = whole[k]
+            body: Body = lambda a, c: self.begun(axis, tiles(k + 1, a, c))  # noqa: E731
+            return self.tile_loop(axis, self.ranges[axis.name], at, counts, body)
 
         return rows(0, {})
+
+    def begun(self, axis: NestAxis, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The body of the axis's loop, after what fills the panels of its blocks."""
+        return (*self.inside.get(axis.name, ()), *body)
 
     def blocks(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
         """Block loops in the decided order; a single block has no loop."""
@@ -117,13 +151,13 @@ class NestLowering:
                 start = Var(var)
                 stop = minimum(start + block, total)
                 inner = loop(k + 1, ranges, DepthRange(start, stop, start.eq(0), (start + block) >= total))
-                return _loop(var, 0, total, inner, block, f"cache block of {axis.name}")
+                return _loop(var, 0, total, self.begun(axis, inner), block, f"cache block of {axis.name}")
             if block == 0 or block >= total:
                 return loop(k + 1, ranges, depth)
             r = ranges[axis.name]
             here = Range(Var(var), minimum(Var(var) + block, r.upper))
             inner = loop(k + 1, ranges | {axis.name: here}, depth)
-            return _loop(var, r.lower, r.upper, inner, block, f"cache block of {axis.name}")
+            return _loop(var, r.lower, r.upper, self.begun(axis, inner), block, f"cache block of {axis.name}")
 
         return loop(0, ranges, None)
 

@@ -4,6 +4,7 @@ Each file holds what its idea decides, forbids and derives. The code it turns in
 `codegen/lower`, since a space never holds source text.
 """
 
+from autosched.tiling.steps.block_panel import BLOCK, block_loops, outer_axes
 from autosched.tiling.steps.cache_block import cache_block
 from autosched.tiling.steps.gpu_limits import gpu_limits
 from autosched.tiling.steps.gpu_stage import gpu_stage
@@ -19,6 +20,7 @@ from autosched.tiling.steps.register_tile import register_tile
 from autosched.tiling.steps.unroll import unroll
 
 __all__ = [
+    "BLOCK",
     "DIRECT",
     "INTERLEAVED",
     "ORDERS",
@@ -26,6 +28,7 @@ __all__ = [
     "PANEL",
     "Interleave",
     "StepNames",
+    "block_loops",
     "blocked_axes",
     "cache_block",
     "gpu_limits",
@@ -35,6 +38,7 @@ __all__ = [
     "interleave",
     "is_gpu",
     "loop_order",
+    "outer_axes",
     "pack",
     "parallel",
     "prefetch",

@@ -1,26 +1,31 @@
-"""Packing: where each input operand is read from: its tensor, a panel in the order of use, or a copy of the tensor in
-another shape (with a border of zeros, or interleaved)."""
+"""Packing: where each operand is read from: its tensor, a panel in the order of use (of all of it, or of one cache
+block at a time), or a copy of the tensor in another shape (with a border of zeros, or interleaved)."""
 
 from __future__ import annotations
 
-from autosched.logic import TRUE
+from autosched.logic import TRUE, Int
+from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
-from autosched.tiling.step import Decision, Step
+from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.block_panel import BLOCK, block_panel, offers_blocks
 from autosched.tiling.steps.interleave import interleave
 from autosched.tiling.steps.layout import pads, panel_elements, runs, tensor_elements, vectorises
 from autosched.tiling.steps.names import StepNames
 
 DIRECT, PANEL, PADDED, INTERLEAVED = 0, 1, 2, 3
-LABELS = ("direct", "panel", "padded", "interleaved")
+LABELS = ("direct", "panel", "padded", "interleaved", "block")
 PANEL_GROWTH = 16
 """A panel may hold each element this many times at most (im2col copies one element for every window it is in)."""
 
 
-def pack(nest: Nest, names: StepNames) -> Step:
+def pack(nest: Nest, target: Target, names: StepNames) -> Step:
     """One decision per input operand. `direct` is offered where a register fills by one vector load, splat or group, or
     by a few loads and shuffles (but for constants, which are laid out before the run); `padded` where a guard says no
-    more than that the address is inside the tensor; `interleaved` as `interleave` says."""
-    decisions = []
+    more than that the address is inside the tensor; `interleaved` as `interleave` says; `block` where a panel is packed
+    within the call and loops can be around it."""
+    decisions: list[Decision] = []
+    rules: list[Rule] = []
+    derived: dict[str, Int] = {}
     for operand in nest.intrinsic.inputs:
         kinds = [DIRECT] if vectorises(nest, operand.name) else []
         if panel_elements(nest, operand.name) <= PANEL_GROWTH * tensor_elements(nest, operand.name):
@@ -33,9 +38,15 @@ def pack(nest: Nest, names: StepNames) -> Step:
             kinds.append(INTERLEAVED)
         if nest.mapping.fills.get(operand.name):
             kinds = [PANEL]  # a masked load leaves zeros
+        known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
+        if PANEL in kinds and not known and offers_blocks(nest, operand.name):
+            kinds.append(BLOCK)
+            rule, quantities = block_panel(nest, operand.name, target, names)
+            rules.append(rule)
+            derived |= quantities
         kinds = kinds or [DIRECT]
         decisions.append(Decision(names.pack(operand.name), tuple(kinds), tuple(LABELS[k] for k in kinds)))
-    return Step("pack", tuple(decisions))
+    return Step("pack", tuple(decisions), tuple(rules), derived)
 
 
 def shuffles(nest: Nest, operand: str) -> bool:

@@ -1,0 +1,96 @@
+"""What filling copies of operands costs inside the timed call: panels, whole or a block at a time, and copies of
+tensors in another shape.
+
+Cycles a register of a panel were measured on Zen 5 over matrices of 128² to 512² elements: f32 rows 4 to 6, pairs of
+bf16 5 and groups of four bytes 6 to 7 from two and four runs, single elements and groups that are splat 0.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.machine.target import Target
+from autosched.tiling.nest import Nest
+from autosched.tiling.steps import BLOCK, INTERLEAVED, PADDED, PANEL, StepNames, vectorises
+from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
+from autosched.tiling.steps.parallel import split_axes
+
+ELEMENT_CYCLES = 0.8  # one element, or one group of neighbours that is splat, copied by itself
+VECTOR_CYCLES = 4.5  # one vector of neighbours: a load, a store, and lines that come from the second level of cache
+RUN_CYCLES = 2.0  # one run of a vector that is put together from several
+PAD_CYCLES = 0.03  # one byte of a padded copy (vector moves)
+GROUP_CYCLES = 0.06  # one byte of an interleaved copy (loads of neighbours, shuffles)
+READ_AND_WRITE = 3.0  # times that a panel which outgrows a cache moves: its line fetched, written back, the tensor read
+
+Columns = Mapping[str, npt.NDArray[Any]]
+Column = npt.NDArray[np.float64]
+
+
+def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target) -> Column:
+    """Seconds that the busiest thread fills copies inside the timed call; `const` operands are filled before it.
+
+    Whole copies are shared by the threads. A panel of a block belongs to one thread: what several threads work on alike
+    each of them packs.
+    """
+    threads = v[names("threads")].astype(np.float64)
+    seconds = np.zeros(len(threads))
+    for o in nest.intrinsic.inputs:
+        if nest.mapping.program.known(nest.mapping.operands[o.name].tensor):
+            continue
+        kind = v[names.pack(o.name)]
+        once = register_cycles(nest, o.name) * registers(nest, o.name) / target.clock_hz
+        size = tensor_elements(nest, o.name) * o.dtype.bytes
+        far = READ_AND_WRITE * panel_elements(nest, o.name) * o.dtype.bytes / outside_caches(nest, o.name, target)
+        seconds += np.where(kind == PANEL, (once + far) / threads, 0.0)
+        if (kind == BLOCK).any():
+            refills = v[names(f"refills_{o.name}")]
+            seconds += np.where(kind == BLOCK, once * np.maximum(refills, 1) / _sharing(nest, names, o.name, v), 0.0)
+        seconds += np.where(kind == PADDED, PAD_CYCLES * size / target.clock_hz / threads, 0.0)
+        seconds += np.where(kind == INTERLEAVED, GROUP_CYCLES * size / target.clock_hz / threads, 0.0)
+    return seconds
+
+
+def register_cycles(nest: Nest, operand: str) -> float:
+    """Cycles to copy one register of the operand into a panel, what is splat only once."""
+    inside = width(nest, operand)
+    if vectorises(nest, operand):
+        return VECTOR_CYCLES if inside == nest.intrinsic.operands[operand].elements > 1 else ELEMENT_CYCLES
+    few = runs(nest, operand)
+    return ELEMENT_CYCLES * inside if few is None else RUN_CYCLES * few
+
+
+def width(nest: Nest, operand: str) -> int:
+    """Distinct elements of one register."""
+    names = nest.intrinsic.operand_axes[operand]
+    return prod(a.unit for a in nest.operand_axes(operand) if a.intrinsic_axis in names)
+
+
+def registers(nest: Nest, operand: str) -> float:
+    """Registers of a panel of all of the operand."""
+    return panel_elements(nest, operand) / width(nest, operand)
+
+
+def outside_caches(nest: Nest, operand: str, target: Target) -> float:
+    """Bytes a second of the innermost level, past the second, that holds the tensor and its panel; without end where
+    the second does."""
+    elements = panel_elements(nest, operand) + tensor_elements(nest, operand)
+    both = elements * nest.intrinsic.operands[operand].dtype.bytes
+    for level in target.memories:
+        if level.bytes >= both and level.name not in ("registers", "L1"):
+            return float("inf") if level.name == "L2" else level.bandwidth_bytes_per_s or 4.0 * target.clock_hz
+    return 4.0 * target.clock_hz
+
+
+def _sharing(nest: Nest, names: StepNames, operand: str, v: Columns) -> Column:
+    """Threads that share out the packing of an operand's blocks: all, where they split one of its axes, else none."""
+    threads = v[names("threads")].astype(np.float64)
+    if int(threads.max(initial=1)) == 1:
+        return threads
+    mine = nest.operand_axes(operand)
+    own = [k for k, axis in enumerate(split_axes(nest)) if axis in mine]
+    return np.where(np.isin(v[names("split")], own), threads, 1.0)
