@@ -56,6 +56,10 @@ class Progress:
         match event:
             case events.Matched():
                 self._matched(event)
+            case events.NotPlanned(reasons) if self.verbose:
+                for reason, which in reasons:
+                    more = f" and {len(which) - 3} more" if len(which) > 3 else ""
+                    self._line(f"left   {', '.join(which[:3])}{more}: {reason}")
             case events.Scored():
                 self._line(
                     f"space  {event.plans} plans · {event.rows:,} legal schedules of {event.rows_in_all:,}"
@@ -82,7 +86,7 @@ class Progress:
                 then = "they are run again" if event.again else "quiet rounds decide where there are enough"
                 said = f"{event.disturbed} of {event.rounds} rounds were {event.slowdown:.0%} slower for all alike"
                 self._line(f"noise  {said}: {then}")
-            case events.MeasuredAgain() | events.WorkerDied() | events.Stopped():
+            case events.NotPlanned() | events.MeasuredAgain() | events.WorkerDied() | events.Stopped():
                 pass  # the trial and the answer say so
 
     def _matched(self, event: events.Matched) -> None:

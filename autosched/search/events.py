@@ -20,6 +20,13 @@ class Matched:
 
 
 @dataclass(frozen=True)
+class NotPlanned:
+    """Mappings that matching reports and no plan holds: each reason, with the mappings that it keeps out."""
+
+    reasons: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
 class Scored:
     """The spaces are laid out and scored: plans, legal rows, rows in all, rejections per rule."""
 
@@ -104,6 +111,7 @@ class Stopped:
 
 Event: TypeAlias = (
     Matched
+    | NotPlanned
     | Scored
     | NearMiss
     | StudyOpened

@@ -25,7 +25,8 @@ from autosched.search import conditional
 from autosched.search.adapted import adapted_programs
 from autosched.search.baseline import Baseline, measure_baseline
 from autosched.search.conditional import candidates_of
-from autosched.search.events import Listener, Matched, NearMiss, Scored
+from autosched.search.events import Listener, Matched, NearMiss, NotPlanned, Scored
+from autosched.search.left_out import by_reason, left_out
 from autosched.search.loop import Result, run
 from autosched.search.registry import strategies
 from autosched.search.space import SearchSpace
@@ -163,6 +164,7 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         if verdicts.get(m.intrinsic.name, ("no", 0))[0] != "match":
             verdicts[m.intrinsic.name] = m.verdict, m.mapping_count
     emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
+    emit(NotPlanned(tuple(by_reason(left_out(matches, plans, request.target, request.conditions)))))
     with watch.phase("search"):
         space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length)
         if space.rows == 0:
