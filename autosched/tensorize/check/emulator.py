@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-DEADLINE_S = 120.0
+DEADLINE_S = 300.0
 """Of a compiler's or an emulator's run; zig builds its C library at the first."""
 ILLEGAL = (-4, 128 + 4)
 """Exit statuses of a process that met an instruction its machine does not have."""
