@@ -11,8 +11,10 @@ import typer
 
 from autosched.cli import options
 from autosched.cli.output import answer, answer_json
-from autosched.cli.stored import kernel_of, opened, picked
+from autosched.cli.stored import kernel_of, opened, picked, program_of
 from autosched.codegen.c import print_c
+from autosched.codegen.c.self_test import self_test as test_text
+from autosched.codegen.c.shared import build_shared, compiler
 from autosched.errors import UsageError
 from autosched.store.exchange import schedule_json, write_trials
 
@@ -26,16 +28,26 @@ def export(
         ),
     ],
     trial: options.TrialOpt = None,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="With FILE.c: also FILE.so, built by this machine's C compiler.")
+    ] = False,
+    self_test: Annotated[
+        bool, typer.Option("--self-test", help="With FILE.c: also FILE_test.c, a program that checks it.")
+    ] = False,
     store: options.StoreOpt = None,
     json: options.JsonOpt = False,
 ) -> None:
     """Write the best kernel as C with its header, its schedule as JSON, or all trials as JSON lines.
 
-    The kernel's function has the file's name.
+    The kernel's function has the file's name. The self-test is a program of its own; it ends with 0 where all is well.
     """
     if output.suffix not in (".c", ".h", ".json", ".jsonl"):
         what = output.suffix or "a name without an ending"
         raise UsageError(f"-o {output}: no format for {what}", hint="it ends in .c, .json or .jsonl")
+    if output.suffix not in (".c", ".h") and (shared or self_test):
+        what = "--shared" if shared else "--self-test"
+        raise UsageError(f"{what} goes with C, not with {output.name}", hint="as in -o gemm.c")
+    command = compiler() if shared else []
     record, trials = opened(study, store)
     written = [output]
     if output.suffix == ".jsonl":
@@ -48,6 +60,12 @@ def export(
         code = print_c(kernel)
         for path, text in zip(written, (code.source, code.header), strict=True):
             _write(path, text)
+        if self_test:
+            written.append(output.with_name(f"{output.stem}_test.c"))
+            reassociated = record.settings["numerics"] != "bitwise"
+            _write(written[-1], test_text(kernel, code, program_of(record), reassociated))
+        if shared:
+            written.append(build_shared(code, output.with_suffix(".c"), kernel.isa, command))
     if json:
         answer_json({"schema": "autosched/export/1", "study": record.name, "files": [str(p) for p in written]})
     else:

@@ -6,6 +6,7 @@ from autosched.cli import inputs
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.errors import NoScheduleError, StoreError, UsageError
+from autosched.ir.program import Program
 from autosched.search.tune import plans_of, reopen
 from autosched.store.records import StudyRecord, Trial
 
@@ -51,3 +52,8 @@ def kernel_of(record: StudyRecord, trial: Trial) -> Kernel:
         f"trial {trial.number} of {record.name!r} used the plan {trial.plan!r}, which this version does not make",
         hint="tune again with --fresh",
     )
+
+
+def program_of(record: StudyRecord) -> Program:
+    """The program as it was given, before any rewriting, with the data that were given with it."""
+    return reopen(record, inputs.catalogue(record.settings.get("intrinsics", ()))).program

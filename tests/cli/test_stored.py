@@ -108,6 +108,28 @@ def test_exported_c_computes_the_product(tuned: Cli, tmp_path: Path) -> None:
     assert np.array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
 
 
+@pytest.mark.compiler
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+def test_exported_library_and_self_test(tuned: Cli, tmp_path: Path) -> None:
+    files = tuned.near()("export", NAME, "-o", tmp_path / "gemm.c", "--shared", "--self-test", "--json").json["files"]
+    assert [Path(f).name for f in files] == ["gemm.c", "gemm.h", "gemm_test.c", "gemm.so"]
+    assert ctypes.CDLL(str(tmp_path / "gemm.so")).gemm
+    build = re.search(r"Build: cc (.*) \*/", (tmp_path / "gemm_test.c").read_text())
+    assert build
+    subprocess.run([str(COMPILER), *build[1].split(), "-o", "gemm_test"], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "gemm_test"], capture_output=True, text=True, check=True)
+    assert done.stdout == "ok\n"
+
+
+def test_export_says_what_it_lacks(tuned: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned = tuned.near()
+    assert "goes with C" in tuned("export", NAME, "-o", tmp_path / "best.json", "--shared", status=2).err
+    monkeypatch.setenv("CC", "no-such-compiler")
+    assert "cannot run no-such-compiler" in tuned("export", NAME, "-o", tmp_path / "gemm.c", "--shared", status=3).err
+    monkeypatch.setenv("CC", "false")
+    assert "false cannot build gemm.c" in tuned("export", NAME, "-o", tmp_path / "gemm.c", "--shared", status=3).err
+
+
 @pytest.mark.parametrize(("file", "said"), [
     ("gemm.txt", "no format for .txt"),
     ("gemm", "no format for a name without an ending"),

@@ -26,13 +26,22 @@ ALIGNMENT = 64
 """Of packed buffers and workspaces, in bytes: a cache line, and the widest register."""
 
 
+WORKSPACE = ""
+"""Stands for the workspace among a call's arguments: no buffer has this name."""
+
+
 @dataclass(frozen=True, slots=True)
 class CSource:
-    """`name` is the function's; the files are to be called `name.h` and `name.c`."""
+    """`name` is the function's; the files are to be called `name.h` and `name.c`. `calls` are the functions, in the
+    order to call them, each with its arguments: buffers and scalars by the kernel's names, and `WORKSPACE`. `flags`
+    are the compiler's."""
 
     header: str
     source: str
     name: str
+    calls: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    flags: str = ""
+    workspace_bytes: int = 0
 
 
 def print_c(kernel: Kernel) -> CSource:
@@ -63,7 +72,16 @@ class _Printer:
         functions = [self._scope(f) for f in (*self.kernel.prepare, self.kernel.main)]
         bodies = ["\n".join(self._function(scope)) for scope in functions]
         prototypes = [self._prototype(scope) for scope in functions]
-        return CSource("\n".join(self._header(prototypes)), "\n".join(self._source(bodies)), self.name)
+        calls = tuple((self._function_name(scope.function), tuple(self._arguments(scope))) for scope in functions)
+        header, source = "\n".join(self._header(prototypes)), "\n".join(self._source(bodies))
+        return CSource(header, source, self.name, calls, self._flags(), sum(_aligned(b) for b in self.workspaces))
+
+    def _arguments(self, scope: FunctionScope) -> Iterator[str]:
+        function = scope.function
+        yield from (b for b in function.buffers if self.kernel.buffers[b].scope != "workspace")
+        yield from self._scalars(scope)
+        if function is self.kernel.main and self.workspaces:
+            yield WORKSPACE
 
     def _scope(self, function: Function) -> FunctionScope:
         return FunctionScope(
@@ -185,17 +203,27 @@ class _Printer:
         if used:
             yield " *"
             yield from _text("Instructions: " + ", ".join(i.name for i in used) + ".")
-        features = {f for i in used for f in i.requires} | self._vector_features() | self._fused_features()
-        switches = flags(kernel.isa, features)
-        openmp = f" -fopenmp ({kernel.threads} threads)" if kernel.threads > 1 else ""
+        threads = f" ({kernel.threads} threads)" if kernel.threads > 1 else ""
         yield " *"
-        yield from _text(f"Build: -std=gnu11 -O2 -ffp-contract=off{' ' + switches if switches else ''}{openmp}")
+        yield from _text(f"Build: {self._flags()}{threads}")
+
+    def _flags(self) -> str:
+        kernel = self.kernel
+        features = {f for i in kernel.intrinsics for f in i.requires}
+        switches = flags(kernel.isa, features | self._vector_features() | self._fused_features())
+        openmp = "-fopenmp" if kernel.threads > 1 else ""
+        return " ".join(f for f in ("-std=gnu11 -O2 -ffp-contract=off", switches, openmp) if f)
 
     def _vector_features(self) -> set[str]:
         """What the widest vectors need."""
         text = " ".join(self.vectors.typedefs.values())
         widest = max((int(size) for size in re.findall(r"vector_size\((\d+)\)", text)), default=0)
-        return isa_flags(self.kernel.isa).vector_feature(widest)
+        needed = isa_flags(self.kernel.isa).vector_feature(widest)
+        if self.kernel.isa == "x86" and self.kernel.vector_bytes > 32:
+            # Not needed, but without them the ends of rows go through memcpy.
+            asked = " ".join(self.vectors.functions.values())
+            needed |= {f for f in ("avx512vl", "avx512bw") if f"__{f.upper()}__" in asked}
+        return needed
 
     def _fused_features(self) -> set[str]:
         """Where the schedule, and not the program, fuses products with additions: it does so on targets that have

@@ -1,0 +1,119 @@
+"""Exported C against the JIT: one kernel both ways, built as its header says, timed in turns on one thread.
+
+    python -m benchmarks.exported                    # gcc and clang, whichever is here
+    python -m benchmarks.exported --trials 8 softmax
+
+Times are CPU time of the thread, so that a busy neighbour matters less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tuning import Request, tune
+
+CASES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("matmul", {"m": 256, "n": 256, "k": 256}),
+    ("matmul", {"m": 256, "n": 256, "k": 256, "a": "u8", "b": "s8"}),
+    ("matmul", {"m": 127, "n": 255, "k": 129}),
+    ("matmul_bias_gelu", {"m": 128, "n": 256, "k": 256, "gelu": "erf"}),
+    ("matmul_requant", {"m": 128, "n": 256, "k": 256}),
+    ("conv2d_bias_relu", {"h": 28, "w": 28, "ci": 64, "co": 64, "kh": 3, "kw": 3, "pad": 1, "residual": 1}),
+    ("softmax", {"m": 512, "n": 128}),
+    ("softmax", {"m": 256, "n": 1000}),
+    ("layer_norm", {"m": 128, "n": 768}),
+    ("elementwise", {"op": "gelu"}),
+)
+ROUNDS, SAMPLE_S = 21, 4e-3
+
+
+def seconds_of(call: Callable[[], Any], repeats: int) -> float:
+    started = time.thread_time()
+    for _ in range(repeats):
+        call()
+    return (time.thread_time() - started) / repeats
+
+
+def compared(store: str, study: str, compilers: list[str]) -> dict[str, float]:
+    """Median seconds of a call by `jit` and by each compiler."""
+    import numpy as np
+
+    from autosched.cli.stored import kernel_of, picked
+    from autosched.codegen.c import print_c
+    from autosched.codegen.c.files import WORKSPACE
+    from autosched.codegen.c.shared import build_shared
+    from autosched.codegen.callable import CompiledKernel, aligned
+    from autosched.codegen.llvm.compile import compile_object
+    from autosched.codegen.llvm.jit import load
+    from autosched.codegen.llvm.module import print_llvm
+    from autosched.ir import random_inputs
+    from autosched.ir.dtypes import DTYPES
+    from autosched.store.sqlite import SqliteStore
+
+    with SqliteStore(store, read_only=True) as opened:
+        record, trials = opened.study(study), opened.trials(study)
+    kernel = kernel_of(record, picked(record, trials, None))
+    program = kernel.program
+    compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
+    held = {n: aligned(program.tensors[n].extents, program.tensors[n].dtype) for n in program.parameters}
+    for name, values in random_inputs(program, np.random.default_rng(7)).items():
+        held[name][...] = values
+    packed = compiled.pack({n: held[n] for n in compiled.constants})
+    pointers = compiled.pointers(held, packed)
+    calls: dict[str, Callable[[], Any]] = {"jit": lambda: compiled.run_raw(*pointers)}
+    code = print_c(kernel)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / f"{code.name}.c"
+        source.write_text(code.source)
+        source.with_suffix(".h").write_text(code.header)
+        work = aligned((max(1, code.workspace_bytes),), DTYPES["u8"])
+        memory = {WORKSPACE: work} | packed | held
+        arguments = [ctypes.c_void_p(memory[a].ctypes.data) for a in code.calls[-1][1]]
+        for compiler in compilers:
+            library = build_shared(code, source, kernel.isa, [compiler])
+            function = getattr(ctypes.CDLL(str(library.rename(library.with_name(f"{compiler}.so")))), code.name)
+            calls[compiler] = lambda f=function: f(*arguments)  # type: ignore[misc]
+        for call in calls.values():
+            call()
+        repeats = max(1, int(SAMPLE_S / max(min(seconds_of(calls["jit"], 3) for _ in range(3)), 1e-7)))
+        times: dict[str, list[float]] = {name: [] for name in calls}
+        for _ in range(ROUNDS):
+            for name, call in calls.items():
+                times[name].append(seconds_of(call, repeats))
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("workloads", nargs="*", help="only these (default: all)")
+    asked.add_argument("--trials", type=int, default=16)
+    options = asked.parse_args()
+    compilers = [c for c in ("gcc", "clang") if shutil.which(c)]
+    print("| kernel | JIT us |" + "".join(f" {c}: speed of JIT |" for c in compilers))
+    print("|---|---|" + "---|" * len(compilers))
+    with tempfile.TemporaryDirectory() as folder:
+        for workload, sizes in CASES:
+            if options.workloads and workload not in options.workloads:
+                continue
+            store = f"{folder}/exported.db"
+            found = tune(Request(workload, sizes, store, trials=options.trials))
+            label = f"{workload} {' '.join(str(v) for v in sizes.values())}"
+            if found.best_s is None:
+                print(f"| {label} | {found.error} |")
+                continue
+            times = compared(store, found.study, compilers)
+            shares = "".join(f" {times['jit'] / times[c]:.2f} |" for c in compilers)
+            print(f"| {label} | {times['jit'] * 1e6:.1f} |{shares}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
