@@ -26,7 +26,7 @@ from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
 from autosched.tiling.steps import DIRECT, PADDED, StepNames, blocked_axes, tiled_axes, vectorises
-from autosched.tiling.steps.layout import depth_stride, runs
+from autosched.tiling.steps.layout import depth_stride, line_crossings, runs
 
 VERSION = "1"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
@@ -44,6 +44,7 @@ SCALAR_CYCLES = 1.0  # one scalar operation of a stage without an intrinsic
 CALL_CYCLES = 60.0  # a call into the math library
 FORK_SECONDS = 3e-6  # waking the pool and joining it
 CACHE_SHARE = 0.75  # part of a cache that one nest can count on
+LINE_BYTES = 64
 LOADS_PER_CYCLE = 2.0  # where a target does not say
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
@@ -187,7 +188,8 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: T
     kind = v[names.pack(operand)]
     elements = nest.intrinsic.operands[operand].elements
     few = None if vectorises(nest, operand) else runs(nest, operand)
-    plain = 1.0 if vectorises(nest, operand) else ELEMENT_CYCLES * LOADS_PER_CYCLE * elements
+    crossed = line_crossings(nest, operand, LINE_BYTES)
+    plain = 1.0 + crossed if vectorises(nest, operand) else ELEMENT_CYCLES * LOADS_PER_CYCLE * elements
     if few is not None:
         plain = RUN_SLOTS * few
     apart = depth_stride(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes

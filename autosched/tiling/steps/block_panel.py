@@ -7,15 +7,17 @@ from autosched.logic import Const, Int, Var, all_of, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Rule
+from autosched.tiling.steps.layout import panel_elements
 from autosched.tiling.steps.loop_order import ORDERS
 from autosched.tiling.steps.names import StepNames, blocked_axes, tiled_axes
 
 BLOCK = 4
 """The value of `pack_x`, beside those of `steps.pack`."""
-MOST_REFILLS = 4
+MOST_REFILLS = 2
 """Times that each element may be packed: once for every block of the axes outside that the operand does not have."""
 CACHE_SHARE = 2
-"""A panel may fill one part in so many of the second level of cache."""
+"""A block's panel may fill one part in so many of the second level of cache; a panel of everything that does is not cut
+into blocks."""
 DEFAULT_L2 = 1 << 20
 
 
@@ -32,10 +34,16 @@ def block_loops(nest: Nest, order: int) -> tuple[NestAxis, ...]:
     return (*outer_axes(nest), *(a for a in (axes[k] for k in ORDERS[order]) if a is not None))
 
 
-def offers_blocks(nest: Nest, operand: str) -> bool:
-    """Whether some loop of more than one trip can go around a panel that is smaller than all of the operand."""
+def room(target: Target) -> int:
+    """Bytes that a panel of one block may take."""
+    return next((m.bytes for m in target.memories if m.name == "L2"), DEFAULT_L2) // CACHE_SHARE
+
+
+def offers_blocks(nest: Nest, operand: str, target: Target) -> bool:
+    """Whether a panel of everything is too large for the cache, and there can be loops around a smaller one."""
     axes = nest.operand_axes(operand)
-    return any(a.units > 1 for a in (*outer_axes(nest), *blocked_axes(nest)) if a in axes)
+    size = panel_elements(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
+    return size > room(target) and any(a.units > 1 for a in (*outer_axes(nest), *blocked_axes(nest)) if a in axes)
 
 
 def block_panel(nest: Nest, operand: str, target: Target, names: StepNames) -> tuple[Rule, dict[str, Int]]:
@@ -61,7 +69,7 @@ def block_panel(nest: Nest, operand: str, target: Target, names: StepNames) -> t
     refills = _refills(nest, last, trips, mine)
     for k in reversed(range(last)):
         refills = where(order.eq(k), _refills(nest, k, trips, mine), refills)
-    most = next((m.bytes for m in target.memories if m.name == "L2"), DEFAULT_L2) // CACHE_SHARE
+    most = room(target)
     count, held = names.var(f"refills_{operand}"), names.var(f"block_bytes_{operand}")
     fits = all_of(count >= 1, count <= MOST_REFILLS, held <= most)
     rule = Rule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
@@ -91,6 +91,23 @@ def depth_stride(nest: Nest, operand: str) -> int:
 def _places(names: list[str]) -> dict[str, int]:
     """A tile's origin somewhere, different along each axis."""
     return {name: 3 + 2 * k for k, name in enumerate(names)}
+
+
+def line_crossings(nest: Nest, operand: str, line: int) -> float:
+    """The share of an operand's vector loads that touch two cache lines (of `line` bytes), over all places of a tile; 0
+    where a register is not one load, or its address is not known so well."""
+    offset = flat_offset(nest, operand, Var("e"))
+    form = affine(substitute_int(offset, {"e": 0}))
+    if form is None or not contiguous(nest, operand, offset):
+        return 0.0
+    spec = nest.intrinsic.operands[operand]
+    env: dict[str, object] = dict.fromkeys(free_vars(offset), 0)
+    steps = np.asarray(evaluate(offset, env | {"e": np.arange(spec.elements, dtype=np.int64)}))
+    reach = (int(np.max(steps)) - int(np.min(steps)) + 1) * spec.dtype.bytes
+    moving = {f"@{a.name}" for a in nest.axes if a.units > 1}
+    apart = gcd(line, *(c * spec.dtype.bytes for name, c in form.coefficients.items() if name in moving))
+    starts = [(form.constant * spec.dtype.bytes + k * apart) % line for k in range(line // apart)]
+    return sum(start + reach > line for start in starts) / len(starts) if reach <= line else 1.0
 
 
 def tensor_extents(nest: Nest, operand: str) -> tuple[int, ...]:

@@ -21,8 +21,8 @@ PANEL_GROWTH = 16
 def pack(nest: Nest, target: Target, names: StepNames) -> Step:
     """One decision per input operand. `direct` is offered where a register fills by one vector load, splat or group, or
     by a few loads and shuffles (but for constants, which are laid out before the run); `padded` where a guard says no
-    more than that the address is inside the tensor; `interleaved` as `interleave` says; `block` where a panel is packed
-    within the call and loops can be around it."""
+    more than that the address is inside the tensor; `interleaved` as `interleave` says; `block` where a panel that
+    is packed within the call outgrows a cache, and loops can be around it."""
     decisions: list[Decision] = []
     rules: list[Rule] = []
     derived: dict[str, Int] = {}
@@ -39,7 +39,7 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
         if nest.mapping.fills.get(operand.name):
             kinds = [PANEL]  # a masked load leaves zeros
         known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
-        if PANEL in kinds and not known and offers_blocks(nest, operand.name):
+        if PANEL in kinds and not known and offers_blocks(nest, operand.name, target):
             kinds.append(BLOCK)
             rule, quantities = block_panel(nest, operand.name, target, names)
             rules.append(rule)
