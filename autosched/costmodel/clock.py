@@ -20,12 +20,23 @@ from autosched.costmodel.copies import copy_seconds
 from autosched.costmodel.traffic import traffic
 from autosched.ir.program import Axis
 from autosched.ir.value import walk
-from autosched.logic import TRUE, Const
+from autosched.logic import TRUE, Const, evaluate
 from autosched.machine.target import Target
 from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
-from autosched.tiling.steps import DIRECT, PADDED, StepNames, blocked_axes, tiled_axes, vectorises
+from autosched.tiling.steps import (
+    APART,
+    DIRECT,
+    PADDED,
+    StepNames,
+    apart,
+    blocked_axes,
+    conditions,
+    offered,
+    tiled_axes,
+    vectorises,
+)
 from autosched.tiling.steps.layout import depth_stride, line_crossings, runs
 
 VERSION = "1"
@@ -79,7 +90,7 @@ def clock(plan: Plan, values: Columns) -> Terms:
 
 def _tensor(part: TensorPart, values: Columns, target: Target) -> Terms:
     nest, names = part.nest, part.names
-    v = {name: values[name] for name in _needed(nest, names)}
+    v = {name: values[name] for name in _needed(nest, names, target)}
     n = len(next(iter(v.values())))
     threads = v[names("threads")].astype(np.float64)
     share = _share(nest, names, values, threads)
@@ -117,7 +128,7 @@ def run_length(plan: Plan) -> int:
     return length
 
 
-def _needed(nest: Nest, names: StepNames) -> list[str]:
+def _needed(nest: Nest, names: StepNames, target: Target) -> list[str]:
     tiled = tiled_axes(nest)
     found = [names("threads"), names("order"), names("inner"), names("accumulators")]
     found += [names.register(a) for a in tiled] + [names.tiles(a) for a in tiled]
@@ -126,7 +137,8 @@ def _needed(nest: Nest, names: StepNames) -> list[str]:
     found += [names.block(a) for a in (lanes, rows, depth) if a]
     if depth is not None:
         found += [names("unroll"), names(f"blocks_{depth.name}")]
-    return found
+    found += [names("loads")] if offered(nest, target) else []
+    return found + ([names("edges")] if apart(nest) else [])
 
 
 def _share(nest: Nest, names: StepNames, values: Columns, threads: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -151,6 +163,9 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
     if nest.depth is not None:
         visits = v[names(f"blocks_{nest.depth.name}")].astype(np.float64)
         unroll = v[names("unroll")].astype(np.float64)
+    windows = offered(nest, target)
+    for k, window in windows.items():
+        unroll = np.where(v[names("loads")] == k, float(window.steps), unroll)
     sizes = []  # per tiled axis: (how many tiles, units in each) of whole tiles and of the last
     for a in tiled:
         r = v[names.register(a)].astype(np.float64)
@@ -174,6 +189,11 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
             for axis in tiled:
                 if axis in nest.operand_axes(o.name):
                     own = own * units[axis.name]
+            for k, window in windows.items():
+                tile_loads = evaluate(
+                    window.loads(nest, o.name, names), {names.register(a): units[a.name] for a in tiled}
+                )
+                own = np.where(v[names("loads")] == k, tile_loads / window.steps, own)
             loads = loads + own * per_load[o.name]
         issue = np.maximum(acc / rate, (acc + loads + 3.0 / unroll) / width)
         compute += count * steps * np.maximum(issue, np.where(acc > 0, latency, 0.0))
@@ -192,10 +212,26 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: T
     plain = 1.0 + crossed if vectorises(nest, operand) else ELEMENT_CYCLES * LOADS_PER_CYCLE * elements
     if few is not None:
         plain = RUN_SLOTS * few
-    apart = depth_stride(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
-    plain += PAGE_SLOTS if apart >= target.limits.get("page_bytes", 4096) else 0.0
-    direct = plain + (GUARD_CYCLES * LOADS_PER_CYCLE if nest.guarded[operand] != TRUE else 0.0)
+    step_bytes = depth_stride(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
+    plain += PAGE_SLOTS if step_bytes >= target.limits.get("page_bytes", 4096) else 0.0
+    guard = GUARD_CYCLES * LOADS_PER_CYCLE if nest.guarded[operand] != TRUE else 0.0
+    direct = plain + guard * _checked(nest, names, operand, v)
     return np.where(kind == DIRECT, direct, np.where(kind == PADDED, plain, 1.0))
+
+
+def _checked(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.NDArray[np.float64]:
+    """The share of register tiles whose guarded loads are checked: all, or (edges apart) those at an edge."""
+    everywhere = np.ones(len(v[names("threads")]))
+    forms = conditions(nest, operand) if apart(nest) else None
+    if not forms:
+        return everywhere
+    inside = everywhere
+    tiled = tiled_axes(nest)
+    for axis in nest.spatial:
+        ends = sum(form.coefficient(axis.name) != 0 for form in forms)
+        tiles = v[names.tiles(axis)].astype(np.float64) if axis in tiled else everywhere * axis.units
+        inside = inside * np.maximum(0.0, 1.0 - ends / tiles)
+    return np.where(v[names("edges")] == APART, 1.0 - inside, 1.0)
 
 
 def _bandwidths(target: Target) -> list[tuple[float, bool]]:

@@ -150,7 +150,8 @@ def _group(
         bytes_in = np.zeros(n)
         for o in operands:
             mine = {a.name for a in nest.operand_axes(o)}
-            moved = np.broadcast_to(prints[0][o], (n,)).copy()  # everything fits: fetched once
+            # What fits is there from the call before: caches are warm.
+            moved = np.where(totals[0] <= capacity, 0.0, np.broadcast_to(prints[0][o], (n,)))
             for d in range(1, len(prints)):
                 here = (
                     (totals[d] <= capacity) & (totals[d - 1] > capacity) if d < len(loops) else totals[d - 1] > capacity

@@ -35,6 +35,7 @@ from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps import (
     StepNames,
     cache_block,
+    edges,
     gpu_limits,
     gpu_stage,
     gpu_tile,
@@ -45,6 +46,7 @@ from autosched.tiling.steps import (
     parallel,
     prefetch,
     register_tile,
+    shared_loads,
     unroll,
     vectorises,
 )
@@ -319,6 +321,8 @@ def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> li
         loop_order(nest, names),
         pack(nest, target, names),
         unroll(nest, names),
+        shared_loads(nest, target, names),
+        edges(nest, names),
         parallel(nest, threads, names),
         prefetch(nest, names),
     ]

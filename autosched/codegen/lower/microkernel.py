@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 
 from autosched.codegen.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
 from autosched.codegen.lower.context import Context, identifier
+from autosched.codegen.lower.edges import without_guards
 from autosched.codegen.lower.epilogue import epilogue
 from autosched.codegen.lower.operands import LANE, Loads, Position, elements
 from autosched.codegen.lower.rename import place, place_index
+from autosched.codegen.lower.shared_loads import Registers, shared_step
 from autosched.codegen.lower.simplify import bind
 from autosched.ir.value import Literal, Read, Select, Value
-from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, minimum
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, minimum
 from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
-from autosched.tiling.steps import tiled_axes
+from autosched.tiling.steps import APART, EACH, Window, tiled_axes, window
 
 Places = dict[str, Position]
 
@@ -56,8 +59,12 @@ class Micro:
         owners = () if owner is None else (owner[1],)
         self.acc = ctx.declare("acc", acc.dtype, (*owners, *factors, acc.elements), "register").name
         self.registers: dict[str, str] = {}
+        loads = ctx.values.get(self.names("loads"), EACH)
+        self.window = window(self.nest, loads) if loads != EACH else None
         for o in self.intrinsic.inputs:
             shape = [f for a, f in zip(self.tiled, factors, strict=True) if a in self.held(o.name)]
+            if self.window is not None:
+                shape = [int(evaluate(self.window.live(self.nest, o.name, self.names), ctx.values))]
             self.registers[o.name] = ctx.declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register").name
         self.unroll = ctx.values.get(self.names("unroll"), 1)
 
@@ -161,11 +168,27 @@ class Micro:
     # -- reduce -----------------------------------------------------------------------------------------------------
 
     def reduce(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
+        """The reduction loops; where tiles at the edges are apart, once more for those that need no guard."""
+        checked = self.reduction_loops(at, counts, depth)
+        if self.ctx.values.get(self.names("edges")) != APART:
+            return checked
+        free, needed = without_guards(self.nest, self.sources, at, counts)
+        if needed == TRUE:
+            return checked
+        plain = copy(self)
+        plain.sources = free
+        return (If(needed, plain.reduction_loops(at, counts, depth)), If(~needed, checked))
+
+    def reduction_loops(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
         others = [a for a in self.nest.reduction if a is not self.nest.depth]
+        if self.window is not None:
+            others = [a for a in others if a not in self.window.axes]
 
         def loop(k: int, at: Places) -> tuple[Stmt, ...]:
             if k == len(others):
-                return self.depth_loop(at, counts, depth)
+                return (
+                    self.depth_loop(at, counts, depth) if self.window is None else self.whole(at, counts, self.window)
+                )
             axis, var = others[k], f"{identifier(others[k].name)}u"
             here = Position(None, Var(var), axis.extent % axis.unit != 0)
             body = loop(k + 1, at | {axis.name: here})
@@ -223,6 +246,12 @@ class Micro:
         for level in reversed(range(len(self.tiled))):
             body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body))
         return body
+
+    def whole(self, at: Places, counts: dict[str, int], window: Window) -> tuple[Stmt, ...]:
+        """All calls of the innermost reduction loops, each register loaded once."""
+        registers = Registers(self.registers, self.acc, self.acc_index())
+        tile = [(a, counts[a.name]) for a in self.tiled]
+        return shared_step(window, self.intrinsic, self.sources, registers, at, tile)
 
     def load(self, operand: str, at: Places) -> tuple[Stmt, ...]:
         n = self.intrinsic.operands[operand].elements

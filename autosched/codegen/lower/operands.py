@@ -31,7 +31,8 @@ class Loads(Protocol):
 @dataclass(frozen=True)
 class Source:
     """One operand's memory. `kind` is one of the step `pack`; a PADDED or INTERLEAVED copy starts at `lows` of the
-    tensor, `how` says what was interleaved, `piece` what a BLOCK panel holds."""
+    tensor, `how` says what was interleaved, `piece` what a BLOCK panel holds; `inside`: the guard is known
+    to hold."""
 
     nest: Nest
     operand: str
@@ -40,6 +41,7 @@ class Source:
     lows: tuple[int, ...] = ()
     how: Interleave | None = None
     piece: Piece = WHOLE
+    inside: bool = False
 
     def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
         """The value of register element `element` at a place, and under which condition it is real (else zero)."""
@@ -61,7 +63,7 @@ class Source:
             if self.how:
                 group = at[self.how.axis].unit
                 index = (*index[: self.how.dim], group, *index[self.how.dim + 1 :], lanes[self.how.intrinsic_axis])
-        else:
+        elif not self.inside:
             valid.append(substitute_bool(nest.guarded[self.operand], axes))
         return Read(self.buffer.name, index, dtype), all_of(*valid)
 

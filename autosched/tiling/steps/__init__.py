@@ -6,6 +6,7 @@ Each file holds what its idea decides, forbids and derives. The code it turns in
 
 from autosched.tiling.steps.block_panel import BLOCK, block_loops, outer_axes
 from autosched.tiling.steps.cache_block import cache_block
+from autosched.tiling.steps.edges import APART, apart, conditions, edges, inside
 from autosched.tiling.steps.gpu_limits import gpu_limits
 from autosched.tiling.steps.gpu_stage import gpu_stage
 from autosched.tiling.steps.gpu_tile import gpu_pair, gpu_tile, is_gpu
@@ -17,33 +18,44 @@ from autosched.tiling.steps.pack import DIRECT, INTERLEAVED, PADDED, PANEL, pack
 from autosched.tiling.steps.parallel import parallel
 from autosched.tiling.steps.prefetch import prefetch
 from autosched.tiling.steps.register_tile import register_tile
+from autosched.tiling.steps.shared_loads import EACH, Window, offered, shared_loads, window
 from autosched.tiling.steps.unroll import unroll
 
 __all__ = [
+    "APART",
     "BLOCK",
     "DIRECT",
+    "EACH",
     "INTERLEAVED",
     "ORDERS",
     "PADDED",
     "PANEL",
     "Interleave",
     "StepNames",
+    "Window",
+    "apart",
     "block_loops",
     "blocked_axes",
     "cache_block",
+    "conditions",
+    "edges",
     "gpu_limits",
     "gpu_pair",
     "gpu_stage",
     "gpu_tile",
+    "inside",
     "interleave",
     "is_gpu",
     "loop_order",
+    "offered",
     "outer_axes",
     "pack",
     "parallel",
     "prefetch",
     "register_tile",
+    "shared_loads",
     "tiled_axes",
     "unroll",
     "vectorises",
+    "window",
 ]
