@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
 from autosched.costmodel.clock_scalar import memory_seconds, scalar_cycles, scattered
+from autosched.costmodel.clock_visited import work_left
 from autosched.costmodel.copies import copy_seconds
 from autosched.costmodel.traffic import traffic
 from autosched.ir.program import Axis
@@ -38,6 +39,8 @@ from autosched.tiling.steps import (
     vectorises,
 )
 from autosched.tiling.steps.layout import depth_stride, line_crossings, runs
+from autosched.tiling.steps.lines import line_axis
+from autosched.tiling.steps.visited import skipping_row
 
 VERSION = "1"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
@@ -96,6 +99,8 @@ def _tensor(part: TensorPart, values: Columns, target: Target) -> Terms:
     share = _share(nest, names, values, threads)
     cycle = 1.0 / target.clock_hz
     compute, load, tile = _core(nest, names, v, target)
+    left = work_left(nest, names, v, n)
+    compute, load = compute * left, load * left
     caches = [m for m in target.memories if m.shared_by in ("core", "device") and m.name.startswith("L")]
     moved = traffic(nest, names, v, tuple(m.bytes * CACHE_SHARE for m in caches))
     levels = _bandwidths(target)
@@ -137,6 +142,10 @@ def _needed(nest: Nest, names: StepNames, target: Target) -> list[str]:
     found += [names.block(a) for a in (lanes, rows, depth) if a]
     if depth is not None:
         found += [names("unroll"), names(f"blocks_{depth.name}")]
+    if skipping_row(nest) is not None:
+        found.append(names("skip"))
+    if line_axis(nest) is not None:
+        found.append(names("lines"))
     found += [names("loads")] if offered(nest, target) else []
     return found + ([names("edges")] if apart(nest) else [])
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from autosched.logic import Int, affine
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps import BLOCK, ORDERS, PANEL, StepNames, blocked_axes, tiled_axes
+from autosched.tiling.steps.lines import AROUND, WITHIN
 
 Column = npt.NDArray[Any]
 
@@ -31,9 +32,9 @@ class LoopColumn:
 
 
 def loops_of(
-    nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]], order: int, inner: int
+    nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]], order: int, inner: int, lines: int = AROUND
 ) -> list[LoopColumn]:
-    """The loops of rows that share `order` and `inner`, outermost first, down to the register tile's own loops."""
+    """The loops of rows that share these decisions, outermost first, down to the register tile's own loops."""
     n = len(next(iter(v.values())))
     one = np.ones(n)
     tiled = tiled_axes(nest)
@@ -43,7 +44,8 @@ def loops_of(
     tile = {a.name: v[names.register(a)] * float(a.unit) for a in tiled}
     count = {a.name: v[names.tiles(a)].astype(np.float64) for a in tiled}
     loops += [LoopColumn(a, one * a.units, one) for a in nest.rows if a not in tiled]
-    loops += [LoopColumn(a, count[a.name], tile[a.name]) for a in tiled if a.name not in blocked]
+    line = [LoopColumn(a, count[a.name], tile[a.name]) for a in tiled if a.name not in blocked]
+    loops += line if lines == AROUND else []
     block: dict[str, Column] = {}
     for blocked_axis in (lanes, rows):
         if blocked_axis is not None:
@@ -62,6 +64,7 @@ def loops_of(
             span = block[found.name] * tile[found.name]
             loops.append(LoopColumn(found, np.ceil(count[found.name] / block[found.name]), span))
     pair = (lanes, rows) if inner == 0 else (rows, lanes)
+    loops += line if lines == WITHIN else []
     return loops + [LoopColumn(a, block[a.name], tile[a.name]) for a in pair if a is not None]
 
 
@@ -100,13 +103,13 @@ def traffic(
     orders, inners = v[names("order")], v[names("inner")]
     n = len(orders)
     result = [np.zeros(n) for _ in capacities]
-    groups = orders * 2 + inners
-    for group in np.unique(groups):
+    lines = v[names("lines")] if names("lines") in v else np.full(n, AROUND)
+    groups = orders * 4 + inners * 2 + lines
+    for group in np.unique(groups).tolist():
         rows = np.flatnonzero(groups == group)
         part = {k: c[rows] for k, c in v.items()}
-        for total, some in zip(
-            result, _group(nest, names, part, capacities, int(group) // 2, int(group) % 2), strict=True
-        ):
+        loops = loops_of(nest, names, part, group // 4, group // 2 % 2, group % 2)
+        for total, some in zip(result, _group(nest, names, part, capacities, loops), strict=True):
             total[rows] = some
     return result
 
@@ -116,10 +119,8 @@ def _group(
     names: StepNames,
     v: Mapping[str, npt.NDArray[np.int64]],
     capacities: tuple[float, ...],
-    order: int,
-    inner: int,
+    loops: list[LoopColumn],
 ) -> list[Column]:
-    loops = loops_of(nest, names, v, order, inner)
     n = len(v[names("order")])
     operands = [o.name for o in nest.intrinsic.operands.values()]
     panel: dict[str, bool | npt.NDArray[np.bool_]] = dict.fromkeys(operands, False)

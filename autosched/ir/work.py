@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from math import prod
 
-from autosched.ir.program import Axis, Program
+import numpy as np
+
+from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Arith, Call, Unary, walk
-from autosched.logic import Const, interval
+from autosched.logic import TRUE, Bool, Const, all_of, conjuncts, evaluate, free_vars, interval
+
+MOST_POINTS = 1 << 22
+"""Points of the axes that guards tie together, up to which those inside are counted; beyond, all are."""
 
 
 def operations(program: Program) -> float:
-    """Arithmetic operations and function calls over all iterations; casts, selections and guards are not counted.
+    """Arithmetic operations and function calls over all iterations that guards on indices let happen; casts, selections
+    and the guards themselves are not counted.
 
     Loops whose bounds depend on outer axes count at their box; where a size is symbolic, at its upper end.
     """
@@ -20,8 +26,28 @@ def operations(program: Program) -> float:
         box = dict(ranges)
         counted = sum(isinstance(node, Arith | Call | Unary) for node in walk(stage.assign.value))
         each = counted + (stage.assign.op != "=")
-        total += each * prod(_trips(a, box) for a in stage.axes)
+        total += each * prod(_trips(a, box) for a in stage.axes) * _share(stage, box)
     return total
+
+
+def _share(stage: Stage, box: dict[str, tuple[int, int]]) -> float:
+    """The part of a stage's points at which its guards hold, as far as they speak of axes alone."""
+    groups: list[tuple[frozenset[str], Bool]] = []
+    for part in conjuncts(all_of(*(g for g in stage.guards if isinstance(g, Bool)))):
+        names, joined = frozenset(free_vars(part)), part
+        for other in [g for g in groups if g[0] & names]:
+            groups.remove(other)
+            names, joined = names | other[0], all_of(joined, other[1])
+        groups.append((names, joined))
+    share = 1.0
+    for names, formula in groups:
+        sizes = [box[n][1] - box[n][0] + 1 for n in sorted(names)] if names <= box.keys() else [MOST_POINTS + 1]
+        if formula != TRUE and 0 < prod(sizes) <= MOST_POINTS:
+            steps = (np.arange(box[n][0], box[n][1] + 1) for n in sorted(names))
+            grid = np.meshgrid(*steps, indexing="ij", sparse=True)
+            held = evaluate(formula, dict(zip(sorted(names), grid, strict=True)))
+            share *= float(np.mean(np.broadcast_to(held, sizes)))
+    return share
 
 
 def _trips(axis: Axis, box: dict[str, tuple[int, int]]) -> int:

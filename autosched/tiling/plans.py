@@ -41,12 +41,14 @@ from autosched.tiling.steps import (
     gpu_tile,
     interleave,
     is_gpu,
+    lines,
     loop_order,
     pack,
     parallel,
     prefetch,
     register_tile,
     shared_loads,
+    skip,
     unroll,
     vectorises,
 )
@@ -315,7 +317,7 @@ def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> li
     """The steps of a tensorized nest, in order: the whole space of one mapping on this kind of target."""
     if is_gpu(target):
         return [gpu_tile(nest, target, names), gpu_stage(nest, target, names), gpu_limits(nest, target, names)]
-    return [
+    steps = [
         register_tile(nest, target, names),
         cache_block(nest, names),
         loop_order(nest, names),
@@ -323,9 +325,9 @@ def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> li
         unroll(nest, names),
         shared_loads(nest, target, names),
         edges(nest, names),
-        parallel(nest, threads, names),
-        prefetch(nest, names),
+        lines(nest, names),
     ]
+    return [*steps, skip(nest, names, tuple(steps)), parallel(nest, threads, names), prefetch(nest, names)]
 
 
 def _fused(

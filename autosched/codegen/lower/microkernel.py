@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from autosched.codegen.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.edges import without_guards
 from autosched.codegen.lower.epilogue import epilogue
-from autosched.codegen.lower.operands import LANE, Loads, Position, elements
+from autosched.codegen.lower.operands import LANE, Loads, Position, Source, elements
 from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.shared_loads import Registers, shared_step
 from autosched.codegen.lower.simplify import bind
@@ -19,7 +20,8 @@ from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate
 from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
-from autosched.tiling.steps import APART, EACH, Window, tiled_axes, window
+from autosched.tiling.steps import APART, DIRECT, EACH, Window, tiled_axes, window
+from autosched.tiling.steps.visited import settled, skipping_row, unrolled, visited
 
 Places = dict[str, Position]
 
@@ -67,6 +69,7 @@ class Micro:
                 shape = [int(evaluate(self.window.live(self.nest, o.name, self.names), ctx.values))]
             self.registers[o.name] = ctx.declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register").name
         self.unroll = ctx.values.get(self.names("unroll"), 1)
+        self.skips = skipping_row(self.nest) if ctx.values.get(self.names("skip")) else None
 
     def own(self, operand: str) -> tuple[NestAxis, ...]:
         return tuple(a for a in self.tiled if a in self.nest.operand_axes(operand))
@@ -96,11 +99,18 @@ class Micro:
     def acc_index(self) -> tuple[Int, ...]:
         return (*self.owner, *self.register_index(self.tiled))
 
-    def over(self, axes: tuple[NestAxis, ...], counts: dict[str, int], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Unrolled loops over units of the register tile."""
+    def over(
+        self,
+        axes: tuple[NestAxis, ...],
+        counts: dict[str, int],
+        body: tuple[Stmt, ...],
+        kept: Mapping[str, tuple[Int, Int]] = MappingProxyType({}),
+    ) -> tuple[Stmt, ...]:
+        """Unrolled loops over units of the register tile; over those in `kept` alone where it names an axis."""
         for axis in reversed(axes):
             var, n = f"{identifier(axis.name)}r", counts[axis.name]
-            body = bind(body, {var: Const(0)}) if n == 1 else (For(var, Const(0), Const(n), body, "unrolled"),)
+            lower, upper = kept.get(axis.name, (Const(0), Const(n)))
+            body = bind(body, {var: Const(0)}) if n == 1 else (For(var, lower, upper, body, "unrolled"),)
         return body
 
     def output(self, at: Places) -> tuple[dict[str, Int], Bool]:
@@ -184,19 +194,61 @@ class Micro:
         if self.window is not None:
             others = [a for a in others if a not in self.window.axes]
 
+        apart = unrolled(self.nest, self.skips) if self.skips else ()
+        inner = self.unguarded(at, counts, others)
+
         def loop(k: int, at: Places) -> tuple[Stmt, ...]:
             if k == len(others):
-                return (
-                    self.depth_loop(at, counts, depth) if self.window is None else self.whole(at, counts, self.window)
-                )
+                return self.whole(at, counts, self.window) if self.window else inner.depth_loop(at, counts, depth)
             axis, var = others[k], f"{identifier(others[k].name)}u"
             here = Position(None, Var(var), axis.extent % axis.unit != 0)
             body = loop(k + 1, at | {axis.name: here})
             if axis.units == 1:
                 return bind(body, {var: Const(0)})
-            return (For(var, Const(0), Const(axis.units), body),)
+            lower, upper = visited(self.nest, axis, self.single(at, counts, others[:k]), Const(0), axis.units)
+            if axis not in apart:
+                return (For(var, lower, upper, body),)
+            each: list[Stmt] = []
+            for u in range(axis.units):
+                each += bind((If(all_of(lower <= u, upper > u), body),), {var: Const(u)})
+            return tuple(each)
 
         return loop(0, at)
+
+    def single(self, at: Places, counts: dict[str, int], outer: list[NestAxis]) -> dict[str, Int]:
+        """Axes with one position in this tile and in the reduction loops `outer`; none where workers share loops."""
+        if self.owner:
+            return {}
+        fixed = [a for a in (*self.nest.rows, *outer) if a.unit == 1 and counts.get(a.name, 1) == 1]
+        return {a.name: substitute_int(at[a.name].unit, {f"{identifier(a.name)}r": Const(0)}) for a in fixed}
+
+    def kept(self, at: Places, counts: dict[str, int]) -> dict[str, tuple[Int, Int]]:
+        """The first of the tile's rows that guards do not rule out here, and the one after the last."""
+        row = self.skips
+        if row is None or counts[row.name] == 1:
+            return {}
+        window = {a.name: at[a.name].unit for a in unrolled(self.nest, row)}
+        first = substitute_int(at[row.name].unit, {f"{identifier(row.name)}r": Const(0)})
+        return {row.name: visited(self.nest, row, window, first, counts[row.name])}
+
+    def unguarded(self, at: Places, counts: dict[str, int], loops: list[NestAxis]) -> Micro:
+        """This tile with direct reads free of guards that its loops already see to."""
+        single = frozenset(self.single(at, counts, []))
+        rows = frozenset({self.skips.name} if self.skips and counts[self.skips.name] > 1 else ())
+        over = frozenset(a.name for a in loops if a.units > 1)
+        free = {
+            name: replace(source, inside=True)
+            for name, source in self.sources.items()
+            if isinstance(source, Source)
+            and source.kind == DIRECT
+            and not self.owner
+            and settled(self.nest, name, single, rows, over)
+        }
+        if not free:
+            return self
+        plain = copy(self)
+        plain.sources = {**self.sources, **free}
+        return plain
 
     def depth_loop(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
         axis = self.nest.depth
@@ -232,11 +284,13 @@ class Micro:
     def step(self, at: Places, counts: dict[str, int], ahead: NestAxis | None) -> tuple[Stmt, ...]:
         """All intrinsic calls of one depth unit, each operand loaded as far out as it can be."""
         loads: dict[int, list[Stmt]] = {}
+        kept = self.kept(at, counts)
         for o in self.intrinsic.inputs:
             own, held = self.own(o.name), self.held(o.name)
             load = self.load(o.name, at)
             if held:
-                loads.setdefault(0, []).extend(self.over(held, counts, (*load, *self.ask_ahead(o.name, at, ahead))))
+                asked = self.ask_ahead(o.name, at, ahead)
+                loads.setdefault(0, []).extend(self.over(held, counts, (*load, *asked), kept))
             else:
                 asked = self.ask_ahead(o.name, at, ahead) if own == self.tiled else ()  # it streams: no register reused
                 loads.setdefault(len(own), []).extend((*load, *asked))
@@ -244,7 +298,7 @@ class Micro:
         refs[self.accumulator.name] = RegisterRef(self.acc, self.acc_index())
         body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), IntrinsicCall(self.intrinsic, refs))
         for level in reversed(range(len(self.tiled))):
-            body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body))
+            body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body, kept))
         return body
 
     def whole(self, at: Places, counts: dict[str, int], window: Window) -> tuple[Stmt, ...]:

@@ -20,6 +20,7 @@ from autosched.logic import TRUE, Const, Int, IntLike, Var, all_of, minimum, to_
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps import BLOCK, ORDERS, blocked_axes, tiled_axes
+from autosched.tiling.steps.lines import WITHIN, line_axis
 from autosched.tiling.steps.parallel import split_axes
 
 Places = dict[str, Position]
@@ -92,6 +93,7 @@ class NestLowering:
         self.lanes, self.rows, self.depth = blocked_axes(self.nest)
         self.register = {a.name: ctx.values[self.names.register(a)] for a in self.tiled}
         self.ranges, self.inside = ranges, inside
+        self.within = line_axis(self.nest) if self.values.get(self.names("lines")) == WITHIN else None
 
     def count(self, axis: NestAxis) -> int:
         """Register tiles along a tiled axis, units along any other."""
@@ -107,7 +109,7 @@ class NestLowering:
         """Rows that are not tiled, in program order, then tiles of tiled axes without blocks."""
         blocked = {a.name for a in (self.lanes, self.rows) if a}
         plain = [a for a in self.nest.rows if a not in self.tiled]
-        whole = [a for a in self.tiled if a.name not in blocked]
+        whole = [a for a in self.tiled if a.name not in blocked and a is not self.within]
 
         def rows(k: int, at: Places) -> tuple[Stmt, ...]:
             if k == len(plain):
@@ -164,9 +166,10 @@ class NestLowering:
     def tiles(
         self, ranges: dict[str, Range], depth: DepthRange | None, at: Places, counts: dict[str, int]
     ) -> tuple[Stmt, ...]:
-        """The tile loops of the two blocked axes, then the register tile."""
+        """The tile loops of the two blocked axes, behind those of lines within a block, then the register tile."""
         pair = [self.lanes, self.rows] if self.values[self.names("inner")] == 0 else [self.rows, self.lanes]
-        axes = [a for a in pair if a is not None]
+        axes = [a for a in (self.within, *pair) if a is not None]
+        ranges = {**self.ranges, **ranges}
 
         def loop(k: int, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
             if k == len(axes):
@@ -188,7 +191,13 @@ class NestLowering:
 
         stmts: list[Stmt] = []
         if full:
-            stmts += _loop(var.name, r.lower, minimum(r.upper, full) if rest else r.upper, place(var, size, False))
+            upper = minimum(r.upper, full) if rest else r.upper
+            if axis is self.micro.skips:  # what is skipped is decided tile by tile
+                for tile in range(full):
+                    there = (If(all_of(r.lower <= tile, upper > tile), place(var, size, False)),)
+                    stmts += bind(there, {var.name: Const(tile)})
+            else:
+                stmts += _loop(var.name, r.lower, upper, place(var, size, False))
         if rest:
             last = bind(place(var, rest, axis.extent % axis.unit != 0), {var.name: Const(full)})
             here = all_of(r.lower <= full, r.upper > full)

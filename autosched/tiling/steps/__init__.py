@@ -12,6 +12,7 @@ from autosched.tiling.steps.gpu_stage import gpu_stage
 from autosched.tiling.steps.gpu_tile import gpu_pair, gpu_tile, is_gpu
 from autosched.tiling.steps.interleave import Interleave, interleave
 from autosched.tiling.steps.layout import vectorises
+from autosched.tiling.steps.lines import lines
 from autosched.tiling.steps.loop_order import ORDERS, loop_order
 from autosched.tiling.steps.names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.pack import DIRECT, INTERLEAVED, PADDED, PANEL, pack
@@ -20,6 +21,7 @@ from autosched.tiling.steps.prefetch import prefetch
 from autosched.tiling.steps.register_tile import register_tile
 from autosched.tiling.steps.shared_loads import EACH, Window, offered, shared_loads, window
 from autosched.tiling.steps.unroll import unroll
+from autosched.tiling.steps.visited import skip
 
 __all__ = [
     "APART",
@@ -46,6 +48,7 @@ __all__ = [
     "inside",
     "interleave",
     "is_gpu",
+    "lines",
     "loop_order",
     "offered",
     "outer_axes",
@@ -54,6 +57,7 @@ __all__ = [
     "prefetch",
     "register_tile",
     "shared_loads",
+    "skip",
     "tiled_axes",
     "unroll",
     "vectorises",

@@ -1,0 +1,80 @@
+"""What guards rule out is not computed: bounded loops and skipped rows agree with the oracle, and issue fewer calls."""
+
+from __future__ import annotations
+
+import pytest
+from support.agreement import disagreement
+from support.plans import covering_rows, machine, plans_of
+
+from autosched.codegen.kernel import For, If, IntrinsicCall, Stmt
+from autosched.codegen.lower import lower
+from autosched.costmodel.clock import clock
+from autosched.ir import parse, workload
+from autosched.ir.program import Program
+from autosched.logic import evaluate
+from autosched.tiling.plan import Plan
+
+CONV = {"n": 1, "h": 5, "w": 7, "ci": 3, "co": 17, "kh": 3, "kw": 3, "t": "f32", "acc": "f32"}
+MASKED = """
+def f(A: f32[n, 3, k], B: f32[3, k, w], C: f32[n, w], *, n=9, w=18, k=4):
+    for i, j in grid(n, w):
+        C[i, j] = 0
+        for r, p in grid(3, k):
+            if i + 2 * r < 8 and i >= r:
+                C[i, j] += A[i, r, p] * B[r, p, j]
+"""
+PROGRAMS = {
+    "border": workload("conv2d", **CONV, pad=1),
+    "strided": workload("conv2d", **CONV, pad=1, stride=2),
+    "dilated": workload("conv2d", **CONV, pad=2, dilation=2),
+    "wide border": workload("conv2d", **(CONV | {"h": 2, "w": 3}), pad=2),
+    "masked": parse(MASKED),
+}
+AVX2 = machine(frozenset(["avx2", "fma"]), 16, 32)
+
+
+def nest_plan(program: Program) -> Plan:
+    return next(p for p in plans_of(program, AVX2, only=("x86/vfmadd.f32.ymm",)) if p.tensor_parts)
+
+
+def calls(body: tuple[Stmt, ...], env: dict[str, int]) -> int:
+    """Intrinsic calls that are issued."""
+    total = 0
+    for stmt in body:
+        match stmt:
+            case For(var, lower, upper, inner):
+                low, high = evaluate(lower, env), evaluate(upper, env)
+                total += sum(calls(inner, {**env, var: i}) for i in range(low, high, stmt.step))
+            case If(condition, inner):
+                total += calls(inner, env) if evaluate(condition, env) else 0
+            case IntrinsicCall():
+                total += 1
+    return total
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_rows_that_skip_compute_the_program(name: str) -> None:
+    plan = nest_plan(PROGRAMS[name])
+    assert "skip" in {d.name for d in plan.space.decisions}
+    assert disagreement(plan, list(covering_rows(plan, seed=3))[:6]) is None
+
+
+def test_no_product_with_the_border_is_issued() -> None:
+    """A tile of one line and whole rows: what is issued is what the program adds up, in registers of eight channels."""
+    program = PROGRAMS["border"]
+    plan = nest_plan(program)
+    counted = {}
+    for skip in (0, 1):
+        row = plan.space.row_of({"reg_y": 1, "reg_x": 7, "reg_o": 1, "skip": skip, "pack_a": 2})
+        assert not plan.space.why_not(row)
+        counted[skip] = calls(lower(plan, plan.space.schedule(row)).main.body, {})
+    lines, columns = 3 * 5 - 2, 3 * 7 - 2  # positions of the window inside the image
+    assert counted[1] == lines * columns * 3 * -(-17 // 8)
+    assert counted[0] == lines * 3 * 7 * 3 * -(-17 // 8)
+
+
+def test_the_clock_counts_what_is_left() -> None:
+    plan = nest_plan(workload("conv2d", **(CONV | {"ci": 64, "co": 64}), pad=1))
+    rows = [plan.space.row_of({"reg_y": 1, "reg_x": 7, "skip": skip, "pack_a": 2}) for skip in (0, 1)]
+    compute = clock(plan, plan.space.values(rows))["compute"]
+    assert compute[1] / compute[0] == pytest.approx((3 * 7 - 2) / (3 * 7))
