@@ -44,11 +44,10 @@ def compile_for(ir: str, core: list[str] | None) -> bytes:
         target = llvm.Target.from_triple(triple)
     except RuntimeError:
         return b""
-    machine = target.create_target_machine(cpu=cpu, reloc="pic")
-    text = machine.emit_assembly(module)
-    if unknown := re.search(r"\bllvm\.[\w.]+", text):  # LLVM calls what it does not know as a function of that name
-        raise RuntimeError(f"LLVM has no {unknown[0]}")
-    return bytes(machine.emit_object(module))
+    code = bytes(target.create_target_machine(cpu=cpu, reloc="pic").emit_object(module))
+    if unknown := re.search(rb"\bllvm\.[\w.]+", code):  # LLVM calls what it does not know as a function of that name
+        raise RuntimeError(f"LLVM has no {unknown[0].decode()}")
+    return code
 
 
 def run_cases(ir: str, sizes: list[int], cases: int, written: int, blob: bytes) -> bytes:
