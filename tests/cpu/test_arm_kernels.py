@@ -19,6 +19,9 @@ from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.llvm.compile import assembly, compile_object
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
+from autosched.costmodel.clock import clock
+from autosched.device.simulator.cpu_model import cpu_seconds
+from autosched.device.simulator.walk import facts
 from autosched.errors import MissingError
 from autosched.ir import workload
 from autosched.ir.program import Program
@@ -134,3 +137,17 @@ def test_a_description_is_checked_under_the_emulator() -> None:
 def test_the_driver_reads_calls_and_writes() -> None:
     text = Calls((4, 8), (("f", (1, 0)),), (0,), (1,)).driver()
     assert text.index("fread(b0, 1, 4") < text.index("f(b1, b0)") < text.index("fwrite(b1, 1, 8")
+
+
+@pytest.mark.parametrize("part", ["rates", "limits"])
+def test_both_models_take_the_core_from_the_target(part: str) -> None:
+    plan = _plan("fmla.f32")
+    row = next(iter(covering_rows(plan, seed=6)))
+    schedule = plan.space.schedule(row)
+    kernel = lower(plan, schedule)
+    found = [facts(kernel, stmt) for stmt in kernel.main.body]
+    slow = replace(TARGET, **{part: getattr(TARGET, part) | {"load": 0.01, "issue_width": 1}})
+    assert cpu_seconds(kernel, found, slow)["total"] > cpu_seconds(kernel, found, TARGET)["total"]
+    columns = plan.space.values(np.array([row]))
+    usual, slower = (clock(replace(plan, target=t), columns)["total"][0] for t in (TARGET, slow))
+    assert slower > usual

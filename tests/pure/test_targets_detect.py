@@ -86,6 +86,13 @@ def test_other_machines_have_other_versions(system):
     assert detect(root, cpuinfo).version != version
 
 
-@pytest.mark.parametrize("name", ["avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx_vnni", "sse4_2"])
+def test_arm_features_are_those_of_the_intrinsic_files():
+    reported = ["neon", "fullfp16", "dotprod", "i8mm", "bf16", "fp-armv8"]  # as LLVM names them
+    assert load_target("arm-neoverse-v1").features <= {our_name(f) for f in reported}
+
+
+@pytest.mark.parametrize(
+    "name", ["avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx_vnni", "sse4_2", "asimddp"]
+)
 def test_feature_names_go_both_ways(name):
     assert our_name(llvm_name(name)) == name
