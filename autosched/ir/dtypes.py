@@ -13,10 +13,12 @@ import ml_dtypes
 import numpy as np
 
 from autosched.errors import Location, ProgramError, nearest
+from autosched.logic.remember import Remembering, remembers_hash
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class DType:
+class DType(Remembering):
     """`kind` is `int`, `uint`, `float` or `bool`; `bits` is the width; `mantissa` counts stored fraction bits."""
 
     name: str

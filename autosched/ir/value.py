@@ -12,6 +12,7 @@ from typing import TypeAlias, TypeGuard
 
 from autosched.ir.dtypes import BOOL, DType
 from autosched.logic import Bool, Int
+from autosched.logic.remember import Remembering, remembers_hash
 
 UNARY_FUNCTIONS = frozenset(
     ["abs", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "round", "floor", "ceil", "popcount"]
@@ -27,8 +28,9 @@ class Literal:
     dtype: DType
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class Read:
+class Read(Remembering):
     """An element of a tensor."""
 
     tensor: str
@@ -44,16 +46,18 @@ class Scalar:
     dtype: DType
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class FromIndex:
+class FromIndex(Remembering):
     """An integer expression over axes used as a value, as `f32(i)`; wraps or rounds into `dtype`."""
 
     index: Int
     dtype: DType
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Remembering):
     """`op` is `-` or `~`."""
 
     op: str
@@ -61,8 +65,9 @@ class Unary:
     dtype: DType
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class Arith:
+class Arith(Remembering):
     """`op` is one of `+ - * / // % << >> & | ^ min max`; both operands have `dtype`."""
 
     op: str
@@ -71,8 +76,9 @@ class Arith:
     dtype: DType
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Remembering):
     """`op` is one of `< <= == != > >=`; both operands have one dtype."""
 
     op: str
@@ -81,8 +87,9 @@ class Comparison:
     dtype: DType = BOOL
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class Logical:
+class Logical(Remembering):
     """`op` is `and`, `or` or `not` over conditions."""
 
     op: str
@@ -90,8 +97,9 @@ class Logical:
     dtype: DType = BOOL
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(Remembering):
     """`then if condition else other`; only the chosen side is evaluated (an address outside may stand in the other)."""
 
     condition: Condition
@@ -100,8 +108,9 @@ class Select:
     dtype: DType
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Remembering):
     """A function of `UNARY_FUNCTIONS`, `fma` of three arguments (one rounding), or `bits_` and the name of `dtype`: the
     argument's bits read as that dtype, of the same width."""
 
@@ -110,8 +119,9 @@ class Call:
     dtype: DType
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(Remembering):
     """Conversion: wraps or rounds to nearest even; with `saturate` clamps to an integer type's range (NaN gives 0)."""
 
     operand: Value

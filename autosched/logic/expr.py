@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias, Union
+
+from autosched.logic.remember import Remembering, remembers_hash
 
 IntLike: TypeAlias = Union["Int", int]
 
@@ -37,7 +40,7 @@ COMPARE = {
 }
 
 
-class Int:
+class Int(Remembering):
     """An integer-valued expression. Equality of nodes is `same`; `==` between them builds no formula, use `eq`."""
 
     __slots__ = ()
@@ -113,6 +116,7 @@ class Var(Int):
         return self.name
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
 class Binary(Int):
     """`op` is one of `+ - * // % min max`."""
@@ -128,6 +132,7 @@ class Binary(Int):
         return f"{_wrap(self.left, level)} {self.op} {_wrap(self.right, level + 1)}"
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
 class Where(Int):
     """`then` where `condition` holds, else `other`."""
@@ -140,7 +145,7 @@ class Where(Int):
         return f"({self.then} if {self.condition} else {self.other})"
 
 
-class Bool:
+class Bool(Remembering):
     """A truth-valued expression; `&`, `|`, `~` and `implies` build larger ones."""
 
     __slots__ = ()
@@ -166,6 +171,7 @@ class Truth(Bool):
         return str(self.value)
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
 class Compare(Bool):
     op: str
@@ -176,6 +182,7 @@ class Compare(Bool):
         return f"{self.left} {self.op} {self.right}"
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
 class And(Bool):
     parts: tuple[Bool, ...]
@@ -184,6 +191,7 @@ class And(Bool):
         return " and ".join(f"({p})" if isinstance(p, Or) else str(p) for p in self.parts)
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
 class Or(Bool):
     parts: tuple[Bool, ...]
@@ -192,6 +200,7 @@ class Or(Bool):
         return " or ".join(f"({p})" if isinstance(p, And) else str(p) for p in self.parts)
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
 class Not(Bool):
     part: Bool
@@ -371,6 +380,7 @@ def children(node: Expr) -> tuple[Expr, ...]:
             return ()
 
 
+@lru_cache(maxsize=1 << 14)
 def free_vars(node: Expr) -> frozenset[str]:
     """The names of all variables in `node`."""
     if isinstance(node, Var):

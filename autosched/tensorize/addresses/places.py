@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import z3
@@ -88,6 +88,7 @@ def taken_apart(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
     return tuple(dict.fromkeys(parts))
 
 
+@lru_cache(maxsize=4096)
 def condition_axes(condition: Condition) -> frozenset[str]:
     """The variables that a guard depends on."""
     if isinstance(condition, Bool):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -15,7 +16,7 @@ from autosched.ir.dtypes import BOOL, DType
 from autosched.ir.printer import print_value
 from autosched.ir.value import FromIndex, Read, Scalar, Select, Value, is_value, walk
 from autosched.ir.value import Logical as LogicalValue
-from autosched.logic import Int
+from autosched.logic import Bool, Int
 from autosched.tensorize.body.arrays import evaluate
 
 _SEED = 0  # a counterexample must be the same every time
@@ -45,13 +46,23 @@ def leaves(*values: Value) -> tuple[Any, ...]:
 def show_leaf(leaf: Any) -> str:
     """`A[i, p]`, a scalar's name, or a condition's text."""
     match leaf:
-        case Read(tensor, index, _):
-            return f"{tensor}[{', '.join(show_index(i) for i in index)}]" if index else tensor
+        case Read():
+            return _show_read(leaf)
         case Scalar(name, _):
             return name
         case FromIndex(index, dtype):
             return f"{dtype}({index})"
-    return print_value(leaf) if is_value(leaf) else str(leaf)
+    return print_value(leaf) if is_value(leaf) else _show_formula(leaf)
+
+
+@lru_cache(maxsize=4096)
+def _show_read(read: Read) -> str:
+    return f"{read.tensor}[{', '.join(show_index(i) for i in read.index)}]" if read.index else read.tensor
+
+
+@lru_cache(maxsize=4096)
+def _show_formula(formula: Int | Bool) -> str:
+    return str(formula)
 
 
 def show_index(index: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 
@@ -41,12 +41,16 @@ class Group:
 
     def sums(self, box: Mapping[str, Range]) -> Range:
         """Bounds of the sums of up to `terms` terms with elements in `box`; a padded term is zero."""
-        inputs: dict[Value, Range] = {r: box[r.tensor] for r in leaves(self.term) if isinstance(r, Read)}
+        inputs: dict[Value, Range] = {r: box[r.tensor] for r in self.reads}
         one = exact_range(self.term, inputs)
         return Range(min(one.low, 0) * self.terms, max(one.high, 0) * self.terms)
 
     def safe(self, box: Mapping[str, Range]) -> bool:
         return self.sums(box).within(self.limits)
+
+    @cached_property
+    def reads(self) -> tuple[Read, ...]:
+        return tuple(r for r in leaves(self.term) if isinstance(r, Read))
 
     @property
     def whole(self) -> Box:

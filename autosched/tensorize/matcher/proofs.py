@@ -50,10 +50,16 @@ class Prover:
         self.limit = limit
         self._bodies: dict[object, Reason | Unproved | tuple[Obligation, tuple[str, ...]]] = {}
         self._neutrals: dict[object, Neutral] = {}
+        self._assignments: dict[object, Assignments] = {}
+        self._applied: dict[object, tuple[Update, Reason | None]] = {}
+        self._contracts: dict[object, Contract | Reason] = {}
 
     def assignments(self, facts: StageFacts, tile: Tile, roles: MappingOf[str, Read]) -> Assignments:
-        """All axis maps of one assignment of roles."""
-        return assignments(tile, roles, facts.extents, facts.spatial, self.limit)
+        """All axis maps of one assignment of roles: the same for tiles whose axes move the same operands."""
+        key = facts, tile.spatial, tuple(tile.moves.items()), tuple(roles.items())
+        if key not in self._assignments:
+            self._assignments[key] = assignments(tile, roles, facts.extents, facts.spatial, self.limit)
+        return self._assignments[key]
 
     def mapping(
         self,
@@ -91,10 +97,9 @@ class Prover:
         obligations.extend(self._held(facts, o, roles[o.tensor], assignment, tile) for o in update.operands)
         covers = {g: self._covers(facts, assignment, roles, g) for g in facts.guards}
         program = facts.update
-        applied = with_roles(update, roles)
-        for refuse in (dtype_reason(update, roles), combination_reason(program, update)):
-            if refuse is not None:
-                raise Refused(refuse, whatever_axes=True)
+        applied, refuse = self._in_place(facts, update, roles)
+        if refuse is not None:
+            raise Refused(refuse, whatever_axes=True)
         body, left_open = self._body(facts, applied)
         obligations.append(body)
         padding = _padding(facts, tile, assignment)
@@ -129,6 +134,14 @@ class Prover:
             padded=staging.padded,
             neutral=tuple(tuple(sorted(s)) for s in fills.sets),
         )
+
+    def _in_place(self, facts: StageFacts, update: Update, roles: dict[str, Read]) -> tuple[Update, Reason | None]:
+        """The intrinsic's normal form on the program's elements, and what of types or combination refuses it."""
+        key = facts, update, tuple(roles.items())
+        if key not in self._applied:
+            refuse = dtype_reason(update, roles) or combination_reason(facts.update, update)
+            self._applied[key] = with_roles(update, roles), refuse
+        return self._applied[key]
 
     def _address(self, facts: StageFacts, read: Read) -> Obligation:
         answer = facts.address_is_function(read, facts.free_axes(index_axes(read.index)))
@@ -200,20 +213,24 @@ class Prover:
         tiled = any(facts.extents[y] > 1 for y in assignment.inner - facts.spatial)
         fused = assignment.axes.get(update.clamp.axis, ()) if update.clamp else ()
         filled = prod(facts.extents[y] for y in fused)
-        partial = is_partial(facts.program, facts.original)
-        found = prove_reduction(
-            facts.program,
-            facts.update,
-            update,
-            intrinsic.numerics,
-            terms,
-            tiled,
-            level,
-            filled,
-            fused,
-            partial,
-            _issues(facts, intrinsic, assignment),
-        )
+        issues = _issues(facts, intrinsic, assignment)
+        key = facts, update, intrinsic.numerics, tiled, level, filled, fused, issues
+        if key not in self._contracts:
+            partial = is_partial(facts.program, facts.original)
+            self._contracts[key] = prove_reduction(
+                facts.program,
+                facts.update,
+                update,
+                intrinsic.numerics,
+                terms,
+                tiled,
+                level,
+                filled,
+                fused,
+                partial,
+                issues,
+            )
+        found = self._contracts[key]
         if isinstance(found, Reason):
             raise Refused(found)
         return found

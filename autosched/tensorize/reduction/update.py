@@ -8,6 +8,7 @@ nothing else. Every rewriting here is exact, or is named in the result (`fused`,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from autosched.errors import AutoschedError
 from autosched.ir.dtypes import DType
@@ -27,6 +28,7 @@ from autosched.ir.value import (
     walk,
 )
 from autosched.logic import Const, Int, Var, free_vars
+from autosched.logic.remember import Remembering, remembers_hash
 from autosched.tensorize.body.intervals import Range, exact_range
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -48,8 +50,9 @@ class Clamp:
     groups: tuple[tuple[int, ...], ...] = ()
 
 
-@dataclass(frozen=True)
-class Update:
+@remembers_hash
+@dataclass(frozen=True, slots=True)
+class Update(Remembering):
     """`combine` is `+ * min max`, or None for a plain assignment of `term`. `fused`: product and addition round once.
     `saturate`: the sum is clamped to this dtype each time it is added to the target. `negated`: the term carries a
     minus that the source wrote as `-=`. `clamp`: the term is right where this clamp, left out of it, never acts."""
@@ -91,6 +94,7 @@ def _index_variables(read: Read) -> frozenset[str]:
     return names
 
 
+@lru_cache(maxsize=4096)
 def operand_reads(value: Value) -> tuple[Read, ...]:
     """The distinct reads of `value` that are operands, not parts of another read's address."""
     found = dict.fromkeys(reads(value))
