@@ -8,18 +8,20 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, seconds, speed
-from autosched.cli.stored import kernel_of, opened, picked
+from autosched.cli.stored import kernel_of, opened, picked, target_of
 from autosched.codegen.c import print_c
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.text import print_kernel
+from autosched.device.builder import Builder
 from autosched.errors import AutoschedError
 from autosched.ir import parse
 from autosched.ir.work import operations
+from autosched.machine.target import Target
 from autosched.store import codec
 from autosched.tensorize.explanation.certificate import certificate_lines
 
-VIEWS = ("all", "schedule", "loops", "c", "llvm", "key", "proof")
+VIEWS = ("all", "schedule", "loops", "c", "llvm", "asm", "key", "proof")
 
 NO_PROOF = "the plan computes every stage as scalar code, as the program says"
 
@@ -71,6 +73,8 @@ def show(
         parts.append(code.rstrip())
     if view == "llvm":
         parts.append(print_llvm(kernel).rstrip())
+    if view == "asm":
+        parts.append(_assembly(kernel, target_of(record)).rstrip())
     answer("\n\n".join(parts))
 
 
@@ -80,3 +84,14 @@ def _code(kernel: Kernel) -> str | None:
         return print_c(kernel).source
     except AutoschedError:
         return None
+
+
+def _assembly(kernel: Kernel, target: Target) -> str:
+    """What LLVM makes of the kernel for its target, which need not be this machine."""
+    compiler, builder = target.compiler, Builder()
+    try:
+        return builder.assembly(
+            print_llvm(kernel), compiler.get("cpu"), compiler.get("features"), compiler.get("triple")
+        )
+    finally:
+        builder.close()

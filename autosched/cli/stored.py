@@ -7,6 +7,7 @@ from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.errors import NoScheduleError, StoreError, UsageError
 from autosched.ir.program import Program
+from autosched.machine.target import Target
 from autosched.search.tune import plans_of, reopen
 from autosched.store.records import StudyRecord, Trial
 
@@ -57,3 +58,8 @@ def kernel_of(record: StudyRecord, trial: Trial) -> Kernel:
 def program_of(record: StudyRecord) -> Program:
     """The program as it was given, before any rewriting, with the data that were given with it."""
     return reopen(record, inputs.catalogue(record.settings.get("intrinsics", ()))).program
+
+
+def target_of(record: StudyRecord) -> Target:
+    """The machine that the study is for."""
+    return reopen(record, inputs.catalogue(record.settings.get("intrinsics", ()))).target

@@ -3,7 +3,9 @@ does not have: `LLVM ERROR: Cannot select`), and that must cost no more than the
 
 from __future__ import annotations
 
-from autosched.codegen.llvm.compile import compile_object
+from typing import Any
+
+from autosched.codegen.llvm.compile import assembly, compile_object
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.serve import connect
 from autosched.errors import AutoschedError
@@ -24,11 +26,19 @@ class Builder:
 
     def compile(self, text: str, cpu: str | None = None, features: str | None = None) -> bytes:
         """Object code for `cpu` with `features` (None: this machine's). BuildError where LLVM refuses or dies."""
+        return bytes(self._ask("object", text, cpu, features, None))
+
+    def assembly(
+        self, text: str, cpu: str | None = None, features: str | None = None, triple: str | None = None
+    ) -> str:
+        """The assembly text of it, for the machine of `triple` where one is named. BuildError as from `compile`."""
+        return str(self._ask("assembly", text, cpu, features, triple))
+
+    def _ask(self, *request: str | None) -> Any:
         for attempt in (1, 2):
             self.process.ensure()
             try:
-                answer = self.process.ask(text, cpu, features, deadline_s=self.deadline_s)
-                return bytes(answer)
+                return self.process.ask(*request, deadline_s=self.deadline_s)
             except WorkerTimeoutError:
                 raise BuildError(f"LLVM did not finish within {self.deadline_s:g} s") from None
             except WorkerDiedError as death:
@@ -48,11 +58,12 @@ def main(connection_fd: int, life_fd: int) -> None:
     connection.send(("done", None))
     while True:
         try:
-            text, cpu, features = connection.recv()
+            kind, text, cpu, features, triple = connection.recv()
         except (EOFError, OSError):
             return
         try:
-            connection.send(("done", compile_object(text, cpu, features)))
+            make = assembly if kind == "assembly" else compile_object
+            connection.send(("done", make(text, cpu, features, triple=triple)))
         except AutoschedError as error:
             connection.send(("failed", error.message))
         except Exception as error:

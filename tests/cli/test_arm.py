@@ -27,6 +27,7 @@ def test_a_study_for_an_arm_core(cli: Cli, target: str, instruction: str, builti
     assert found["best"]["time_s"] < found["baseline"]["time_s"]
     study = found["study"]
     assert f"aarch64.neon.{instruction}." in cli("show", study, "--as", "llvm").out
+    assert re.search(rf"^\t{instruction}\tv", cli("show", study, "--as", "asm").out, re.MULTILINE)
     assert f"{builtin}(" in cli("show", study, "--as", "c").out
     assert f"<- {name}(" in cli("show", study, "--as", "loops").out
     cli("export", study, "-o", "kernel.c")
