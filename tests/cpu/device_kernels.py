@@ -84,7 +84,9 @@ class Fake:
     """A candidate of the program below, as far as a device looks at one."""
 
     key: str = "hand#0"
-    plan: Any = field(default_factory=lambda: SimpleNamespace(program=program(), name="hand"))
+    plan: Any = field(
+        default_factory=lambda: SimpleNamespace(program=program(), name="hand", guards=(), granted=(), tensor_parts=())
+    )
     row: int = 0
 
 
