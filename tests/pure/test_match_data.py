@@ -86,6 +86,14 @@ def test_data_that_break_the_condition_leave_nothing_to_check() -> None:
             assert all(c.assume is not None and c.assume.subject != "B" for c in asked)
 
 
+def test_data_that_break_a_condition_leave_the_one_on_the_other_operand() -> None:
+    found = autosched.match(PROGRAMS["weights"], CLAMPING, data={"B": weights(-128, 127)})
+    assert found.verdict == "conditional"
+    assert {c.text for m in found.mappings for c in m.conditions} == {"0 <= A <= 128"}
+    others = [text for c in found.mappings[0].conditions for text in c.alternatives]
+    assert not any("<= B" in text for text in others)
+
+
 def test_random_inputs_hold_the_data() -> None:
     b = weights(-9, 9)
     program = with_data(PROGRAMS["weights"], {"B": b})

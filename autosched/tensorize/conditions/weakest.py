@@ -30,7 +30,8 @@ Box = dict[str, Range]
 class Group:
     """A sum of at most `terms` values of `term` that is clamped to `limits`. `ranges`: what is known of each tensor
     that the term reads; `const` names those whose values are known before the run, `derived` those that are computed
-    on the way, of which nobody outside can promise anything."""
+    on the way, of which nobody outside can promise anything. The very values of those `given` are known, and `ranges`
+    holds their least and greatest: what is narrower is not met."""
 
     term: Value
     terms: int
@@ -38,6 +39,7 @@ class Group:
     ranges: tuple[tuple[str, Range], ...]
     const: frozenset[str] = frozenset()
     derived: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset()
 
     def sums(self, box: Mapping[str, Range]) -> Range:
         """Bounds of the sums of up to `terms` terms with elements in `box`; a padded term is zero."""
@@ -75,6 +77,7 @@ def weakest(group: Group) -> tuple[Condition, ...] | None:
     joint = _joint(group)
     if joint is not None and all(_volume(joint) > _volume(b) for b in singles):
         boxes.append(joint)
+    boxes = [b for b in boxes if not group.given & {*_narrowed(group, b)}] or boxes
     if not boxes:
         return None
     others = [" and ".join(_text(t, box[t]) for t in _narrowed(group, box)) for box in boxes[1:]]

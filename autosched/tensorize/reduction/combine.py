@@ -142,8 +142,9 @@ def _ungrouped(
     ranges = {r.tensor: known.get(r, Range(*r.dtype.limits)) for r in update.operands}
     const = frozenset(t for t in ranges if program.known(t))
     derived = frozenset(t for t in ranges if program.tensors[t].intermediate and origin(program, t) is None)
+    given = frozenset(t for t in ranges if program.data and known_values(program, t) is not None)
     count = min(clamp.group, filled)
-    group = Group(update.term, count, clamp.dtype.limits, tuple(ranges.items()), const, derived)
+    group = Group(update.term, count, clamp.dtype.limits, tuple(ranges.items()), const, derived, given)
     conditions = weakest(group)
     data = held_values(program, ranges)
     if conditions != () and data and (fact := groups_hold(program, update, group, clamp, fused)):
