@@ -165,7 +165,7 @@ def tune(
     seed: int = 0,
     threads: int = 1,
     store: str | Path | Store | None = None,
-    intrinsics: Sequence[str] = (),
+    intrinsics: str | Sequence[str] | None = None,
     numerics: str = "reassociated",
     cache: str = "warm",
     conditions: str = "guard",
@@ -175,6 +175,7 @@ def tune(
 ) -> Study:
     """Search, measure, and return the study: `study.best.build()` is the kernel as a callable.
 
+    `intrinsics` are names or globs of those to consider, or None for all that the target has.
     `conditions` says what becomes of instructions that are right for some values only: `guard` (a check in the kernel,
     and a fallback), `refuse` or `assume`. `data` are the values of const tensors, by name: the kernel is theirs alone.
     `timeout` in seconds. With a `store` the study continues where an earlier call left off. Raises NoScheduleError when
@@ -195,7 +196,7 @@ def tune(
         threads=threads,
         store=_as_store(store),
         catalogue=catalogue(),
-        only=tuple(intrinsics),
+        only=(intrinsics,) if isinstance(intrinsics, str) else tuple(intrinsics or ()),
         numerics=numerics,
         cache=cache,
         conditions=conditions,

@@ -1,4 +1,4 @@
-"""Every mapping that matching reports is in a plan, or has a reason why it is in none."""
+"""Every mapping that matching reports is in a plan or has a reason why it is in none; `tune` takes one name or many."""
 
 from __future__ import annotations
 
@@ -46,3 +46,10 @@ def _planned(target: str, conditions: str) -> Any:
 
 def _axes(mapping: Any) -> str:
     return ", ".join(f"{x}←{'.'.join(fused) or '1'}" for x, fused in mapping.axes.items())
+
+
+@pytest.mark.parametrize("only", ["portable/mac.f32.f32.f32.v1", None])
+def test_one_name_is_a_list_of_one_and_none_is_all(only: str | None) -> None:
+    program = autosched.workload("matmul", m=4, n=4, k=4)
+    study = autosched.tune(program, "portable", device="simulator", trials=1, intrinsics=only, store=":memory:")
+    assert study.record.settings["only"] == ([only] if only else [])
