@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +38,9 @@ from autosched.tiling.steps import (
     tiled_axes,
     vectorises,
 )
-from autosched.tiling.steps.layout import depth_stride, line_crossings, runs
+from autosched.tiling.steps.layout import depth_stride, line_crossings, row_stride, runs
 from autosched.tiling.steps.lines import line_axis
+from autosched.tiling.steps.prefetch import streams
 from autosched.tiling.steps.visited import skipping_row
 
 VERSION = "1"
@@ -48,9 +49,13 @@ TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 
 # Constants of the code generator, not of a machine: what its code costs beyond the instructions it is made for.
 UNHIDDEN = 0.15  # share of the shorter terms that does not overlap with the longest
+WAITED, WAITED_AHEAD = 0.8, 0.3  # the same of what streams from memory, and where it is asked for ahead
+ASKING = 0.05  # share of the time from memory that asking ahead costs (f32 of 64 MiB: one row loses 7 %, 16 gain 25)
 TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address set-up, the pipeline filling
 GUARD_CYCLES = 2.0  # a load behind a branch
 ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by element
+ALIAS_SLOTS = 1.0  # load slots lost where a tile's rows fall into one set of the first cache (16 rows 16 KiB apart)
+ALIAS_SHARE = 0.75  # part of the ways of a set that these rows may take
 PAGE_SLOTS = 2.0  # load slots lost where each step along the depth is on another page (f32 1024³ on Zen 5: one cycle)
 RUN_SLOTS = 1.2  # load slots of one run of a register that is put together from several: a load and a shuffle
 CHECK_CYCLES = 0.08  # one element looked at by a run-time check (vectors of 32 bytes, two operations each)
@@ -115,19 +120,27 @@ def _tensor(part: TensorPart, values: Columns, target: Target) -> Terms:
     stack = np.stack([terms[k] for k in ("compute", "load", "l2", "l3", "memory")])
     longest = stack.max(axis=0)
     hidden = longest + UNHIDDEN * (stack.sum(axis=0) - longest)
+    if _knows_prefetch(nest):
+        hidden = hidden + _waited(terms, values[names("prefetch")] > 0)
     terms["total"] = hidden + terms["tile"] + terms["pack"] + terms["overhead"]
     return terms
 
 
 SILENT = frozenset({"prefetch", "prefetch_out"})
-"""Decisions that no term reads: their effect is left to measurement and to the learned model."""
+"""Decisions that no term reads: their effect is left to measurement and to the learned model. Prefetching is read where
+an operand streams from memory."""
+
+
+def _knows_prefetch(nest: Nest) -> bool:
+    return nest.depth is not None and bool(nest.lanes) and streams(nest)
 
 
 def run_length(plan: Plan) -> int:
     """How many rows in a run of ids share one time: the combinations of the last decisions that the clock ignores."""
     length = 1
+    read = {p.names("prefetch") for p in plan.tensor_parts if p.scheme == "cpu" and _knows_prefetch(p.nest)}
     for decision in reversed(plan.space.decisions):
-        if decision.name.split(".")[-1] not in SILENT:
+        if decision.name.split(".")[-1] not in SILENT or decision.name in read:
             break
         length *= len(decision.domain)
     return length
@@ -224,7 +237,11 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: T
     step_bytes = depth_stride(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
     plain += PAGE_SLOTS if step_bytes >= target.limits.get("page_bytes", 4096) else 0.0
     guard = GUARD_CYCLES * LOADS_PER_CYCLE if nest.guarded[operand] != TRUE else 0.0
-    direct = plain + guard * _checked(nest, names, operand, v)
+    lost: npt.NDArray[np.float64] = np.zeros(len(kind))
+    for axis in tiled_axes(nest):
+        if not axis.intrinsic_axis:
+            lost = lost + ALIAS_SLOTS * _aliased(row_stride(nest, operand, axis), v[names.register(axis)], target)
+    direct = plain + lost + guard * _checked(nest, names, operand, v)
     return np.where(kind == DIRECT, direct, np.where(kind == PADDED, plain, 1.0))
 
 
@@ -241,6 +258,22 @@ def _checked(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.NDAr
         tiles = v[names.tiles(axis)].astype(np.float64) if axis in tiled else everywhere * axis.units
         inside = inside * np.maximum(0.0, 1.0 - ends / tiles)
     return np.where(v[names("edges")] == APART, 1.0 - inside, 1.0)
+
+
+def _waited(terms: Terms, ahead: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """Seconds more, where operands stream from memory: the more a core computes on a line, the fewer lines it waits for
+    at a time, unless they are asked for ahead."""
+    work = np.maximum(terms["compute"], terms["load"])
+    memory = np.maximum(terms["memory"], 1e-12)
+    share = np.where(ahead, WAITED_AHEAD, WAITED) * np.minimum(work / memory, 1.0)
+    return np.maximum(share - UNHIDDEN, 0.0) * np.minimum(work, memory) + np.where(ahead, ASKING * memory, 0.0)
+
+
+def _aliased(apart: int, rows: npt.NDArray[np.int64], target: Target) -> npt.NDArray[np.bool_]:
+    """Whether so many rows, so many bytes apart, are more than the ways of the sets that their lines fall into."""
+    page = int(target.limits.get("page_bytes", 4096))
+    first = next((m.bytes for m in target.memories if m.name == "L1"), 8 * page)
+    return rows * gcd(apart, page) > ALIAS_SHARE * first if apart else np.zeros(len(rows), bool)
 
 
 def _bandwidths(target: Target) -> list[tuple[float, bool]]:

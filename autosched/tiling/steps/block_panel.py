@@ -7,7 +7,7 @@ from autosched.logic import Const, Int, Var, all_of, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Rule
-from autosched.tiling.steps.layout import panel_elements
+from autosched.tiling.steps.layout import depth_stride, panel_elements, vectorises
 from autosched.tiling.steps.loop_order import ORDERS
 from autosched.tiling.steps.names import StepNames, blocked_axes, tiled_axes
 
@@ -40,8 +40,11 @@ def room(target: Target) -> int:
 
 
 def offers_blocks(nest: Nest, operand: str, target: Target) -> bool:
-    """Whether a panel of everything is too large for the cache, and there can be loops around a smaller one."""
+    """Whether a panel of everything is too large for the cache, there can be loops around a smaller one, and the tensor
+    is not in the order of use as it is: single loads along a depth whose elements are neighbours."""
     axes = nest.operand_axes(operand)
+    if nest.depth is not None and vectorises(nest, operand) and depth_stride(nest, operand) == nest.depth.unit:
+        return False
     size = panel_elements(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
     return size > room(target) and any(a.units > 1 for a in (*outer_axes(nest), *blocked_axes(nest)) if a in axes)
 

@@ -20,7 +20,7 @@ from autosched.logic import (
     merge_dimensions,
 )
 from autosched.logic.expr import substitute_int
-from autosched.tiling.nest import Nest
+from autosched.tiling.nest import Nest, NestAxis
 
 RUN_ELEMENTS = 4
 """Elements that a run has on average at least, so that loading runs and shuffling pays."""
@@ -86,6 +86,13 @@ def depth_stride(nest: Nest, operand: str) -> int:
     """Elements between a register and the next along the depth, in the operand's tensor; 0 where that varies."""
     form = affine(substitute_int(flat_offset(nest, operand, Var("e")), {"e": 0}))
     return 0 if form is None or nest.depth is None else abs(form.coefficient(f"@{nest.depth.name}"))
+
+
+def row_stride(nest: Nest, operand: str, axis: NestAxis) -> int:
+    """Bytes between an operand's register and the next along the axis, in its tensor; 0 where that varies."""
+    form = affine(substitute_int(flat_offset(nest, operand, Var("e")), {"e": 0}))
+    size = nest.intrinsic.operands[operand].dtype.bytes
+    return 0 if form is None else abs(form.coefficient(f"@{axis.name}")) * size
 
 
 def _places(names: list[str]) -> dict[str, int]:

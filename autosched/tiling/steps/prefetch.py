@@ -14,12 +14,17 @@ STREAMED_BYTES = 4 << 20
 """An operand of more than that is taken to come from memory."""
 
 
+def streams(nest: Nest) -> bool:
+    """Whether an operand is so large that it is taken to come from memory."""
+    sizes = (tensor_elements(nest, o.name) * o.dtype.bytes for o in nest.intrinsic.inputs)
+    return max(sizes) > STREAMED_BYTES
+
+
 def prefetch(nest: Nest, names: StepNames) -> Step:
     """`prefetch`: how many depth units ahead the operand on the lanes is asked for (0: not); `prefetch_out`: whether
     the output tile is asked for before its reduction starts."""
     decisions = [Decision(names("prefetch_out"), (0, 1), ("no", "yes"))]
     if nest.depth is not None and nest.lanes:
-        sizes = (tensor_elements(nest, o.name) * o.dtype.bytes for o in nest.intrinsic.inputs)
-        distance = FAR if max(sizes) > STREAMED_BYTES else NEAR
+        distance = FAR if streams(nest) else NEAR
         decisions.insert(0, Decision(names("prefetch"), (0, distance) if distance < nest.depth.units else (0,)))
     return Step("prefetch", tuple(decisions))

@@ -1,0 +1,39 @@
+"""What the clock knows of operands that come from memory, and of rows that share a cache set."""
+
+from __future__ import annotations
+
+import numpy as np
+from support.plans import machine, plans_of
+
+from autosched.costmodel.clock import clock, run_length
+from autosched.ir import workload
+from autosched.tiling.plan import Plan
+
+
+def wide(m: int, n: int, k: int) -> Plan:
+    return next(p for p in plans_of(workload("matmul", m=m, n=n, k=k), machine()) if "zmm(i←j" in p.name)
+
+
+def seconds(plan: Plan, **chosen: int | str) -> float:
+    base: dict[str, int | str] = {d.name: d.domain[0] for d in plan.space.decisions}
+    row = plan.space.row_of({**base, "reg_j": 1, "pack_b": "panel", **chosen})
+    return float(clock(plan, plan.space.values(np.array([row])))["total"][0])
+
+
+def test_asking_ahead_pays_where_work_is_done_on_each_line() -> None:
+    many, one = wide(8, 4096, 4096), wide(1, 4096, 4096)
+    assert seconds(many, reg_i=8, reg_j=3, prefetch=64) < seconds(many, reg_i=8, reg_j=3, prefetch=0)
+    assert seconds(one, reg_j=8, prefetch=64) > seconds(one, reg_j=8, prefetch=0)
+
+
+def test_the_clock_does_not_tell_prefetching_apart_where_nothing_streams() -> None:
+    small, large = wide(8, 64, 64), wide(8, 2048, 2048)
+    assert run_length(small) == 4
+    assert run_length(large) == 2
+    assert seconds(small, prefetch=8) == seconds(small, prefetch=0)
+
+
+def test_rows_a_page_apart_are_packed_where_they_outnumber_the_ways() -> None:
+    pages, between = wide(16, 512, 1024), wide(16, 512, 1040)
+    assert seconds(pages, reg_i=16, pack_a="panel") < seconds(pages, reg_i=16, pack_a="direct")
+    assert seconds(between, reg_i=16, pack_a="panel") > seconds(between, reg_i=16, pack_a="direct")
