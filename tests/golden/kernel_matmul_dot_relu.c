@@ -71,8 +71,6 @@ VECTOR_INLINE f32x16 greater_f32x16(f32x16 a, f32x16 b) {
 #endif
 }
 
-VECTOR_INLINE f32x16 max_f32x16(f32x16 a, f32x16 b) { return select_f32x16(a != a, a, greater_f32x16(a, b)); }
-
 /* The first `count` elements (none where it is negative). */
 VECTOR_INLINE void store_first_f32x16(float *p, ptrdiff_t count, f32x16 x) {
 #if defined(__AVX512F__)
@@ -121,7 +119,7 @@ void dot_relu(
 #pragma GCC unroll 2
       for (ptrdiff_t r = 0; r < 2; ++r) {
         if (i + r < 5) {
-          store_first_f32x16(&Y_at(i + r, j * 16), 19 - j * 16, max_f32x16(((__builtin_convertvector(acc[r], f32x16) * splat_f32x16(scale)) + load_first_f32x16(&bias[j * 16], 19 - j * 16)), ((f32x16){0})));
+          store_first_f32x16(&Y_at(i + r, j * 16), 19 - j * 16, greater_f32x16(((f32x16){0}), ((__builtin_convertvector(acc[r], f32x16) * splat_f32x16(scale)) + load_first_f32x16(&bias[j * 16], 19 - j * 16))));
         }
       }
     }

@@ -135,6 +135,10 @@ class VectorPrinter:
     def _arith(self, op: str, v: Arith, dtype: DType, count: Int | None) -> str:
         left, right = self._at(v.left, count), self._at(v.right, count)
         if op in ("min", "max"):
+            sign = "<" if op == "min" else ">"
+            for a, b, number in ((left, right, v.left), (right, left, v.right)):
+                if dtype.is_float and isinstance(number, Literal) and number.value == number.value:
+                    return self.helpers.chosen(sign, dtype, a, b)  # where the other is NaN, the answer is the other
             return self.helpers.extreme(op, dtype, left, right)
         if op in ("&", "|", "^") or (dtype.is_float and op in ("+", "-", "*", "/")):
             return f"{left} {op} {right}"

@@ -102,8 +102,12 @@ class Ops:
             return self._two(_FLOAT_OPS[op], a, b)
         if op in ("min", "max"):
             # numpy's rule: a NaN on either side gives NaN. `llvm.maximum` orders zeros too and takes twice as long;
-            # the first choice is x86's maxps as it is.
+            # the first choice is x86's maxps as it is: the second number, where one of them is NaN.
+            if not b.name.startswith("%"):
+                a, b = b, a
             chosen = self.select(self.compare(">" if op == "max" else "<", a, b), a, b)
+            if not a.name.startswith("%") and constant(float("nan"), a.dtype) not in a.name:
+                return chosen
             nan = Val(self.out.let(f"fcmp uno {a.text}, {a.name}"), BOOL, a.lanes)
             return self.select(nan, a, chosen)
         remainder = self._two("frem", a, b)
