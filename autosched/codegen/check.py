@@ -216,7 +216,7 @@ class _Checker:
     def _unrolled(self, buffer: Buffer, subscript: object, element: bool) -> None:
         """A register's number must be constant once unrolled, for each worker; the element may depend on the lane."""
         self._require(not is_value(subscript), f"register {buffer.name} is indexed by data")
-        for name in sorted(free_vars(subscript)):  # type: ignore[arg-type]
+        for name in sorted(free_vars(subscript)):
             kind = self.variables[name]
             constant = kind in ("unrolled", "warp", "thread") or (element and kind == "lane")
             self._require(constant, f"register {buffer.name} is indexed by the {kind} {name}")
