@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import copysign
 from typing import TypeAlias, TypeGuard
 
 from autosched.ir.dtypes import BOOL, DType
@@ -22,10 +23,19 @@ UNARY_FUNCTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant; `value` is a Python int, or a float (`inf` allowed) for float types."""
+    """A constant; `value` is a Python int, or a float (`inf` allowed) for float types. 0.0 and -0.0 are two."""
 
     value: int | float
     dtype: DType
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        same = self.value == other.value and self.dtype == other.dtype
+        return same and copysign(1.0, self.value) == copysign(1.0, other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.dtype))
 
 
 @remembers_hash

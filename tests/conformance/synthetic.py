@@ -10,6 +10,7 @@ import numpy as np
 from autosched.device.protocol import Build
 from autosched.logic import Var, ceil_div
 from autosched.store.records import Measurement, StudyRecord
+from autosched.tensorize.match_types import Mapping
 from autosched.tiling.schedule import Candidate
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Rule, Step
@@ -17,11 +18,12 @@ from autosched.tiling.step import Decision, Rule, Step
 
 @dataclass(frozen=True)
 class FakePlan:
-    """What the search needs of a plan: a name and a space. `speed` scales its hidden cost."""
+    """What the search needs of a plan: a name, a space and the mappings (none). `speed` scales its hidden cost."""
 
     name: str
     space: Space
     speed: float = 1.0
+    mappings: tuple[Mapping, ...] = ()
 
 
 def make_plan(name: str, speed: float = 1.0, tiles: int = 8) -> FakePlan:

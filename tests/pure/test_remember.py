@@ -10,7 +10,7 @@ import pytest
 
 from autosched.ir import parse
 from autosched.ir.dtypes import dtype
-from autosched.ir.value import Arith, Read
+from autosched.ir.value import Arith, Literal, Read
 from autosched.logic import Var, all_of
 
 F32 = dtype("f32")
@@ -51,3 +51,9 @@ def test_an_update_is_pickled_without_it() -> None:
     made = pickle.loads(pickle.dumps(update))
     assert made == update
     assert not hasattr(made, "_hash")
+
+
+def test_zeros_of_both_signs_are_two_literals() -> None:
+    assert Literal(0.0, F32) != Literal(-0.0, F32)
+    assert Literal(0.0, F32) == Literal(0.0, F32)
+    assert hash(Literal(0.0, F32)) == hash(Literal(0.0, F32))
