@@ -18,12 +18,13 @@ from autosched.tiling.step import Decision, Rule, Step
 
 @dataclass(frozen=True)
 class FakePlan:
-    """What the search needs of a plan: a name, a space and the mappings (none). `speed` scales its hidden cost."""
+    """What the search needs of a plan: a name, a space and what it relies on (nothing). `speed` scales its hidden cost."""
 
     name: str
     space: Space
     speed: float = 1.0
     mappings: tuple[Mapping, ...] = ()
+    relies: tuple[str, ...] = ()
 
 
 def make_plan(name: str, speed: float = 1.0, tiles: int = 8) -> FakePlan:
