@@ -13,7 +13,8 @@ from autosched.tiling.dependence import analyse
 from autosched.tiling.fallback import checkable
 from autosched.tiling.nest import Nest, make_nest
 from autosched.tiling.plan import Plan
-from autosched.tiling.plans import SCOPES, WITHIN, least_cycles
+from autosched.tiling.plans import SCOPES, WITHIN
+from autosched.tiling.rank import least_cycles
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.steps.register_tile import one_tile_fits
 

@@ -43,7 +43,8 @@ from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.plan import Plan
-from autosched.tiling.plans import MOST_PLANS, WITHIN, make_plans, plan_cycles
+from autosched.tiling.plans import MOST_PLANS, WITHIN, make_plans
+from autosched.tiling.rank import plan_cycles
 from autosched.version import __version__
 
 EFFORTS = {"quick": 32, "standard": 64, "full": 256}

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product, takewhile
-from math import prod
 
 from autosched.errors import UsageError
 from autosched.ir.formula import apply_formulas
 from autosched.ir.inline import inline_intermediates
-from autosched.ir.program import Assign, Axis, Program, Stage, Statement
+from autosched.ir.program import Assign, Program, Stage, Statement
 from autosched.ir.reuse import keep_common
 from autosched.ir.value import is_value, reads
 from autosched.machine.target import Target
@@ -22,37 +21,19 @@ from autosched.tensorize import match_types
 from autosched.tiling.accesses import statements
 from autosched.tiling.dependence import Dependences, analyse
 from autosched.tiling.epilogue import epilogue_chain
-from autosched.tiling.fallback import check_elements, checkable, scalar_fallback
+from autosched.tiling.fallback import checkable, scalar_fallback
 from autosched.tiling.join_loops import join_loops
 from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.nest import Nest, make_nest
+from autosched.tiling.nest_steps import nest_steps
 from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
+from autosched.tiling.rank import least_cycles, scalar_cycles
 from autosched.tiling.rows import rows_parts
-from autosched.tiling.scalar_parts import is_constant, scalar_part
+from autosched.tiling.scalar_parts import scalar_part
 from autosched.tiling.scalar_steps import choices_of, rows_step, scalar_step
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
-from autosched.tiling.steps import (
-    StepNames,
-    cache_block,
-    edges,
-    gpu_limits,
-    gpu_stage,
-    gpu_tile,
-    interleave,
-    is_gpu,
-    lines,
-    loop_order,
-    pack,
-    parallel,
-    prefetch,
-    register_tile,
-    shared_loads,
-    skip,
-    unroll,
-    vectorises,
-)
-from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
+from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.register_tile import one_tile_fits
 
 SCOPES = ("thread", "warp", "core")
@@ -61,16 +42,8 @@ MOST_CHECKED = 4
 """Mappings of a stage that are laid out with checks: they must not crowd out those that need none."""
 WITHIN = 4.0
 """A mapping that takes this many times the best mapping's cycles at least (`least_cycles`) is not laid out."""
-VECTOR_CYCLES = 1 / 16
-"""Cycles of an element of a scalar stage that is vectorised: for ranking plans only."""
-CHECK_CYCLES = 1 / 32
-"""Cycles to look at one element in a run-time check: for ranking plans only."""
-COPY_CYCLES = 1.0
-"""Cycles to copy one element into a panel, or to store one lane by itself: for ranking plans only."""
 SCALAR_MARGIN = 1.25
 """How many times fewer cycles than any nest the scalar path must promise to be laid out beside them."""
-GROUP_CYCLES = 0.15
-"""Cycles to copy one element of a tensor that is interleaved: for ranking plans only."""
 
 
 def make_plans(
@@ -124,7 +97,7 @@ def _with_scalar(
         return [*nests, None]
     if is_gpu(target):
         return [*nests]
-    scalar = _scalar_cycles(scalar_part(program, stage, StepNames(), dependences))
+    scalar = scalar_cycles(scalar_part(program, stage, StepNames(), dependences))
     return [None, *nests] if SCALAR_MARGIN * scalar <= least_cycles(free[0]) else [*nests]
 
 
@@ -136,52 +109,6 @@ def _check_writes(program: Program) -> None:
                 hint="gathers (data-dependent reads) are fine; scatters can be run by the interpreter only",
                 location=stage.assign.location,
             )
-
-
-def least_cycles(nest: Nest) -> float:
-    """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one.
-
-    By the intrinsic's stated timing, not by measured rates: the plans of a study must be the same when it continues.
-    """
-    cycles = prod(a.units for a in nest.axes) * nest.intrinsic.timing.get("interval", 1.0)
-    for operand in nest.intrinsic.inputs:
-        known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
-        if not vectorises(nest, operand.name) and not known:
-            way = interleave(nest, operand.name)
-            panel = COPY_CYCLES * panel_elements(nest, operand.name)
-            few = runs(nest, operand.name)
-            shuffled = panel if few is None else few * prod(a.units for a in nest.axes)
-            copied = panel if way is None else GROUP_CYCLES * tensor_elements(nest, operand.name)
-            cycles += min(panel, copied, shuffled)
-    if not vectorises(nest, nest.intrinsic.accumulator.name):
-        cycles += COPY_CYCLES * prod(a.units * a.unit for a in nest.spatial)
-    asked = [c.assume for c in nest.mapping.conditions if c.assume is not None]
-    return cycles + CHECK_CYCLES * check_elements(nest.mapping.program, asked)
-
-
-def plan_cycles(plan: Plan) -> float:
-    """Cycles that no schedule of the plan avoids, vectors at their widest: for ranking plans of one program, adapted or
-    not, against each other."""
-    cycles = 0.0
-    for part in plan.parts:
-        match part:
-            case TensorPart(nest):
-                cycles += least_cycles(nest)
-            case ScalarPart(prepared=False):
-                cycles += _scalar_cycles(part)
-            case RowsPart(_, members):
-                cycles += sum(_scalar_cycles(m) for m in members)
-            case LiteralPart(_, names):
-                cycles += sum(_points(plan.program.stage(n).axes) for n in names)
-    return cycles
-
-
-def _scalar_cycles(part: ScalarPart) -> float:
-    return _points(part.stage.axes) * VECTOR_CYCLES * (1 if part.vector or part.across else 16)
-
-
-def _points(axes: Sequence[Axis]) -> float:
-    return float(prod(a.extent if is_constant(a) else 1 for a in axes))
 
 
 def _usable(
@@ -311,23 +238,6 @@ class _Layout:
             run = list(group)
             result += rows_parts(self.program, run) if scalar else run  # type: ignore[arg-type]
         return result
-
-
-def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> list[Step]:
-    """The steps of a tensorized nest, in order: the whole space of one mapping on this kind of target."""
-    if is_gpu(target):
-        return [gpu_tile(nest, target, names), gpu_stage(nest, target, names), gpu_limits(nest, target, names)]
-    steps = [
-        register_tile(nest, target, names),
-        cache_block(nest, names),
-        loop_order(nest, names),
-        pack(nest, target, names),
-        unroll(nest, names),
-        shared_loads(nest, target, names),
-        edges(nest, names),
-        lines(nest, names),
-    ]
-    return [*steps, skip(nest, names, tuple(steps)), parallel(nest, threads, names), prefetch(nest, names)]
 
 
 def _fused(

@@ -26,8 +26,8 @@ from autosched.tiling.dependence import analyse
 from autosched.tiling.fallback import scalar_fallback
 from autosched.tiling.leeway import Leeway
 from autosched.tiling.nest import make_nest
+from autosched.tiling.nest_steps import nest_steps
 from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
-from autosched.tiling.plans import nest_steps
 from autosched.tiling.scalar_steps import choices_of, rows_step, scalar_step
 from autosched.tiling.schedule import Schedule
 from autosched.tiling.space import Space

@@ -1,0 +1,70 @@
+"""How many cycles a mapping or a plan needs at least: what ranks the plans of a program against each other.
+
+By the intrinsics' stated timing, not by measured rates: the plans of a study must be the same when it continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from autosched.ir.program import Axis
+from autosched.tiling.fallback import check_elements
+from autosched.tiling.nest import Nest
+from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
+from autosched.tiling.scalar_parts import is_constant
+from autosched.tiling.steps import interleave, vectorises
+from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
+
+VECTOR_CYCLES = 1 / 16
+"""Cycles of an element of a scalar stage that is vectorised."""
+CHECK_CYCLES = 1 / 32
+"""Cycles to look at one element in a run-time check."""
+COPY_CYCLES = 1.0
+"""Cycles to copy one element into a panel, or to store one lane by itself."""
+GROUP_CYCLES = 0.15
+"""Cycles to copy one element of a tensor that is interleaved."""
+
+
+def least_cycles(nest: Nest) -> float:
+    """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one."""
+    cycles = prod(a.units for a in nest.axes) * nest.intrinsic.timing.get("interval", 1.0)
+    for operand in nest.intrinsic.inputs:
+        known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
+        if not vectorises(nest, operand.name) and not known:
+            way = interleave(nest, operand.name)
+            panel = COPY_CYCLES * panel_elements(nest, operand.name)
+            few = runs(nest, operand.name)
+            shuffled = panel if few is None else few * prod(a.units for a in nest.axes)
+            copied = panel if way is None else GROUP_CYCLES * tensor_elements(nest, operand.name)
+            cycles += min(panel, copied, shuffled)
+    if not vectorises(nest, nest.intrinsic.accumulator.name):
+        cycles += COPY_CYCLES * prod(a.units * a.unit for a in nest.spatial)
+    asked = [c.assume for c in nest.mapping.conditions if c.assume is not None]
+    return cycles + CHECK_CYCLES * check_elements(nest.mapping.program, asked)
+
+
+def plan_cycles(plan: Plan) -> float:
+    """Cycles that no schedule of the plan avoids, vectors at their widest: for ranking plans of one program, adapted or
+    not, against each other."""
+    cycles = 0.0
+    for part in plan.parts:
+        match part:
+            case TensorPart(nest):
+                cycles += least_cycles(nest)
+            case ScalarPart(prepared=False):
+                cycles += scalar_cycles(part)
+            case RowsPart(_, members):
+                cycles += sum(scalar_cycles(m) for m in members)
+            case LiteralPart(_, names):
+                cycles += sum(_points(plan.program.stage(n).axes) for n in names)
+    return cycles
+
+
+def scalar_cycles(part: ScalarPart) -> float:
+    """Cycles of a scalar stage, its vectors at their widest."""
+    return _points(part.stage.axes) * VECTOR_CYCLES * (1 if part.vector or part.across else 16)
+
+
+def _points(axes: Sequence[Axis]) -> float:
+    return float(prod(a.extent if is_constant(a) else 1 for a in axes))
