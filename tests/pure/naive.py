@@ -35,12 +35,15 @@ def to_dtype(x: Any, dtype: DType) -> Any:
     return np.float64(_round(np.float64(x), dtype))
 
 
+WITHOUT_INFINITY = ("e4m3", "e4m3fnuz", "e5m2fnuz")
+
+
 def _round(x: np.float64, dtype: DType) -> float:
     """Nearest even by exact scaling: independent of numpy's and ml_dtypes' conversions."""
     if dtype.name == "f64" or not np.isfinite(x) or x == 0:
-        if np.isinf(x) and dtype.name == "e4m3":
+        if np.isinf(x) and dtype.name in WITHOUT_INFINITY:
             return math.nan
-        return float(x)
+        return abs(float(x)) if dtype.fnuz else float(x)  # no infinity is left, and -0 is not there
     info = np.finfo(np.float32) if dtype.name == "tf32" else ml_dtypes.finfo(dtype.numpy)
     least = int(info.minexp)
     _, e = math.frexp(x)
@@ -51,8 +54,8 @@ def _round(x: np.float64, dtype: DType) -> float:
     result = math.ldexp(float(round(scaled)), quantum)
     largest = float(info.max) if dtype.name != "tf32" else (2 - 2.0**-10) * 2.0**127
     if abs(result) > largest:
-        return math.nan if dtype.name == "e4m3" else math.copysign(math.inf, x)
-    return math.copysign(result, x)
+        return math.nan if dtype.name in WITHOUT_INFINITY else math.copysign(math.inf, x)
+    return abs(result) if dtype.fnuz and result == 0 else math.copysign(result, x)
 
 
 class _Machine:
