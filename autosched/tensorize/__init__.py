@@ -1,6 +1,12 @@
 """Intrinsics and matching: which instruction can compute which part of a program, decided by proof and explained.
 
-Holds no tile sizes. Read `intrinsic`, `match_types`, then `matcher`; `explain` says the answers in words and JSON.
+Holds no tile sizes. Read `intrinsic` and `match_types`, then `matcher.match`, which puts the three proofs together:
+
+    spec          YAML to intrinsics                 check         are descriptions true?
+    addresses     proof 1: axes and addresses        numerics      the executable model of accumulators
+    body          proof 2: the scalar code           conditions    preconditions on values
+    reduction     proof 3: the combination           adapters      proved rewrites that make more programs fit
+    matcher       the search over mappings           explanation   answers in words and as JSON
 """
 
 from autosched.tensorize.explanation.as_json import to_json

@@ -1,7 +1,7 @@
 """`kind: function`: an approximation of one of the language's functions, as steps in the language itself.
 
 `semantics` says which function of which dtype it is, `implementation` computes it in polynomials and bit operations,
-and `numerics: {ulp: …}` bounds the error, which `check_function` measures.
+and `numerics: {ulp: …}` bounds the error, which `check.function` measures.
 """
 
 from __future__ import annotations

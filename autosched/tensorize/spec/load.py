@@ -1,6 +1,6 @@
 """Intrinsic files to `Intrinsic` values: YAML → keys → families → programs, operands and templates, all checked.
 
-Every inconsistency is a SpecError at `file:line`. Read `spec_models` for the keys and docs/intrinsics.md for examples.
+Every inconsistency is a SpecError at `file:line`. Read `models` for the keys and docs/intrinsics.md for examples.
 
 >>> for intrinsic in load_text(text, "my_npu.yaml"):
 ...     print(intrinsic.name, intrinsic.requires)
