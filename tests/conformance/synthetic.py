@@ -18,7 +18,7 @@ from autosched.tiling.step import Decision, Rule, Step
 
 @dataclass(frozen=True)
 class FakePlan:
-    """What the search needs of a plan: a name, a space, and that it relies on nothing. `speed` scales its hidden cost."""
+    """What the search needs of a plan: name, space, and that it relies on nothing. `speed` scales its hidden cost."""
 
     name: str
     space: Space
