@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def compared(store: str, study: str, compilers: list[str]) -> dict[str, float]:
         for compiler in compilers:
             library = build_shared(code, source, kernel.isa, [compiler])
             function = getattr(ctypes.CDLL(str(library.rename(library.with_name(f"{compiler}.so")))), code.name)
-            calls[compiler] = lambda f=function: f(*arguments)  # type: ignore[misc]
+            calls[compiler] = partial(function, *arguments)
         for call in calls.values():
             call()
         repeats = max(1, int(SAMPLE_S / max(min(seconds_of(calls["jit"], 3) for _ in range(3)), 1e-7)))

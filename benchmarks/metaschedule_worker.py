@@ -62,7 +62,10 @@ def conv(n: int) -> Any:
 
     c = 64
     x, w = te.placeholder((1, n, n, c), "float32", "X"), te.placeholder((3, 3, c, c), "float32", "W")
-    inside = lambda y, v: tirx.all(y >= 1, y < n + 1, v >= 1, v < n + 1)  # noqa: E731
+
+    def inside(y: Any, v: Any) -> Any:
+        return tirx.all(y >= 1, y < n + 1, v >= 1, v < n + 1)
+
     zero = tirx.const(0.0, "float32")
     padded = te.compute(
         (1, n + 2, n + 2, c), lambda z, y, v, o: tirx.if_then_else(inside(y, v), x[z, y - 1, v - 1, o], zero), "P"

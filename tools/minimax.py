@@ -66,8 +66,10 @@ def polynomial(wanted: Wanted) -> tuple[list[float], float]:
     """Coefficients that f32 holds exactly, and log2 of the greatest scaled error."""
     angle = (np.arange(POINTS) + 0.5) * np.pi / POINTS
     xs = [mpmath.mpf(float(x)) for x in (wanted.low + wanted.high) / 2 + (wanted.high - wanted.low) / 2 * np.cos(angle)]
-    to = lambda f: np.array([np.longdouble(mpmath.nstr(f(x), 30)) for x in xs])  # noqa: E731
-    variable, target, scale = to(wanted.variable), to(wanted.function), to(wanted.scale)
+    variable, target, scale = (
+        np.array([np.longdouble(mpmath.nstr(f(x), 30)) for x in xs])
+        for f in (wanted.variable, wanted.function, wanted.scale)
+    )
     powers = np.stack([variable**k for k in range(wanted.coefficients)], axis=1)
     fixed: list[float] = []
     errors = np.zeros(1, np.longdouble)

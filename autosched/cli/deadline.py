@@ -6,7 +6,9 @@ Matching, laying out spaces and computing the expected outputs run in this threa
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from types import FrameType, TracebackType
+from typing import Any
 
 from autosched.errors import NoScheduleError
 from autosched.search import events
@@ -22,7 +24,7 @@ class Deadline:
     def __init__(self, seconds: float | None, listener: events.Listener) -> None:
         self.seconds, self.listener = seconds, listener
         self.phase = "matching"
-        self._before: object = None
+        self._before: Callable[[int, FrameType | None], Any] | int | None = None
 
     def __enter__(self) -> Deadline:
         if self.seconds is not None and hasattr(signal, "setitimer"):
@@ -33,7 +35,7 @@ class Deadline:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._before is not None:
             self._stop()
-            signal.signal(signal.SIGALRM, self._before)  # type: ignore[arg-type]
+            signal.signal(signal.SIGALRM, self._before)
         if kind is _Late:
             raise NoScheduleError(
                 f"--timeout {self.seconds:g} s was over before the first trial, while {self.phase}",

@@ -8,7 +8,7 @@ from autosched.codegen.lower import lower
 from autosched.errors import NoScheduleError, StoreError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.search.tune import plans_of, reopen
+from autosched.search.tune import TuneRequest, plans_of, reopen
 from autosched.store.records import StudyRecord, Trial
 
 
@@ -44,8 +44,7 @@ def picked(record: StudyRecord, trials: list[Trial], number: int | None) -> Tria
 
 def kernel_of(record: StudyRecord, trial: Trial) -> Kernel:
     """Lower a stored trial again. Raises StoreError where this version no longer has its plan."""
-    request = reopen(record, inputs.catalogue(record.settings.get("intrinsics", ())))
-    _, plans = plans_of(request)
+    _, plans = plans_of(_request(record))
     for plan in plans:
         if plan.name == trial.plan:
             return lower(plan, plan.space.schedule(trial.row))
@@ -57,9 +56,13 @@ def kernel_of(record: StudyRecord, trial: Trial) -> Kernel:
 
 def program_of(record: StudyRecord) -> Program:
     """The program as it was given, before any rewriting, with the data that were given with it."""
-    return reopen(record, inputs.catalogue(record.settings.get("intrinsics", ()))).program
+    return _request(record).program
 
 
 def target_of(record: StudyRecord) -> Target:
     """The machine that the study is for."""
-    return reopen(record, inputs.catalogue(record.settings.get("intrinsics", ()))).target
+    return _request(record).target
+
+
+def _request(record: StudyRecord) -> TuneRequest:
+    return reopen(record, inputs.catalogue(record.settings.get("intrinsics", ())))

@@ -28,7 +28,7 @@ from autosched.codegen.kernel import (
     Kernel,
     Prefetch,
     Stmt,
-    bodies,
+    statements,
 )
 from autosched.codegen.storage import Region, Storage
 from autosched.codegen.text import print_statement
@@ -226,20 +226,14 @@ def _written_privately(loop: For, kernel: Kernel) -> set[str]:
     """Private buffers that the loop's body writes: each iteration has its own."""
     found: set[str] = set()
 
-    def visit(body: tuple[Stmt, ...]) -> None:
-        for stmt in body:
-            match stmt:
-                case For() | If() | Choose():
-                    for inner in bodies(stmt):
-                        visit(inner)
-                case Assign():
-                    found.add(stmt.buffer)
-                case IntrinsicCall(intrinsic, operands):
-                    found.add(operands[intrinsic.accumulator.name].buffer)
-                case _:
-                    pass
-
-    visit(loop.body)
+    for stmt in statements(loop.body):
+        match stmt:
+            case Assign():
+                found.add(stmt.buffer)
+            case IntrinsicCall(intrinsic, operands):
+                found.add(operands[intrinsic.accumulator.name].buffer)
+            case _:
+                pass
     return {name for name in found if kernel.buffers[name].scope in PRIVATE_SCOPES}
 
 

@@ -8,6 +8,7 @@ how the address depends on the lane (`codegen.access`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -141,6 +142,14 @@ def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
             return ()
 
 
+def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """All statements of a body, each before those inside it."""
+    for stmt in body:
+        yield stmt
+        for inner in bodies(stmt):
+            yield from statements(inner)
+
+
 @dataclass(frozen=True)
 class Function:
     """A callable part of a kernel: buffers it takes, in order, registers it declares, and its body."""
@@ -177,14 +186,8 @@ class Kernel:
     def intrinsics(self) -> tuple[Intrinsic, ...]:
         """The distinct intrinsics issued, by first use."""
         found: dict[str, Intrinsic] = {}
-
-        def visit(body: tuple[Stmt, ...]) -> None:
-            for stmt in body:
+        for function in (*self.prepare, self.main):
+            for stmt in statements(function.body):
                 if isinstance(stmt, IntrinsicCall):
                     found.setdefault(stmt.intrinsic.name, stmt.intrinsic)
-                for body in bodies(stmt):
-                    visit(body)
-
-        for function in (*self.prepare, self.main):
-            visit(function.body)
         return tuple(found.values())

@@ -10,31 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypeVar
 
-from autosched.codegen.kernel import Assign, Buffer, Choose, For, Function, If, IntrinsicCall, Kernel, Stmt, bodies
+from autosched.codegen.kernel import Assign, Buffer, Choose, For, Function, If, IntrinsicCall, Kernel, Stmt, statements
 from autosched.ir.value import Index, Read, Select, Value, map_value, walk
 from autosched.logic import FALSE, Bool, Const, Int, Truth, Var, evaluate, free_vars
 from autosched.logic.expr import substitute_bool, substitute_int
+
+_Part = TypeVar("_Part", bound=Index)
 
 
 def narrow(kernel: Kernel) -> Kernel:
     """The same kernel in assignments of at most `kernel.vector_bytes` bytes; a register of `n` elements that no
     instruction takes, `acc[…, n]`, becomes `acc[…, n / m, m]`. Registers of instructions stay as they are."""
-    factors = _factors(kernel)
-    if not factors:
-        return kernel
-    return _Narrowing(kernel, factors, _fixed(kernel)).kernel()
+    fixed = _fixed(kernel)
+    factors = _factors(kernel, fixed)
+    return _Narrowing(kernel, factors, fixed).kernel() if factors else kernel
 
 
 def _statements(kernel: Kernel) -> Iterator[Stmt]:
-    def visit(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-        for stmt in body:
-            yield stmt
-            for inner in bodies(stmt):
-                yield from visit(inner)
-
     for function in (*kernel.prepare, kernel.main):
-        yield from visit(function.body)
+        yield from statements(function.body)
 
 
 def _registers(stmt: Assign, kernel: Kernel) -> set[str]:
@@ -44,17 +40,17 @@ def _registers(stmt: Assign, kernel: Kernel) -> set[str]:
 
 def _fixed(kernel: Kernel) -> frozenset[str]:
     """Registers of instructions, and those that share a vector assignment with one."""
-    statements = list(_statements(kernel))
-    fixed = {ref.buffer for s in statements if isinstance(s, IntrinsicCall) for ref in s.operands.values()}
-    groups = [_registers(s, kernel) for s in statements if isinstance(s, Assign) and s.lane is not None]
+    known = list(_statements(kernel))
+    fixed = {ref.buffer for s in known if isinstance(s, IntrinsicCall) for ref in s.operands.values()}
+    groups = [_registers(s, kernel) for s in known if isinstance(s, Assign) and s.lane is not None]
     while any(group & fixed and not group <= fixed for group in groups):
         fixed |= set().union(*(group for group in groups if group & fixed))
     return frozenset(fixed)
 
 
-def _factors(kernel: Kernel) -> dict[int, int]:
+def _factors(kernel: Kernel, fixed: frozenset[str]) -> dict[int, int]:
     """How many parts assignments of a number of lanes are cut into, and registers of as many elements."""
-    fixed, found = _fixed(kernel), dict[int, int]()
+    found = dict[int, int]()
     for stmt in _statements(kernel):
         if not isinstance(stmt, Assign) or stmt.lane is None or _registers(stmt, kernel) & fixed:
             continue
@@ -137,7 +133,7 @@ class _Narrowing:
         """Lanes `first` to `first + width` of an assignment (all, where `lane` is None), on registers that are cut."""
         at = {lane: Var(lane) + first} if lane is not None and first else {}
 
-        def register(buffer: str, index: tuple[Index, ...], element: int | None = None) -> tuple[Index, ...]:
+        def register(buffer: str, index: tuple[_Part, ...], element: int | None = None) -> tuple[_Part | Int, ...]:
             if not self._cut(self.old.buffers[buffer]):
                 return index
             *outer, last = index
@@ -168,7 +164,7 @@ class _Narrowing:
         index = register(stmt.buffer, tuple(substitute_int(i, at) for i in stmt.index))
         narrower = replace(stmt.lane, width=width) if stmt.lane is not None and lane is not None else stmt.lane
         valid = condition(stmt.valid)
-        return replace(stmt, value=shifted, index=index, lane=narrower, valid=valid)  # type: ignore[arg-type]
+        return replace(stmt, value=shifted, index=index, lane=narrower, valid=valid)
 
 
 def _decided(condition: Bool, lane: str | None, width: int) -> Bool:

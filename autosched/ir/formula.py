@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from autosched.ir.dtypes import DType
@@ -45,6 +46,7 @@ class Formula:
 
 Formulas = Mapping[tuple[str, str], Formula]
 """Formulas by the function and the dtype that they stand for: `("exp", "f32")`."""
+NO_FORMULAS: Formulas = MappingProxyType({})
 
 
 def in_steps(root: Value) -> tuple[tuple[tuple[str, Value], ...], Value]:

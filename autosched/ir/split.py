@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from autosched.ir.prepared import assigns
 from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement, Tensor
 from autosched.ir.rewrite import Rewrite
 from autosched.ir.value import Index, Literal, Read, is_value, map_value
@@ -42,9 +43,9 @@ def split_reduction(program: Program, stage: Stage, axis: str, cut: Cut) -> Rewr
         return None
     if summed.extent < 2 * cut.parts * cut.group or not _alone(program, stage):
         return None
-    name = _unused(program, f"{stage.assign.tensor}_part")
+    names = _fresh(program)
+    name = names(f"{stage.assign.tensor}_part")
     dtype = stage.assign.value.dtype
-    names = _fresh(program, stage)
     part, turn, within = names(f"{axis}_l"), names(f"{axis}_t"), names(f"{axis}_q")
     turns = -(-summed.extent // (cut.parts * cut.group))
     lower = summed.lower
@@ -112,17 +113,13 @@ def _reductions(stage: Stage) -> set[str]:
 def _alone(program: Program, stage: Stage) -> bool:
     """Whether neighbouring top-level statements hold the stage, start and loops, and nothing else."""
     tops = _tops(program, stage)
-    written = [t for k in tops for t in _written(program.body[k])]
+    written = [a.tensor for k in tops for a in assigns(program.body[k])]
     return tops == list(range(tops[0], tops[-1] + 1)) and written == [stage.assign.tensor] * 2
 
 
 def _tops(program: Program, stage: Stage) -> list[int]:
     """The top-level statements that write the stage's tensor."""
-    return [k for k, stmt in enumerate(program.body) if stage.assign.tensor in _written(stmt)]
-
-
-def _written(stmt: Statement) -> list[str]:
-    return [stmt.tensor] if isinstance(stmt, Assign) else [t for inner in stmt.body for t in _written(inner)]
+    return [k for k, stmt in enumerate(program.body) if any(a.tensor == stage.assign.tensor for a in assigns(stmt))]
 
 
 def _nested(axes: list[Axis], *body: Statement) -> tuple[Statement, ...]:
@@ -133,7 +130,7 @@ def _nested(axes: list[Axis], *body: Statement) -> tuple[Statement, ...]:
     return inner
 
 
-def _fresh(program: Program, stage: Stage) -> Callable[[str], str]:
+def _fresh(program: Program) -> Callable[[str], str]:
     taken = {a.name for s in program.stages for a in s.axes} | set(program.tensors) | set(program.scalars)
 
     def name(like: str) -> str:
@@ -144,10 +141,3 @@ def _fresh(program: Program, stage: Stage) -> Callable[[str], str]:
         return found
 
     return name
-
-
-def _unused(program: Program, like: str) -> str:
-    taken = {a.name for s in program.stages for a in s.axes} | set(program.tensors) | set(program.scalars)
-    while like in taken:
-        like += "_"
-    return like

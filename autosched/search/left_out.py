@@ -10,13 +10,10 @@ from autosched.machine.target import Target
 from autosched.search.conditional import usable_as
 from autosched.tensorize.match_types import Mapping, Match
 from autosched.tiling.dependence import analyse
-from autosched.tiling.fallback import checkable
-from autosched.tiling.nest import Nest, make_nest
+from autosched.tiling.nest import Nest
 from autosched.tiling.plan import Plan
-from autosched.tiling.plans import SCOPES, WITHIN
+from autosched.tiling.plans import WITHIN, nest_or_reason, unchecked
 from autosched.tiling.rank import least_cycles
-from autosched.tiling.steps import is_gpu
-from autosched.tiling.steps.register_tile import one_tile_fits
 
 
 @dataclass(frozen=True)
@@ -76,18 +73,8 @@ def _reason(mapping: Mapping, held: bool, own: bool, nests: Sequence[Nest], targ
         return "a stage is adapted only where no instruction fits it as it is"
     if held:
         return "the stage uses what an earlier turn of its own loops has computed"
-    if mapping.intrinsic.scope not in SCOPES:
-        return f"there are no kernels yet for instructions of a {mapping.intrinsic.scope}"
-    try:
-        nest = make_nest(mapping)
-        nest.placed_guards  # noqa: B018  raises where a guard cannot be held
-    except (ValueError, LookupError) as error:
-        return f"no nest holds it: {error}"
-    if is_gpu(target) and mapping.fills:
-        return "fragments are filled with zeros only"
-    if not is_gpu(target) and not one_tile_fits(nest, target):
-        return "one tile needs more registers than the target has"
-    return _of_speed(nest, nests)
+    found = nest_or_reason(mapping, target)
+    return found if isinstance(found, str) else _of_speed(found, nests)
 
 
 def _of_conditions(mapping: Mapping, target: Target, mode: str) -> str | None:
@@ -96,9 +83,7 @@ def _of_conditions(mapping: Mapping, target: Target, mode: str) -> str | None:
         return f"it asks for {texts}, and conditions are refused"
     if any(c.assume is not None and known_values(mapping.program, c.assume.subject) for c in mapping.conditions):
         return f"the data given do not meet {texts}"
-    if not checkable(mapping.program, mapping):
-        return f"no kernel can check {texts}"
-    return "GPU kernels have no checks" if is_gpu(target) else None
+    return unchecked(mapping, target)
 
 
 def _of_speed(nest: Nest, nests: Sequence[Nest]) -> str:

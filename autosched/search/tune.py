@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from autosched.costmodel import clock as clocks
@@ -269,11 +270,9 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     matches = match(program, intrinsics, numerics=request.numerics)
     plans: list[Plan] = []
     mode = request.conditions
-    for variant in adapted_programs(program, matches, intrinsics, request.numerics, mode):
-        usable_here = variant.certified(candidates_of(variant.matches, mode))
-        found = make_plans(variant.program, request.target, usable_here, request.threads, leeway)
-        plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
-    for variant in split_programs(program, intrinsics, request.numerics, leeway, request.threads):
+    adapted = adapted_programs(program, matches, intrinsics, request.numerics, mode)
+    split = split_programs(program, intrinsics, request.numerics, leeway, request.threads)
+    for variant in chain(adapted, split):
         usable_here = variant.certified(candidates_of(variant.matches, mode))
         found = make_plans(variant.program, request.target, usable_here, request.threads, leeway)
         plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]

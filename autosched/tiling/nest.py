@@ -13,11 +13,11 @@ from math import prod
 
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Condition, Literal, Read, is_value
-from autosched.logic import Bool, Const, Int, Var, all_of, free_vars, interval
-from autosched.logic.expr import substitute_int
+from autosched.logic import Affine, Bool, Const, Int, Var, all_of, conjuncts, free_vars, interval
+from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Mapping
-from autosched.tiling.guards import PlacedGuards, place_guards
+from autosched.tiling.guards import PlacedGuards, below_zero, place_guards
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,19 @@ class Nest:
         """The axes that an operand's register varies with: those of its element's address, a reduction axis of the
         intrinsic that no program axis fills (all but its first element must be a fill), and one past whose end the
         operand has to hold a fill, though the element is the same all along it."""
-        own = self.axes_of(self.mapping.operands[operand])
-        has = self.intrinsic.operand_axes[operand]
-        return tuple(
-            a
-            for a in self.axes
-            if a in own or (a.reduction and a.intrinsic_axis in has and (not a.members or self._fills(operand, a)))
-        )
+        return self._operand_axes[operand]
+
+    @cached_property
+    def _operand_axes(self) -> dict[str, tuple[NestAxis, ...]]:
+        found = {}
+        for operand, read in self.mapping.operands.items():
+            own, has = self.axes_of(read), self.intrinsic.operand_axes[operand]
+            found[operand] = tuple(
+                a
+                for a in self.axes
+                if a in own or (a.reduction and a.intrinsic_axis in has and (not a.members or self._fills(operand, a)))
+            )
+        return found
 
     def _fills(self, operand: str, axis: NestAxis) -> bool:
         """Whether the operand is needed to say where the axis ends: no set of others that adds nothing does."""
@@ -155,6 +161,22 @@ class Nest:
     def summed(self) -> Bool:
         """Over spatial axes: where the accumulated value counts; elsewhere the element keeps what it started with."""
         return self.placed_guards.summed
+
+    @cached_property
+    def guard_sums(self) -> tuple[Affine | None, ...]:
+        """The parts of the stage's guards and bounds, as `_sums` has them."""
+        return self._sums(all_of(self.guard, self.bounds))
+
+    @cached_property
+    def guarded_sums(self) -> dict[str, tuple[Affine | None, ...]]:
+        """The parts of each condition of `guarded`, as `_sums` has them."""
+        return {operand: self._sums(condition) for operand, condition in self.guarded.items()}
+
+    def _sums(self, condition: Bool) -> tuple[Affine | None, ...]:
+        """Each part of a condition as a sum over positions (in elements) along nest axes that must be below 0; None for
+        one of another kind."""
+        places = self.at({a.name: Var(a.name) for a in self.axes})
+        return tuple(below_zero(part) for part in conjuncts(substitute_bool(condition, places)))
 
     def at(self, positions: dict[str, Int]) -> dict[str, Int]:
         """Program axes as expressions, from a position along each nest axis."""

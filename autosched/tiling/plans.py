@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product, takewhile
+from itertools import product, takewhile
 
 from autosched.errors import UsageError
 from autosched.ir.formula import apply_formulas
@@ -117,21 +117,8 @@ def _usable(
     found = dependences.stage(stage.name)
     if found.of_kind("serial"):
         return []
-    nests = []
-    for mapping in mappings:
-        if mapping.intrinsic.scope not in SCOPES:
-            continue
-        if mapping.conditions and (is_gpu(target) or not checkable(mapping.program, mapping)):
-            continue
-        try:
-            nest = make_nest(mapping)
-            nest.placed_guards  # noqa: B018  raises where a guard cannot be held
-        except (ValueError, LookupError):
-            continue
-        if is_gpu(target) and mapping.fills:
-            continue  # fragments are filled with zeros only
-        if is_gpu(target) or one_tile_fits(nest, target):
-            nests.append(nest)
+    made = (nest_or_reason(m, target) for m in mappings)
+    nests = [n for n in made if isinstance(n, Nest)]
     least = {id(n): least_cycles(n) for n in nests}
     nests.sort(key=lambda n: least[id(n)])
     free = [n for n in nests if not n.mapping.conditions]
@@ -142,6 +129,29 @@ def _usable(
         return _distinct([n for n in group if least[id(n)] <= WITHIN * least[id(group[0])]])
 
     return sorted([*near(free), *near(asking)[:MOST_CHECKED]], key=lambda n: least[id(n)])
+
+
+def nest_or_reason(mapping: match_types.Mapping, target: Target) -> Nest | str:
+    """The nest of a mapping on a target, or why there is none."""
+    if mapping.intrinsic.scope not in SCOPES:
+        return f"there are no kernels yet for instructions of a {mapping.intrinsic.scope}"
+    if mapping.conditions and (said := unchecked(mapping, target)):
+        return said
+    try:
+        nest = make_nest(mapping)
+        _ = nest.placed_guards  # raises where a guard cannot be held
+    except (ValueError, LookupError) as error:
+        return f"no nest holds it: {error}"
+    if is_gpu(target):
+        return "fragments are filled with zeros only" if mapping.fills else nest
+    return nest if one_tile_fits(nest, target) else "one tile needs more registers than the target has"
+
+
+def unchecked(mapping: match_types.Mapping, target: Target) -> str | None:
+    """Why a mapping's conditions cannot be checked at run time; None where they can."""
+    if not checkable(mapping.program, mapping):
+        return f"no kernel can check {' and '.join(c.text for c in mapping.conditions)}"
+    return "GPU kernels have no checks" if is_gpu(target) else None
 
 
 def _distinct(nests: list[Nest]) -> list[Nest]:
@@ -234,10 +244,14 @@ class _Layout:
     def joined(self, parts: list[Part]) -> list[Part]:
         """The parts with each run of scalar ones joined where they can share loops."""
         result: list[Part] = []
-        for scalar, group in groupby(parts, lambda p: isinstance(p, ScalarPart) and not p.prepared):
-            run = list(group)
-            result += rows_parts(self.program, run) if scalar else run  # type: ignore[arg-type]
-        return result
+        run: list[ScalarPart] = []
+        for part in parts:
+            if isinstance(part, ScalarPart) and not part.prepared:
+                run.append(part)
+            else:
+                result += [*rows_parts(self.program, run), part]
+                run = []
+        return [*result, *rows_parts(self.program, run)]
 
 
 def _fused(

@@ -16,6 +16,7 @@ import pytest
 from cpu.c_build import COMPILER, WARNINGS, build, call, missing_features, needs_compiler
 from pure.kernel_cases import inputs_for
 from pure.value_cases import differing
+from support.plans import leading
 
 from autosched.codegen.c import print_c
 from autosched.codegen.check import check_kernel
@@ -52,7 +53,7 @@ def kernels(name: str, sizes: dict[str, Any], seed: int) -> list[Kernel]:
     for m in match(program, usable):
         mappings.setdefault(m.stage, []).extend(m.mappings)
     found = []
-    for plan in make_plans(program, target, mappings, threads=2)[:2]:
+    for plan in leading(make_plans(program, target, mappings, threads=2), 2):
         row = int(plan.space.sample(1, np.random.default_rng(seed))[0])
         found.append(lower(plan, plan.space.schedule(row)))
     return found

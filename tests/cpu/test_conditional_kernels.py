@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,10 +92,10 @@ def test_the_device_verifies_both_branches(name: str, monkeypatch: pytest.Monkey
         assert fine.status == "ok", fine.message
         assert fine.extra["violations"] == [v for v, *_ in data_sets(program, plan)][1:]
 
-        def careless(*arguments: object) -> tuple[object, ...]:
+        def careless(*arguments: Any) -> tuple[object, ...]:
             return tuple(
                 s
-                for stmt in choose(*arguments)  # type: ignore[arg-type]
+                for stmt in choose(*arguments)
                 for s in ((replace(stmt, fallback=stmt.body),) if isinstance(stmt, Choose) else (stmt,))
             )
 
@@ -109,8 +110,8 @@ def test_tuning_on_avx2() -> None:
     """The saturating sequence is used with an assumption of the program, or with a check, and not without either."""
     target = autosched.target("x86-avx2")
 
-    def used(program: Program, **how: object) -> dict[str, bool]:
-        study = autosched.tune(program, target, trials=3, **how)  # type: ignore[arg-type]
+    def used(program: Program, **how: Any) -> dict[str, bool]:
+        study = autosched.tune(program, target, trials=3, **how)
         assert study.best.trial.measurement.ok
         return {e.plan.name: bool(e.plan.guards) for e in study.space.plans if CLAMPING in e.plan.intrinsics}
 

@@ -12,7 +12,7 @@ from cpu.c_build import build, call, missing_features, needs_compiler
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from pure.lower_programs import lowered_texts
 from support.agreement import Expected, expect
-from support.plans import machine, plans_of
+from support.plans import leading, machine, plans_of
 
 from autosched.codegen.c import print_c
 from autosched.codegen.callable import CompiledKernel
@@ -46,9 +46,10 @@ def each_kernel(count: int, visit: Callable[[str, Kernel, Expected], None]) -> N
             program = parse(text, filename="f.py")
         except AutoschedError:
             return
-        plan = plans_of(program, HERE, threads=2)[0]
-        row = int(plan.space.sample(1, np.random.default_rng(len(text)))[0])
-        visit(f"{text}{plan.name}\n{plan.space.schedule(row)}", lower(plan, plan.space.schedule(row)), expect(program))
+        expected = expect(program)
+        for plan in leading(plans_of(program, HERE, threads=2), 1):
+            schedule = plan.space.schedule(int(plan.space.sample(1, np.random.default_rng(len(text)))[0]))
+            visit(f"{text}{plan.name}\n{schedule}", lower(plan, schedule), expected)
 
     run()
 

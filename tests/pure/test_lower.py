@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.plans import covering_rows, machine, plans_of, small_programs
+from support.plans import covering_rows, leading, machine, plans_of, small_programs
 
 from autosched.codegen.check import check_kernel
 from autosched.codegen.interpreter import run_kernel
@@ -29,8 +29,7 @@ def test_covering_rows_compute_the_program(name: str) -> None:
     arrays = random_inputs(program, np.random.default_rng(1))
     stages = frozenset(s.name for s in program.stages)
     wanted, tolerance = run_with_error(program, arrays, fused_stages=stages)
-    plans = plans_of(program, threads=2)
-    for plan in plans[:3]:
+    for plan in leading(plans_of(program, threads=2), 3):
         for row in covering_rows(plan):
             schedule = plan.space.schedule(row)
             kernel = lower(plan, schedule)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pure.lower_programs import lowered_texts, recurrence_texts
 from support.agreement import disagreement, expect
-from support.plans import machine, plans_of
+from support.plans import leading, machine, plans_of
 
 from autosched.costmodel.clock import FORK_SECONDS, clock
 from autosched.errors import AutoschedError
@@ -46,7 +46,7 @@ def parsed(text: str) -> Program:
 def check_rows(program: Program, target: int, threads: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     expected = expect(program, seed)
-    for plan in plans_of(program, TARGETS[target], threads=threads)[:3]:
+    for plan in leading(plans_of(program, TARGETS[target], threads=threads), 3):
         ids = plan.space.enumerate().ids
         assert len(ids), f"{plan.name} has no legal row"
         check_clock(plan, ids[:MOST_RATED])

@@ -43,9 +43,8 @@ def test_the_example_of_the_design() -> None:
     assert [m["replicated"] for m in got["mappings"]] == [{"a": ["i"]}, {"b": ["i"]}, {}]
     got["mappings"] = got["mappings"][:1]
     assert set(got["mappings"][0].pop("chains")) == {"a", "b", "c"}
-    notes = got.pop("notes")
-    assert notes[0] == "the AMOS rule keeps 1 of the 3 mappings"
-    assert [n.split(":")[0] for n in notes[1:]] == ["it rejects 2, 3"] or notes[1].startswith("it rejects 2")
+    notes = [note.partition(":")[0] for note in got.pop("notes")]
+    assert notes == ["the AMOS rule keeps 1 of the 3 mappings", "it rejects 2", "it rejects 3"]
     assert got == want
     assert list(got) == [k for k in json.loads(DESIGN) if k != "seconds"]
 

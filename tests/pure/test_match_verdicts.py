@@ -84,10 +84,9 @@ def test_verdict(path: Path) -> None:
         assert keys.get("bound", mapping.certificate.error_bound) == mapping.certificate.error_bound
         assert keys.get("exact", str(mapping.certificate.exact)) == str(mapping.certificate.exact)
         assert keys.get("adapters", "none") in (", ".join(mapping.adapters) or "none"), words
-        started = first_step(mapping)
-        assert keys.get("first_step", started and started.kind) == (started and started.kind), words
-        started = first_step(mapping)
-        assert keys.get("first_step", started and started.kind) == (started and started.kind), words
+        if "first_step" in keys:
+            started = first_step(mapping)
+            assert keys["first_step"] == (started and started.kind), words
         if "method" in keys:
             assert keys["method"] in {o.method for o in mapping.certificate.obligations}
     if "condition" in keys:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -38,6 +38,12 @@ def plans_of(
     known = Catalogue.builtin()
     matches = match(program, usable(known, target, "cpu", only))
     return make_plans(program, target, candidates_of(matches), threads)
+
+
+def leading(plans: Sequence[Plan], count: int) -> list[Plan]:
+    """The first `count` plans, and the first `count` on instructions: scalar code may stand before those."""
+    on_instructions = [n for n, plan in enumerate(plans) if plan.tensor_parts][:count]
+    return [plans[n] for n in sorted({*range(min(count, len(plans))), *on_instructions})]
 
 
 def covering_rows(plan: Plan, seed: int = 0, extra: int = 2) -> Iterator[int]:

@@ -13,7 +13,7 @@ from autosched.codegen.c.registers import Register
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.validity import Valid, repeats, split_valid
 from autosched.codegen.c.vector_helpers import NotVector
-from autosched.codegen.kernel import Assign
+from autosched.codegen.kernel import Assign, Lane
 from autosched.ir.value import Literal, Read, Value, is_value, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, minimum
 from autosched.logic.expr import substitute_bool, substitute_int
@@ -93,11 +93,7 @@ class AssignPrinter:
         value = self.scope.values.stored(stmt.value)
         if stmt.valid == TRUE:
             return value
-        return f"{self._condition(stmt.valid)} ? {value} : 0"
-
-    def _condition(self, guard: Bool) -> str:
-        text = self.scope.index.condition(guard)
-        return f"({text})" if " " in text else text
+        return f"{self.scope.index.choice(stmt.valid)} ? {value} : 0"
 
     def _whole(self, stmt: Assign, register: Register, valid: Valid) -> str | None:
         """The register's new vector in one expression, where the value is a splat or a plain load; else None."""
@@ -111,14 +107,14 @@ class AssignPrinter:
                 return zero
             value = scope.values.stored(stmt.value)
             if valid.guard != TRUE:
-                value = f"{self._condition(valid.guard)} ? {value} : 0"
+                value = f"{self.scope.index.choice(valid.guard)} ? {value} : 0"
             return f"{vectors.splat(register)}({value})"
         if not isinstance(stmt.value, Read) or stmt.value.dtype != register.dtype:
             return None
         text = self._load(stmt.value, stmt, register, valid)
         if text is None or valid.guard == TRUE:
             return text
-        return f"({self._condition(valid.guard)} ? {text} : {zero})"
+        return f"({self.scope.index.choice(valid.guard)} ? {text} : {zero})"
 
     def _vector(self, stmt: Assign, register: Register, valid: Valid) -> str | None:
         """The register's new vector as an expression on vectors, zeros in lanes that are not valid; None where the
@@ -135,7 +131,7 @@ class AssignPrinter:
                 text = values.helpers.select(dtype, mask, text, zero)
         except NotVector:
             return None
-        return text if valid.guard == TRUE else f"({self._condition(valid.guard)} ? {text} : {zero})"
+        return text if valid.guard == TRUE else f"({self.scope.index.choice(valid.guard)} ? {text} : {zero})"
 
     def _load(self, read: Read, stmt: Assign, register: Register, valid: Valid) -> str | None:
         scope, lane = self.scope, stmt.lane
@@ -175,7 +171,7 @@ class AssignPrinter:
         where = f"lanes[{scope.index.number(stmt.index[-1])}]"
         value = scope.values.stored(stmt.value)
         if not whole and stmt.valid != TRUE:
-            stores = [f"{where} = {self._condition(stmt.valid)} ? {value} : 0;"]
+            stores = [f"{where} = {self.scope.index.choice(stmt.valid)} ? {value} : 0;"]
         else:
             stores = list(self._guarded(stmt.valid, [f"{where} = {value};"]))
         yield from (f"  {line}" for line in self._over_lanes(stmt, Const(group) if group else None, stores))
@@ -220,11 +216,8 @@ class AssignPrinter:
             return None
         if classify(stmt.index, buffer.shape, stmt.lane).kind != "contiguous":
             return None
-        first = scope.element(stmt.buffer, _substituted(stmt.index, stmt.lane.var))
         value = register.cast_to_vector(scope.register(read.tensor, read.index[:-1]))  # type: ignore[arg-type]
-        if valid.count is None:
-            return f"{scope.vectors.store(register)}(&{first}, {value});"
-        return f"{scope.vectors.store_first(register)}(&{first}, {scope.index.number(valid.count)}, {value});"
+        return self._stored(stmt, stmt.lane, register, value, valid)
 
     def _store_value(self, stmt: Assign, valid: Valid) -> str | None:
         """One call that stores a vector expression; None where there is none, or where it has no one place."""
@@ -237,7 +230,11 @@ class AssignPrinter:
             text, register = values.stored(stmt.value, valid.count), values.helpers.register(stmt.value.dtype)
         except NotVector:
             return None
-        first = scope.element(stmt.buffer, _substituted(stmt.index, stmt.lane.var))
+        return self._stored(stmt, stmt.lane, register, text, valid)
+
+    def _stored(self, stmt: Assign, lane: Lane, register: Register, text: str, valid: Valid) -> str:
+        scope = self.scope
+        first = scope.element(stmt.buffer, _substituted(stmt.index, lane.var))
         if valid.count is None:
             return f"{scope.vectors.store(register)}(&{first}, {text});"
         return f"{scope.vectors.store_first(register)}(&{first}, {scope.index.number(valid.count)}, {text});"

@@ -16,7 +16,7 @@ from autosched.codegen.c.names import Names
 from autosched.codegen.c.registers import VectorHelpers, registers_of
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.statements import INDENT, StatementPrinter
-from autosched.codegen.kernel import Buffer, Choose, Function, Kernel, Stmt, bodies
+from autosched.codegen.kernel import Buffer, Choose, Function, Kernel, Stmt, statements
 from autosched.codegen.lower.context import called_functions
 from autosched.codegen.narrow import narrow
 from autosched.ir.program import Program
@@ -301,8 +301,7 @@ class _Printer:
 
 def _checks(body: tuple[Stmt, ...]) -> set[str]:
     """The buffers that choices look at."""
-    found = {name for stmt in body if isinstance(stmt, Choose) for name in stmt.checks}
-    return found.union(*(_checks(inner) for stmt in body for inner in bodies(stmt)))
+    return {name for stmt in statements(body) if isinstance(stmt, Choose) for name in stmt.checks}
 
 
 def _function_text(program: Program) -> str:

@@ -34,6 +34,11 @@ class IndexPrinter:
         """`node` as an `if` condition."""
         return self._bool(node, 0)
 
+    def choice(self, node: Bool) -> str:
+        """`node` to stand before `?`."""
+        text = self.condition(node)
+        return f"({text})" if " " in text else text
+
     def _int(self, node: Int) -> tuple[str, int]:
         match node:
             case Const(value):

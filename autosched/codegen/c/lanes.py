@@ -37,8 +37,7 @@ class _Lanes:
         return self.scope.values.value(value)
 
     def choice(self, condition: Bool) -> str:
-        text = self.scope.index.condition(condition)
-        return f"({text})" if " " in text else text
+        return self.scope.index.choice(condition)
 
     def formula(self, function: str) -> str | None:
         return self.scope.formulas.vector(function, self.helpers)
@@ -53,10 +52,7 @@ class _Lanes:
         valid = split_valid(condition, var)
         if valid.guard != TRUE or valid.rest != TRUE or valid.count is None:
             raise NotVector
-        return self.first(valid.count, bits), valid.count
-
-    def first(self, count: Int, bits: int) -> str:
-        return self.helpers.first(self.scope.index.number(count), bits)
+        return self.helpers.first(self.scope.index.number(valid.count), bits), valid.count
 
     def read(self, read: Read, count: Int | None) -> str:
         scope, lane = self.scope, self.lane

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autosched.codegen.c.ctypes import SUB_BYTE, storage_type, vector_name, vector_typedef
-from autosched.codegen.kernel import Buffer, IntrinsicCall, Kernel, Stmt, bodies
+from autosched.codegen.kernel import Buffer, IntrinsicCall, Kernel, statements
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
 
@@ -48,7 +48,8 @@ class Register:
 def registers_of(kernel: Kernel) -> dict[str, Register]:
     """The C form of every register buffer. SpecError where an intrinsic names no C type for an operand."""
     types: dict[str, str] = {}
-    for call in _calls((*(s for f in kernel.prepare for s in f.body), *kernel.main.body)):
+    issued = (stmt for f in (*kernel.prepare, kernel.main) for stmt in statements(f.body))
+    for call in (stmt for stmt in issued if isinstance(stmt, IntrinsicCall)):
         for name, ref in call.operands.items():
             operand = call.intrinsic.operands[name]
             if "c" not in operand.registers:
@@ -74,16 +75,6 @@ def _register(buffer: Buffer, machine: str | None) -> Register:
     if size & (size - 1) or size > 64:
         return Register("array", storage_type(dtype), dtype, elements)
     return Register("vector", vector_name(dtype, elements), dtype, elements)
-
-
-def _calls(body: tuple[Stmt, ...]) -> list[IntrinsicCall]:
-    found: list[IntrinsicCall] = []
-    for stmt in body:
-        if isinstance(stmt, IntrinsicCall):
-            found.append(stmt)
-        for inner in bodies(stmt):
-            found += _calls(inner)
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ from autosched.codegen.kernel import (
     Prefetch,
     Stmt,
     bodies,
+    statements,
 )
-from autosched.ir.value import Index, Read, Scalar, Value, walk
+from autosched.ir.value import Index, Read, Scalar, walk
 from autosched.logic import Int
 
 
@@ -115,7 +116,8 @@ class FunctionScope:
 
     def scalars(self) -> list[str]:
         """The run-time scalars that the function's values name, in the program's order."""
-        used = {v.name for value in values_of(self.function.body) for v in walk(value) if isinstance(v, Scalar)}
+        assigned = (stmt.value for stmt in statements(self.function.body) if isinstance(stmt, Assign))
+        used = {v.name for value in assigned for v in walk(value) if isinstance(v, Scalar)}
         return [name for name in self.kernel.program.scalars if name in used]
 
 
@@ -128,17 +130,6 @@ class _Spelling(dict[str, str]):
 
     def __missing__(self, key: str) -> str:
         return self._names(key)
-
-
-def values_of(body: tuple[Stmt, ...]) -> list[Value]:
-    """The values of all assignments."""
-    found: list[Value] = []
-    for stmt in body:
-        for inner in bodies(stmt):
-            found += values_of(inner)
-        if isinstance(stmt, Assign):
-            found.append(stmt.value)
-    return found
 
 
 def _homes(kernel: Kernel, function: Function) -> dict[int | None, tuple[str, ...]]:

@@ -7,6 +7,7 @@ such accumulators run independently, and at the end they and then their lanes ar
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from autosched.codegen.kernel import Assign, For, If, Stmt
@@ -158,7 +159,7 @@ class Reduction:
         for n, at in enumerate(ats):
             copy, u = divmod(n, count)
             held = self.held(copy * self.each + u)
-            new = self.contracted(held, place(self.value, at, lambda r, c=copy: self.of_copy(r, c)))  # type: ignore[misc]
+            new = self.contracted(held, place(self.value, at, partial(self.of_copy, copy=copy)))
             value = guarded(tuple(place_condition(g, at) for g in self.stage.guards), new, held)
             if only:
                 value = Select(Var(LANE) < only, value, held, self.dtype)

@@ -124,8 +124,9 @@ class NestLowering:
             if k == len(whole):
                 return self.blocks(at, counts)
             axis = whole[k]
-            body: Body = lambda a, c: self.begun(axis, tiles(k + 1, a, c))  # noqa: E731
-            return self.tile_loop(axis, self.ranges[axis.name], at, counts, body)
+            return self.tile_loop(
+                axis, self.ranges[axis.name], at, counts, lambda a, c: self.begun(axis, tiles(k + 1, a, c))
+            )
 
         return rows(0, {})
 

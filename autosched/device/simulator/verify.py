@@ -18,7 +18,7 @@ from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.device.compare import Difference, compare
 from autosched.device.oracle import Oracle, compute
-from autosched.device.violations import assuming, violations
+from autosched.device.violations import Violation, assuming, violations
 from autosched.ir.program import Assume, Axis, Guard, Loop, Program, Statement
 from autosched.ir.value import reads
 from autosched.logic import Const, Int, interval
@@ -194,6 +194,7 @@ class Verifier:
         self.seed = seed
         self._given = oracle
         self._oracles: dict[tuple[int, tuple[Assume, ...]], tuple[Program, Oracle]] = {}
+        self._violated: dict[tuple[object, ...], tuple[Program, Oracle]] = {}
         self._plans: dict[tuple[int, tuple[int, int]], tuple[Plan, Plan | None]] = {}
 
     def whole(self, kernel: Kernel, plan: Plan) -> Verdict:
@@ -228,9 +229,17 @@ class Verifier:
         for violation in violations(program, plan, self.seed):
             if not found.ok:
                 break
-            refused = check(kernel, compute(program, self.seed, inputs=violation.inputs()), slack)
+            refused = check(kernel, self._refused(violation), slack)
             found = found if refused.ok else refused
         return found
+
+    def _refused(self, violation: Violation) -> Oracle:
+        """The oracle on data that break a check, kept by the program's identity."""
+        key = id(violation.program), violation.tensor, violation.past, violation.others
+        if key not in self._violated:
+            oracle = compute(violation.program, self.seed, inputs=violation.inputs())
+            self._violated[key] = violation.program, oracle
+        return self._violated[key][1]
 
     def _small(self, plan: Plan, threads: int) -> Iterator[tuple[tuple[int, int], Plan]]:
         for most in CAPS:

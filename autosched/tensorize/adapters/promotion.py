@@ -22,7 +22,7 @@ from autosched.ir.value import Condition, Literal, Read, Value, is_value, map_va
 from autosched.logic import Bool, Const, Int, Var, free_vars
 from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, Proposal, adapted, lemma
-from autosched.tensorize.adapters.site import Site, guarded, nest
+from autosched.tensorize.adapters.site import Site, guarded, holds, nest
 from autosched.tensorize.addresses.places import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.intrinsic import Intrinsic
@@ -149,13 +149,13 @@ def _summed(top: Statement, assign: Assign, parts: Statement, reduced: frozenset
 
     def visit(stmt: Statement) -> Statement:
         match stmt:
-            case Loop(axis, body) if _within(stmt, assign):
+            case Loop(axis, body) if holds(stmt, assign):
                 if axis.name not in reduced:
                     return replace(stmt, body=tuple(visit(s) for s in body))
                 if len(body) != 1:
                     raise NoPlace("the loops of the sum hold other statements")
                 return visit(body[0])
-            case Guard(condition, body) if _within(stmt, assign):
+            case Guard(condition, body) if holds(stmt, assign):
                 if isinstance(condition, Bool) and not free_vars(condition) & reduced:
                     return replace(stmt, body=tuple(visit(s) for s in body))
                 if len(body) != 1:
@@ -166,7 +166,3 @@ def _summed(top: Statement, assign: Assign, parts: Statement, reduced: frozenset
         return stmt
 
     return visit(top)
-
-
-def _within(stmt: Statement, assign: Assign) -> bool:
-    return stmt is assign if isinstance(stmt, Assign) else any(_within(s, assign) for s in stmt.body)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from autosched.ir.prepared import assigns
 from autosched.ir.program import Assign, Axis, Guard, Program, Stage, Statement, Tensor
 from autosched.ir.value import Arith, Literal, Read, Value, is_value, map_value, reads
 from autosched.logic import Bool, Const, Int, Var, free_vars, interval
@@ -22,7 +23,7 @@ from autosched.tensorize.adapters.polynomial import Polynomial
 from autosched.tensorize.adapters.proof import widened
 from autosched.tensorize.adapters.proposal import NoPlace
 from autosched.tensorize.adapters.restate import Restated, scaled, total
-from autosched.tensorize.adapters.site import Site, assigns, guarded, holds, nest
+from autosched.tensorize.adapters.site import Site, guarded, holds, nest
 from autosched.tensorize.addresses.axes import value_axes
 from autosched.tensorize.reduction.update import Update
 

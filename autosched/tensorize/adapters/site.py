@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from autosched.ir.dtypes import DType
+from autosched.ir.prepared import assigns
 from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement, Tensor
 from autosched.ir.value import Condition, Read, Value, reads
 from autosched.logic import Const, Var
@@ -92,11 +93,6 @@ def guarded(stmt: Statement, guards: tuple[Condition, ...]) -> Statement:
     for guard in reversed(guards):
         stmt = Guard(guard, (stmt,))
     return stmt
-
-
-def assigns(stmt: Statement) -> list[Assign]:
-    """All assignments of a statement, in order."""
-    return [stmt] if isinstance(stmt, Assign) else [a for inner in stmt.body for a in assigns(inner)]
 
 
 def holds(stmt: Statement, assign: Assign) -> bool:

@@ -84,13 +84,12 @@ def _symmetries(
     if len(reads) != len(operand_reads(update.term)) or len(reads) > 4 or len(extents) > 5:
         return
     names, axes = list(reads), list(extents)
-    body = canonical(map_value(update.term, lambda v: Read(v.tensor, (), v.dtype) if isinstance(v, Read) else v))
+    body = canonical(_renamed(update.term, {}))
     for images in permutations(names):
         operands = dict(zip(names, images, strict=True))
         if any(reads[a].dtype != reads[b].dtype for a, b in operands.items()):
             continue
-        renamed = map_value(body, lambda v, o=operands: Read(o[v.tensor], (), v.dtype) if isinstance(v, Read) else v)  # type: ignore[misc]
-        if canonical(renamed) != body:
+        if canonical(_renamed(body, operands)) != body:
             continue
         for turned in permutations(axes):
             turn = dict(zip(axes, turned, strict=True))
@@ -100,6 +99,11 @@ def _symmetries(
             same = same and all(_shape(reads[a].index, turn) == _shape(reads[b].index, {}) for a, b in operands.items())
             if same and (any(a != b for a, b in turn.items()) or any(a != b for a, b in operands.items())):
                 yield turn, operands
+
+
+def _renamed(value: Value, operands: Mapping[str, str]) -> Value:
+    """The value with some tensors renamed, and all subscripts left out."""
+    return map_value(value, lambda v: Read(operands.get(v.tensor, v.tensor), (), v.dtype) if isinstance(v, Read) else v)
 
 
 def _shape(index: tuple[Index, ...], turn: Mapping[str, str]) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.ir.dtypes import DType
-from autosched.ir.formula import Formula, Formulas, closed
+from autosched.ir.formula import NO_FORMULAS, Formula, Formulas, closed
 from autosched.ir.map import Map
 from autosched.tensorize.check.emulator import Emulator, EmulatorError, LackingError
 from autosched.tensorize.check.function import arguments, worst
@@ -74,7 +74,7 @@ def check(
     runner: NativeRunner | None = None,
     known: Mapping[str, Intrinsic] | None = None,
     exhaustive: bool = False,
-    formulas: Formulas = {},  # noqa: B006
+    formulas: Formulas = NO_FORMULAS,
     emulators: Mapping[str, Emulator] = {},
 ) -> CheckReport:
     """Prove the fragment maps and, where `features` (this machine's) hold all it requires, run the instruction.
@@ -104,7 +104,7 @@ def check_all(
     seed: int = 0,
     known: Mapping[str, Intrinsic] | None = None,
     exhaustive: bool = False,
-    formulas: Formulas = {},  # noqa: B006
+    formulas: Formulas = NO_FORMULAS,
     emulators: Mapping[str, Emulator] = {},
 ) -> Iterator[CheckReport]:
     """`check` of each in turn, with one worker process for all."""

@@ -153,10 +153,10 @@ def _joint(group: Group) -> Box | None:
     """The box over two tensors that admits most pairs."""
     if len(group.ranges) != 2:
         return None
-    (first, whole), (second, other) = group.ranges
+    (first, whole), (second, _) = group.ranges
     best: Box | None = None
     for one in _growing(whole):
-        two = _widest(other, lambda r, one=one: group.safe({first: one, second: r}))  # type: ignore[misc]
+        two = _partner(group, one)
         if two is not None and (best is None or _volume(best) < _volume({first: one, second: two})):
             best = {first: one, second: two}
     if best is None:
@@ -164,6 +164,12 @@ def _joint(group: Group) -> Box | None:
     one, two = best[first], best[second]
     grown = _extended(one, whole, lambda r: group.safe({first: r, second: two}))
     return {first: grown, second: two}
+
+
+def _partner(group: Group, one: Range) -> Range | None:
+    """The widest range of the second tensor that goes with `one` of the first."""
+    (first, _), (second, whole) = group.ranges
+    return _widest(whole, lambda r: group.safe({first: one, second: r}))
 
 
 _STEPS = 512

@@ -192,8 +192,7 @@ def _restated(program: Program, assign: Assign, mine: Update, theirs: Update, nu
         op = "+=" if theirs.combine == "+" else f"{theirs.combine}="
         target = Read(assign.tensor, assign.index, assign.value.dtype)
         text = f"add {print_value(term)} to {print_value(target)} instead" if op == "+=" else f"use {print_value(term)}"
-        after = _body(program.body, lambda a, t=term, o=op: replace(a, op=o, value=t) if a is assign else a)  # type: ignore[misc]
-        yield Change(text, replace(program, body=after), numerics)
+        yield Change(text, _exchanged(program, assign, replace(assign, op=op, value=term)), numerics)
 
 
 def _agree_when_small(one: Value, other: Value) -> bool:
@@ -211,9 +210,8 @@ def _agree_when_small(one: Value, other: Value) -> bool:
 
 def _accumulated(program: Program, assign: Assign, numerics: str) -> Iterator[Change]:
     target = print_value(Read(assign.tensor, assign.index, assign.value.dtype))
-    after = _body(program.body, lambda a: replace(a, op="+=") if a is assign else a)
     text = f"initialise {target} = 0 and accumulate with +="
-    yield Change(text, replace(program, body=after), numerics)
+    yield Change(text, _exchanged(program, assign, replace(assign, op="+=")), numerics)
 
 
 def _resized(facts: StageFacts, intrinsic: Intrinsic, numerics: str) -> Iterator[Change]:
@@ -239,6 +237,10 @@ def _with_axis(body: tuple[Statement, ...], axis: Axis) -> tuple[Statement, ...]
         return replace(s, axis=axis) if isinstance(s, Loop) and s.axis.name == axis.name else s
 
     return tuple(visit(s) for s in body)
+
+
+def _exchanged(program: Program, old: Assign, new: Assign) -> Program:
+    return replace(program, body=_body(program.body, lambda a: new if a is old else a))
 
 
 def _body(body: tuple[Statement, ...], change: Callable[[Assign], Assign]) -> tuple[Statement, ...]:

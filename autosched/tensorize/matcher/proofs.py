@@ -23,7 +23,7 @@ from autosched.tensorize.addresses.axes import (
     index_axes,
     replicated,
 )
-from autosched.tensorize.addresses.places import StageFacts, condition_axes
+from autosched.tensorize.addresses.places import Answer, StageFacts, condition_axes
 from autosched.tensorize.addresses.tile import element_of_coordinates
 from autosched.tensorize.body.compare import compare_bodies
 from autosched.tensorize.body.counterexample import show_leaf
@@ -93,8 +93,13 @@ class Prover:
     ) -> Mapping:
         """`obligations` takes what is proved, as it is."""
         obligations.append(facts.distinct_writes.obligation)
-        obligations.extend(self._address(facts, read) for read in dict.fromkeys(roles.values()))
-        obligations.extend(self._held(facts, o, roles[o.tensor], assignment, tile) for o in update.operands)
+        obligations.extend(
+            _granted(facts.address_is_function(read, facts.free_axes(index_axes(read.index))))
+            for read in dict.fromkeys(roles.values())
+        )
+        obligations.extend(
+            _granted(element_of_coordinates(facts, o, roles[o.tensor], assignment, tile)) for o in update.operands
+        )
         covers = {g: self._covers(facts, assignment, roles, g) for g in facts.guards}
         program = facts.update
         applied, refuse = self._in_place(facts, update, roles)
@@ -142,22 +147,6 @@ class Prover:
             refuse = dtype_reason(update, roles) or combination_reason(facts.update, update)
             self._applied[key] = with_roles(update, roles), refuse
         return self._applied[key]
-
-    def _address(self, facts: StageFacts, read: Read) -> Obligation:
-        answer = facts.address_is_function(read, facts.free_axes(index_axes(read.index)))
-        if answer.holds is None:
-            raise Refused(Unproved(answer.obligation.statement))
-        if not answer.holds:
-            raise Refused(Reason("DEPENDS", f"not so: {answer.obligation.statement}"))
-        return answer.obligation
-
-    def _held(self, facts: StageFacts, operand: Read, read: Read, assignment: Assignment, tile: Tile) -> Obligation:
-        answer = element_of_coordinates(facts, operand, read, assignment, tile)
-        if answer.holds is None:
-            raise Refused(Unproved(answer.obligation.statement))
-        if not answer.holds:
-            raise Refused(Reason("DEPENDS", f"not so: {answer.obligation.statement}"))
-        return answer.obligation
 
     def _covers(
         self, facts: StageFacts, assignment: Assignment, roles: dict[str, Read], guard: Guard
@@ -234,6 +223,15 @@ class Prover:
         if isinstance(found, Reason):
             raise Refused(found)
         return found
+
+
+def _granted(answer: Answer) -> Obligation:
+    """What holds; Refused otherwise."""
+    if answer.holds is None:
+        raise Refused(Unproved(answer.obligation.statement))
+    if not answer.holds:
+        raise Refused(Reason("DEPENDS", f"not so: {answer.obligation.statement}"))
+    return answer.obligation
 
 
 def _issues(facts: StageFacts, intrinsic: Intrinsic, assignment: Assignment) -> int:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from autosched.ir.dtypes import DType
 from autosched.ir.numerics import load
 from autosched.ir.value import Read
-from autosched.logic import evaluate
+from autosched.logic import Int, evaluate
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.numerics.model import Model
@@ -103,6 +103,7 @@ def _places(intrinsic: Intrinsic, update: Update, read: Read) -> list[int]:
         env = axes | {a.name: int(n) for a, n in zip(update.axes_reduced, point, strict=True)}
         place = 0
         for part, extent in zip(read.index, shape, strict=True):
-            place = place * extent + int(evaluate(part, env))  # type: ignore[arg-type]
+            assert isinstance(part, Int)
+            place = place * extent + int(evaluate(part, env))
         found.append(place)
     return found

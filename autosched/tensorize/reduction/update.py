@@ -169,14 +169,14 @@ def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
 def _unclamped(terms: list[Value], update: Update, axis: str) -> tuple[list[Value], Clamp | None]:
     """The terms with clamps of whole groups left out: `s32(sat_s16(x + y))` is x and y where the clamp does not act."""
     dtype = update.term.dtype
-    groups = [_clamped_sum(t) for t in terms]
-    if update.combine != "+" or not dtype.is_integer or any(g is None for g in groups):
+    groups = [g for t in terms if (g := _clamped_sum(t)) is not None]
+    if update.combine != "+" or not dtype.is_integer or len(groups) != len(terms):
         return terms, None
-    known = {(len(parts), into) for parts, into in groups if parts}  # type: ignore[misc]
+    known = {(len(parts), into) for parts, into in groups if parts}
     if len(known) != 1:
         return terms, None
     ((size, into),) = known
-    flat: list[Value] = [Cast(part, dtype) for g in groups if g is not None for part in g[0]]
+    flat: list[Value] = [Cast(part, dtype) for parts, _ in groups for part in parts]
     return flat, Clamp(into, size, axis)
 
 

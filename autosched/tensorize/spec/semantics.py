@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from autosched.errors import Location, ProgramError, SpecError
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement
+from autosched.ir.prepared import assigns
+from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Read
 from autosched.logic import Const, Int, interval
 from autosched.tensorize.intrinsic import Operand
@@ -24,13 +25,13 @@ def parse_semantics(text: str, kind: str, source: Source) -> Program:
         raise moved(error.message, error.hint, error.location, text, source) from None
     except ValueError as error:
         raise source.error(f"semantics: {error}", "semantics", hint="give every size a number") from None
-    assigns = _assigns(program.body)
-    if len(stages) != 1 or len(assigns) != 1:
+    parts = [a for stmt in program.body for a in assigns(stmt)]
+    if len(stages) != 1 or len(parts) != 1:
         hint = "an instruction is one statement; one that can start from zero says so with `overwrite:`"
-        where = assigns[1].location if len(assigns) > 1 else None
-        raise moved(f"{len(assigns)} statements where one is expected", hint, where, text, source)
+        where = parts[1].location if len(parts) > 1 else None
+        raise moved(f"{len(parts)} statements where one is expected", hint, where, text, source)
     if fault := _fault(program, stages[0], shapes, kind):
-        raise moved(fault[0], fault[1], assigns[0].location, text, source)
+        raise moved(fault[0], fault[1], parts[0].location, text, source)
     return program
 
 
@@ -62,7 +63,7 @@ def parse_pseudocode(text: str, semantics: Program, operands: dict[str, Operand]
         if not (shapes[name][0] == operand.dtype or same_bits) or shapes[name][1] not in accepted:
             shown = " or ".join(dict.fromkeys(f"{operand.dtype}{list(shape)}" for shape in accepted))
             raise source.error(f"{key}: {name} is not {shown}", key, hint="its own shape, or that of its registers")
-    written = {a.tensor for a in _assigns(program.body)} & set(mine)
+    written = {a.tensor for stmt in program.body for a in assigns(stmt)} & set(mine)
     target = semantics.stages[0].assign.tensor
     if written != {target}:
         said = ", ".join(sorted(written)) or "nothing"
@@ -94,17 +95,6 @@ def place_inside(source: Source, text: str, line: int, column: int, key: str = "
     written = text.splitlines()
     shown = " " * indent + written[line - 1] if 0 < line <= len(written) else ""
     return Location(document.file, start.line + line, column + indent, shown)
-
-
-def _assigns(body: tuple[Statement, ...]) -> list[Assign]:
-    found: list[Assign] = []
-    for statement in body:
-        match statement:
-            case Assign():
-                found.append(statement)
-            case Loop() | Guard():
-                found += _assigns(statement.body)
-    return found
 
 
 def _fault(

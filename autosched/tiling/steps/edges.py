@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from autosched.logic import TRUE, Affine, Bool, Compare, Const, Int, Var, affine, all_of, conjuncts
-from autosched.logic.expr import substitute_bool
+from autosched.logic import TRUE, Affine, Bool, Const, Int, Var, all_of
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.layout import vectorises
@@ -40,30 +39,9 @@ def apart(nest: Nest) -> bool:
 def conditions(nest: Nest, operand: str) -> tuple[Affine, ...] | None:
     """An operand's guard as sums over positions (in elements) along nest axes, all of which must be below 0; None where
     it has parts of another kind."""
-    places = nest.at({a.name: Var(a.name) for a in nest.axes})
-    found = []
-    for part in conjuncts(substitute_bool(nest.guarded[operand], places)):
-        form = below_zero(part)
-        if form is None:
-            return None
-        found.append(form)
-    return tuple(found)
-
-
-def below_zero(part: Bool) -> Affine | None:
-    if not isinstance(part, Compare):
-        return None
-    match part.op:
-        case "<":
-            return affine(part.left - part.right)
-        case "<=":
-            return affine(part.left - part.right - 1)
-        case ">":
-            return affine(part.right - part.left)
-        case ">=":
-            return affine(part.right - part.left - 1)
-        case _:
-            return None
+    forms = nest.guarded_sums[operand]
+    known = tuple(form for form in forms if form is not None)
+    return known if len(known) == len(forms) else None
 
 
 def inside(forms: tuple[Affine, ...], extremes: Mapping[str, Callable[[bool], Int]]) -> Bool:

@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from itertools import product
 from math import prod
 
-from autosched.logic import Affine, Bool, Const, Int, Var, all_of, any_of, conjuncts, maximum, minimum
-from autosched.logic.expr import substitute_bool
+from autosched.logic import Affine, Bool, Const, Int, Var, any_of, maximum, minimum
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.edges import APART, below_zero
+from autosched.tiling.steps.edges import APART
 from autosched.tiling.steps.edges import conditions as guard_forms
 from autosched.tiling.steps.names import StepNames, tiled_axes
 from autosched.tiling.steps.shared_loads import EACH
@@ -70,9 +69,7 @@ def bounding(nest: Nest, axis: NestAxis) -> tuple[Affine, ...]:
     an axis of which one issue takes several."""
     if axis.unit != 1:
         return ()
-    places = nest.at({a.name: Var(a.name) for a in nest.axes})
-    forms = (below_zero(c) for c in conjuncts(substitute_bool(all_of(nest.guard, nest.bounds), places)))
-    return tuple(f for f in forms if f is not None and f.coefficient(axis.name))
+    return tuple(f for f in nest.guard_sums if f is not None and f.coefficient(axis.name))
 
 
 def visited(nest: Nest, axis: NestAxis, single: Mapping[str, Int], first: Int, count: int) -> tuple[Int, Int]:
