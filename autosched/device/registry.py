@@ -18,8 +18,11 @@ BUILTIN = {
     "cpu": ("autosched.device.cpu", "CpuDevice"),
     "simulator": ("autosched.device.simulator", "SimulatorDevice"),
     "cuda": ("autosched.device.cuda", "CudaDevice"),
+    "replay": ("autosched.device.replay", "ReplayDevice"),
 }
 """Name to module and factory, imported when asked for. A factory takes `(program, target, **options)`."""
+FROM_A_FILE = ("replay",)
+"""Devices that are asked for with a file: `replay:FILE`."""
 CPU_ISAS = ("x86", "arm", "portable")
 
 
@@ -34,6 +37,12 @@ def device_names() -> tuple[str, ...]:
     return tuple(sorted({*BUILTIN, *(e.name for e in metadata.entry_points(group=GROUP))}))
 
 
+def named(text: str) -> tuple[str, dict[str, Any]]:
+    """A device's name, and its options as far as the text holds them: `replay:FILE`."""
+    name, colon, path = text.partition(":")
+    return (name, {"path": path}) if colon and name in FROM_A_FILE else (text, {})
+
+
 def device(name: str = "auto", program: Program | None = None, target: Target | None = None, **options: Any) -> Device:
     """The device called `name` for a program and a target (None: this machine).
 
@@ -43,7 +52,9 @@ def device(name: str = "auto", program: Program | None = None, target: Target | 
     """
     if name == "auto":
         name = "cpu" if target is None or runs_here(target) else "simulator"
+    name, own = named(name)
     factory = _factory(name)
+    options |= own
     try:
         return factory(program, target, **options)
     except TypeError as error:

@@ -13,7 +13,7 @@ from autosched.costmodel import clock as clocks
 from autosched.costmodel.registry import cost_models
 from autosched.device.protocol import Device
 from autosched.device.registry import device as open_device
-from autosched.device.registry import device_names
+from autosched.device.registry import device_names, named
 from autosched.errors import NoScheduleError, UnknownNameError, UsageError
 from autosched.ir import parse
 from autosched.ir.program import Program
@@ -22,7 +22,7 @@ from autosched.ir.work import operations
 from autosched.machine.catalogue import target_yaml
 from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Target
-from autosched.search import conditional
+from autosched.search import conditional, recorded
 from autosched.search.adapted import adapted_programs
 from autosched.search.baseline import Baseline, measure_baseline
 from autosched.search.conditional import candidates_of
@@ -85,7 +85,7 @@ class TuneRequest:
         for kind, name, known in (
             ("strategy", self.strategy, strategies()),
             ("cost model", self.cost_model, cost_models()),
-            ("device", self.device, ["auto", *device_names()]),
+            ("device", named(self.device)[0], ["auto", *device_names()]),
             ("level of numerics", self.numerics, NUMERICS_LEVELS),
         ):
             if name not in known:
@@ -145,6 +145,8 @@ def prepare(
     """Everything up to the first measurement. Raises what its parts raise: usage, store and missing-device errors."""
     options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
     device = open_device(request.device, request.program, request.target, **options)  # first: it says what is missing
+    if (recording := getattr(device, "recording", None)) is not None:
+        request = replace(request, target=recorded.target_of(recording))
     try:
         tuning = _laid_out(request, device, listener or (lambda event: None), Stopwatch(clock))
     except BaseException:
@@ -159,8 +161,9 @@ def prepare(
 
 def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopwatch) -> Tuning:
     """Match, plans, space and study, for a device that is open."""
+    recording = getattr(device, "recording", None)
     with watch.phase("match"):
-        matches, plans = plans_of(request)
+        matches, plans = plans_of(request) if recording is None else ([], list(recorded.plans_of(recording)))
     verdicts: dict[str, tuple[str, int]] = {}
     for m in matches:  # one an intrinsic and stage: what fits any stage fits
         if verdicts.get(m.intrinsic.name, ("no", 0))[0] != "match":
@@ -168,7 +171,10 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
     emit(NotPlanned(tuple(by_reason(left_out(matches, plans, request.target, request.conditions)))))
     with watch.phase("search"):
-        space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length)
+        if recording is None:
+            space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length)
+        else:
+            space = recorded.space_of(recording, seed=request.seed)
         if space.rows == 0:
             raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
         plausible = space.plausible

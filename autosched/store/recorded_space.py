@@ -1,0 +1,128 @@
+"""`RecordedSpace`: rows of a search space with what a device once said of each: what replay and strategies work on.
+
+It stands on its own, whether the space was ours or somebody else's: it holds the decisions with their domains, the
+rows, the measurements, and (for a space of ours) what the clock and the derived quantities said of them. So strategies
+and cost models can be studied on it when the space that the rows were drawn from has long moved on. Columns are arrays,
+one entry a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sized
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.errors import StoreError
+from autosched.store.records import STATUSES, Measurement
+from autosched.tiling.listed import ListedSpace
+from autosched.tiling.step import Decision
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RecordedPlan:
+    """The rows of one plan (an imported space has one plan).
+
+    `indices` (rows, decisions) are places in the decisions' domains; `status` places in `STATUSES`; `time_s` median
+    seconds, NaN unless ok; `spread` (q75 - q25) / median, `cost_s` what building, checking and timing took, both NaN
+    where not known. `terms` are the clock's seconds by name with `total` among them, none where there is no clock;
+    `derived` integer quantities of the rows. `version` is that of the space that rows were drawn from, `messages` what
+    was said of failed rows, by place. Raises StoreError where the columns do not fit together.
+    """
+
+    name: str
+    decisions: tuple[Decision, ...]
+    indices: npt.NDArray[np.int32]
+    status: npt.NDArray[np.uint8]
+    time_s: Floats
+    spread: Floats
+    cost_s: Floats
+    terms: Mapping[str, Floats] = field(default_factory=dict)
+    derived: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    version: str = ""
+    messages: Mapping[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rows = len(self.time_s)
+        columns: dict[str, Sized] = {"status": self.status, "spread": self.spread, "cost_s": self.cost_s}
+        columns |= {**self.terms, **self.derived}
+        short = next((name for name, column in columns.items() if len(column) != rows), None)
+        if short is not None or self.indices.shape != (rows, len(self.decisions)):
+            raise StoreError(f"the column {short or 'indices'} of {self.name!r} is not of {rows} rows")
+        if rows and int(self.status.max()) >= len(STATUSES):
+            raise StoreError(f"a row of {self.name!r} has an unknown status")
+        timed = np.isfinite(self.time_s) & (self.time_s > 0)
+        if (timed != self.ok).any():
+            raise StoreError(f"a row of {self.name!r} is ok and has no time, or has one and is not")
+        if self.terms and "total" not in self.terms:
+            raise StoreError(f"the clock's terms of {self.name!r} have no total")
+
+    def __len__(self) -> int:
+        return len(self.time_s)
+
+    @property
+    def ok(self) -> npt.NDArray[np.bool_]:
+        """Rows that came out right and have a time."""
+        return np.asarray(self.status == STATUSES.index("ok"), np.bool_)
+
+    def measurement(self, place: int) -> Measurement:
+        """What was said of the row at this place."""
+        status, cost, spread = STATUSES[int(self.status[place])], float(self.cost_s[place]), float(self.spread[place])
+        return Measurement(
+            status,
+            time_s=float(self.time_s[place]) if status == "ok" else None,
+            spread=spread if spread == spread else None,
+            message=self.messages.get(place, "" if status == "ok" else f"recorded as {status}"),
+            costs_s={"recorded": cost} if cost == cost else {},
+        )
+
+    def space(self) -> ListedSpace:
+        """The rows as a space. Raises StoreError for rows that occur twice or indices outside a domain."""
+        try:
+            return ListedSpace(self.name, self.decisions, self.indices, self.derived)
+        except ValueError as error:
+            raise StoreError(f"not a recorded space: {error}") from None
+
+
+@dataclass(frozen=True)
+class RecordedSpace:
+    """A recorded space. `program` (text with sizes) and `target` (YAML) are empty where the space is somebody else's.
+
+    `device` is what the device said of itself, `legal` how many legal rows there were to draw from (`complete` where
+    all of them are here), `settings` how they were drawn, `source` where an imported space comes from.
+    """
+
+    name: str
+    plans: tuple[RecordedPlan, ...]
+    program: str = ""
+    target: str = ""
+    device: Mapping[str, Any] = field(default_factory=dict)
+    legal: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+    created: str = ""
+
+    def __post_init__(self) -> None:
+        names = [p.name for p in self.plans]
+        if not any(len(p) for p in self.plans):
+            raise StoreError(f"the recording {self.name!r} has no rows")
+        if len(set(names)) != len(names):
+            raise StoreError(f"two plans of the recording {self.name!r} have one name")
+
+    def __len__(self) -> int:
+        return sum(len(p) for p in self.plans)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every legal row is here."""
+        return len(self) == self.legal
+
+    @property
+    def best_s(self) -> float:
+        """The optimum: the fastest time of all rows; NaN where all failed."""
+        times = np.concatenate([p.time_s[p.ok] for p in self.plans])
+        return float(times.min()) if len(times) else float("nan")

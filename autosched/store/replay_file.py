@@ -1,0 +1,132 @@
+"""Recordings as files: gzipped JSON, a column at a time, figures to a few digits; some 60 KB for 2,000 rows.
+
+The file names its schema and stands alone: decisions with domains and labels, rows, measurements, program, target.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.errors import StoreError
+from autosched.store import codec
+from autosched.store.recorded_space import Floats, RecordedPlan, RecordedSpace
+from autosched.store.records import STATUSES
+from autosched.tiling.step import Decision
+
+SCHEMA = "autosched/replay/1"
+DIGITS = 5
+"""Significant digits of a time; timings repeat to three."""
+_PLAIN = ("name", "program", "target", "legal", "source", "created")
+
+
+def write_replay(path: str | Path, recording: RecordedSpace) -> int:
+    """Write the file; returns its size in bytes. Equal recordings give equal files. Raises StoreError."""
+    text = codec.dumps({
+        "schema": SCHEMA,
+        **{name: getattr(recording, name) for name in _PLAIN},
+        "device": dict(recording.device),
+        "settings": dict(recording.settings),
+        "plans": [_plan_to_dict(p) for p in recording.plans],
+    })  # fmt: skip
+    data = gzip.compress(text.encode(), mtime=0)
+    try:
+        Path(path).write_bytes(data)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}", hint="give another path") from error
+    return len(data)
+
+
+def read_replay(path: str | Path) -> RecordedSpace:
+    """Read what `write_replay` wrote. Raises StoreError for a file that is missing, cut off, of another schema, or in
+    which something does not fit."""
+    try:
+        packed = Path(path).read_bytes()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}", hint="as in -d replay:FILE") from error
+    try:
+        data = json.loads(gzip.decompress(packed))
+    except (EOFError, zlib.error) as error:
+        raise StoreError(f"{path} is cut off: {error}", hint="copy or record it again") from error
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path} is no recording: {error}", hint="`python -m benchmarks.record` makes one") from error
+    found = data.get("schema") if isinstance(data, dict) else None
+    if found != SCHEMA:
+        raise StoreError(f"{path} is of schema {found!r}; this version reads {SCHEMA!r}", hint="record it again")
+    try:
+        plans = tuple(_plan_from_dict(p) for p in data["plans"])
+        plain = {name: data[name] for name in _PLAIN}
+        return RecordedSpace(plans=plans, device=dict(data["device"]), settings=dict(data["settings"]), **plain)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise StoreError(f"{path} is not a whole recording: {said}") from error
+    except StoreError as error:
+        raise StoreError(f"{path}: {error.message}", hint=error.hint) from None
+
+
+def rounded(values: Floats, digits: int = DIGITS) -> Floats:
+    """The values to so many significant digits; what is not finite stays."""
+    return np.array([float(f"{v:.{digits}g}") for v in np.asarray(values, np.float64)], np.float64)
+
+
+def _plan_to_dict(plan: RecordedPlan) -> dict[str, Any]:
+    return {
+        "name": plan.name,
+        "version": plan.version,
+        "decisions": [{"name": d.name, "domain": d.domain, "labels": d.labels} for d in plan.decisions],
+        "indices": plan.indices.T.tolist(),
+        "status": [STATUSES[s] for s in plan.status],
+        "time_s": rounded(plan.time_s),
+        "spread": rounded(plan.spread, 2),
+        "cost_s": rounded(plan.cost_s, 3),
+        "terms": {name: _distinct(rounded(column)) for name, column in plan.terms.items()},
+        "derived": {name: _distinct(column) for name, column in plan.derived.items()},
+        "messages": {str(place): text for place, text in plan.messages.items()},
+    }
+
+
+def _plan_from_dict(data: Mapping[str, Any]) -> RecordedPlan:
+    decisions = tuple(Decision(d["name"], tuple(d["domain"]), tuple(d["labels"])) for d in data["decisions"])
+    rows = len(data["time_s"])
+    if len(data["indices"]) != len(decisions) or any(len(column) != rows for column in data["indices"]):
+        raise ValueError(f"the indices of {data['name']!r} are not {rows} for each of {len(decisions)} decisions")
+    plan = RecordedPlan(
+        name=data["name"],
+        version=data["version"],
+        decisions=decisions,
+        indices=np.array(data["indices"], np.int32).reshape(len(decisions), rows).T,
+        status=np.array([STATUSES.index(s) for s in data["status"]], np.uint8),
+        time_s=_floats(data["time_s"]),
+        spread=_floats(data["spread"]),
+        cost_s=_floats(data["cost_s"]),
+        terms={name: _column(c, np.float64) for name, c in data["terms"].items()},
+        derived={name: _column(c, np.int64) for name, c in data["derived"].items()},
+        messages={int(place): str(text) for place, text in data["messages"].items()},
+    )
+    plan.space()  # says what is wrong with the rows now, and not when they are first used
+    return plan
+
+
+def _distinct(column: npt.NDArray[Any]) -> dict[str, Any]:
+    """A column with few different values: those, and where each stands."""
+    values, at = np.unique(column, return_inverse=True)
+    return {"values": values, "at": at.reshape(-1)}
+
+
+def _column(data: Mapping[str, Any], dtype: Any) -> npt.NDArray[Any]:
+    at = np.array(data["at"], np.int64)
+    values = np.array(data["values"], dtype)
+    if at.size and (at.min() < 0 or at.max() >= len(values)):
+        raise ValueError("a column refers to a value that it does not have")
+    return values[at] if at.size else np.zeros(0, dtype)
+
+
+def _floats(values: list[float | None]) -> Floats:
+    return np.array([np.nan if v is None else v for v in values], np.float64)
