@@ -61,17 +61,26 @@ def target_data(target: Target) -> dict[str, Any]:
             "latency": level.latency_s and written(level.latency_s, "time", "ns", "s"),
             "line": f"{level.line_bytes} B",
             "banks": level.banks,
+            "energy": level.joules_per_byte and written(level.joules_per_byte, "energy per byte", "pJ/B", "J/B"),
         }
         described = {
             k: figure(v, target.sources.get(f"memories.{level.name}.{k}")) for k, v in parts.items() if v is not None
         }
-        return {"name": level.name, "shared_by": level.shared_by, **described}
+        holds = {"holds": list(level.holds)} if level.holds else {}
+        return {"name": level.name, "shared_by": level.shared_by, **holds, **described}
 
     units = {True: "op/cycle", False: "issue/cycle"}
     rates = {
         k: figure(f"{v!r} {units[k.startswith('ops.')]}", target.sources.get(f"rates.{k}"))
         for k, v in sorted(target.rates.items())
     }
+    energy = {
+        k: figure(written(v, "energy per operation", "pJ/op", "J/op"), target.sources.get(f"energy.{k}"))
+        for k, v in sorted(target.energy.items())
+    }
+    drawn: dict[str, Any] = {"energy": energy} if energy else {}
+    if target.static_watts is not None:
+        drawn["power"] = figure(written(target.static_watts, "power", "W"), target.sources.get("power"))
     clock = figure(written(target.clock_hz, "frequency", "GHz", "Hz"), target.sources.get("clock"))
     cores = figure(target.cores, target.sources.get("cores"))
     return {
@@ -80,7 +89,7 @@ def target_data(target: Target) -> dict[str, Any]:
         "source": target.source,
         "isa": target.isa,
         "features": sorted(target.features),
-        "units": {"cores": cores, "clock": clock, "rates": rates},
+        "units": {"cores": cores, "clock": clock, "rates": rates, **drawn},
         "memories": [memory(m) for m in target.memories],
         "limits": {k: figure(v, target.sources.get(f"limits.{k}")) for k, v in target.limits.items()},
         "compiler": dict(target.compiler),

@@ -14,6 +14,7 @@ from autosched.machine.units import quantity
 from autosched.yaml_lines import Document, parse_yaml, validate
 
 SHARED_BY = ("thread", "core", "device")
+HOLDS = ("inputs", "accumulators")
 KEYS_HINT = "name, isa, features, units (cores, clock, rates), memories, limits, compiler"
 CLOCK_RANGE_HZ = (1e6, 1e11)
 """Slower than any computer of interest, faster than any there is: outside it a unit was mistaken."""
@@ -49,11 +50,14 @@ class Count(_Strict):
 
 
 class Units(_Strict):
-    """What computes: `cores` (or SMs), their `clock`, and `rates` per intrinsic or class."""
+    """What computes: `cores` (or SMs), their `clock`, `rates` and `energy` per intrinsic or class, and the `power` that
+    is drawn however little is done."""
 
     cores: Count
     clock: Figure
     rates: dict[str, Figure] = {}
+    energy: dict[str, Figure] = {}
+    power: Figure | None = None
 
 
 class MemorySpec(_Strict):
@@ -66,6 +70,8 @@ class MemorySpec(_Strict):
     shared_by: str = "core"
     line: Figure | None = None
     banks: Count | None = None
+    energy: Figure | None = None
+    holds: list[str] = []
 
 
 class TargetSpec(_Strict):
@@ -105,12 +111,20 @@ def target_from_yaml(text: str, file: str) -> Target:
         dimension = "operations" if key.startswith("ops.") else "issues"
         rates[key] = _figure(document, rate, dimension, clock_hz, "units", "rates", key)
         figure(rate, f"rates.{key}")
+    energy = {}
+    for key, cost in spec.units.energy.items():
+        energy[key] = _figure(document, cost, "energy per operation", clock_hz, "units", "energy", key)
+        figure(cost, f"energy.{key}")
+    static_watts = None
+    if spec.units.power is not None:
+        static_watts = _figure(document, spec.units.power, "power", clock_hz, "units", "power")
+        figure(spec.units.power, "power")
     for key, limit in spec.limits.items():
         figure(limit, f"limits.{key}")
     memories = []
     for i, level in enumerate(spec.memories):
         memories.append(_memory(document, level, i, clock_hz))
-        for part in ("bytes", "bandwidth", "latency", "line", "banks"):
+        for part in ("bytes", "bandwidth", "latency", "line", "banks", "energy"):
             if (value := getattr(level, part)) is not None:
                 figure(value, f"memories.{level.name}.{part}")
     _check_order(document, memories)
@@ -131,6 +145,8 @@ def target_from_yaml(text: str, file: str) -> Target:
         source=spec.source.strip(),
         version=version_of(document.data),
         sources=sources,
+        energy=energy,
+        static_watts=static_watts,
     )
 
 
@@ -173,7 +189,17 @@ def _memory(document: Document, level: MemorySpec, i: int, clock_hz: float) -> M
         shared_by=level.shared_by,
         line_bytes=int(line),
         banks=None if level.banks is None else level.banks.value,
+        joules_per_byte=optional("energy", "energy per byte"),
+        holds=_held(document, level, i),
     )
+
+
+def _held(document: Document, level: MemorySpec, i: int) -> tuple[str, ...]:
+    for k, what in enumerate(level.holds):
+        if what not in HOLDS:
+            known = " and ".join(HOLDS)
+            raise _error(document, f"a scratchpad holds {known}, not {what!r}", "memories", i, "holds", k)
+    return tuple(level.holds)
 
 
 def _check_order(document: Document, memories: list[Memory]) -> None:

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 class Memory:
     """A level of storage, from registers outward: `registers`, `L1`, `L2`, `L3`, `DRAM` on CPUs; GPUs have `shared`
     beside them. `shared_by` is `thread`, `core` or `device`; bandwidth is per core for levels shared by a core or less
-    and for the whole device otherwise (None: not known)."""
+    and for the whole device otherwise (None: not known). `joules_per_byte` is what moving one byte in or out costs.
+
+    A scratchpad is filled by the program: `holds` says with what (`inputs`, `accumulators`). It is empty for a memory
+    that fills itself, as a cache."""
 
     name: str
     bytes: int
@@ -18,6 +21,8 @@ class Memory:
     shared_by: str = "core"
     line_bytes: int = 64
     banks: int | None = None
+    joules_per_byte: float | None = None
+    holds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,8 @@ class Target:
     an intrinsic without a rate takes `1 / timing.interval`. A class called `ops.<what>` (`ops.tensor.f16`) holds
     operations per cycle and core instead. `limits` are integers (`vector_registers`, `vector_bytes`, `issue_width`:
     micro-operations a cycle, `shared_bytes`, `threads_per_block`, …). `sources` says where single figures come from
-    (`clock`, `memories.L2.bytes`)."""
+    (`clock`, `memories.L2.bytes`). `energy` maps an intrinsic's full name or a class of operations (`ops.<what>`) to
+    joules per operation; `static_watts` is drawn however little is done. Both may be missing."""
 
     name: str
     isa: str
@@ -41,6 +47,8 @@ class Target:
     source: str = ""
     version: str = ""  # hash of the description
     sources: dict[str, str] = field(default_factory=dict)
+    energy: dict[str, float] = field(default_factory=dict)
+    static_watts: float | None = None
 
     def memory(self, name: str) -> Memory:
         """The level called `name` (KeyError where there is none)."""

@@ -23,8 +23,11 @@ UNITS: dict[str, dict[str, float]] = {
     "time": {"s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9},
     "issues": {"issue/cycle": 1, "issues/cycle": 1},
     "operations": {"op/cycle": 1, "ops/cycle": 1},
+    "energy per operation": {"J/op": 1, "nJ/op": 1e-9, "pJ/op": 1e-12, "fJ/op": 1e-15},
+    "energy per byte": {"J/B": 1, "nJ/B": 1e-9, "pJ/B": 1e-12, "fJ/B": 1e-15},
+    "power": {"W": 1, "mW": 1e-3, "kW": 1e3},
 }  # fmt: skip
-"""Dimension to unit to how much of the base unit (byte, hertz, byte/s, second, 1/cycle) it is."""
+"""Dimension to unit to how much of the base unit (byte, hertz, byte/s, second, 1/cycle, joule, watt) it is."""
 PER_CYCLE: dict[str, tuple[str, ...]] = {"bandwidth": ("B/cycle", "B/clk"), "time": ("cycle", "cycles", "clk")}
 """Units that need the clock."""
 _FIGURE = re.compile(r"\s*([+-]?(?:\d[\d,_]*)(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([^\s\d].*?)?\s*")

@@ -164,3 +164,35 @@ def test_a_file_by_path(tmp_path):
 def test_the_schema_is_current():
     stored = json.loads((resources.files("autosched.targets") / "schema.json").read_text(encoding="utf-8"))
     assert stored == target_schema()
+
+
+SCRATCHPAD = GOOD.replace(
+    "{name: DRAM, bytes: 64 MiB,",
+    "{name: pad, bytes: 32 KiB, energy: 6 pJ/B, holds: [inputs]}\n  - {name: DRAM, bytes: 64 MiB,",
+).replace("cores: 4", "cores: 4\n  energy: {ops.f16: 500 fJ/op}\n  power: 20 mW")
+
+
+def test_energy_and_scratchpads():
+    target = target_from_yaml(SCRATCHPAD, "toy.yaml")
+    assert target.energy == {"ops.f16": pytest.approx(5e-13)}
+    assert target.static_watts == pytest.approx(0.02)
+    assert target.memory("pad").joules_per_byte == pytest.approx(6e-12)
+    assert target.memory("pad").holds == ("inputs",)
+    assert target.memory("DRAM").joules_per_byte is None
+    again = target_from_yaml(target_yaml(target), "again.yaml")
+    assert dataclasses.replace(again, version=target.version) == target
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("6 pJ/B", "6 pJ/op", "unknown unit 'pJ/op'"),
+        ("6 pJ/B", "-6 pJ/B", "impossible"),
+        ("500 fJ/op", "0.5", "not a figure with a unit|has no unit"),
+        ("20 mW", "20 mV", "unknown unit 'mV'"),
+        ("[inputs]", "[weights]", "a scratchpad holds inputs and accumulators, not 'weights'"),
+    ],
+)
+def test_impossible_energy_and_scratchpads(old, new, message):
+    with pytest.raises(SpecError, match=message):
+        target_from_yaml(SCRATCHPAD.replace(old, new), "toy.yaml")
