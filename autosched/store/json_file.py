@@ -1,0 +1,50 @@
+"""JSON files of other tools, gzipped or not, and what can be wrong with them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+from autosched.errors import Location, StoreError
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value in a file, through gzip where its first bytes say so. StoreError where it is cut short or none."""
+    try:
+        data = path.read_bytes()
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+        return json.loads(data.decode("utf-8"))
+    except OSError as error:
+        if isinstance(error, gzip.BadGzipFile):
+            raise StoreError(f"{path} is damaged: {error}") from error
+        raise StoreError(f"cannot read {path}: {error.strerror}") from error
+    except (EOFError, zlib.error) as error:
+        raise StoreError(f"{path} is cut short or damaged: {error}", hint="copy or download it again") from error
+    except json.JSONDecodeError as error:
+        raise _no_json(path, error) from error
+    except UnicodeDecodeError as error:
+        raise StoreError(f"{path} is not text, nor text that gzip compressed") from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write through gzip where the name ends in .gz. Raises StoreError where the file cannot be written."""
+    data = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1).encode()
+    try:
+        path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}", hint="give another path") from error
+
+
+def _no_json(path: Path, error: json.JSONDecodeError) -> StoreError:
+    if error.pos >= len(error.doc.rstrip()):
+        return StoreError(
+            f"{path} is cut short: it ends in line {error.lineno}, in the middle of a value",
+            hint="Kernel Tuner leaves the closing braces out until a run ends; let it finish, or copy the file again",
+        )
+    line = error.doc.splitlines()[error.lineno - 1] if error.doc else ""
+    place = Location(str(path), error.lineno, error.colno, line if len(line) < 120 else "")
+    return StoreError(f"not JSON: {error.msg}", location=place)

@@ -1,0 +1,135 @@
+"""`Measured`: configurations that someone measured, by names and values: what the formats of other tools exchange.
+
+A `RecordedSpace` is the same for the search: decisions with domains, and columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.errors import StoreError
+from autosched.store.recorded_space import RecordedPlan, RecordedSpace
+from autosched.store.records import STATUSES, Measurement, StudyRecord, Trial
+from autosched.tiling.step import Decision
+
+Value: TypeAlias = int | float | str | bool
+Configuration: TypeAlias = Mapping[str, Value]
+ABSENT = "-"
+"""The value of a parameter that a configuration does not have: a decision of another plan."""
+PLAN = "plan"
+"""The parameter that says which plan a trial belongs to, in studies of several."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """`configurations[i]` took what `measurements[i]` says; all have all `parameters`, and none is there twice.
+
+    `name` is the kernel's, `device` the hardware's, both empty where a file does not say.
+    """
+
+    name: str
+    device: str
+    parameters: tuple[str, ...]
+    configurations: tuple[Configuration, ...]
+    measurements: tuple[Measurement, ...]
+
+    @staticmethod
+    def of(name: str, device: str, pairs: Sequence[tuple[Configuration, Measurement]]) -> Measured:
+        """From pairs; the parameters are those of the first, and a later pair replaces an earlier one of the same
+        configuration. Raises ValueError for none at all, other parameters, or values that are no plain ones."""
+        if not pairs:
+            raise ValueError("it holds no configurations")
+        names = tuple(pairs[0][0])
+        last: dict[tuple[Value, ...], Measurement] = {}
+        for number, (configuration, measurement) in enumerate(pairs, start=1):
+            odd = sorted(set(names) ^ set(configuration))
+            if odd:
+                raise ValueError(f"configuration {number} differs from the first in its parameters: {', '.join(odd)}")
+            plain = next((n for n in names if not isinstance(configuration[n], int | float | str)), None)
+            if plain is not None:
+                raise ValueError(f"configuration {number}: {plain} is {configuration[plain]!r}, no number or text")
+            last[tuple(configuration[n] for n in names)] = measurement
+        configurations = tuple(dict(zip(names, values, strict=True)) for values in last)
+        return Measured(name, device, names, configurations, tuple(last.values()))
+
+    def __len__(self) -> int:
+        return len(self.configurations)
+
+    def values(self, parameter: str) -> tuple[Value, ...]:
+        """The values of a parameter that occur, each once: numbers ascending, then texts."""
+        found = {(type(c[parameter]), c[parameter]): c[parameter] for c in self.configurations}
+        return tuple(sorted(found.values(), key=_order))
+
+    def recording(self, source: str = "") -> RecordedSpace:
+        """The same as one recorded plan without a clock. Parameters with one value alone decide nothing and are left
+        out; values that are not all integers become labels. Raises StoreError where none came out right."""
+        if not any(m.ok for m in self.measurements):
+            raise StoreError(f"none of the {len(self)} configurations of {self.name!r} came out right")
+        kept = {p: values for p in self.parameters if len(values := self.values(p)) > 1}
+        indices = np.zeros((len(self), len(kept)), np.int32)
+        for column, (parameter, values) in enumerate(kept.items()):
+            place = {(type(v), v): i for i, v in enumerate(values)}
+            indices[:, column] = [place[type(v), v] for v in (c[parameter] for c in self.configurations)]
+        plan = RecordedPlan(
+            name=self.name or "kernel",
+            decisions=tuple(_decision(parameter, values) for parameter, values in kept.items()),
+            indices=indices,
+            status=np.array([STATUSES.index(m.status) for m in self.measurements], np.uint8),
+            time_s=_column([m.time_s if m.ok else None for m in self.measurements]),
+            spread=_column([m.spread for m in self.measurements]),
+            cost_s=_column([sum(m.costs_s.values()) if m.costs_s else None for m in self.measurements]),
+            messages={i: m.message for i, m in enumerate(self.measurements) if m.message},
+        )
+        name = self.name or "kernel"
+        return RecordedSpace(name, (plan,), device={"name": self.device}, legal=len(self), source=source)
+
+
+def of_study(record: StudyRecord, trials: Sequence[Trial]) -> Measured:
+    """The search of a study. With several plans their name is a parameter, and decisions of others are ABSENT.
+
+    Raises StoreError for a study without trials."""
+    searched = [t for t in trials if t.round == "search"]
+    if not searched:
+        raise StoreError(f"study {record.name!r} has no trials to write", hint="`autosched tune` makes some")
+    return _joined(record.program_name, record.target, [(t.plan, t.schedule, t.measurement) for t in searched])
+
+
+def of_recording(recording: RecordedSpace) -> Measured:
+    """The rows of a recording, plans and decisions as `of_study` has them."""
+    found: list[tuple[str, Configuration, Measurement]] = []
+    for plan in recording.plans:
+        for place, row in enumerate(plan.indices.tolist()):
+            values = {d.name: d.label(d.domain[i]) for d, i in zip(plan.decisions, row, strict=True)}
+            found.append((plan.name, values, plan.measurement(place)))
+    return _joined(recording.name, str(recording.device.get("name", "")), found)
+
+
+def _joined(name: str, device: str, rows: Sequence[tuple[str, Configuration, Measurement]]) -> Measured:
+    """Rows of (plan, decisions, measurement) with the same parameters in all of them."""
+    several = len({plan for plan, _, _ in rows}) > 1
+    names = list(dict.fromkeys(name for _, values, _ in rows for name in values))
+    pairs: list[tuple[Configuration, Measurement]] = []
+    for plan, values, measurement in rows:
+        own = {n: values.get(n, ABSENT) for n in names}
+        pairs.append(({PLAN: plan, **own} if several else own, measurement))
+    return Measured.of(name, device, pairs)
+
+
+def _decision(name: str, values: tuple[Value, ...]) -> Decision:
+    if all(type(v) is int for v in values):
+        return Decision(name, tuple(int(v) for v in values))
+    return Decision(name, tuple(range(len(values))), tuple(str(v) for v in values))
+
+
+def _column(values: Sequence[float | None]) -> npt.NDArray[np.float64]:
+    return np.array([np.nan if v is None else v for v in values], np.float64)
+
+
+def _order(value: Value) -> tuple[bool, float, str]:
+    number = not isinstance(value, str)
+    return (not number, float(value) if number else 0.0, str(value))

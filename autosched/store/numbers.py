@@ -1,0 +1,24 @@
+"""Numbers from files of others: finite, or an error that says which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+
+def finite(value: Any) -> float:
+    """The number. Raises ValueError for what is none, or is not finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"{value!r} is not a finite number")
+    return float(value)
+
+
+def spread_of(samples_s: Sequence[float]) -> float | None:
+    """(q75 - q25) / median of samples, or None for none."""
+    if not samples_s:
+        return None
+    low, middle, high = (float(q) for q in np.percentile(samples_s, [25, 50, 75]))
+    return (high - low) / middle if middle > 0 else None
