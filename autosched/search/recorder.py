@@ -1,0 +1,190 @@
+"""Recording a space: a uniform sample of its legal rows, built, checked and timed, as a `RecordedSpace`.
+
+`record` measures; `reclocked` says of measured rows what the engine of today says: that is how a change of the clock or
+of the features is judged without measuring again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from autosched.costmodel import clock as clocks
+from autosched.device.protocol import Device
+from autosched.errors import StoreError, UsageError
+from autosched.machine.catalogue import target_yaml
+from autosched.search.recorded import program_of, target_of
+from autosched.search.space import PlanRows, Rows, SearchSpace
+from autosched.search.tune import TuneRequest, plans_of, prepare
+from autosched.store.recorded_space import RecordedPlan, RecordedSpace
+from autosched.store.records import STATUSES, Measurement
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.plan import Plan
+from autosched.tiling.schedule import Candidate
+from autosched.version import __version__
+
+NEAR = 1.5
+"""Rows within this factor of the fastest are measured a second time, with more samples: the optimum that models are
+held against must not be the luckiest of many short measurements."""
+
+
+@dataclass(frozen=True)
+class RowDone:
+    """`done` of `total` measurements are made; `best_s` is the fastest so far."""
+
+    done: int
+    total: int
+    best_s: float | None
+
+
+def record(
+    request: TuneRequest, rows: int, *, created: str = "", on_row: Callable[[RowDone], None] | None = None
+) -> RecordedSpace:
+    """Measure `rows` different rows of the space that `tune` would search, drawn uniformly with the request's seed over
+    the legal rows of all plans; all of them where there are no more. Raises what `prepare` raises, UsageError for no
+    rows."""
+    if rows < 1:
+        raise UsageError(f"{rows} rows leave nothing to record", hint="give 1 or more")
+    tuning = prepare(replace(request, store=None, strategy="random", cost_model="analytic"))
+    space, device = tuning.study.space, tuning.device
+    try:
+        rng = np.random.default_rng(request.seed)
+        drawn = space.locate(rng.choice(space.rows, min(rows, space.rows), replace=False))
+        measured = _measured(space, device, drawn, rng, on_row or (lambda done: None))
+        described = device.describe()
+    finally:
+        device.close()
+    plans = []
+    for number, entry in enumerate(space.plans):
+        mine = np.flatnonzero(drawn.plan == number)
+        if len(mine):
+            plans.append(_plan(entry, drawn.ids[mine], [measured[i] for i in mine]))
+    return RecordedSpace(
+        name=request.program.name,
+        plans=tuple(plans),
+        program=str(request.program),
+        target=target_yaml(request.target),
+        device=described,
+        legal=space.rows,
+        settings={
+            "seed": request.seed,
+            "threads": request.threads,
+            "only": list(request.only),
+            "numerics": request.numerics,
+            "conditions": request.conditions,
+            "autosched": __version__,
+        },
+        created=created,
+    )
+
+
+def _measured(
+    space: SearchSpace, device: Device, drawn: Rows, rng: np.random.Generator, tell: Callable[[RowDone], None]
+) -> list[tuple[Measurement, float]]:
+    """Each row's measurement and what it cost; the fastest ones once more, in another order."""
+    candidates = space.candidates(drawn)
+    found: list[tuple[Measurement, float]] = []
+    best: float | None = None
+    for candidate in candidates:
+        found.append(_one(device, candidate, "search"))
+        times = [t for t in (best, found[-1][0].time_s) if t is not None]
+        best = min(times, default=None)
+        tell(RowDone(len(found), len(candidates), best))
+    near = [i for i, (m, _) in enumerate(found) if m.time_s is not None and best and m.time_s <= NEAR * best]
+    for done, i in enumerate(rng.permutation(near).tolist(), start=1):
+        again, _ = _one(device, candidates[i], "final")
+        found[i] = (again if again.ok else found[i][0], found[i][1])
+        tell(RowDone(len(found) + done, len(found) + len(near), best))
+    return found
+
+
+def _one(device: Device, candidate: Candidate, repeats: str) -> tuple[Measurement, float]:
+    build = device.build(candidate)
+    measurement = device.measure(build, repeats)
+    return measurement, sum(({"build": build.seconds} | measurement.costs_s).values())
+
+
+def _plan(entry: PlanRows, ids: np.ndarray[Any, Any], measured: list[tuple[Measurement, float]]) -> RecordedPlan:
+    space = entry.plan.space
+    index = space.rows(ids)
+    measurements = [m for m, _ in measured]
+    terms, derived = _said(entry.plan, ids)
+    return RecordedPlan(
+        name=entry.plan.name,
+        version=space.version,
+        decisions=space.decisions,
+        indices=np.stack([np.asarray(index[d.name], np.int32) for d in space.decisions], axis=1),
+        status=np.array([STATUSES.index(m.status) for m in measurements], np.uint8),
+        time_s=np.array([m.time_s if m.ok and m.time_s else np.nan for m in measurements], np.float64),
+        spread=np.array([np.nan if m.spread is None else m.spread for m in measurements], np.float64),
+        cost_s=np.array([cost for _, cost in measured], np.float64),
+        terms=terms,
+        derived=derived,
+        messages={i: m.message[:200] for i, m in enumerate(measurements) if not m.ok},
+    )
+
+
+def _said(plan: Plan, ids: np.ndarray[Any, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The clock's terms and the derived quantities of these rows."""
+    values = plan.space.values(ids)
+    terms = {k: np.broadcast_to(np.asarray(s, np.float64), (len(ids),)) for k, s in clocks.clock(plan, values).items()}
+    return terms, {name: values[name] for name in plan.space.derived}
+
+
+def reclocked(recording: RecordedSpace, catalogue: Catalogue | None = None) -> tuple[RecordedSpace, int]:
+    """The recording with decisions, clock and derived quantities of today's engine, and how many rows have no place in
+    today's spaces. A decision that is new is at its first value. Raises StoreError where none has a place."""
+    settings = recording.settings
+    request = TuneRequest(
+        program_of(recording),
+        target_of(recording),
+        threads=int(settings.get("threads", 1)),
+        only=tuple(settings.get("only", ())),
+        numerics=str(settings.get("numerics", "reassociated")),
+        conditions=str(settings.get("conditions", "guard")),
+        catalogue=catalogue or Catalogue.builtin(),
+    )
+    today = {p.name: p for p in plans_of(request)[1]}
+    plans = [_today(p, today[p.name]) for p in recording.plans if p.name in today]
+    plans = [p for p in plans if len(p)]
+    if not plans:
+        raise StoreError(f"no row of {recording.name!r} has a place in today's spaces", hint="record it again")
+    found = replace(recording, plans=tuple(plans))
+    return found, len(recording) - len(found)
+
+
+def _today(recorded: RecordedPlan, plan: Plan) -> RecordedPlan:
+    """The rows of a recorded plan that today's space can name, with what is said of them today."""
+    space = plan.space
+    rows = np.zeros((len(recorded), len(space.decisions)), np.int32)
+    kept = np.ones(len(recorded), np.bool_)
+    theirs = {d.name: (d, recorded.indices[:, i]) for i, d in enumerate(recorded.decisions)}
+    for name, (old, index) in theirs.items():
+        if name not in space.position:
+            kept &= index == 0  # what is no longer decided was without effect at its first value
+            continue
+        new = space.decision(name)
+        places = {label: i for i, label in enumerate(map(new.label, new.domain))}
+        moved = np.array([places.get(old.label(value), -1) for value in old.domain], np.int32)
+        rows[:, space.position[name]] = np.maximum(moved[index], 0)
+        kept &= moved[index] >= 0
+    ids = space.ids({d.name: rows[kept, i] for i, d in enumerate(space.decisions)})
+    _, first = np.unique(ids, return_index=True)  # decisions that are gone may leave two rows one
+    chosen = np.flatnonzero(kept)[np.sort(first)]
+    terms, derived = _said(plan, ids[np.sort(first)])
+    return replace(
+        recorded,
+        decisions=space.decisions,
+        indices=rows[chosen],
+        status=recorded.status[chosen],
+        time_s=recorded.time_s[chosen],
+        spread=recorded.spread[chosen],
+        cost_s=recorded.cost_s[chosen],
+        terms=terms,
+        derived=derived,
+        version=space.version,
+        messages={new: recorded.messages[old] for new, old in enumerate(chosen.tolist()) if old in recorded.messages},
+    )
