@@ -120,6 +120,8 @@ def issue_rate(intrinsic: Intrinsic, target: Target) -> float:
     inputs = intrinsic.inputs[0].dtype.name
     if intrinsic.scope == "warp":
         kind, share = f"ops.tensor.{inputs}", MMA_SYNC_SHARE
+        exact = f"{kind}.{intrinsic.accumulator.dtype.name}"  # where the type of the sum makes a difference
+        kind = exact if exact in target.rates else kind
     else:
         # A portable instruction is arithmetic in its accumulator's type; a dot product has a unit of its own.
         kind, share = f"ops.{intrinsic.accumulator.dtype.name if intrinsic.isa == 'portable' else inputs}", 1.0

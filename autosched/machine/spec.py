@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from autosched.errors import SpecError
+from autosched.machine.gpu_figures import contradictions
 from autosched.machine.target import Memory, Target
 from autosched.machine.units import quantity
 from autosched.yaml_lines import Document, parse_yaml, validate
@@ -93,6 +94,7 @@ def target_from_yaml(text: str, file: str) -> Target:
     document = parse_yaml(text, file)
     if not isinstance(document.data, dict):
         raise _error(document, "a target file is a mapping of keys", hint=KEYS_HINT)
+    _check_given(document, document.data)
     spec = validate(TargetSpec, document)
     sources: dict[str, str] = {}
 
@@ -128,6 +130,8 @@ def target_from_yaml(text: str, file: str) -> Target:
             if (value := getattr(level, part)) is not None:
                 figure(value, f"memories.{level.name}.{part}")
     _check_order(document, memories)
+    for limit_name, message, hint in contradictions({k: v.value for k, v in spec.limits.items()}, tuple(memories)):
+        raise _error(document, message, "limits", *([limit_name] if limit_name else []), hint=hint or None)
     for i, feature in enumerate(spec.features):
         if feature in spec.features[:i]:
             raise _error(document, f"feature {feature!r} is listed twice", "features", i)
@@ -157,6 +161,21 @@ def version_of(data: Any) -> str:
 
 def _error(document: Document, message: str, *path: str | int, hint: str | None = None) -> SpecError:
     return SpecError(message, hint=hint, location=document.location(*path))
+
+
+def _check_given(document: Document, data: Any, *path: str | int) -> None:
+    """SpecError at the first key that has no value: a figure left blank is a figure that is missing."""
+    match data:
+        case None:
+            raise _error(document, f"{path[-1]} has no value", *path, hint="give the figure, or leave the key out")
+        case dict():
+            for key, value in data.items():
+                _check_given(document, value, *path, key)
+        case list():
+            for i, value in enumerate(data):
+                _check_given(document, value, *path, i)
+        case _:
+            pass
 
 
 def _figure(document: Document, value: Figure, dimension: str, clock_hz: float | None, *path: str | int) -> float:

@@ -76,6 +76,10 @@ def test_the_version_is_of_the_content_and_not_of_the_layout():
         ("[mac8]", "[mac8, mac8]", 3, "twice", None),
         ("vector_registers: 16", "vector_registers: 1.5", 12, "valid integer", None),
         ("name: toy", "name: [toy]", 1, "name", None),
+        ("cores: 4", "cores:", 5, "cores has no value", "leave the key out"),
+        ("bandwidth: 8 B/cycle", "bandwidth: null", 10, "bandwidth has no value", None),
+        ("bandwidth: 8 B/cycle", "bandwidth: -8 B/cycle", 10, "impossible", None),
+        ("bandwidth: 8 B/cycle", "bandwidth: 8 GB/h", 10, "unknown unit 'GB/h'", "did you mean 'GB/s'"),
     ],
 )
 def test_mistakes_name_the_line(old, new, line, message, hint):
@@ -143,6 +147,81 @@ def test_the_h200_adds_up():
     assert target.rates["ops.tensor.e4m3"] == 2 * target.rates["ops.tensor.f16"]
     assert target.limits["shared_bytes"] == 227 * 1024 < target.memory("shared").bytes
     assert target.sources["memories.DRAM.bandwidth"]
+
+
+GPU = """\
+name: toy
+isa: toy
+units: {cores: 4, clock: 1 GHz}
+memories:
+  - {name: shared, bytes: 64 KiB}
+limits:
+  warp_threads: 32
+  threads_per_block: 256
+  warps_per_core: 16
+  blocks_per_core: 8
+  registers_per_core: 4096
+  registers_per_thread: 128
+  shared_bytes: 48000
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("  registers_per_thread: 128\n", "", 7, "missing limit 'registers_per_thread'"),
+        ("threads_per_block: 256", "threads_per_block: 100", 8, "no whole number of warps of 32"),
+        ("shared_bytes: 48000", "shared_bytes: 65537", 13, "65,537 bytes of shared memory are more than the core's"),
+        ("name: shared", "name: scratch", 13, "of which memory"),
+        ("registers_per_core: 4096", "registers_per_core: 31", 11, "31 registers a core"),
+        ("warp_threads: 32", "warp_threads: 0", 7, "greater than 0"),
+    ],
+)
+def test_what_a_gpu_must_state(old, new, line, message):
+    assert target_from_yaml(GPU, "gpu.yaml").limits["warp_threads"] == 32
+    assert old in GPU
+    with pytest.raises(SpecError, match=message) as caught:
+        target_from_yaml(GPU.replace(old, new), "gpu.yaml")
+    assert (caught.value.location.file, caught.value.location.line) == ("gpu.yaml", line)
+
+
+PRODUCTS = {
+    # Peaks of the datasheets, in TFLOP/s, and memory bandwidth, in TB/s: what the parts of a file must add up to.
+    "nvidia-h100": ("ops.tensor.bf16", 989.4, 3.35),
+    "nvidia-h200": ("ops.tensor.bf16", 989.4, 4.8),
+    "nvidia-a100": ("ops.tensor.bf16", 312.0, 2.039),
+    "nvidia-rtx4090": ("ops.tensor.bf16", 165.2, 1.008),
+    "amd-mi300x": ("ops.tensor.bf16", 1307.4, 5.3),
+    "metax-c500": ("ops.tensor.bf16", 240.0, 1.8),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_add_up_to_their_datasheets(name):
+    target, (rate, peak, memory) = load_target(name), PRODUCTS[name]
+    assert target.cores * target.rates[rate] * target.clock_hz == pytest.approx(peak * 1e12, rel=0.005)
+    assert target.memory("DRAM").bandwidth_bytes_per_s == memory * 1e12
+
+
+MADE_UP = {"portable", "x86-avx2", "x86-avx512", "arm-neoverse-n1", "gemmini"}
+"""Targets that stand for no product, and older files, whose figures share one source."""
+
+
+@pytest.mark.parametrize("name", sorted(set(target_names()) - MADE_UP))
+def test_every_figure_of_a_product_has_a_source(name):
+    target = load_target(name)
+    figures = {"cores", "clock", *(f"rates.{r}" for r in target.rates), *(f"limits.{n}" for n in target.limits)}
+    for memory in target.memories:
+        figures |= {f"memories.{memory.name}.{part}" for part in ("bytes",)}
+        for part, value in (("bandwidth", memory.bandwidth_bytes_per_s), ("latency", memory.latency_s)):
+            figures |= {f"memories.{memory.name}.{part}"} if value is not None else set()
+    assert figures <= set(target.sources)
+
+
+def test_the_metax_file_says_that_it_is_approximate():
+    target = load_target("metax-c500")
+    assert "approximate" in target.summary
+    assert all("approximate" in target.sources[f] for f in ("cores", "clock", "memories.shared.latency"))
 
 
 def test_unknown_names_and_files():
