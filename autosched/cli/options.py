@@ -23,7 +23,9 @@ DefineOpt = Annotated[
 TargetOpt = Annotated[
     str, typer.Option("--target", "-t", metavar="TARGET", help="A target's name, a YAML file, or native.")
 ]
-DeviceOpt = Annotated[str, typer.Option("--device", "-d", metavar="DEVICE", help="auto, cpu or simulator.")]
+DeviceOpt = Annotated[
+    str, typer.Option("--device", "-d", metavar="DEVICE", help="auto, cpu, simulator or replay:FILE.")
+]
 IntrinsicsOpt = Annotated[
     list[str] | None,
     typer.Option("--intrinsics", metavar="PATH", help="A YAML file or folder of more intrinsics (repeatable)."),

@@ -168,8 +168,9 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     for m in matches:  # one an intrinsic and stage: what fits any stage fits
         if verdicts.get(m.intrinsic.name, ("no", 0))[0] != "match":
             verdicts[m.intrinsic.name] = m.verdict, m.mapping_count
-    emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
-    emit(NotPlanned(tuple(by_reason(left_out(matches, plans, request.target, request.conditions)))))
+    if recording is None:
+        emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
+        emit(NotPlanned(tuple(by_reason(left_out(matches, plans, request.target, request.conditions)))))
     with watch.phase("search"):
         if recording is None:
             space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length)
