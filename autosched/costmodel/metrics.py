@@ -64,6 +64,44 @@ def best_k_regret(predicted: npt.ArrayLike, measured: npt.ArrayLike, k: int) -> 
     return float(1 - m.min() / m[picks].min())
 
 
+def best_at(predicted: npt.ArrayLike, measured: npt.ArrayLike, k: int) -> float:
+    """Speed of the fastest among the k predicted fastest, as a share of the fastest of all.
+
+    >>> best_at([1, 2, 3], [4.0, 2.0, 1.0], k=2)
+    0.5
+    """
+    return 1.0 - best_k_regret(predicted, measured, k)
+
+
+def recall_at(predicted: npt.ArrayLike, measured: npt.ArrayLike, k: int) -> float:
+    """Share of the k fastest rows that are among the k predicted fastest.
+
+    >>> recall_at([1, 2, 3, 4], [1, 3, 2, 4], k=2)
+    0.5
+    """
+    p, m = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
+    first, fastest = np.argsort(p, kind="stable")[:k], np.argsort(m, kind="stable")[:k]
+    return len(set(first.tolist()) & set(fastest.tolist())) / min(k, len(m))
+
+
+def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    """Kendall's tau-b: pairs in the same order less pairs in the other, ties accounted for; NaN where a side is
+    constant.
+
+    >>> kendall([1, 2, 3], [1, 3, 2])
+    0.333333333333
+    """
+    from scipy.stats import kendalltau
+
+    return round(float(kendalltau(np.asarray(a, np.float64), np.asarray(b, np.float64)).statistic), 12)
+
+
+def coverage(log_s: npt.ArrayLike, sigma: npt.ArrayLike, measured: npt.ArrayLike, z: float = 1.2816) -> float:
+    """Share of measured times within `z` standard deviations of what was predicted; 0.8 is right for the default."""
+    error = np.abs(np.log(np.asarray(measured, np.float64)) - np.asarray(log_s, np.float64))
+    return float(np.mean(error <= z * np.asarray(sigma, np.float64)))
+
+
 def quality(predicted: npt.ArrayLike, measured: npt.ArrayLike, ks: Iterable[int] = (1, 5, 16)) -> Quality:
     """All of the above for predicted and measured seconds of the same rows (at least one)."""
     rows = len(np.asarray(measured))
