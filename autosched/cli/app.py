@@ -19,6 +19,7 @@ COMMANDS = {
     "trials": "trials",
     "studies": "trials",
     "intrinsics": "intrinsics",
+    "model": "model",
     "targets": "targets",
     "doctor": "doctor",
 }

@@ -1,0 +1,62 @@
+"""`autosched model eval` and `-d replay:FILE`: what is said of recorded spaces, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli.conftest import Cli
+
+FILE = str(Path(__file__).parents[1] / "data" / "replay_depthwise.json.gz")
+
+
+def test_models_are_judged(cli: Cli) -> None:
+    done = cli.near()("model", "eval", FILE, "--seeds", 2, "--measured", 16)
+    lines = done.out.splitlines()
+    assert lines[0].split()[:4] == ["space", "model", "rows", "spearman"]
+    assert [line.split()[1:3] for line in lines[1:]] == [["analytic", "60"], ["xgb", "60"]]
+
+
+def test_json(cli: Cli) -> None:
+    found = cli.near()("model", "eval", FILE, "-m", "analytic", "--json").json
+    assert found["schema"] == "autosched/model-eval/1"
+    (clock,) = found["models"]
+    assert (clock["rows"], clock["measured"], clock["seeds"]) == (60, 0, 1)
+    assert clock["spearman"]["low"] <= clock["spearman"]["median"] <= clock["spearman"]["high"]
+    assert clock["found"] is None  # nothing was measured
+
+
+WRONG = {
+    ("model", "eval", FILE, "-m", "xbg"): "did you mean 'xgb'",
+    ("model", "eval", FILE, "--chosen", "rand"): "did you mean 'random'",
+    ("model", "eval", FILE, "--measured", 0): "1 at least",
+    ("model", "eval", "nowhere.gz"): "cannot read nowhere.gz",
+    ("model", "eval", __file__): "no recording",
+    ("tune", "depthwise_conv2d", "-D", "c=8", "-d", f"replay:{FILE}", "-t", "portable"): "is a recording of",
+    ("tune", "depthwise_conv2d", "-d", "replay", "-t", "portable"): "replay:FILE",
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=lambda a: " ".join(map(str, a[:2])) + f" {a[-1]}")
+def test_what_cannot_be_judged(cli: Cli, arguments: tuple[object, ...]) -> None:
+    assert WRONG[arguments] in cli.near()(*arguments, status=2).err
+
+
+def test_tuning_says_that_nothing_ran(cli: Cli) -> None:
+    asked = (
+        "tune",
+        "depthwise_conv2d",
+        "-D",
+        "c=144",
+        "-t",
+        "portable",
+        "-d",
+        f"replay:{FILE}",
+        "-n",
+        12,
+        "-s",
+        "clock",
+    )
+    found = cli.near()(*asked, "--store", ":memory:", "--json").json
+    assert (found["device"], found["target"], found["space"]["rows"]) == ("replay", "native", 60)
+    assert found["verified"] == {"ok": False, "max_abs_error": None, "tolerance": None, "by": "recorded as right"}
