@@ -56,8 +56,8 @@ class Progress:
         match event:
             case events.Matched():
                 self._matched(event)
-            case events.NotPlanned(reasons) if self.verbose:
-                for reason, which in reasons:
+            case events.NotPlanned() if self.verbose:
+                for reason, which in event.reasons:
                     more = f" and {len(which) - 3} more" if len(which) > 3 else ""
                     self._line(f"left   {', '.join(which[:3])}{more}: {reason}")
             case events.Scored():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from autosched.store.records import Trial
@@ -21,9 +22,15 @@ class Matched:
 
 @dataclass(frozen=True)
 class NotPlanned:
-    """Mappings that matching reports and no plan holds: each reason, with the mappings that it keeps out."""
+    """Mappings that matching reports and no plan holds. Finding out why takes longer than most spaces do, so only who
+    asks for `reasons` waits for it."""
 
-    reasons: tuple[tuple[str, tuple[str, ...]], ...]
+    find: Callable[[], Iterable[tuple[str, tuple[str, ...]]]]
+
+    @cached_property
+    def reasons(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Each reason, with the mappings that it keeps out."""
+        return tuple(self.find())
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
             verdicts[m.intrinsic.name] = m.verdict, m.mapping_count
     if recording is None:
         emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
-        emit(NotPlanned(tuple(by_reason(left_out(matches, plans, request.target, request.conditions)))))
+        emit(NotPlanned(lambda: by_reason(left_out(matches, plans, request.target, request.conditions))))
     with watch.phase("search"):
         if recording is None:
             space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import z3
 
 from autosched.ir.program import Stage
-from autosched.ir.value import Read
+from autosched.ir.value import Index, Read
 from autosched.logic import (
     TRUE,
     Affine,
@@ -108,8 +109,16 @@ def _inside(nest: Nest, read: Read, facts: Bool) -> bool:
 
 def stays_inside(read: Read, extents: tuple[int, ...], ranges: Mapping[str, tuple[int, int]], facts: Bool) -> bool:
     """Whether the element exists all over the box `ranges` (inclusive), wherever `facts` hold. False if not proved."""
+    return _stays_inside(read.index, extents, tuple(sorted(ranges.items())), facts)
+
+
+@lru_cache(maxsize=1 << 12)  # all mappings of a stage ask the same
+def _stays_inside(
+    index: tuple[Index, ...], extents: tuple[int, ...], box_of: tuple[tuple[str, tuple[int, int]], ...], facts: Bool
+) -> bool:
+    ranges = dict(box_of)
     leaves: list[Bool] = []
-    for part, extent in zip(read.index, extents, strict=True):
+    for part, extent in zip(index, extents, strict=True):
         if not isinstance(part, Int):
             return False
         low, high = interval(part, ranges)

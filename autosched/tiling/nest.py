@@ -7,9 +7,11 @@ position by division and remainder.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Any
 
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Condition, Literal, Read, is_value
@@ -65,6 +67,11 @@ class Nest:
     axes: tuple[NestAxis, ...]
     guard: Bool
     bounds: Bool
+
+    @cached_property
+    def kept(self) -> dict[Hashable, Any]:
+        """What `remember.of_nest` keeps."""
+        return {}
 
     @cached_property
     def by_name(self) -> dict[str, NestAxis]:

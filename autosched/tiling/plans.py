@@ -27,7 +27,7 @@ from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.nest import Nest, make_nest
 from autosched.tiling.nest_steps import nest_steps
 from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
-from autosched.tiling.rank import least_cycles, scalar_cycles
+from autosched.tiling.rank import issue_cycles, least_cycles, scalar_cycles
 from autosched.tiling.rows import rows_parts
 from autosched.tiling.scalar_parts import scalar_part
 from autosched.tiling.scalar_steps import choices_of, rows_step, scalar_step
@@ -117,8 +117,7 @@ def _usable(
     found = dependences.stage(stage.name)
     if found.of_kind("serial"):
         return []
-    made = (nest_or_reason(m, target) for m in mappings)
-    nests = [n for n in made if isinstance(n, Nest)]
+    nests = _worth_placing(mappings, target)
     least = {id(n): least_cycles(n) for n in nests}
     nests.sort(key=lambda n: least[id(n)])
     free = [n for n in nests if not n.mapping.conditions]
@@ -129,6 +128,30 @@ def _usable(
         return _distinct([n for n in group if least[id(n)] <= WITHIN * least[id(group[0])]])
 
     return sorted([*near(free), *near(asking)[:MOST_CHECKED]], key=lambda n: least[id(n)])
+
+
+def _worth_placing(mappings: Sequence[match_types.Mapping], target: Target) -> list[Nest]:
+    """The nests of these mappings, in their order, but for those that issuing alone makes too slow to be laid out."""
+    issue = [_issue_cycles(m) for m in mappings]
+    found: dict[int, Nest] = {}
+    best = float("inf")
+    for k in sorted(range(len(mappings)), key=issue.__getitem__):
+        if issue[k] > WITHIN * best:
+            break
+        nest = nest_or_reason(mappings[k], target)
+        if isinstance(nest, Nest):
+            found[k] = nest
+            if not nest.mapping.conditions:
+                best = min(best, least_cycles(nest))
+    return [found[k] for k in sorted(found)]
+
+
+def _issue_cycles(mapping: match_types.Mapping) -> float:
+    """`issue_cycles` of its nest; 0 where it has none."""
+    try:
+        return issue_cycles(make_nest(mapping))
+    except ValueError:
+        return 0.0
 
 
 def nest_or_reason(mapping: match_types.Mapping, target: Target) -> Nest | str:

@@ -12,6 +12,7 @@ from autosched.ir.program import Axis
 from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
+from autosched.tiling.remember import of_nest
 from autosched.tiling.scalar_parts import is_constant
 from autosched.tiling.steps import interleave, vectorises
 from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
@@ -26,9 +27,10 @@ GROUP_CYCLES = 0.15
 """Cycles to copy one element of a tensor that is interleaved."""
 
 
+@of_nest
 def least_cycles(nest: Nest) -> float:
     """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one."""
-    cycles = prod(a.units for a in nest.axes) * nest.intrinsic.timing.get("interval", 1.0)
+    cycles = issue_cycles(nest)
     for operand in nest.intrinsic.inputs:
         known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
         if not vectorises(nest, operand.name) and not known:
@@ -42,6 +44,11 @@ def least_cycles(nest: Nest) -> float:
         cycles += COPY_CYCLES * prod(a.units * a.unit for a in nest.spatial)
     asked = [c.assume for c in nest.mapping.conditions if c.assume is not None]
     return cycles + CHECK_CYCLES * check_elements(nest.mapping.program, asked)
+
+
+def issue_cycles(nest: Nest) -> float:
+    """Cycles to issue the instructions alone."""
+    return prod(a.units for a in nest.axes) * nest.intrinsic.timing.get("interval", 1.0)
 
 
 def plan_cycles(plan: Plan) -> float:

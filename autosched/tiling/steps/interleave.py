@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from autosched.logic import TRUE, Const, Int, Var, free_vars
 from autosched.logic.expr import substitute_int
 from autosched.tiling.nest import Nest
+from autosched.tiling.remember import of_nest
 from autosched.tiling.steps.layout import contiguous, pads, tensor_extents, vectorises
 
 
@@ -26,6 +27,7 @@ class Interleave:
     intrinsic_axis: str
 
 
+@of_nest
 def interleave(nest: Nest, operand: str) -> Interleave | None:
     """How an operand's tensor is interleaved so that its registers fill by vector loads, splats or groups; None where
     the tensor does already, or no such copy helps."""

@@ -21,11 +21,13 @@ from autosched.logic import (
 )
 from autosched.logic.expr import substitute_int
 from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.remember import of_nest
 
 RUN_ELEMENTS = 4
 """Elements that a run has on average at least, so that loading runs and shuffling pays."""
 
 
+@of_nest
 def flat_offset(nest: Nest, operand: str, element: Int) -> Int:
     """Row-major offset of an operand's register element; `@axis` variables are positions of the tile's origin."""
     read = nest.mapping.operands[operand]
@@ -43,11 +45,13 @@ def flat_offset(nest: Nest, operand: str, element: Int) -> Int:
     return offset
 
 
+@of_nest
 def vectorises(nest: Nest, operand: str) -> bool:
     """Whether the register's elements are contiguous in memory, all one element, or a repeated contiguous group."""
     return contiguous(nest, operand, flat_offset(nest, operand, Var("e")))
 
 
+@of_nest
 def contiguous(nest: Nest, operand: str, offset: Int) -> bool:
     """Whether `offset`, of a register's element `e`, runs on by one, stays, or repeats a run, wherever the tile is."""
     n = nest.intrinsic.operands[operand].elements
@@ -60,6 +64,7 @@ def contiguous(nest: Nest, operand: str, offset: Int) -> bool:
     return bool(np.array_equal(steps, np.arange(n) % group))
 
 
+@of_nest
 def runs(nest: Nest, operand: str) -> int | None:
     """How many runs of neighbours in memory (or vectors, over strided ones) hold the register's elements, where that is
     few enough (a quarter of the elements) to load each whole and shuffle, and the same wherever the tile is; else None.
@@ -82,12 +87,14 @@ def runs(nest: Nest, operand: str) -> int | None:
     return found if RUN_ELEMENTS * found <= n else None
 
 
+@of_nest
 def depth_stride(nest: Nest, operand: str) -> int:
     """Elements between a register and the next along the depth, in the operand's tensor; 0 where that varies."""
     form = affine(substitute_int(flat_offset(nest, operand, Var("e")), {"e": 0}))
     return 0 if form is None or nest.depth is None else abs(form.coefficient(f"@{nest.depth.name}"))
 
 
+@of_nest
 def row_stride(nest: Nest, operand: str, axis: NestAxis) -> int:
     """Bytes between an operand's register and the next along the axis, in its tensor; 0 where that varies."""
     form = affine(substitute_int(flat_offset(nest, operand, Var("e")), {"e": 0}))
@@ -100,6 +107,7 @@ def _places(names: list[str]) -> dict[str, int]:
     return {name: 3 + 2 * k for k, name in enumerate(names)}
 
 
+@of_nest
 def line_crossings(nest: Nest, operand: str, line: int) -> float:
     """The share of an operand's vector loads that touch two cache lines (of `line` bytes), over all places of a tile; 0
     where a register is not one load, or its address is not known so well."""
@@ -127,6 +135,7 @@ def tensor_elements(nest: Nest, operand: str) -> int:
     return prod(tensor_extents(nest, operand))
 
 
+@of_nest
 def panel_elements(nest: Nest, operand: str) -> int:
     """Elements of a panel: one for each point of the axes that the operand depends on, padded to whole units."""
     total = 1
@@ -135,6 +144,14 @@ def panel_elements(nest: Nest, operand: str) -> int:
     return total
 
 
+def rounded(nest: Nest, operand: str) -> tuple[NestAxis, ...]:
+    """Axes that copies of an operand's tensor cover to the end of the last register, so that no load of one is masked:
+    lanes, past whose end sums are never stored, and reductions past whose end it may hold anything."""
+    on = [a for a in nest.operand_axes(operand) if a.intrinsic_axis and len(a.members) == 1]
+    return tuple(a for a in on if not a.reduction or not nest.must_fill(operand, a))
+
+
+@of_nest
 def pads(nest: Nest, operand: str) -> bool:
     """Whether the operand's guard is exactly "the address is inside the tensor".
 

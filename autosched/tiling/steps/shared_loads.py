@@ -14,6 +14,7 @@ from autosched.logic import Affine, Bool, Const, Int, Var, affine, all_of, minim
 from autosched.logic.expr import substitute_int
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.remember import of_nest
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.block_panel import BLOCK
 from autosched.tiling.steps.names import StepNames, tiled_axes
@@ -66,6 +67,7 @@ class Window:
         return total
 
 
+@of_nest
 def window(nest: Nest, count: int) -> Window | None:
     """The window of the `count` innermost reduction axes; None where no two loads of a tile coincide, or where nothing
     is left of one of the axes to unroll."""

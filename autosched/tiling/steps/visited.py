@@ -14,6 +14,7 @@ from math import prod
 
 from autosched.logic import Affine, Bool, Const, Int, Var, any_of, maximum, minimum
 from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.remember import of_nest
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.edges import APART
 from autosched.tiling.steps.edges import conditions as guard_forms
@@ -64,6 +65,7 @@ def unrolled(nest: Nest, row: NestAxis) -> tuple[NestAxis, ...]:
     return found if prod(a.units for a in found) <= MOST_UNROLLED else ()
 
 
+@of_nest
 def bounding(nest: Nest, axis: NestAxis) -> tuple[Affine, ...]:
     """The stage's guards that speak of an axis, as sums over positions along nest axes that must be below 0; none for
     an axis of which one issue takes several."""
@@ -105,6 +107,7 @@ def settled(nest: Nest, operand: str, single: frozenset[str], rows: frozenset[st
     )
 
 
+@of_nest
 def share(nest: Nest, axis: NestAxis, single: frozenset[str]) -> float:
     """The part of a reduction axis's units that is visited, over all positions of the axes in `single`."""
     forms = [f for f in bounding(nest, axis) if f.coefficients.keys() <= single | {axis.name}]
