@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.metadata import entry_points
 
+from autosched.costmodel.chance import RandomModel
+from autosched.costmodel.forest import ForestModel
+from autosched.costmodel.gaussian import GaussianModel
 from autosched.costmodel.learned import AnalyticModel, ResidualModel
 from autosched.costmodel.protocol import CostModel
+from autosched.costmodel.ranking import RankingModel
 from autosched.errors import UnknownNameError
 
 GROUP = "autosched.cost_models"
@@ -14,6 +18,10 @@ Factory = Callable[[int, int], CostModel]
 
 _BUILT_IN: dict[str, Factory] = {
     "analytic": lambda seed, threads: AnalyticModel(),
+    "forest": ForestModel,
+    "gp": GaussianModel,
+    "random": lambda seed, threads: RandomModel(seed),
+    "rank": RankingModel,
     "xgb": lambda seed, threads: ResidualModel(seed, threads),
 }
 

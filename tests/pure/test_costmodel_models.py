@@ -41,8 +41,28 @@ class TestXgb(CostModelConformance):
         return cost_model("xgb", seed)
 
 
+class TestForest(CostModelConformance):
+    def make(self, seed: int = 0) -> CostModel:
+        return cost_model("forest", seed)
+
+
+class TestGaussian(CostModelConformance):
+    def make(self, seed: int = 0) -> CostModel:
+        return cost_model("gp", seed)
+
+
+class TestRanking(CostModelConformance):
+    def make(self, seed: int = 0) -> CostModel:
+        return cost_model("rank", seed)
+
+
+class TestRandom(CostModelConformance):
+    def make(self, seed: int = 0) -> CostModel:
+        return cost_model("random", seed)
+
+
 def test_names() -> None:
-    assert cost_models() == ["analytic", "xgb"]
+    assert cost_models() == ["analytic", "forest", "gp", "random", "rank", "xgb"]
     with pytest.raises(UnknownNameError, match="did you mean 'xgb'"):
         cost_model("xgbb")
 

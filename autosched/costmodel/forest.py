@@ -1,0 +1,26 @@
+"""`forest`: a random forest on the residual, from scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autosched.costmodel.protocol import Floats
+from autosched.costmodel.residual import Matrix, Residual
+
+_TREES = 100
+
+
+class ForestModel(Residual):
+    """A random forest on the residual; its trees' spread is the uncertainty."""
+
+    name = "forest/1"
+
+    def _learn(self, matrix: Matrix, left: Floats, weight: Floats) -> None:
+        from sklearn.ensemble import RandomForestRegressor
+
+        forest = RandomForestRegressor(_TREES, max_features=0.5, min_samples_leaf=2, random_state=self._seed)
+        self._forest = forest.fit(matrix, left, weight)
+
+    def _guess(self, matrix: Matrix) -> tuple[Floats, Floats]:
+        guesses = np.stack([tree.predict(matrix) for tree in self._forest.estimators_])
+        return guesses.mean(axis=0), guesses.std(axis=0)

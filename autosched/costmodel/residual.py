@@ -1,0 +1,112 @@
+"""What the learned models share: they learn ln(measured / analytic), and failures apart from times.
+
+The clock carries shapes and magnitudes, so a few dozen trials are enough for what is left. Failures go to a classifier,
+never into the regression as a large time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.costmodel.features import FEATURE_VERSION, FeatureMismatchError, Features
+from autosched.costmodel.protocol import GENERALISES, Floats, Prediction, Samples
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+PRIOR_SIGMA = 0.5  # ln units: without measurements the clock is trusted to within a factor of about 1.6
+_FEWEST = 4  # rows below which there is nothing to tell apart; the mean ratio is used then
+_SLOWEST_WEIGHT = 0.02  # a row 7 times slower than the best still says where not to look
+_ROUNDS = 50
+
+Matrix = npt.NDArray[np.float32]
+
+
+class Residual:
+    """A model of ln(measured / analytic). Each kind says how it fits what the mean ratio leaves (`_learn`), and what it
+    guesses for rows (`_guess`: mean and standard deviation). `name` is its name and version."""
+
+    name = "mean/1"
+
+    def __init__(self, seed: int = 0, threads: int = 2) -> None:
+        self._seed = seed
+        self._threads = threads
+        self._forget()
+
+    @property
+    def version(self) -> str:
+        return f"{self.name} features/{FEATURE_VERSION}"
+
+    def _learn(self, matrix: Matrix, left: Floats, weight: Floats) -> None:
+        """Fit ln ratios `left`, of weighted mean 0; `weight` falls from 1 for the fastest row."""
+
+    def _guess(self, matrix: Matrix) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the ln ratio, less its mean, for rows; called after `_learn`."""
+        return np.zeros(len(matrix)), np.full(len(matrix), PRIOR_SIGMA)
+
+    def _forget(self) -> None:
+        self._names: tuple[str, ...] | None = None
+        self._shift = 0.0
+        self._learnt = False
+        self._failures: HistGradientBoostingClassifier | None = None
+
+    def fit(self, samples: Samples) -> None:
+        check_version(samples.features)
+        self._forget()
+        self._names = samples.features.names
+        ok = samples.ok
+        if ok.any():
+            self._fit_times(samples.features.matrix[ok], samples.analytic_s[ok], samples.time_s[ok])
+        bad = np.array([status in GENERALISES for status in samples.status], np.bool_)
+        if bad.any() and ok.any():
+            self._fit_failures(samples.features.matrix[ok | bad], bad[ok | bad])
+
+    def predict(self, features: Features, analytic_s: Floats) -> Prediction:
+        check_version(features)
+        if self._names is not None and features.names != self._names:
+            missing = [name for name in self._names if name not in features.names]
+            raise FeatureMismatchError(f"the model was fitted with other columns (not here: {missing[:5]})")
+        rows = len(analytic_s)
+        log_s = ln(analytic_s) + np.float32(self._shift)
+        sigma = np.full(rows, PRIOR_SIGMA, np.float32)
+        if self._learnt and rows:
+            mean, sigma = (np.asarray(column, np.float32) for column in self._guess(features.matrix))
+            log_s += mean
+        valid = np.ones(rows, np.float32)
+        if self._failures is not None and rows:
+            valid = self._failures.predict_proba(features.matrix)[:, 0].astype(np.float32)
+        return Prediction(log_s, sigma, valid)
+
+    def _fit_times(self, matrix: Matrix, analytic_s: Floats, time_s: Floats) -> None:
+        residual = np.log(time_s) - np.log(np.maximum(analytic_s, 1e-12))
+        weight = np.clip((time_s.min() / time_s) ** 2, _SLOWEST_WEIGHT, 1.0)
+        self._shift = float(np.average(residual, weights=weight))
+        if len(residual) >= _FEWEST:
+            self._learn(matrix, residual - self._shift, weight)
+            self._learnt = True
+
+    def _fit_failures(self, matrix: Matrix, bad: npt.NDArray[np.bool_]) -> None:
+        """P(failure) from scikit-learn's boosted trees, which take absent quantities (NaN) as they are."""
+        from sklearn.ensemble import HistGradientBoostingClassifier  # here: loading it takes longer than most commands
+
+        model = HistGradientBoostingClassifier(
+            max_iter=_ROUNDS, max_depth=4, min_samples_leaf=2, early_stopping=False, random_state=self._seed
+        )
+        self._failures = model.fit(matrix, bad)
+
+
+def check_version(features: Features) -> None:
+    """Raise FeatureMismatchError for features of another version."""
+    if features.version != FEATURE_VERSION:
+        raise FeatureMismatchError(
+            f"features of version {features.version}; this model understands version {FEATURE_VERSION}",
+            hint="compute the features again with this version of autosched",
+        )
+
+
+def ln(seconds: Floats) -> npt.NDArray[np.float32]:
+    """ln(seconds), float32; zero seconds are taken as a picosecond."""
+    return np.log(np.maximum(seconds, 1e-12)).astype(np.float32)

@@ -1,0 +1,73 @@
+"""How well the clock and the learned model rank real schedules: on the recorded spaces, without a device.
+
+    python -m benchmarks.model_quality                   # a minute or two
+    python -m benchmarks.model_quality --held-out        # the other shapes
+
+Clock and features are today's, rows and times those of `benchmarks/recorded`. The model is judged on all rows after 64
+measurements chosen as `tune` chooses them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from autosched.search.model_quality import Interval, model_quality, summary
+from autosched.search.recorder import reclocked
+from autosched.store.replay_file import read_replay
+from benchmarks.cpu import RESULTS
+from benchmarks.record import FOLDER, HELD_OUT, SPACES
+
+MEASURED = 64
+CLOCK = {"spearman": 0.8}
+MODEL = {"best_1": 0.95, "best_8": 0.98}
+"""What is asked of the clock alone, and of the model after MEASURED rows."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.model_quality", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--only", nargs="*", choices=[*SPACES, *HELD_OUT], metavar="SPACE")
+    parser.add_argument("--held-out", action="store_true", help="the other shapes instead")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--json", type=Path, default=RESULTS / "model_quality.json")
+    options = parser.parse_args(arguments)
+    found: dict[str, Any] = {}
+    for name in options.only or (HELD_OUT if options.held_out else SPACES):
+        recording, lost = reclocked(read_replay(options.folder / f"{name}.json.gz"))
+        clock = summary([model_quality(recording, "analytic", 0)])
+        model = summary([model_quality(recording, "xgb", MEASURED, seed) for seed in range(options.seeds)])
+        print(f"{name}: {len(recording)} rows" + (f" ({lost} have no place any more)" if lost else ""))
+        print(f"  clock     {line(clock, CLOCK)}")
+        print(f"  after {MEASURED}  {line(model, MODEL)}", flush=True)
+        found[name] = {
+            "rows": len(recording),
+            "lost": lost,
+            "clock": {k: asdict(v) for k, v in clock.items()},
+            "model": {k: asdict(v) for k, v in model.items()},
+        }
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps({"seeds": options.seeds, "measured": MEASURED, "spaces": found}, indent=1))
+    return 0
+
+
+def line(figures: dict[str, Interval], asked: dict[str, float]) -> str:
+    """Medians with their intervals; a figure below what is asked is marked."""
+    parts = []
+    for name, i in figures.items():
+        if i.median != i.median:
+            continue
+        low = name in asked and i.median < asked[name]
+        wide = f" [{i.low:.3f}, {i.high:.3f}]" if i.low < i.high else ""
+        parts.append(f"{name} {i.median:.3f}{wide}{' (asked: ' + str(asked[name]) + ')' if low else ''}")
+    return " · ".join(parts)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
