@@ -13,7 +13,10 @@ from typing import assert_never
 from autosched.codegen.kernel import (
     LOOP_KINDS,
     SCOPES,
+    WORKERS,
     Assign,
+    Async,
+    Await,
     Buffer,
     Choose,
     Comment,
@@ -24,7 +27,10 @@ from autosched.codegen.kernel import (
     Kernel,
     Prefetch,
     RegisterRef,
+    Roles,
+    Signal,
     Stmt,
+    Wait,
 )
 from autosched.ir.value import Call, FromIndex, Logical, Read, Scalar, Select, Value, is_value, walk
 from autosched.logic import Bool, Const, Expr, Int, free_vars
@@ -116,16 +122,34 @@ class _Checker:
                     set(operands) == set(intrinsic.operands), f"{intrinsic.name}: operands {sorted(operands)}"
                 )
                 for name, ref in operands.items():
-                    self._register(intrinsic.name, name, ref)
+                    (self._register if ref.lane is None else self._descriptor)(intrinsic.name, name, ref)
                     operand, buffer = intrinsic.operands[name], self.kernel.buffers[ref.buffer]
+                    width = buffer.shape[-1] if ref.lane is None else ref.lane.width
                     self._require(
-                        operand.dtype == buffer.dtype and operand.elements == buffer.shape[-1],
+                        operand.dtype == buffer.dtype and operand.elements == width,
                         f"{intrinsic.name}: operand {name} is {operand.dtype} x {operand.elements}, "
-                        f"register {ref.buffer} {buffer.dtype} x {buffer.shape[-1]}",
+                        f"register {ref.buffer} {buffer.dtype} x {width}",
                     )
             case Prefetch(buffer, index, _):
                 self._index(self._buffer(buffer), index)
-            case Comment():
+            case Async(body, _, slot):
+                self._known(slot, "a slot")
+                self._require(
+                    all(isinstance(s, For | If | Assign) for s in body), "a copy under way does more than copy"
+                )
+                self._body(body)
+            case Signal(_, slot):
+                self._known(slot, "a slot")
+            case Await(_, slot, times):
+                self._known(slot, "a slot")
+                self._known(times, "a number of arrivals")
+            case Roles(names, parts):
+                self._require(len(names) == len(parts), f"{len(names)} names of {len(parts)} roles")
+                inside = [v for v, kind in self.variables.items() if kind in WORKERS]
+                self._require(not inside, f"roles inside a loop over workers ({', '.join(inside)})")
+                for part in parts:
+                    self._body(part)
+            case Wait() | Comment():
                 pass
             case _:
                 assert_never(stmt)
@@ -213,12 +237,20 @@ class _Checker:
             self._known(subscript, f"a register of {ref.buffer}")
             self._unrolled(buffer, subscript, element=False)
 
+    def _descriptor(self, intrinsic: str, operand: str, ref: RegisterRef) -> None:
+        buffer = self._buffer(ref.buffer)
+        self._require(buffer.scope == "shared", f"{intrinsic}: operand {operand} is taken from {buffer.scope} memory")
+        assert ref.lane is not None
+        self.variables[ref.lane.var] = "lane"
+        self._index(buffer, ref.index)
+        del self.variables[ref.lane.var]
+
     def _unrolled(self, buffer: Buffer, subscript: object, element: bool) -> None:
         """A register's number must be constant once unrolled, for each worker; the element may depend on the lane."""
         self._require(not is_value(subscript), f"register {buffer.name} is indexed by data")
         for name in sorted(free_vars(subscript)):
             kind = self.variables[name]
-            constant = kind in ("unrolled", "warp", "thread") or (element and kind == "lane")
+            constant = kind in ("unrolled", *WORKERS) or (element and kind == "lane")
             self._require(constant, f"register {buffer.name} is indexed by the {kind} {name}")
 
     def _known(self, node: Expr, what: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, assert_never
 
 import numpy as np
@@ -15,10 +16,14 @@ import numpy.typing as npt
 
 from autosched.codegen.access import classify
 from autosched.codegen.check import PRIVATE_SCOPES, KernelError
+from autosched.codegen.concurrent import Concurrency
 from autosched.codegen.emulate import Emulator
 from autosched.codegen.evaluate import WIDTH, Env, compile_int, compile_value
 from autosched.codegen.kernel import (
+    WORKERS,
     Assign,
+    Async,
+    Await,
     Choose,
     Comment,
     For,
@@ -27,7 +32,11 @@ from autosched.codegen.kernel import (
     IntrinsicCall,
     Kernel,
     Prefetch,
+    RegisterRef,
+    Roles,
+    Signal,
     Stmt,
+    Wait,
     statements,
 )
 from autosched.codegen.storage import Region, Storage
@@ -37,7 +46,6 @@ from autosched.ir.numerics import load, store
 from autosched.logic import TRUE, evaluate
 
 Runner = Callable[[Env], None]
-WORKERS = ("warp", "thread")
 INDEPENDENT = ("parallel", "block.x", "block.y", "block.z", *WORKERS)
 """Loops whose iterations run in no particular order. Workers of a block keep their registers from one loop over them to
 the next, and share the block's memory; what they leave in other iterations' registers they may not read either, since
@@ -75,9 +83,12 @@ class _Machine:
         self.kernel = kernel
         self.order = random.Random(seed)
         self.regions: list[Region] = []
+        self.block: list[Region] = []  # those of loops over the workers of a block
+        self.workers: list[int] = []  # where the loops over workers stand
+        self.concurrency = Concurrency(self.order)
         self.emulators: dict[str, Emulator] = {}
         self.scalars = {name: _scalar(kernel, name, scalars) for name in kernel.program.scalars}
-        self.storages = _storages(kernel, arrays, self.regions)
+        self.storages = _storages(kernel, arrays, self.regions, self.block)
 
     def run(self, function: Function) -> None:
         for storage in self.storages.values():
@@ -108,10 +119,32 @@ class _Machine:
                 return _located(self._assign(stmt), stmt)
             case IntrinsicCall():
                 return _located(self._call(stmt), stmt)
+            case Async() | Wait() | Signal() | Await() | Roles():
+                return _located(self._concurrent(stmt), stmt)
             case Prefetch() | Comment():
                 return lambda env: None
             case _:
                 assert_never(stmt)
+
+    def _concurrent(self, stmt: Async | Wait | Signal | Await | Roles) -> Runner:
+        beside = self.concurrency
+        match stmt:
+            case Wait(pending):
+                return lambda env: beside.wait(tuple(self.workers), pending)
+            case Signal(barrier, slot):
+                place = compile_int(slot)
+                return lambda env: beside.signal(barrier, place(env))
+            case Await(barrier, slot, times):
+                place, count = compile_int(slot), compile_int(times)
+                return lambda env: beside.wait_for(barrier, place(env), count(env))
+            case Roles(names, parts):
+                bodies = [self._body(part) for part in parts]
+                return lambda env: beside.run_roles(names, [partial(body, dict(env)) for body in bodies])
+            case Async(body, barrier, slot):
+                copy, place = self._body(body), compile_int(slot)
+                if not barrier:
+                    return lambda env: beside.start_group(tuple(self.workers), partial(copy, dict(env)))
+                return lambda env: beside.start(partial(copy, dict(env)), barrier, place(env))
 
     def _choose(self, checks: tuple[str, ...], body: Runner, fallback: Runner) -> Runner:
         held = [self.storages[name] for name in checks]
@@ -133,19 +166,32 @@ class _Machine:
         lower, upper, body = compile_int(loop.lower), compile_int(loop.upper), self._body(loop.body)
         lost = () if loop.kind in WORKERS else sorted(_written_privately(loop, self.kernel))
         private = [self.storages[name] for name in lost]
+        works, block = loop.kind in WORKERS, loop.kind.startswith("block.")
 
         def run(env: Env) -> None:
             iterations = list(range(lower(env), upper(env), loop.step))
             self.order.shuffle(iterations)
             region = Region(loop.var)
             self.regions.append(region)
+            if works:
+                self.block.append(region)
+                self.workers.append(0)
             for i in iterations:
                 region.iteration = (i - lower(env)) // loop.step
                 env[loop.var] = i
                 _forget(private)
+                if works:
+                    self.workers[-1] = i
+                elif block:
+                    self.concurrency.begin()
                 body(env)
+                if block:
+                    self.concurrency.end()
             _forget(private)
             self.regions.pop()
+            if works:
+                self.block.pop()
+                self.workers.pop()
             env.pop(loop.var, None)
 
         return run
@@ -190,17 +236,27 @@ class _Machine:
         operands = []
         for name, ref in stmt.operands.items():
             storage = self.storages[ref.buffer]
-            operands.append((name, storage, [compile_int(i) for i in ref.index], np.arange(storage.buffer.shape[-1])))
+            operands.append((name, storage, _elements(ref, storage)))
 
         def run(env: Env) -> None:
-            places = {name: s.flat([*(f(env) for f in index), elements], None) for name, s, index, elements in operands}
-            registers = {name: s.load(places[name], None) for name, s, _, _ in operands}
+            places = {name: s.flat(place(env), None) for name, s, place in operands}
+            registers = {name: s.load(places[name], None) for name, s, _ in operands}
             result = emulate(registers)
-            for name, storage, _, _ in operands:
+            for name, storage, _ in operands:
                 if name == emulate.target:
                     storage.store(places[name], result, None)
 
         return run
+
+
+def _elements(ref: RegisterRef, storage: Storage) -> Callable[[Env], list[Any]]:
+    """The indices of all elements of an instruction's operand."""
+    index = [compile_int(i) for i in ref.index]
+    if ref.lane is None:
+        every = np.arange(storage.buffer.shape[-1])
+        return lambda env: [*(i(env) for i in index), every]
+    lanes, var = np.arange(ref.lane.width), ref.lane.var
+    return lambda env: [i(env | {var: lanes}) for i in index]
 
 
 def _forget(storages: list[Storage]) -> None:
@@ -237,13 +293,17 @@ def _written_privately(loop: For, kernel: Kernel) -> set[str]:
     return {name for name in found if kernel.buffers[name].scope in PRIVATE_SCOPES}
 
 
-def _storages(kernel: Kernel, arrays: Mapping[str, npt.NDArray[Any]], regions: list[Region]) -> dict[str, Storage]:
+def _storages(
+    kernel: Kernel, arrays: Mapping[str, npt.NDArray[Any]], regions: list[Region], block: list[Region]
+) -> dict[str, Storage]:
     program = kernel.program
     storages = {}
     for name, buffer in kernel.buffers.items():
         if buffer.scope != "global":
             data = np.zeros(buffer.shape, buffer.dtype.numpy)
             shared = None if buffer.scope in PRIVATE_SCOPES else regions
+            if buffer.scope == "shared":
+                shared = block  # each block has its own, its workers share it
             storages[name] = Storage(buffer, data, initialised=False, shared=shared)
             continue
         given = arrays.get(name)

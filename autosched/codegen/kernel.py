@@ -22,8 +22,10 @@ from autosched.tensorize.intrinsic import Intrinsic
 SCOPES = ("global", "workspace", "packed", "register", "shared", "local")
 """global: a program parameter · workspace: scratch memory of one call · packed: `const` data re-laid out before the
 run · register: vector registers · shared, local: GPU memories."""
-LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z", "warp", "thread")
-"""`warp` and `thread` loops run over the workers of a block; two of them side by side are separated by a barrier."""
+WORKERS = ("cluster", "warpgroup", "warp", "thread")
+"""Loops over the workers of a block (of a cluster's blocks, outside their own); two of them one after the other are
+separated by a barrier."""
+LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z", *WORKERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +88,12 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class RegisterRef:
-    """One register: a register buffer and all indices but the last."""
+    """One register: a register buffer and all indices but the last. With a `lane`, an operand that the instruction
+    takes from shared memory itself: the index of its element number `lane.var`, one for each of its elements."""
 
     buffer: str
     index: tuple[Int, ...]
+    lane: Lane | None = None
 
 
 @dataclass(frozen=True)
@@ -124,20 +128,68 @@ class Choose:
 
 
 @dataclass(frozen=True, slots=True)
+class Async:
+    """Copies that run on while their issuer goes on. With a `barrier` the copy engine signals its `slot` once all have
+    landed; without, they are the issuing worker's next group, which a `Wait` waits for. Until then nothing may touch
+    what they write, nor change what they read."""
+
+    body: tuple[Stmt, ...]
+    barrier: str
+    slot: Int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Go on once all groups of copies that this worker issued have landed, but for the `pending` last ones."""
+
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One more arrival at a slot of a barrier."""
+
+    barrier: str
+    slot: Int
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Go on once a slot of a barrier has seen `times` arrivals since the block began."""
+
+    barrier: str
+    slot: Int
+    times: Int
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Parts of a block that run side by side, each on workers of its own, and meet at barriers: `names` says what each
+    of `bodies` is. All have ended when the statement ends."""
+
+    names: tuple[str, ...]
+    bodies: tuple[tuple[Stmt, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Comment:
     text: str
 
 
-Stmt: TypeAlias = For | If | Choose | Assign | IntrinsicCall | Prefetch | Comment
+Concurrent: TypeAlias = Async | Wait | Signal | Await | Roles
+"""What only kernels of a GPU have."""
+Stmt: TypeAlias = For | If | Choose | Assign | IntrinsicCall | Prefetch | Comment | Concurrent
 
 
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The statements inside a statement: one body of a loop or a branch, two of a choice, else none."""
     match stmt:
-        case For() | If():
+        case For() | If() | Async():
             return (stmt.body,)
         case Choose():
             return stmt.body, stmt.fallback
+        case Roles():
+            return stmt.bodies
         case _:
             return ()
 

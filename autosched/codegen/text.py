@@ -12,6 +12,8 @@ from typing import assert_never
 from autosched.codegen.access import value_vars
 from autosched.codegen.kernel import (
     Assign,
+    Async,
+    Await,
     Buffer,
     Choose,
     Comment,
@@ -22,7 +24,10 @@ from autosched.codegen.kernel import (
     Kernel,
     Prefetch,
     RegisterRef,
+    Roles,
+    Signal,
     Stmt,
+    Wait,
 )
 from autosched.codegen.value_text import index_text, value_text
 from autosched.logic import TRUE, Int, Truth, Var
@@ -88,6 +93,19 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
             yield f"{pad}{target} <- {intrinsic.name}({given})"
         case Prefetch(buffer, index, write):
             yield f"{pad}prefetch {buffer}{index_text(index)}{' for writing' if write else ''}"
+        case Async(body, barrier, slot):
+            yield f"{pad}start{f', then signal {barrier}[{slot}]' if barrier else ''}:"
+            yield from _block(body, depth + 1)
+        case Wait(pending):
+            yield f"{pad}wait for all copies{f' but the last {pending}' if pending else ''}"
+        case Signal(barrier, slot):
+            yield f"{pad}signal {barrier}[{slot}]"
+        case Await(barrier, slot, times):
+            yield f"{pad}await {barrier}[{slot}] x {times}"
+        case Roles(names, parts):
+            for name, part in zip(names, parts, strict=True):
+                yield f"{pad}beside, as {name}:"
+                yield from _block(part, depth + 1)
         case Comment(text):
             for line in text.splitlines() or [""]:
                 yield f"{pad}# {line}".rstrip()
@@ -123,4 +141,5 @@ def _subscript(index: Int, lane: str | None, width: int) -> str:
 
 
 def _register(ref: RegisterRef) -> str:
-    return ref.buffer + (index_text(ref.index) if ref.index else "")
+    over = f" for {ref.lane.var} in 0..{ref.lane.width}" if ref.lane is not None else ""
+    return ref.buffer + (index_text(ref.index) if ref.index else "") + over

@@ -9,7 +9,23 @@ from typing import assert_never
 from autosched.codegen.c.assignments import AssignPrinter
 from autosched.codegen.c.indices import INDEX_TYPE, loop_range
 from autosched.codegen.c.scope import FunctionScope
-from autosched.codegen.kernel import Assign, Choose, Comment, For, If, IntrinsicCall, Prefetch, Stmt
+from autosched.codegen.kernel import (
+    WORKERS,
+    Assign,
+    Async,
+    Await,
+    Choose,
+    Comment,
+    For,
+    If,
+    IntrinsicCall,
+    Prefetch,
+    Roles,
+    Signal,
+    Stmt,
+    Wait,
+)
+from autosched.errors import UsageError
 from autosched.logic import Const
 from autosched.tensorize.spec.emit import render_c
 
@@ -57,6 +73,10 @@ class StatementPrinter:
             case Comment(text):
                 for line in text.splitlines():
                     yield f"/* {line.replace('*/', '* /')} */"
+            case Async() | Wait() | Signal() | Await() | Roles():
+                raise UsageError(
+                    "copies under way, barriers and roles are for GPU kernels", hint="C can hold rows without them"
+                )
             case _:
                 assert_never(stmt)
 
@@ -64,7 +84,7 @@ class StatementPrinter:
         scope = self.scope
         var = scope.names(loop.var)
         lower, upper = scope.index.number(loop.lower), scope.index.number(loop.upper, 5)
-        notes = [n for n in (loop.note, loop.kind if "." in loop.kind or loop.kind in ("warp", "thread") else "") if n]
+        notes = [n for n in (loop.note, loop.kind if "." in loop.kind or loop.kind in WORKERS else "") if n]
         comment = f"  /* {', '.join(notes).replace('*/', '* /')} */" if notes else ""
         if loop.kind == "parallel":
             yield "#ifdef _OPENMP"

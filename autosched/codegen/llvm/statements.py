@@ -11,6 +11,8 @@ from typing import assert_never
 
 from autosched.codegen.kernel import (
     Assign,
+    Async,
+    Await,
     Buffer,
     Choose,
     Comment,
@@ -20,7 +22,10 @@ from autosched.codegen.kernel import (
     IntrinsicCall,
     Kernel,
     Prefetch,
+    Roles,
+    Signal,
     Stmt,
+    Wait,
     bodies,
 )
 from autosched.codegen.llvm.addresses import Addresses
@@ -87,6 +92,8 @@ class Printer:
                 self.memory.prefetch(self.buffers[buffer], index, write)
             case Comment(text):
                 self.out.line(f"  ; {' '.join(text.split())}")
+            case Async() | Wait() | Signal() | Await() | Roles():
+                raise UnsupportedError("copies under way, barriers and roles are for GPU kernels")
             case _:
                 assert_never(stmt)
 

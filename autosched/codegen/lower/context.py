@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from autosched.codegen.kernel import Assign, Buffer, Choose, For, Function, If, IntrinsicCall, Prefetch, Stmt, bodies
+from autosched.codegen.kernel import (
+    Assign,
+    Async,
+    Buffer,
+    Choose,
+    For,
+    Function,
+    If,
+    IntrinsicCall,
+    Prefetch,
+    Roles,
+    Stmt,
+    bodies,
+)
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Program
 from autosched.ir.value import Call, reads, walk
@@ -41,7 +54,7 @@ def used_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:
     """Names of all buffers that the statements touch, in order, with repeats."""
     for stmt in body:
         match stmt:
-            case For() | If() | Choose():
+            case For() | If() | Choose() | Async() | Roles():
                 yield from stmt.checks if isinstance(stmt, Choose) else ()
                 for inner in bodies(stmt):
                     yield from used_buffers(inner)
@@ -65,7 +78,7 @@ def called_functions(body: tuple[Stmt, ...]) -> Iterator[str]:
 
 _SUFFIXES = "btruvsf"
 """Last letters of generated loop variables: block, tile, register unit, depth unit, unrolled unit, slice, fragment."""
-_TAKEN = ("e", "thread", "warp", "z", "s")
+_TAKEN = ("e", "thread", "warp", "warpgroup", "cluster", "block", "tile", "slice", "from", "z", "s")
 """Generated variables that come from no axis: the lane, the workers, a GPU's outer blocks and slices."""
 
 

@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from autosched.codegen.kernel import Assign, Choose, Comment, For, If, IntrinsicCall, Prefetch, RegisterRef, Stmt
+from autosched.codegen.kernel import (
+    Assign,
+    Async,
+    Await,
+    Choose,
+    Comment,
+    For,
+    If,
+    IntrinsicCall,
+    Prefetch,
+    Roles,
+    Signal,
+    Stmt,
+    Wait,
+)
 from autosched.codegen.lower.rename import place
 from autosched.logic import FALSE, TRUE, Int
 from autosched.logic.expr import substitute_bool, substitute_int
@@ -34,12 +48,21 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
                 result.append(replace(stmt, index=index, value=place(stmt.value, values), valid=valid))
             case IntrinsicCall():
                 operands = {
-                    k: RegisterRef(r.buffer, tuple(substitute_int(i, values) for i in r.index))
+                    k: replace(r, index=tuple(substitute_int(i, values) for i in r.index))
                     for k, r in stmt.operands.items()
                 }
                 result.append(IntrinsicCall(stmt.intrinsic, operands))
             case Prefetch():
                 result.append(replace(stmt, index=tuple(substitute_int(i, values) for i in stmt.index)))
-            case Comment():
+            case Async():
+                result.append(replace(stmt, body=bind(stmt.body, values), slot=substitute_int(stmt.slot, values)))
+            case Signal():
+                result.append(replace(stmt, slot=substitute_int(stmt.slot, values)))
+            case Await():
+                slot, times = substitute_int(stmt.slot, values), substitute_int(stmt.times, values)
+                result.append(replace(stmt, slot=slot, times=times))
+            case Roles():
+                result.append(replace(stmt, bodies=tuple(bind(body, values) for body in stmt.bodies)))
+            case Comment() | Wait():
                 result.append(stmt)
     return tuple(result)

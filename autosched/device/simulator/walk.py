@@ -15,7 +15,24 @@ import numpy.typing as npt
 
 from autosched.codegen.access import Access as Pattern
 from autosched.codegen.access import classify
-from autosched.codegen.kernel import Assign, Choose, Comment, For, If, IntrinsicCall, Kernel, Lane, Prefetch, Stmt
+from autosched.codegen.kernel import (
+    WORKERS,
+    Assign,
+    Async,
+    Await,
+    Choose,
+    Comment,
+    For,
+    If,
+    IntrinsicCall,
+    Kernel,
+    Lane,
+    Prefetch,
+    Roles,
+    Signal,
+    Stmt,
+    Wait,
+)
 from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, Value, walk
 from autosched.logic import TRUE, And, Const, Int, evaluate, free_vars
 from autosched.tensorize.intrinsic import Intrinsic
@@ -145,13 +162,18 @@ class _Walker:
                     accumulator = stmt.operands[stmt.intrinsic.accumulator.name]
                     self.buffers.update(ref.buffer for ref in stmt.operands.values())
                     own = {n for i in accumulator.index for n in _variables(i)}
-                    if any(level.kind in ("warp", "thread") and level.var in own for level in path):
+                    if any(level.kind in WORKERS and level.var in own for level in path):
                         self.owned.add(accumulator.buffer)
                     turns = [level.trips for level in path if level.kind == "unrolled" and level.var in own]
                     self.issues.append(Issue(stmt.intrinsic, path, float(runs.mean()), float(np.prod(turns or [1.0]))))
                 case Prefetch():
                     self.works.append(Work(1, 0, 1, path, float(runs.mean()), False))
-                case Comment():
+                case Async():
+                    self.visit(stmt.body, path, env, runs)
+                case Roles():
+                    for part in stmt.bodies:
+                        self.visit(part, path, env, runs)
+                case Wait() | Signal() | Await() | Comment():
                     pass
 
     def _loop(self, loop: For, path: tuple[Level, ...], env: dict[str, Any], runs: Floats) -> None:

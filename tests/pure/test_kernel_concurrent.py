@@ -1,0 +1,127 @@
+"""Copies under way, barriers and roles in the interpreter: right in every order, or found out."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+
+from autosched.codegen.check import KernelError, check_kernel
+from autosched.codegen.concurrent import DeadlockError
+from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.kernel import (
+    Assign,
+    Async,
+    Await,
+    Buffer,
+    For,
+    Function,
+    Kernel,
+    Roles,
+    Signal,
+    Stmt,
+    Wait,
+)
+from autosched.codegen.storage import RaceError
+from autosched.codegen.text import print_kernel
+from autosched.ir import parse
+from autosched.ir.dtypes import DTYPES
+from autosched.ir.value import Read
+from autosched.logic import Const, Int, Var
+
+N, SLOTS = 6, 2
+F32 = DTYPES["f32"]
+PROGRAM = parse(f"def copy(A: f32[{N}], B: f32[{N}]):\n    for i in range({N}):\n        B[i] = A[i]\n")
+AT, ZERO = Var("i"), Const(0)
+
+
+def kernel(*body: Stmt, slots: int = SLOTS) -> Kernel:
+    buffers = {n: Buffer(n, F32, (N,), "global", n) for n in ("A", "B")}
+    buffers["S"] = Buffer("S", F32, (slots,), "shared")
+    block = For("b", ZERO, Const(1), body, "block.x")
+    found = Kernel("copy", PROGRAM, buffers, (), Function("main", ("A", "B"), (block,)), isa="cuda")
+    check_kernel(found)
+    return found
+
+
+def fetch(slot: Int, at: Int) -> Assign:
+    return Assign("S", (slot,), Read("A", (at,), F32))
+
+
+def leave(slot: Int, at: Int) -> Assign:
+    return Assign("B", (at,), Read("S", (slot,), F32))
+
+
+def right(found: Kernel, seeds: int = 12) -> int:
+    """In how many of the orders the kernel copies."""
+    a = np.arange(N, dtype=np.float32) + 1
+    good = 0
+    for seed in range(seeds):
+        with contextlib.suppress(KernelError):
+            good += np.array_equal(run_kernel(found, {"A": a}, seed=seed)["B"], a)
+    return good
+
+
+def alone(*body: Stmt) -> For:
+    return For("thread", ZERO, Const(1), body, "thread")
+
+
+def test_a_group_has_landed_after_its_wait() -> None:
+    def pipelined(pending: int) -> Kernel:
+        start = Async((fetch(AT % SLOTS, AT),), "", ZERO)
+        ahead = Async((fetch((AT + 1) % SLOTS, AT + 1),), "", ZERO)
+        first = For("i", ZERO, Const(1), (start,), "serial")
+        loop = For("i", ZERO, Const(N - 1), (ahead, Wait(pending), leave(AT % SLOTS, AT)))
+        last = For("i", Const(N - 1), Const(N), (Wait(0), leave(AT % SLOTS, AT)))
+        return kernel(alone(first, loop, last))
+
+    assert right(pipelined(1)) == 12
+    assert right(pipelined(2)) < 12  # one more may be under way than the slots hold
+
+
+def test_a_copy_that_nobody_waits_for() -> None:
+    start = Async((fetch(ZERO, AT),), "", ZERO)
+    with pytest.raises(KernelError, match="6 copies were started and never waited for"):
+        run_kernel(kernel(alone(For("i", ZERO, Const(N), (start,)))), {"A": np.zeros(N, np.float32)})
+
+
+def roles(times_full: Int, times_empty: Int, signals: bool = True) -> Kernel:
+    slot = AT % SLOTS
+    copy = Async((fetch(slot, AT),), "full", slot)
+    producer = For("i", ZERO, Const(N), (Await("empty", slot, times_empty), copy))
+    arrive: tuple[Stmt, ...] = (Signal("empty", slot),) if signals else ()
+    consumer = For("i", ZERO, Const(N), (Await("full", slot, times_full), leave(slot, AT), *arrive))
+    return kernel(Roles(("producer", "consumer"), ((producer,), (consumer,))))
+
+
+def test_roles_meet_at_barriers_in_every_order() -> None:
+    found = roles(AT // SLOTS + 1, AT // SLOTS)
+    assert right(found) == 12
+    text = print_kernel(found)
+    assert "beside, as producer:" in text
+    assert "then signal full[i % 2]" in text
+
+
+def test_a_barrier_awaited_too_little_is_found() -> None:
+    assert right(roles(AT // SLOTS, AT // SLOTS)) < 12  # reads what the slot held before
+    assert right(roles(AT // SLOTS + 1, ZERO)) < 12  # overwrites what was not read
+
+
+def test_a_deadlock_is_told() -> None:
+    with pytest.raises(DeadlockError, match=r"producer awaits empty\[0\] x 1; consumer awaits full\[0\] x 2"):
+        run_kernel(roles(AT // SLOTS + 1, AT // SLOTS, signals=False), {"A": np.zeros(N, np.float32)})
+    lonely = kernel(Await("full", ZERO, Const(1)))
+    with pytest.raises(DeadlockError, match="no copy is under way"):
+        run_kernel(lonely, {"A": np.zeros(N, np.float32)})
+
+
+def test_workers_of_a_block_race_in_shared_memory() -> None:
+    both = For("thread", ZERO, Const(2), (fetch(ZERO, Var("thread")),), "thread")
+    with pytest.raises(RaceError, match=r"S\[0\]"):
+        run_kernel(kernel(both), {"A": np.zeros(N, np.float32)})
+
+
+def test_roles_stand_outside_loops_over_workers() -> None:
+    with pytest.raises(KernelError, match="inside a loop over workers"):
+        kernel(alone(Roles(("one",), ((fetch(ZERO, ZERO),),))))
