@@ -1,6 +1,6 @@
 """Record spaces: uniform samples of what `tune` searches, measured on this machine and kept as replay files.
 
-    flock /tmp/core0 taskset -c 0 python -m benchmarks.record              # all spaces, some minutes each
+    flock /tmp/core0 taskset -c 0 python -m benchmarks.record              # all spaces, one to six minutes each
     python -m benchmarks.record --only gemm_f32_512 --rows 4000
 
 A file is self-contained (docs/replay.md): `autosched tune PROGRAM -d replay:FILE` searches it, and
@@ -33,13 +33,13 @@ HELD_OUT: dict[str, tuple[str, dict[str, Any]]] = {
     "depthwise_f32_56x56x144_s2": ("depthwise_conv2d", {"n": 1, "h": 56, "w": 56, "c": 144, "stride": 2}),
 }
 """Other shapes, on which a change of the clock must not make things worse."""
-ROWS = {**dict.fromkeys(SPACES, 2400), **dict.fromkeys(HELD_OUT, 600)}
+ROWS = {**dict.fromkeys(SPACES, 2048), **dict.fromkeys(HELD_OUT, 512)}
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.record", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=list(ROWS), default=list(ROWS), metavar="SPACE")
-    parser.add_argument("--rows", type=int, help="rows a space (else 2,400, and 600 of held-out shapes)")
+    parser.add_argument("--rows", type=int, help="rows a space (else 2,048, and 512 of held-out shapes)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     options = parser.parse_args(arguments)
