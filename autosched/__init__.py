@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from autosched.version import __version__
 
 if TYPE_CHECKING:
-    from autosched.api import compare, einsum, load, match, parse, resolve, target, tune, workload
+    from autosched.api import compare, einsum, load, match, parse, resolve, simulate, target, tune, workload
 
 __all__ = [
     "__version__",
@@ -25,6 +25,7 @@ __all__ = [
     "match",
     "parse",
     "resolve",
+    "simulate",
     "target",
     "targets",
     "tune",

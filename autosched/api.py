@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from autosched.search.protocol import Factory
     from autosched.search.study import Study
     from autosched.store.protocol import Store
+    from autosched.store.recorded_space import RecordedSpace
 
 _loaded: list[Intrinsic] = []
 """Intrinsics added by `intrinsics.load` in this process, on top of the built-in catalogue."""
@@ -259,6 +260,41 @@ def compare(
     return Comparison(program.name, request.target.name, study.record.device, names, numbers, trials, rows)
 
 
+def simulate(
+    recording: str | Path | RecordedSpace,
+    strategies: str | Sequence[str | Factory] = "all",
+    trials: int | None = None,
+    repeats: int | Sequence[int] = 100,
+    *,
+    cost_model: str = "xgb",
+    threads: int = 1,
+    on_run: RunListener | None = None,
+) -> Comparison:
+    """Compare strategies on a space that was measured before, by autosched or by others: no device is needed.
+
+    `recording` is a recorded space or a file of one (of ours, a Kernel Tuner cache, T4 results). `strategies` as in
+    `compare`, or "all" that can search it; `trials` of each run, by default as many as random search needs to come 95 %
+    of the way from the median to the optimum (1,000 at most); `repeats` is the number of seeds, or the seeds. Raises
+    StoreError for a file that is none, UsageError as `compare` does.
+    """
+    from autosched.report.comparison import Comparison
+    from autosched.search import compare as comparing
+    from autosched.search import simulate as simulating
+    from autosched.search.landscape import Landscape
+    from autosched.store.exchanged import read_any
+
+    space = read_any(recording) if isinstance(recording, str | Path) else recording
+    landscape = Landscape.of(space)
+    if strategies == "all":
+        strategies = simulating.all_strategies(space)
+    chosen = comparing.contestants([strategies] if isinstance(strategies, str) else strategies, cost_model)
+    numbers = comparing.seeds_of(repeats)
+    budget = simulating.budget_of(landscape, trials)
+    rows = simulating.simulate(space, chosen, budget, numbers, threads=threads, on_run=on_run)
+    names, device = tuple(c.name for c in chosen), str(space.device.get("name") or space.source or "recorded")
+    return Comparison(space.name, "recorded", device, names, numbers, budget, rows, landscape)
+
+
 __all__ = [
     "catalogue",
     "compare",
@@ -270,6 +306,7 @@ __all__ = [
     "native_target",
     "parse",
     "resolve",
+    "simulate",
     "store",
     "target",
     "tune",

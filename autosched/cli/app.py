@@ -15,6 +15,7 @@ COMMANDS = {
     "match": "match",
     "show": "show",
     "compare": "compare",
+    "simulate": "simulate",
     "export": "export",
     "trials": "trials",
     "studies": "trials",

@@ -12,6 +12,7 @@ from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, seconds, talk
 from autosched.errors import UsageError
+from autosched.report.comparison import Comparison
 from autosched.report.exchange import as_json, figure, write_csv, write_plot
 from autosched.search.compare import RunDone
 
@@ -43,12 +44,7 @@ def compare(
     intrinsics: options.IntrinsicsOpt = None,
     intrinsic: options.OnlyOpt = None,
     numerics: options.NumericsOpt = "reassociated",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Also write FILE.csv (all trials) or FILE.png, .svg, .pdf."
-        ),
-    ] = None,
+    output: options.ComparedOpt = None,
     json: options.JsonOpt = False,
     quiet: options.QuietOpt = False,
     verbose: options.VerboseOpt = False,
@@ -59,8 +55,8 @@ def compare(
     """
     inputs.choice("numerics level", numerics, inputs.NUMERICS)
     if output is not None:
-        _can_write(output)
-    with _Line(quiet, verbose) as line:
+        can_write(output)
+    with Line(quiet, verbose) as line:
         found = api.compare(
             inputs.program(program, define),
             [name.strip() for name in strategies.split(",") if name.strip()],
@@ -76,7 +72,6 @@ def compare(
             on_run=line,
         )
     if output is not None:
-        write = write_csv if output.suffix == ".csv" else write_plot
         write(output, found)
     if json:
         answer_json(as_json(found))
@@ -84,7 +79,7 @@ def compare(
         answer(str(found.summary()) if quiet else str(found))
 
 
-class _Line:
+class Line:
     """Says how far the comparison is: in one line of a terminal, or a line for every run with --verbose."""
 
     def __init__(self, quiet: bool, verbose: bool) -> None:
@@ -93,7 +88,7 @@ class _Line:
         self.live = sys.stderr.isatty() and not self.console.is_dumb_terminal and not quiet and not verbose
         self.status = self.console.status("matching") if self.live else None
 
-    def __enter__(self) -> _Line:
+    def __enter__(self) -> Line:
         if self.status is not None:
             self.status.start()
         return self
@@ -110,7 +105,15 @@ class _Line:
             self.console.print(said, markup=False)
 
 
-def _can_write(output: Path) -> None:
+def write(output: Path, found: Comparison, baseline: str | None = None) -> None:
+    """Write the comparison in the format that the file's name asks for."""
+    if output.suffix == ".csv":
+        write_csv(output, found)
+    else:
+        write_plot(output, found)
+
+
+def can_write(output: Path) -> None:
     """Refuse before minutes of runs, and not after them, what cannot be written."""
     if output.suffix not in (".csv", *PICTURES):
         raise UsageError(f"-o {output}: no format for it", hint="it ends in .csv, .png, .svg or .pdf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -43,6 +44,10 @@ StoreOpt = Annotated[
     ),
 ]
 TrialOpt = Annotated[int | None, typer.Option("--trial", metavar="N", help="This trial instead of the best one.")]
+ComparedOpt = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Also write FILE.csv (all trials) or FILE.png, .svg, .pdf."),
+]
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output.")]
 QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer alone.")]
 VerboseOpt = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]

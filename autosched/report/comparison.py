@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,9 +12,11 @@ import numpy as np
 from autosched.errors import UnknownNameError, UsageError
 from autosched.report import statistics
 from autosched.report.extras import extra
+from autosched.report.performance import Performance, performance
 from autosched.report.statistics import Floats, Interval
-from autosched.report.text import aligned, points, seconds
+from autosched.report.text import aligned, number, points, seconds
 from autosched.search.compare import Row
+from autosched.search.landscape import Landscape
 
 _ENOUGH = 6  # pairs in which a sign test can reach p <= 0.05
 _FEW = f"fewer than {_ENOUGH} seeds cannot show a difference (p <= 0.05), and their intervals are too narrow"
@@ -26,19 +28,24 @@ class StrategySummary:
 
     `regret` is the mean over seeds and trials of 1 - fastest time of all / best time so far: 0 for a strategy that
     starts with the fastest candidate, 1 while nothing was found. `failed` is the share of trials that failed.
+    `performance` is the mean over trials of the distance from random search (0) to the optimum (1), and
+    `performance_of_time` the same over time; None where the space is not known whole, or not what rows cost.
     """
 
     strategy: str
     best_s: dict[int, Interval]
     regret: Interval
     failed: float
+    performance: Interval | None = None
+    performance_of_time: Interval | None = None
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A strategy less the baseline, paired by seed; below 0 is better than the baseline.
+    """A strategy less the baseline, paired by seed.
 
-    `outcome` is `regret` (over the whole search) or `final` (1 - fastest of all / best after the last trial).
+    `outcome` is `regret` (over the whole search) or `final` (1 - fastest of all / best after the last trial), of which
+    less is better, or `performance`, of which more is.
     `superiority` is the probability that the strategy has the better of a pair, ties counting half; `p` the exact sign
     test's, corrected (Holm) for the number of strategies.
     """
@@ -58,14 +65,21 @@ class Summary:
 
     def __str__(self) -> str:
         checkpoints = list(self.strategies[0].best_s)
-        head = ["strategy", *(f"best of {n}" for n in checkpoints), "regret", "failed"]
+        known = [title for title, of in _PERFORMANCES if of(self.strategies[0]) is not None]
+        head = ["strategy", *(f"best of {n}" for n in checkpoints), "regret", *known, "failed"]
         lines = [
-            [s.strategy, *(_spanned(s.best_s[n], seconds) for n in checkpoints), _spanned(s.regret, points), _share(s)]
+            [
+                s.strategy,
+                *(_spanned(s.best_s[n], seconds) for n in checkpoints),
+                _spanned(s.regret, points),
+                *(_spanned(i, number) for _, of in _PERFORMANCES if (i := of(s)) is not None),
+                _share(s),
+            ]
             for s in self.strategies
         ]
         text = aligned([head, *lines])
         for d in self.differences:
-            gap = f"{d.difference.value:+.1%} [{d.difference.low:+.1%}, {d.difference.high:+.1%}]"
+            gap = _spanned(d.difference, (lambda x: f"{x:+.3f}") if d.outcome == "performance" else _signed)
             p = "p < 0.001" if d.p < 0.001 else f"p = {d.p:.3f}"
             text += f"\n{d.strategy} - {d.baseline}: {d.outcome} {gap}, better in {d.superiority:.0%} of pairs, {p}"
         return text
@@ -73,7 +87,9 @@ class Summary:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All trials of all runs: `rows` in the order strategy, seed, trial (see `Row`); runs are paired by seed."""
+    """All trials of all runs: `rows` in the order strategy, seed, trial (see `Row`); runs are paired by seed.
+
+    `landscape` is there where the whole space is known: times of all its rows."""
 
     program: str
     target: str
@@ -82,6 +98,7 @@ class Comparison:
     seeds: tuple[int, ...]
     trials: int
     rows: tuple[Row, ...]
+    landscape: Landscape | None = None
 
     @property
     def frame(self) -> Any:
@@ -90,7 +107,9 @@ class Comparison:
 
     @property
     def best_s(self) -> float | None:
-        """Seconds of the fastest candidate that any run found."""
+        """Seconds of the fastest candidate: of all where the space is known whole, else of those that any run found."""
+        if self.landscape is not None:
+            return self.landscape.optimum_s
         return min((r.time_s for r in self.rows if r.status == "ok" and r.time_s is not None), default=None)
 
     @cached_property
@@ -109,6 +128,13 @@ class Comparison:
         """1 - fastest of all / best so far, by strategy, shape (seeds, trials)."""
         best_s = self.best_s or 0.0
         return {name: 1 - best_s / curve for name, curve in self.curves.items()}
+
+    @cached_property
+    def performance(self) -> Performance | None:
+        """Curves between random search (0) and the optimum (1); None where the space is not known whole."""
+        if self.landscape is None:
+            return None
+        return performance(self.curves, self.rows, self.seeds, self.landscape)
 
     def summary(
         self, baseline: str | None = None, checkpoints: Sequence[int] | None = None, *, seed: int = 0
@@ -133,43 +159,77 @@ class Comparison:
         best_s = {n: Interval(float(value[i]), float(low[i]), float(high[i])) for i, n in enumerate(checkpoints)}
         statuses = [r.status for r in self.rows if r.strategy == name]
         failed = sum(s != "ok" for s in statuses) / max(1, len(statuses))
-        return StrategySummary(name, best_s, statistics.mean(self.regrets[name].mean(axis=1), rng), failed)
+        regret = statistics.mean(self.regrets[name].mean(axis=1), rng)
+        if self.performance is None:
+            return StrategySummary(name, best_s, regret, failed)
+        of_time = self.performance.scores_of_time(name)
+        return StrategySummary(
+            name,
+            best_s,
+            regret,
+            failed,
+            statistics.mean(self.performance.scores(name), rng),
+            statistics.mean(of_time, rng) if len(of_time) else None,
+        )
 
     def _differences(self, baseline: str, rng: np.random.Generator) -> tuple[Difference, ...]:
         regrets = self.regrets
         others = [s for s in self.strategies if s != baseline]
+        # Of each outcome, by strategy: what is worse is larger, and the sign with which it is told.
+        worse = {
+            "regret": {s: r.mean(axis=1) for s, r in regrets.items()},
+            "final": {s: r[:, -1] for s, r in regrets.items()},
+        }
+        if self.performance is not None:
+            worse["performance"] = {s: -self.performance.scores(s) for s in self.strategies}
         found: list[Difference] = []
-        for outcome in ("regret", "final"):
-            of = {s: r.mean(axis=1) if outcome == "regret" else r[:, -1] for s, r in regrets.items()}
+        for outcome, of in worse.items():
+            sign = -1 if outcome == "performance" else 1
             p_values = statistics.holm([statistics.sign_test(of[baseline], of[s]) for s in others])
             for s, p in zip(others, p_values, strict=True):
-                difference = statistics.mean(of[s] - of[baseline], rng)
-                # Less regret is better, so the baseline's must be the larger.
-                found.append(
-                    Difference(s, baseline, outcome, difference, statistics.superiority(of[baseline], of[s]), p)
-                )
+                difference = statistics.mean(sign * (of[s] - of[baseline]), rng)
+                superiority = statistics.superiority(of[baseline], of[s])
+                found.append(Difference(s, baseline, outcome, difference, superiority, p))
         return tuple(found)
 
     def plot(self, ax: Any = None) -> Any:
-        """Median best time so far by trials, with 95 % intervals, on matplotlib axes (new ones by default), which are
-        returned. Raises MissingError without matplotlib (the extra `plots`)."""
-        from autosched.report.plots import comparison
+        """Performance by trials where the space is known whole, else the median best time so far, both with 95 %
+        intervals, on matplotlib axes (new ones by default), which are returned. Raises MissingError without matplotlib
+        (the extra `plots`)."""
+        from autosched.report import plots
 
-        axes = comparison(self.curves, ax=ax)
+        if self.performance is not None:
+            axes = plots.performance(self.performance, ax=ax)
+        else:
+            axes = plots.comparison(self.curves, ax=ax)
         axes.set_title(f"{self.program} on {self.device}, {len(self.seeds)} seeds")
         return axes
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, baseline: str | None = None) -> str:
+        """What was compared, and the summary with differences from `baseline`."""
         runs = f"{len(self.strategies)} strategies × {len(self.seeds)} seeds × {self.trials} trials"
         where = f"{self.program} for {self.target} on {self.device}"
         different = len({(r.plan, r.row) for r in self.rows})
         best = f"fastest of {different} different candidates: {seconds(self.best_s)}"
         few = f"\n{_FEW}" if len(self.seeds) < _ENOUGH and len(self.strategies) > 1 else ""
-        return f"{where}: {runs}\n{best}\n\n{self.summary()}{few}"
+        return f"{where}: {runs}\n{best}\n\n{self.summary(baseline)}{few}"
 
 
 def _powers(trials: int) -> list[int]:
     return [*(n for n in (4**k for k in range(1, 16)) if n < trials), trials]
+
+
+_PERFORMANCES: tuple[tuple[str, Callable[[StrategySummary], Interval | None]], ...] = (
+    ("performance", lambda s: s.performance),
+    ("over time", lambda s: s.performance_of_time),
+)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1%}"
 
 
 def _spanned(interval: Interval, show: Any) -> str:

@@ -19,7 +19,8 @@ SCHEMA = "autosched/compare/1"
 def as_json(found: Comparison, baseline: str | None = None) -> dict[str, Any]:
     """Schema autosched/compare/1. Intervals are [value, low, high]; null stands for "nothing was found by then".
 
-    `runs` holds the best seconds so far after each trial of each run.
+    `runs` holds the best seconds so far after each trial of each run; performances are null where the space is not
+    known whole.
     """
     summary = found.summary(baseline)
     return {
@@ -36,6 +37,8 @@ def as_json(found: Comparison, baseline: str | None = None) -> dict[str, Any]:
                 "best_s": {str(n): _three(i) for n, i in s.best_s.items()},
                 "regret": _three(s.regret),
                 "failed": s.failed,
+                "performance": s.performance and _three(s.performance),
+                "performance_of_time": s.performance_of_time and _three(s.performance_of_time),
             }
             for s in summary.strategies
         ],

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from autosched.errors import UsageError
 from autosched.report import statistics
 from autosched.report.extras import extra
+from autosched.report.performance import Performance
 from autosched.report.statistics import Floats
 from autosched.store.records import Trial
 
@@ -80,6 +82,27 @@ def comparison(curves: Mapping[str, Floats], ax: Any = None, seed: int = 0) -> A
     axes.xaxis.set_major_formatter(extra("matplotlib.ticker", "a plot").StrMethodFormatter("{x:g}"))
     axes.set_xlabel("trials")
     axes.set_ylabel(f"best time so far ({unit})")
+    axes.legend()
+    return axes
+
+
+def performance(found: Performance, ax: Any = None, seed: int = 0, over: str = "trials") -> Any:
+    """Mean over seeds of each strategy's performance (0 random search, 1 optimum) and its 95 % bootstrap interval, over
+    `trials` or over `time`. Raises UsageError for time where the recording says nothing of costs."""
+    if over == "time" and not len(found.moments_s):
+        raise UsageError("this recording does not say what rows cost", hint="plot over trials")
+    axes = _axes(ax)
+    rng = np.random.default_rng(seed)
+    for name, curve in (found.over_time if over == "time" else found.over_trials).items():
+        value, low, high = statistics.mean_curve(curve, rng)
+        x = found.moments_s if over == "time" else np.arange(1, curve.shape[1] + 1)
+        (line,) = axes.plot(x, value, label=name)
+        axes.fill_between(x, low, high, alpha=0.2, color=line.get_color(), linewidth=0)
+    axes.axhline(0, color="0.7", linewidth=1)
+    axes.axhline(1, color="0.7", linewidth=1)
+    axes.set_ylim(-0.5, 1.05)
+    axes.set_xlabel("time (s)" if over == "time" else "trials")
+    axes.set_ylabel("performance (0 random search, 1 optimum)")
     axes.legend()
     return axes
 

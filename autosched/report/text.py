@@ -25,6 +25,11 @@ def points(value: float) -> str:
     return f"{value:.1%}"
 
 
+def number(value: float) -> str:
+    """A score with two decimals: `0.87`."""
+    return f"{value:.2f}"
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Columns set to the left, two blanks apart.
 

@@ -15,7 +15,7 @@ from autosched.costmodel.registry import cost_model, cost_models
 from autosched.device.protocol import Build, Device
 from autosched.errors import AutoschedError, NoScheduleError, UnknownNameError, UsageError, WrongResultError
 from autosched.search.events import Event, TrialDone
-from autosched.search.loop import BATCH, run
+from autosched.search.loop import run
 from autosched.search.protocol import Factory
 from autosched.search.registry import strategies as known_strategies
 from autosched.search.registry import strategy as make_strategy
@@ -114,7 +114,7 @@ def compare(
     seeds: Sequence[int],
     *,
     threads: int = 2,
-    batch: int = BATCH,
+    batch: int | None = None,
     on_run: RunListener | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Row, ...]:
@@ -148,7 +148,7 @@ def compare(
 
 
 def _rows(
-    study: Study, device: Remembering, trials: int, batch: int, name: str
+    study: Study, device: Remembering, trials: int, batch: int | None, name: str
 ) -> tuple[list[Row], AutoschedError | None]:
     """The rows of one run, and why nothing came out right where nothing did."""
     rows: list[Row] = []

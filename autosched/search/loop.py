@@ -76,14 +76,15 @@ def run(
     trials: int,
     timeout_s: float | None = None,
     *,
-    batch: int = BATCH,
+    batch: int | None = None,
     listener: Listener | None = None,
     operations: float = 0.0,
     final_rounds: int = ROUNDS,
 ) -> Result:
     """Tune until the study has `trials` trials in all, or `timeout_s` seconds of the study's stopwatch are over.
 
-    `operations` is what one call computes, for the speed in `NewBest`. Raises NoScheduleError when no candidate
+    `batch` candidates are asked for at a time: as many as the strategy likes, where None. `operations` is what one call
+    computes, for the speed in `NewBest`. Raises NoScheduleError when no candidate
     survived (naming the most frequent reason; WrongResultError if some were wrong), StoreError when a trial cannot be
     kept, MissingError from the device, UsageError for a budget of nothing.
     """
@@ -101,7 +102,7 @@ class _Run:
         device: Device,
         trials: int,
         timeout_s: float | None,
-        batch: int,
+        batch: int | None,
         listener: Listener | None,
         operations: float,
         final_rounds: int,
@@ -110,7 +111,7 @@ class _Run:
         self.device = device
         self.trials = trials
         self.timeout_s = timeout_s
-        self.batch = batch
+        self.batch = batch or study.batch or BATCH
         self.listener = listener
         self.operations = operations
         self.final_rounds = final_rounds

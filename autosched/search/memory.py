@@ -22,6 +22,7 @@ class Memory:
         self._row: list[int] = []
         self._time: list[float] = []
         self._status: list[str] = []
+        self._seconds: dict[tuple[int, int], float] = {}
 
     def __len__(self) -> int:
         """Rows taken: proposed or measured."""
@@ -48,6 +49,8 @@ class Memory:
             time_s = trial.measurement.time_s
             self._time.append(float("nan") if time_s is None else time_s)
             self._status.append(trial.measurement.status)
+            fine = trial.measurement.ok and time_s is not None
+            self._seconds[plan, trial.row] = float(time_s or 0.0) if fine else float("inf")
 
     def free(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Which rows were not taken yet."""
@@ -58,6 +61,11 @@ class Memory:
                 mine = rows.plan == number
                 free[mine] = ~np.isin(rows.ids[mine], np.fromiter(taken, np.int64, len(taken)))
         return free
+
+    def seconds(self, rows: Rows) -> npt.NDArray[np.float64]:
+        """Measured seconds of these rows: infinite for those that failed, NaN for those not measured."""
+        keys = zip(rows.plan.tolist(), rows.ids.tolist(), strict=True)
+        return np.array([self._seconds.get(key, np.nan) for key in keys], np.float64)
 
     def tried(self, plan: int) -> bool:
         """Whether any row of the plan was proposed or measured."""

@@ -88,6 +88,12 @@ class Study:
         return self.record.seed
 
     @property
+    def batch(self) -> int | None:
+        """How many candidates the strategy wants between two lots of news (its attribute `batch`); None: any number."""
+        wanted: int | None = getattr(self._strategy, "batch", None)
+        return wanted
+
+    @property
     def finals(self) -> list[Trial]:
         """The trials of the final round that ended the study; empty where trials of the search followed it."""
         count = 0

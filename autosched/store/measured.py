@@ -45,7 +45,7 @@ class Measured:
         if not pairs:
             raise ValueError("it holds no configurations")
         names = tuple(pairs[0][0])
-        last: dict[tuple[Value, ...], Measurement] = {}
+        last: dict[tuple[tuple[type, Value], ...], tuple[Configuration, Measurement]] = {}
         for number, (configuration, measurement) in enumerate(pairs, start=1):
             odd = sorted(set(names) ^ set(configuration))
             if odd:
@@ -53,9 +53,10 @@ class Measured:
             plain = next((n for n in names if not isinstance(configuration[n], int | float | str)), None)
             if plain is not None:
                 raise ValueError(f"configuration {number}: {plain} is {configuration[plain]!r}, no number or text")
-            last[tuple(configuration[n] for n in names)] = measurement
-        configurations = tuple(dict(zip(names, values, strict=True)) for values in last)
-        return Measured(name, device, names, configurations, tuple(last.values()))
+            key = tuple((type(configuration[n]), configuration[n]) for n in names)  # True is 1 to Python
+            last[key] = configuration, measurement
+        configurations, measurements = zip(*last.values(), strict=True)
+        return Measured(name, device, names, configurations, measurements)
 
     def __len__(self) -> int:
         return len(self.configurations)

@@ -54,8 +54,52 @@ class TestAutoWithoutModel(StrategyConformance):
         return strategy("auto", space, seed)
 
 
+class _Named(StrategyConformance):
+    """A strategy of a subclass's name, without a model."""
+
+    name = ""
+
+    def make(self, space: SearchSpace, seed: int = 0) -> Strategy:
+        return strategy(self.name, space, seed)
+
+
+class TestAnnealing(_Named):
+    name = "annealing"
+
+
+class TestBayesian(_Named):
+    name = "bayesian"
+
+
+class TestBeam(_Named):
+    name = "beam"
+
+
+class TestConstrained(_Named):
+    name = "constrained"
+
+
+class TestGenetic(_Named):
+    name = "genetic"
+
+
+class TestILS(_Named):
+    name = "ils"
+
+
+class TestConstrainedWithModel(StrategyConformance):
+    def make(self, space: SearchSpace, seed: int = 0) -> Strategy:
+        return strategy("constrained", space, seed, cost_model("xgb", seed))
+
+
+class TestBeamWithModel(StrategyConformance):
+    def make(self, space: SearchSpace, seed: int = 0) -> Strategy:
+        return strategy("beam", space, seed, cost_model("xgb", seed))
+
+
 def test_names() -> None:
-    assert strategies() == ["auto", "clock", "evolutionary", "random"]
+    built_in = "annealing auto bayesian beam clock constrained evolutionary genetic ils random"
+    assert strategies() == built_in.split()
     with pytest.raises(UnknownNameError, match="did you mean 'evolutionary'"):
         strategy("evolution", SearchSpace([], clock))
 

@@ -1,0 +1,49 @@
+"""`autosched simulate` and `export --format`: spaces of others in, studies out in their formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cli.conftest import Cli
+
+CACHE = Path(__file__).parents[1] / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
+
+
+def test_one_command_and_no_device(cli: Cli) -> None:
+    done = cli("simulate", CACHE, "--strategies", "random,genetic,ils", "--repeats", 8, "-n", 16, "-v")
+    assert "convolution_kernel for recorded on NVIDIA RTX A4000: 3 strategies × 8 seeds × 16 trials" in done.out
+    assert "performance" in done.out
+    assert "over time" in done.out
+    assert "genetic - random: performance" in done.out
+    assert len(done.err.splitlines()) == 24
+    near = cli.near()("simulate", CACHE, "-s", "random,ils", "--repeats", 2, "-n", 4, "--baseline", "ils", "-q")
+    assert "random - ils: regret" in near.out
+    assert near.err == ""
+
+
+def test_json(cli: Cli) -> None:
+    found = cli.near()("simulate", CACHE, "-s", "random,ils", "--repeats", 3, "-n", 8, "--json").json
+    assert found["schema"] == "autosched/compare/1"
+    assert found["target"] == "recorded"
+    for summary in found["strategies"]:
+        value, low, high = summary["performance"]
+        assert low <= value <= high <= 1
+
+
+def test_bad_input(cli: Cli, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.json"
+    cut.write_text(CACHE.read_text()[:3000])
+    near = cli.near()
+    for arguments, said in (
+        ((cut,), "cut.json is cut short"),
+        ((tmp_path / "gone.json",), "cannot read"),
+        ((CACHE, "-s", "clock"), "ranks by the clock"),
+        ((CACHE, "-s", "genetics"), "did you mean 'genetic'"),
+        ((CACHE, "-n", 0), "leaves nothing to compare"),
+        ((CACHE, "--repeats", 0), "leave nothing to compare"),
+        ((CACHE, "-s", "random", "--baseline", "ils", "--repeats", 1, "-n", 2), "unknown strategy 'ils'"),
+        ((CACHE, "-o", "x.txt"), "no format for it"),
+    ):
+        done = near("simulate", *arguments, status=2)
+        assert said in done.err
+        assert done.out == ""
