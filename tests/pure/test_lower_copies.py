@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 from support.agreement import disagreement, expect
-from support.copies import BATCH, DEPTHWISE, FLOATS, NCHW, STRIDED, TRANSPOSED, rows_with
+from support.copies import BATCH, DEPTHWISE, FLOATS, NCHW, STRIDED, TAPS, TRANSPOSED, rows_with
 from support.plans import plans_of
 
-from autosched.codegen.kernel import For, Function
+from autosched.codegen.kernel import Assign, For, Function, statements
 from autosched.codegen.lower import lower
 from autosched.ir import parse
+from autosched.logic import TRUE
 
 INTERLEAVED = {
     "channels_first": parse(NCHW),
@@ -23,6 +24,8 @@ SHUFFLED = {
     "channels_of_pairs_of_taps": parse(DEPTHWISE, sizes={**FLOATS, "c": 33}),
     "every_other_pixel": parse(STRIDED),
     "rows_of_both": parse(TRANSPOSED),
+    "taps_of_every_other_pixel": parse(TAPS),
+    "taps_of_each_pixel": parse(TAPS, sizes={"stride": 1}),
 }
 """Registers that hold neighbours from several places: loaded in runs and shuffled."""
 BORDERED = {
@@ -55,6 +58,17 @@ def test_constants_are_laid_out_instead() -> None:
     assert "direct" not in plan.space.decision("pack_b").labels
     (plan,) = plans_of(parse(TRANSPOSED), only=("x86/vpdpbusd.zmm",))[:1]
     assert "direct" in plan.space.decision("pack_b").labels
+
+
+def test_a_copy_is_read_without_masks_where_constants_end_the_sum() -> None:
+    """Three taps on a dot product of four: the weights hold the fourth zero, so any pixel may stand beside it, as long
+    as it is one of the copy. Of floats it could be a NaN."""
+    for sizes, masked in (({}, False), ({"t": "bf16", "u": "bf16", "acc": "f32"}, True)):
+        plan = next(p for p in plans_of(parse(TAPS, sizes=sizes), only=ONLY) if "←s" in p.name)
+        kernel = lower(plan, plan.space.schedule(next(rows_with(plan, "padded"))))
+        loads = [s for s in statements(kernel.main.body) if isinstance(s, Assign) and s.buffer == "a_reg"]
+        assert loads
+        assert any(s.valid != TRUE for s in loads) == masked
 
 
 def check(name: str, kind: str) -> None:

@@ -51,6 +51,17 @@ def strided(X: f32[c, h, w], W: const[f32[c, k, k]], Y: f32[c, ho, wo], *, c=2, 
             if 0 <= x * 2 + s - 1 < w:
                 Y[o, y, x] += X[o, y * 2 + r, x * 2 + s - 1] * W[o, r, s]
 """
+TAPS = """
+def taps(X: t[c, h, w], W: const[u[c, k, k]], Y: acc[c, ho, wo],
+         *, c=3, h=5, w=21, k=3, stride=2, t="u8", u="s8", acc="s32"):
+    ho = (h + 2 - k) // stride + 1
+    wo = (w + 2 - k) // stride + 1
+    for o, y, x in grid(c, ho, wo):
+        Y[o, y, x] = 0
+        for r, s in grid(k, k):
+            if 0 <= y * stride + r - 1 < h and 0 <= x * stride + s - 1 < w:
+                Y[o, y, x] += acc(X[o, y * stride + r - 1, x * stride + s - 1]) * acc(W[o, r, s])
+"""
 FLOATS = {"t": "bf16", "u": "bf16", "acc": "f32"}
 
 

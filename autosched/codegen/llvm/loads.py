@@ -7,7 +7,7 @@ from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.indexing import Linear
 from autosched.codegen.llvm.lanes import Lanes
-from autosched.codegen.llvm.masks import Mask, Run, at_lanes, periodic, runs, windows
+from autosched.codegen.llvm.masks import Mask, Run, at_lanes, overlapping, periodic, runs, windows
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.places import Place, Places
 from autosched.codegen.llvm.types import Val, memory, scalar, splat_text, suffix, typed
@@ -52,6 +52,8 @@ class Loads:
                 return self._load_group(place, dtype, lane, mask)
         if not place.steps and access.offsets is not None and (mask is None or mask.formula is not None):
             parts = (windows(access.offsets) if mask is None else []) or runs(access.offsets)
+            if mask is None:
+                parts = [part for run in parts for part in overlapping(run)]
             if 4 * len(parts) <= n and (mask is None or all(r.progression() for r in parts)):
                 return self._load_runs(place, parts, dtype, lane, mask)
         if mask is not None:

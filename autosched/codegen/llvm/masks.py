@@ -114,6 +114,21 @@ def runs(offsets: tuple[int, ...]) -> list[Run]:
     return [Run(r[0], tuple(tuple(takers[o]) for o in r)) for r in result]
 
 
+def overlapping(run: Run) -> tuple[Run, ...]:
+    """The run as vectors of a power of two elements: itself, or two that overlap. (Of 34 bytes LLVM makes a load of 32,
+    one of 2, and moves between register files.)
+
+    >>> [(r.offset, len(r.lanes)) for r in overlapping(Run(0, ((),) * 34))]
+    [(0, 32), (2, 32)]
+    """
+    n = len(run.lanes)
+    size = 1 << (n.bit_length() - 1)
+    if n == size:
+        return (run,)
+    rest = ((),) * (2 * size - n) + run.lanes[size:]
+    return Run(run.offset, run.lanes[:size]), Run(run.offset + n - size, rest)
+
+
 def windows(offsets: tuple[int, ...]) -> list[Run]:
     """Whole vectors over the span of strided offsets, the last one ending where the span does; what lies between the
     elements is loaded too, which is safe as both ends are. Empty where the span is no longer than a vector or thinner

@@ -15,9 +15,19 @@ from autosched.codegen.lower.rename import place_index
 from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Int, all_of, interval
 from autosched.logic.expr import substitute_bool
-from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.nest import Nest
 from autosched.tiling.plan import TensorPart
-from autosched.tiling.steps import BLOCK, DIRECT, INTERLEAVED, PADDED, PANEL, Interleave, interleave, tiled_axes
+from autosched.tiling.steps import (
+    BLOCK,
+    DIRECT,
+    INTERLEAVED,
+    PADDED,
+    PANEL,
+    Interleave,
+    interleave,
+    rounded,
+    tiled_axes,
+)
 
 
 class Loads(Protocol):
@@ -55,7 +65,7 @@ class Source:
         mine = nest.operand_axes(self.operand)
         held = {self.how.axis} if self.how else set()  # a copy has zeros past the end of these
         if self.kind in (PADDED, INTERLEAVED):
-            held |= {a.name for a in _rounded(nest)}
+            held |= {a.name for a in rounded(nest, self.operand)}
         valid = [positions[a.name] < a.extent for a in mine if at[a.name].partial and a.name not in held]
         index = place_index(read.index, axes)
         if self.kind in (PADDED, INTERLEAVED):
@@ -83,7 +93,7 @@ def source(part: TensorPart, operand: str, ctx: Context, piece: Piece = WHOLE) -
         register = {a.name: ctx.values[names.register(a)] for a in tiled_axes(nest)}
         buffer, body = panel(nest, operand, register, tensor, ctx, piece)
     else:
-        lows = tuple(min(0, low) for low, _ in _spans(nest, read))
+        lows = tuple(min(0, low) for low, _ in _spans(nest, operand, how))
         buffer, body = copied(nest, operand, how, tensor, ctx)
     const = ctx.program.tensors[read.tensor].const or tensor.scope == "packed"
     if const:
@@ -98,7 +108,7 @@ def copied(
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     """A copy in the tensor's own order of dimensions: the border that the guard leaves out holds zeros, and what `how`
     names is interleaved."""
-    spans = _spans(nest, nest.mapping.operands[operand])
+    spans = _spans(nest, operand, how)
     cuts = []
     for (low, high), real in zip(spans, tensor.shape, strict=True):
         cuts.append(Cut(high - min(0, low) + 1, min(0, low), real))
@@ -107,19 +117,16 @@ def copied(
     return buffer, Copy(buffer, tensor, tuple(cuts), how).statements()
 
 
-def _rounded(nest: Nest) -> list[NestAxis]:
-    """Lanes that copies cover to the end of the last register, so that no load of one is masked; the lanes past the
-    end are computed from zeros and never stored."""
-    return [a for a in nest.lanes if len(a.members) == 1]
-
-
-def _spans(nest: Nest, read: Read) -> list[tuple[int, int]]:
-    """The first and last position that each subscript takes, partial registers counted whole."""
+def _spans(nest: Nest, operand: str, how: Interleave | None) -> list[tuple[int, int]]:
+    """The first and last position that each subscript takes, partial registers counted whole (but for groups: those
+    are filled up as they are copied)."""
     ranges = nest.ranges
-    for axis in _rounded(nest):
+    for axis in rounded(nest, operand):
+        if how is not None and axis.name == how.axis:
+            continue
         ((name, low, _),) = axis.members
         ranges = ranges | {name: (low, low + axis.units * axis.unit - 1)}
-    return [interval(i, ranges) for i in read.index if isinstance(i, Int)]
+    return [interval(i, ranges) for i in nest.mapping.operands[operand].index if isinstance(i, Int)]
 
 
 __all__ = ["LANE", "Loads", "Position", "Source", "elements", "or_zero", "source"]

@@ -11,7 +11,7 @@ from autosched.tiling.steps.gpu_limits import gpu_limits
 from autosched.tiling.steps.gpu_stage import gpu_stage
 from autosched.tiling.steps.gpu_tile import gpu_pair, gpu_tile, is_gpu
 from autosched.tiling.steps.interleave import Interleave, interleave
-from autosched.tiling.steps.layout import vectorises
+from autosched.tiling.steps.layout import rounded, vectorises
 from autosched.tiling.steps.lines import lines
 from autosched.tiling.steps.loop_order import ORDERS, loop_order
 from autosched.tiling.steps.names import StepNames, blocked_axes, tiled_axes
@@ -56,6 +56,7 @@ __all__ = [
     "parallel",
     "prefetch",
     "register_tile",
+    "rounded",
     "shared_loads",
     "skip",
     "tiled_axes",
