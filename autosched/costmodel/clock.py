@@ -40,7 +40,7 @@ from autosched.tiling.steps import (
 )
 from autosched.tiling.steps.layout import depth_stride, line_crossings, row_stride, runs
 from autosched.tiling.steps.lines import line_axis
-from autosched.tiling.steps.prefetch import streams
+from autosched.tiling.steps.prefetch import NEXT, NO, passed_over, streams
 from autosched.tiling.steps.visited import skipping_row
 
 VERSION = "1"
@@ -49,7 +49,9 @@ TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 
 # Constants of the code generator, not of a machine: what its code costs beyond the instructions it is made for.
 UNHIDDEN = 0.15  # share of the shorter terms that does not overlap with the longest
-WAITED, WAITED_AHEAD = 0.8, 0.3  # the same of what streams from memory, and where it is asked for ahead
+WAITED, WAITED_AHEAD = 1.2, 0.25  # the same of what streams from memory, and where it is asked for ahead
+WAITED_NEXT = 0.1  # where every pass over a block asks for its share of the next one
+REREAD = 3.0  # times that lines take out of L2 while others stream in (f32, 16 rows in tiles of 4: 3 cycles, not 1)
 ASKING = 0.05  # share of the time from memory that asking ahead costs (f32 of 64 MiB: one row loses 7 %, 16 gain 25)
 TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address set-up, the pipeline filling
 GUARD_CYCLES = 2.0  # a load behind a branch
@@ -121,7 +123,8 @@ def _tensor(part: TensorPart, values: Columns, target: Target) -> Terms:
     longest = stack.max(axis=0)
     hidden = longest + UNHIDDEN * (stack.sum(axis=0) - longest)
     if _knows_prefetch(nest):
-        hidden = hidden + _waited(terms, values[names("prefetch")] > 0)
+        again = REREAD * moved[-1] / levels[0][0]
+        hidden = hidden + _waited(terms, values[names("prefetch")], _passes(nest, names, v), again)
     terms["total"] = hidden + terms["tile"] + terms["pack"] + terms["overhead"]
     return terms
 
@@ -260,13 +263,34 @@ def _checked(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.NDAr
     return np.where(v[names("edges")] == APART, 1.0 - inside, 1.0)
 
 
-def _waited(terms: Terms, ahead: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """Seconds more, where operands stream from memory: the more a core computes on a line, the fewer lines it waits for
-    at a time, unless they are asked for ahead."""
+def _passes(nest: Nest, names: StepNames, v: Columns) -> npt.NDArray[np.float64]:
+    """How often the streaming operand is read while a cache holds it: by each tile of a block's rows."""
+    rows = blocked_axes(nest)[1]
+    if rows is None or passed_over(nest) is None:
+        return np.ones(len(v[names("threads")]))
+    tiles, block = v[names.tiles(rows)], v[names.block(rows)]
+    return np.where(block == 0, tiles, np.minimum(block, tiles)).astype(np.float64)
+
+
+def _waited(
+    terms: Terms,
+    prefetch: npt.NDArray[np.int64],
+    passes: npt.NDArray[np.float64],
+    again: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """Seconds more, where operands stream from memory. The first pass over a block waits: the more a core computes on a
+    line, the fewer lines it waits for at a time, unless they are asked for ahead. The others take `again` at least.
+    Where the passes before ask for a block, its first one is like the others."""
     work = np.maximum(terms["compute"], terms["load"])
     memory = np.maximum(terms["memory"], 1e-12)
-    share = np.where(ahead, WAITED_AHEAD, WAITED) * np.minimum(work / memory, 1.0)
-    return np.maximum(share - UNHIDDEN, 0.0) * np.minimum(work, memory) + np.where(ahead, ASKING * memory, 0.0)
+    first = work / passes
+    other = np.where(passes > 1, np.maximum(first, again), first)
+    share = np.where(prefetch == NO, WAITED, WAITED_AHEAD) * np.minimum(first / memory, 1.0)
+    streamed = np.maximum(first, memory) + share * np.minimum(first, memory) + other * (passes - 1)
+    longest, shorter = np.maximum(work, memory), np.minimum(work, memory)
+    hidden = np.maximum(other * passes, memory) + WAITED_NEXT * shorter
+    asked = np.where(prefetch == NO, 0.0, ASKING * memory)
+    return np.maximum(np.where(prefetch == NEXT, hidden, streamed) - longest - UNHIDDEN * shorter, 0.0) + asked
 
 
 def _aliased(apart: int, rows: npt.NDArray[np.int64], target: Target) -> npt.NDArray[np.bool_]:

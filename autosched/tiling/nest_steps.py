@@ -39,4 +39,5 @@ def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> li
         edges(nest, names),
         lines(nest, names),
     ]
-    return [*steps, skip(nest, names, tuple(steps)), parallel(nest, threads, names), prefetch(nest, names)]
+    ahead = prefetch(nest, target, threads, names)
+    return [*steps, skip(nest, names, tuple(steps)), parallel(nest, threads, names), ahead]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from math import prod
 from types import MappingProxyType
 
 from autosched.codegen.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
+from autosched.codegen.lower.ahead import ahead, next_block
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.edges import without_guards
 from autosched.codegen.lower.epilogue import epilogue
@@ -20,7 +22,8 @@ from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate
 from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
-from autosched.tiling.steps import APART, DIRECT, EACH, Window, tiled_axes, window
+from autosched.tiling.steps import APART, DIRECT, EACH, PANEL, Window, tiled_axes, window
+from autosched.tiling.steps.prefetch import FAR, FAR_BYTES, NEXT, NO
 from autosched.tiling.steps.visited import settled, skipping_row, unrolled, visited
 
 Places = dict[str, Position]
@@ -70,6 +73,7 @@ class Micro:
             self.registers[o.name] = ctx.declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register").name
         self.unroll = ctx.values.get(self.names("unroll"), 1)
         self.skips = skipping_row(self.nest) if ctx.values.get(self.names("skip")) else None
+        self.next = next_block(self.nest, self.names, ctx.values)
 
     def own(self, operand: str) -> tuple[NestAxis, ...]:
         return tuple(a for a in self.tiled if a in self.nest.operand_axes(operand))
@@ -259,7 +263,7 @@ class Micro:
         stmts: list[Stmt] = []
         if full:
             upper = depth.upper if not rest else minimum(depth.upper, full)
-            body = self.unrolled_steps(at, counts, axis, var)
+            body = self.unrolled_steps(at, counts, axis, var, depth.lower)
             if (
                 isinstance(depth.lower, Const)
                 and isinstance(upper, Const)
@@ -275,11 +279,18 @@ class Micro:
             stmts += tail if reached == TRUE else (If(reached, tail),)
         return tuple(stmts)
 
-    def unrolled_steps(self, at: Places, counts: dict[str, int], axis: NestAxis, var: str) -> tuple[Stmt, ...]:
+    def unrolled_steps(
+        self, at: Places, counts: dict[str, int], axis: NestAxis, var: str, start: Int
+    ) -> tuple[Stmt, ...]:
         inner = f"{identifier(axis.name)}v"
         unit = Var(var) + Var(inner) if self.unroll > 1 else Var(var)
         body = self.step(at | {axis.name: Position(None, unit)}, counts, axis)
-        return body if self.unroll == 1 else (For(inner, Const(0), Const(self.unroll), body, "unrolled"),)
+        if self.unroll > 1:
+            body = (For(inner, Const(0), Const(self.unroll), body, "unrolled"),)
+        if self.next is None:
+            return body
+        first = at | {axis.name: Position(None, Var(var))}
+        return (*self.next.ask(self.sources[self.next.operand], first, counts, start), *body)
 
     def step(self, at: Places, counts: dict[str, int], ahead: NestAxis | None) -> tuple[Stmt, ...]:
         """All intrinsic calls of one depth unit, each operand loaded as far out as it can be."""
@@ -314,16 +325,18 @@ class Micro:
         return (Assign(self.registers[operand], index, value, self.lane(n), valid),)
 
     def ask_ahead(self, operand: str, at: Places, axis: NestAxis | None) -> tuple[Stmt, ...]:
-        distance = self.ctx.values.get(self.names("prefetch"), 0)
-        if axis is None or not distance or axis not in self.nest.operand_axes(operand):
+        distance = self.ctx.values.get(self.names("prefetch"), NO)
+        if axis is None or distance in (NO, NEXT) or axis not in self.nest.operand_axes(operand):
             return ()
-        ahead = Position(None, at[axis.name].unit + distance)
-        value, _ = self.sources[operand].load(
-            at | {axis.name: ahead}, self.element(self.intrinsic.operands[operand].elements)
-        )
-        assert isinstance(value, Read)
-        index = tuple(_first_lane(i) for i in value.index if isinstance(i, Int))
-        return (Prefetch(value.tensor, index),)
+        return (ahead(self.nest, operand, self.sources[operand], at, self.far(operand, distance)),)
+
+    def far(self, operand: str, distance: int) -> int:
+        """Depth units ahead."""
+        o, source = self.intrinsic.operands[operand], self.sources[operand]
+        if distance != FAR or not isinstance(source, Source) or source.kind != PANEL:
+            return distance
+        registers = prod(self.ctx.values[self.names.register(a)] for a in self.own(operand))
+        return max(distance, -(-FAR_BYTES // (registers * o.elements * o.dtype.bytes)))
 
     # -- finish -----------------------------------------------------------------------------------------------------
 

@@ -34,9 +34,14 @@ def block_loops(nest: Nest, order: int) -> tuple[NestAxis, ...]:
     return (*outer_axes(nest), *(a for a in (axes[k] for k in ORDERS[order]) if a is not None))
 
 
+def cache_bytes(target: Target) -> int:
+    """Bytes of the second level of cache."""
+    return next((m.bytes for m in target.memories if m.name == "L2"), DEFAULT_L2)
+
+
 def room(target: Target) -> int:
     """Bytes that a panel of one block may take."""
-    return next((m.bytes for m in target.memories if m.name == "L2"), DEFAULT_L2) // CACHE_SHARE
+    return cache_bytes(target) // CACHE_SHARE
 
 
 def offers_blocks(nest: Nest, operand: str, target: Target) -> bool:
