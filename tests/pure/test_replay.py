@@ -18,7 +18,8 @@ from autosched.device.registry import device as open_device
 from autosched.device.replay import ReplayDevice
 from autosched.errors import StoreError, UnknownNameError, UsageError
 from autosched.search.recorded import plans_of, space_of
-from autosched.search.tune import TuneRequest
+from autosched.search.recorder import RowDone, reclocked, record
+from autosched.search.tune import TuneRequest, prepare
 from autosched.store.recorded_space import RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES
 from autosched.store.replay_file import read_replay, write_replay
@@ -191,3 +192,61 @@ def test_moves_in_a_listed_space_stay_in_it():
         assert space.legal(space.crossover(ids, space.listed[rng.integers(0, rows, 50)], rng)).all()
         assert len(set(space.sample(50, rng).tolist())) == rows
         assert space.legal(space.neighbours(int(ids[0]))).all()
+
+
+# Today's engine on recorded rows
+
+
+def test_rows_are_found_again_by_name():
+    """Domains in another order, a value that is gone, a decision that is gone: what can be named stays."""
+    (first, *rest) = RECORDED.plans
+    again, lost = reclocked(RECORDED)
+    assert lost == 0
+    for old, new in zip(RECORDED.plans, again.plans, strict=True):
+        assert old.name == new.name
+        assert (old.time_s == new.time_s).all()
+        named = [
+            {d.name: d.label(d.domain[i]) for d, i in zip(p.decisions, p.indices[0], strict=True)} for p in (old, new)
+        ]
+        assert named[0].items() <= named[1].items()
+    turned = []
+    for d, column in zip(first.decisions, first.indices.T, strict=True):
+        turned.append((replace(d, domain=d.domain[::-1], labels=d.labels[::-1]), len(d.domain) - 1 - column))
+    gone = Decision("gone", (0, 1))
+    there = np.arange(len(first)) % 2  # half of the rows have had an effect that nothing has today
+    changed = replace(
+        first,
+        decisions=(*(d for d, _ in turned), gone),
+        indices=np.stack([*(column for _, column in turned), there], axis=1).astype(np.int32),
+    )
+    found, lost = reclocked(replace(RECORDED, plans=(changed, *rest)))
+    assert lost == there.sum()
+    assert (found.plans[0].indices == again.plans[0].indices[there == 0]).all()
+    assert np.allclose(found.plans[0].terms["total"], again.plans[0].terms["total"][there == 0])
+    with pytest.raises(StoreError, match="no row"):
+        reclocked(replace(RECORDED, plans=(replace(first, name="another"),)))
+
+
+def test_recording_a_space():
+    """On the simulator: rows of all plans, the same with the same seed, and their times are the device's."""
+    program = autosched.workload("matmul", m=8, n=16, k=16, a="u8", b="s8")
+    request = TuneRequest(program, autosched.target("x86-avx512"), device="simulator", only=("x86/vpdpbusd.*",), seed=3)
+    told: list[RowDone] = []
+    found = record(request, 12, created="today", on_row=told.append)
+    assert len(found) == 12 < found.legal
+    assert told[-1].done == told[-1].total
+    assert min(r.best_s for r in told) == told[11].best_s
+    assert found.settings["seed"] == 3
+    assert str(program) == found.program
+    again = record(request, 12, created="today")
+    for a, b in zip(found.plans, again.plans, strict=True):
+        assert (a.indices == b.indices).all()
+        assert (a.time_s == b.time_s).all()
+    recorded, ours, tuning = found.plans[0], ReplayDevice(program, recording=found), prepare(request)
+    plan = next(p for p in tuning.plans if p.name == recorded.name)
+    row = {d.name: d.label(d.domain[i]) for d, i in zip(recorded.decisions, recorded.indices[0], strict=True)}
+    candidate = Candidate(plan, plan.space.row_of(row))
+    simulated = {r: tuning.device.measure(tuning.device.build(candidate), r).time_s for r in ("search", "final")}
+    assert ours.measure(ours.build(candidate)).time_s in simulated.values()
+    with pytest.raises(UsageError, match="nothing to record"):
+        record(request, 0)
