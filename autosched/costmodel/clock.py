@@ -7,7 +7,8 @@ is not hidden. Filling panels inside the call, starting and finishing register t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from math import gcd, prod
 
@@ -25,7 +26,7 @@ from autosched.logic import TRUE, Const, evaluate
 from autosched.machine.target import Target
 from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
-from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
+from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
 from autosched.tiling.steps import (
     APART,
     DIRECT,
@@ -76,53 +77,69 @@ def clock(plan: Plan, values: Columns) -> Terms:
     """Seconds per row: the terms of TERMS (of `clock_gpu.TERMS` for parts on a GPU) and `total`, each a float64 column;
     `values` are columns of `plan.space`."""
     total: Terms = {}
-    for part in plan.parts:
-        match part:
-            case TensorPart():
-                gpu = part.scheme == "gpu"
-                terms = (
-                    gpu_tensor(part.nest, part.names, values, plan.target)
-                    if gpu
-                    else _tensor(part, values, plan.target)
-                )
-            case ScalarPart(prepared=True):
-                continue  # runs before the timed call
-            case ScalarPart():
-                terms = _scalar(part, values, plan)
-            case RowsPart(_, members, names):
-                terms = _rows(members, names, values, plan)
-            case LiteralPart():
-                terms = _literal(part, values, plan)
-        for name, column in terms.items():
+    for part in _timed(plan):
+        for name, column in _terms(part, plan, values).items():
             total[name] = total[name] + column if name in total else column
     return total
 
 
-def _tensor(part: TensorPart, values: Columns, target: Target) -> Terms:
+def floors(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ...]:
+    """For each part of the plan seconds that it takes at least. They add up to no more than `total`, and read fewer
+    decisions: what a nest moves between caches is left out, and with it the order of its blocks."""
+    return tuple(partial(_floor, part, plan) for part in _timed(plan))
+
+
+def _floor(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
+    if isinstance(part, TensorPart) and part.scheme != "gpu":
+        return _tensor(part, values, plan.target, least=True)["total"]
+    return _terms(part, plan, values)["total"]
+
+
+def _timed(plan: Plan) -> list[Part]:
+    """Its parts but for those that run before the timed call."""
+    return [p for p in plan.parts if not (isinstance(p, ScalarPart) and p.prepared)]
+
+
+def _terms(part: Part, plan: Plan, values: Columns) -> Terms:
+    match part:
+        case TensorPart(scheme="gpu"):
+            return gpu_tensor(part.nest, part.names, values, plan.target)
+        case TensorPart():
+            return _tensor(part, values, plan.target)
+        case ScalarPart():
+            return _scalar(part, values, plan)
+        case RowsPart(_, members, names):
+            return _rows(members, names, values, plan)
+        case LiteralPart():
+            return _literal(part, values, plan)
+
+
+def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = False) -> Terms:
+    """The terms of a nest; with `least`, lower bounds that read no decision about cache blocks."""
     nest, names = part.nest, part.names
-    v = {name: values[name] for name in _needed(nest, names, target)}
-    n = len(next(iter(v.values())))
+    v = values if least else {name: values[name] for name in _needed(nest, names, target)}
     threads = v[names("threads")].astype(np.float64)
-    share = _share(nest, names, values, threads)
+    n = len(threads)
+    share = 1.0 / threads if least else _share(nest, names, values, threads)
     cycle = 1.0 / target.clock_hz
     compute, load, tile = _core(nest, names, v, target)
     left = work_left(nest, names, v, n)
     compute, load = compute * left, load * left
     caches = [m for m in target.memories if m.shared_by in ("core", "device") and m.name.startswith("L")]
-    moved = traffic(nest, names, v, tuple(m.bytes * CACHE_SHARE for m in caches))
+    moved = [] if least else traffic(nest, names, v, tuple(m.bytes * CACHE_SHARE for m in caches))
     levels = _bandwidths(target)
     terms: Terms = {"compute": compute * cycle * share, "load": load * cycle * share, "tile": tile * cycle * share}
     for name, bytes_in, (bandwidth, shared) in zip(("l2", "l3", "memory"), moved, levels, strict=False):
         terms[name] = bytes_in / bandwidth * (1.0 if shared else share)
     for name in ("l2", "l3", "memory"):
         terms.setdefault(name, np.zeros(n))
-    terms["pack"] = copy_seconds(nest, names, values, target)
+    terms["pack"] = copy_seconds(nest, names, values, target, least=least)
     terms["pack"] += CHECK_CYCLES * check_elements(nest.mapping.program, part.guards) * cycle  # by one thread
     terms["overhead"] = np.where(threads > 1, FORK_SECONDS, 0.0) + np.zeros(n)
     stack = np.stack([terms[k] for k in ("compute", "load", "l2", "l3", "memory")])
     longest = stack.max(axis=0)
     hidden = longest + UNHIDDEN * (stack.sum(axis=0) - longest)
-    if _knows_prefetch(nest):
+    if _knows_prefetch(nest) and not least:
         again = REREAD * moved[-1] / levels[0][0]
         hidden = hidden + _waited(terms, values[names("prefetch")], _passes(nest, names, v), again)
     terms["total"] = hidden + terms["tile"] + terms["pack"] + terms["overhead"]

@@ -31,11 +31,11 @@ Columns = Mapping[str, npt.NDArray[Any]]
 Column = npt.NDArray[np.float64]
 
 
-def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target) -> Column:
+def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target, *, least: bool = False) -> Column:
     """Seconds that the busiest thread fills copies inside the timed call; `const` operands are filled before it.
 
     Whole copies are shared by the threads. A panel of a block belongs to one thread: what several threads work on alike
-    each of them packs.
+    each of them packs. With `least`, a lower bound that reads nothing about blocks: filled once, by all threads.
     """
     threads = v[names("threads")].astype(np.float64)
     seconds = np.zeros(len(threads))
@@ -48,8 +48,9 @@ def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target) -> Co
         far = READ_AND_WRITE * panel_elements(nest, o.name) * o.dtype.bytes / outside_caches(nest, o.name, target)
         seconds += np.where(kind == PANEL, (once + far) / threads, 0.0)
         if (kind == BLOCK).any():
-            refills = v[names(f"refills_{o.name}")]
-            seconds += np.where(kind == BLOCK, once * np.maximum(refills, 1) / _sharing(nest, names, o.name, v), 0.0)
+            refills = 1 if least else v[names(f"refills_{o.name}")]
+            sharing = threads if least else _sharing(nest, names, o.name, v)
+            seconds += np.where(kind == BLOCK, once * np.maximum(refills, 1) / sharing, 0.0)
         seconds += np.where(kind == PADDED, PAD_CYCLES * size / target.clock_hz / threads, 0.0)
         seconds += np.where(kind == INTERLEAVED, GROUP_CYCLES * size / target.clock_hz / threads, 0.0)
     return seconds

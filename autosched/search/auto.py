@@ -97,14 +97,15 @@ class Auto:
         return [self._space.best(_POOL // 2)[0], *(self._space.best(share, plan)[0] for plan in plans)]
 
     def _stratified(self, rng: np.random.Generator) -> Rows:
-        """Rows of each plausible plan from all parts of the clock's range, one from each stratum of equal size."""
+        """Rows of each plausible plan from all parts of the clock's range: of a random sample, one from each stratum of
+        equal size."""
         parts = []
         for plan in self._space.plausible:
-            seconds = self._space.analytic_of_plan(plan)
+            ids, seconds = self._space.sampled(plan)
             count = min(len(seconds), max(8, _STRATIFIED // len(self._space.plausible)))
             edges = np.linspace(0, len(seconds), count + 1).astype(np.int64)
             chosen = np.argsort(seconds, kind="stable")[rng.integers(edges[:-1], edges[1:])]
-            parts.append(Rows.of(plan, self._space.plans[plan].ids[chosen]))
+            parts.append(Rows.of(plan, ids[chosen]))
         return Rows.join(parts)
 
     def _ranked(self, rng: np.random.Generator) -> Rows:

@@ -1,13 +1,12 @@
 """`SearchSpace`: the union of the spaces of a study's plans, enumerated and scored by the clock once for everyone.
 
-A row of the union is (plan number, row id). Enumeration covers every plan; the clock runs over a plan's whole space
-only where a probe says that the plan can win, in blocks over threads (numpy releases the interpreter lock).
+A row of the union is (plan number, row id). Enumeration covers every plan; the clock runs over the rows that can be
+among the best (see `search.scores`), in blocks over threads (numpy releases the interpreter lock).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,14 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import Features, FeatureSchema, feature_table
+from autosched.search.scores import Scores, settle
 from autosched.tiling.schedule import Candidate
+from autosched.tiling.table import tabulate
 
 if TYPE_CHECKING:
     from autosched.tiling.plan import Plan
 
 Ids: TypeAlias = npt.NDArray[np.int64]
 Seconds: TypeAlias = npt.NDArray[np.float32]
-Clock: TypeAlias = Callable[["Plan", Mapping[str, npt.NDArray[np.int64]]], Mapping[str, npt.NDArray[Any]]]
+Columns: TypeAlias = Mapping[str, npt.NDArray[np.int64]]
+Clock: TypeAlias = Callable[["Plan", Columns], Mapping[str, npt.NDArray[Any]]]
+Floors: TypeAlias = Callable[["Plan"], Sequence[Callable[[Columns], npt.NDArray[np.float64]]]]
 
 HOPELESS = 5.0
 """A plan whose best row is this many times slower by the clock than the best of all is not searched further."""
@@ -32,6 +35,7 @@ LIMIT = 10_000_000
 _SAMPLE = 500_000
 _PROBE = 2048
 _BLOCK = 1 << 16  # rows a block: larger ones gain nothing, smaller ones pay numpy and the interpreter more often
+_MARGIN = 1.25  # rows a probe is asked for beyond those wanted, since it only estimates where they end
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,8 @@ class SearchSpace:
     """The plans of a study with their legal rows. `clock(plan, values)` gives seconds by term, `total` among them.
 
     Legal rows above `limit` in one plan are represented by a sample drawn with `seed`. `run_length(plan)` says how many
-    consecutive ids (from a multiple of it) the clock gives one time.
+    consecutive ids (from a multiple of it) the clock gives one time. `floors(plan)` are functions of columns that add up
+    to a lower bound of `total`; where there are none, every row is scored.
     """
 
     def __init__(
@@ -94,9 +99,11 @@ class SearchSpace:
         seed: int = 0,
         limit: int = LIMIT,
         run_length: Callable[[Plan], int] = lambda plan: 1,
+        floors: Floors = lambda plan: (),
     ) -> None:
         self._clock = clock
         self._run_length = run_length
+        self._floors = floors
         self._threads = threads
         self._seed = seed
         self.plans = tuple(_lay_out(plan, limit, np.random.default_rng([seed, n])) for n, plan in enumerate(plans))
@@ -104,7 +111,7 @@ class SearchSpace:
         if len(self.number) != len(self.plans):
             raise ValueError("two plans have one name")
         self.counts = np.array([len(entry.ids) for entry in self.plans], np.int64)
-        self._analytic: dict[int, Seconds] = {}
+        self._scores: dict[int, Scores] = {}
 
     @property
     def rows(self) -> int:
@@ -142,9 +149,27 @@ class SearchSpace:
         return self._by_plan(rows, lambda number, ids: self._seconds(number, ids))
 
     def analytic_of_plan(self, number: int) -> Seconds:
-        """The clock's seconds for all rows of a plan, computed at the first call."""
-        self._score([number])
-        return self._analytic[number]
+        """The clock's seconds for all rows of a plan."""
+        scores = self.scores(number)
+        settle([scores], np.inf, self._threads)
+        return scores.everything()
+
+    def scores(self, number: int) -> Scores:
+        """What is known of the seconds of a plan's rows."""
+        if number not in self._scores:
+            entry = self.plans[number]
+            tables = [tabulate(entry.plan.space, floor) for floor in self._floors(entry.plan)]
+            self._scores[number] = Scores(
+                entry.ids,
+                lambda ids: self._seconds(number, ids),
+                self._run_length(entry.plan),
+                [table for table in tables if table is not None],
+            )
+        return self._scores[number]
+
+    def sampled(self, number: int) -> tuple[Ids, Seconds]:
+        """Some rows of a plan at random (all where they are few), and the clock's seconds for these."""
+        return self._probe[number]
 
     @cached_property
     def plausible(self) -> tuple[int, ...]:
@@ -152,8 +177,7 @@ class SearchSpace:
         some = [n for n in range(len(self.plans)) if self.counts[n]]
         probed = {n: self._probe[n][1].min() for n in some}
         hope = min(probed.values(), default=0.0) * 2 * HOPELESS  # a probe's best may be twice the plan's best
-        self._score([n for n in some if probed[n] <= hope])
-        best = {n: float(self._analytic[n].min()) for n in some if n in self._analytic}
+        best = {n: float(self._best_of([n], 1)[0][1][0]) for n in some if probed[n] <= hope}
         bound = min(best.values(), default=0.0) * HOPELESS
         return tuple(sorted((n for n in best if best[n] <= bound), key=lambda n: (best[n], n)))
 
@@ -181,13 +205,9 @@ class SearchSpace:
             numbers = list(self.plausible)
             if sum(int(self.counts[n]) for n in numbers) + len(self.plans) - len(numbers) < k:
                 numbers = [n for n in range(len(self.plans)) if self.counts[n]]
-        self._score(numbers)
-        parts, seconds = [], []
-        for n in numbers:
-            all_s = self._analytic[n]
-            first = np.argpartition(all_s, k - 1)[:k] if 0 < k < len(all_s) else np.arange(len(all_s))[:k]
-            parts.append(Rows.of(n, self.plans[n].ids[first]))
-            seconds.append(all_s[first])
+        found = self._best_of(numbers, k)
+        parts = [Rows.of(n, ids) for n, (ids, _) in zip(numbers, found, strict=True)]
+        seconds = [s for _, s in found]
         if plan is None:
             for n in sorted(set(self._probe) - set(numbers)):
                 ids, probed = self._probe[n]
@@ -267,29 +287,29 @@ class SearchSpace:
             found[top : top + _BLOCK * length] = np.repeat(seconds, np.diff(first, append=len(heads)))
         return found
 
-    def _score(self, numbers: Sequence[int]) -> None:
-        """Run the clock over all rows of these plans, blocks of all of them shared among the threads."""
-        missing = [n for n in numbers if n not in self._analytic]
-        tasks = []
-        for n in missing:
-            self._analytic[n] = np.empty(len(self.plans[n].ids), np.float32)
-            tasks += [(n, top) for top in range(0, len(self.plans[n].ids), _BLOCK)]
+    def _best_of(self, numbers: Sequence[int], k: int) -> list[tuple[Ids, Seconds]]:
+        """For each of these plans the rows that may be among the `k` best of all of them, and their seconds.
 
-        def run(task: tuple[int, int]) -> None:
-            n, top = task
-            self._analytic[n][top : top + _BLOCK] = self._seconds(n, self.plans[n].ids[top : top + _BLOCK])
+        A probe says how slow these may be; what may be faster is scored, and if `k` rows are, no other row can be.
+        """
+        scores = [self.scores(n) for n in numbers]
+        wanted, rows = float(k), sum(len(s.ids) for s in scores)
+        while True:
+            wanted *= _MARGIN
+            limit_s = self._reached(numbers, wanted) if wanted < rows else np.inf
+            settle(scores, limit_s, self._threads)
+            if limit_s == np.inf or sum(s.count(limit_s) for s in scores) >= k:
+                return [s.best(k, limit_s) for s in scores]
+            wanted *= 2
 
-        try:
-            if self._threads > 1 and len(tasks) > 1:
-                with ThreadPoolExecutor(self._threads) as pool:
-                    list(pool.map(run, tasks))
-            else:
-                for task in tasks:
-                    run(task)
-        except BaseException:
-            for n in missing:  # a plan half scored is a plan not scored
-                del self._analytic[n]
-            raise
+    def _reached(self, numbers: Sequence[int], rows: float) -> float:
+        """Seconds that about so many rows of these plans take at most, by their probes."""
+        probes = {n: self._probe[n][1] for n in numbers if n in self._probe}
+        seconds = np.concatenate([*probes.values()])
+        each = np.concatenate([np.full(len(p), self.counts[n] / len(p)) for n, p in probes.items()])
+        order = np.argsort(seconds, kind="stable")
+        at = int(np.searchsorted(np.cumsum(each[order]), rows))
+        return float(seconds[order[min(at, len(order) - 1)]])
 
     def _by_plan(self, rows: Rows, function: Callable[[int, Ids], Seconds]) -> Seconds:
         found = np.empty(len(rows), np.float32)

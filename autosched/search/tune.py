@@ -173,7 +173,9 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         emit(NotPlanned(lambda: by_reason(left_out(matches, plans, request.target, request.conditions))))
     with watch.phase("search"):
         if recording is None:
-            space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length)
+            space = SearchSpace(
+            plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length, floors=clocks.floors
+        )
         else:
             space = recorded.space_of(recording, seed=request.seed)
         if space.rows == 0:
