@@ -16,6 +16,7 @@ COMMANDS = {
     "show": "show",
     "compare": "compare",
     "simulate": "simulate",
+    "report": "report",
     "export": "export",
     "trials": "trials",
     "studies": "trials",

@@ -14,6 +14,7 @@ from autosched.cli.output import answer, answer_json, seconds, talk
 from autosched.errors import UsageError
 from autosched.report.comparison import Comparison
 from autosched.report.exchange import as_json, figure, write_csv, write_plot
+from autosched.report.html import comparison_html, write_html
 from autosched.search.compare import RunDone
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -109,14 +110,16 @@ def write(output: Path, found: Comparison, baseline: str | None = None) -> None:
     """Write the comparison in the format that the file's name asks for."""
     if output.suffix == ".csv":
         write_csv(output, found)
+    elif output.suffix == ".html":
+        write_html(output, comparison_html(found, baseline))
     else:
         write_plot(output, found)
 
 
 def can_write(output: Path) -> None:
     """Refuse before minutes of runs, and not after them, what cannot be written."""
-    if output.suffix not in (".csv", *PICTURES):
-        raise UsageError(f"-o {output}: no format for it", hint="it ends in .csv, .png, .svg or .pdf")
+    if output.suffix not in (".csv", ".html", *PICTURES):
+        raise UsageError(f"-o {output}: no format for it", hint="it ends in .csv, .html, .png, .svg or .pdf")
     if not output.absolute().parent.is_dir():
         raise UsageError(f"-o {output}: there is no such folder")
     if output.suffix in PICTURES:

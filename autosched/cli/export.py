@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from autosched.cli import options
+from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json
 from autosched.cli.stored import kernel_of, opened, picked, program_of
 from autosched.codegen.c import print_c
@@ -17,6 +17,8 @@ from autosched.codegen.c.self_test import self_test as test_text
 from autosched.codegen.c.shared import build_shared, compiler
 from autosched.errors import UsageError
 from autosched.store.exchange import schedule_json, write_trials
+from autosched.store.exchanged import FORMATS, write_measured
+from autosched.store.measured import of_study
 
 
 def export(
@@ -28,6 +30,14 @@ def export(
         ),
     ],
     trial: options.TrialOpt = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="With FILE.json or FILE.json.gz: all trials in a format of other tuners, t4 or kernel-tuner.",
+        ),
+    ] = None,
     shared: Annotated[
         bool, typer.Option("--shared", help="With FILE.c: also FILE.so, built by this machine's C compiler.")
     ] = False,
@@ -41,16 +51,22 @@ def export(
 
     The kernel's function has the file's name. The self-test is a program of its own; it ends with 0 where all is well.
     """
-    if output.suffix not in (".c", ".h", ".json", ".jsonl"):
+    if kind is not None:
+        inputs.choice("format", kind, tuple(FORMATS))
+        if not output.name.endswith((".json", ".json.gz")) or shared or self_test or trial is not None:
+            raise UsageError(f"--format {kind} writes all trials as JSON", hint="-o FILE.json, or FILE.json.gz, alone")
+    elif output.suffix not in (".c", ".h", ".json", ".jsonl"):
         what = output.suffix or "a name without an ending"
         raise UsageError(f"-o {output}: no format for {what}", hint="it ends in .c, .json or .jsonl")
-    if output.suffix not in (".c", ".h") and (shared or self_test):
+    if output.suffix not in (".c", ".h") and kind is None and (shared or self_test):
         what = "--shared" if shared else "--self-test"
         raise UsageError(f"{what} goes with C, not with {output.name}", hint="as in -o gemm.c")
     command = compiler() if shared else []
     record, trials = opened(study, store)
     written = [output]
-    if output.suffix == ".jsonl":
+    if kind is not None:
+        write_measured(output, of_study(record, trials), kind)
+    elif output.suffix == ".jsonl":
         write_trials(output, record, trials)
     elif output.suffix == ".json":
         _write(output, schedule_json(record, picked(record, trials, trial)))

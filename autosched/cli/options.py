@@ -46,7 +46,9 @@ StoreOpt = Annotated[
 TrialOpt = Annotated[int | None, typer.Option("--trial", metavar="N", help="This trial instead of the best one.")]
 ComparedOpt = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Also write FILE.csv (all trials) or FILE.png, .svg, .pdf."),
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Also write FILE.html (a report), .csv (all trials), .png, .svg or .pdf."
+    ),
 ]
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output.")]
 QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer alone.")]

@@ -6,14 +6,16 @@ the distributions: times have long tails, and a best-so-far curve is a staircase
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import comb
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Show: TypeAlias = Callable[[float], str]
 RESAMPLES = 2000
 LEVEL = 0.95
 _COLUMNS = 64  # columns resampled at once: 2000 resamples of 20 seeds are 20 MB

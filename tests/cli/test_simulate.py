@@ -47,3 +47,25 @@ def test_bad_input(cli: Cli, tmp_path: Path) -> None:
         done = near("simulate", *arguments, status=2)
         assert said in done.err
         assert done.out == ""
+
+
+def test_reports(cli: Cli, tuned: Cli, tmp_path: Path) -> None:
+    page = tmp_path / "c.html"
+    cli.near()("simulate", CACHE, "-s", "random,ils", "--repeats", 2, "-n", 4, "-o", page, "-q")
+    assert "Performance over trials" in page.read_text()
+    near = tuned.near()
+    (name,) = [study["study"] for study in near("studies", "--json").json]
+    assert near("report", name[:6], "-o", tmp_path / "s.html").out.strip() == str(tmp_path / "s.html")
+    assert "The fastest trials" in (tmp_path / "s.html").read_text()
+    assert "it ends in .html" in near("report", name, "-o", "s.pdf", status=2).err
+
+
+def test_a_study_in_other_formats(tuned: Cli, tmp_path: Path) -> None:
+    near = tuned.near()
+    (name,) = [study["study"] for study in near("studies", "--json").json]
+    for kind, file in (("t4", "a.json.gz"), ("kernel-tuner", "b.json")):
+        near("export", name, "--format", kind, "-o", tmp_path / file)
+        found = near("simulate", tmp_path / file, "-s", "random", "-n", 4, "--repeats", 2, "--json").json
+        assert found["program"] == "matmul"
+    assert "unknown format 't5'" in near("export", name, "--format", "t5", "-o", "x.json", status=2).err
+    assert "writes all trials as JSON" in near("export", name, "--format", "t4", "-o", "x.c", status=2).err

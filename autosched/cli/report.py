@@ -1,0 +1,39 @@
+"""`autosched report`: a study as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autosched.cli import options
+from autosched.cli.output import answer, answer_json
+from autosched.cli.stored import kernel_of, opened, picked
+from autosched.codegen.text import print_kernel
+from autosched.errors import AutoschedError, UsageError
+from autosched.report.html import study_html, write_html
+
+
+def report(
+    study: options.StudyArg,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.html", help="Else the study's name and .html.")
+    ] = None,
+    store: options.StoreOpt = None,
+    json: options.JsonOpt = False,
+) -> None:
+    """Write a study's report as one HTML file: the search, predictions, the fastest trials, failures, the loop tree."""
+    record, trials = opened(study, store)
+    path = output or Path(f"{record.name}.html")
+    if path.suffix not in (".html", ".htm"):
+        raise UsageError(f"-o {path}: a report is HTML", hint="it ends in .html")
+    try:
+        texts = {"Loop tree of the best": print_kernel(kernel_of(record, picked(record, trials, None)))}
+    except AutoschedError as error:  # a report of a study that found nothing says so
+        texts = {"Loop tree of the best": error.message}
+    write_html(path, study_html(record, trials, texts))
+    if json:
+        answer_json({"schema": "autosched/report/1", "study": record.name, "file": str(path)})
+    else:
+        answer(str(path))

@@ -1,0 +1,187 @@
+"""Reports as one HTML file each, of a study and of a comparison: text, tables and charts, nothing from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from autosched.errors import UsageError
+from autosched.report import statistics
+from autosched.report.comparison import Comparison, StrategySummary
+from autosched.report.statistics import Interval
+from autosched.report.svg import Axis, Series, chart
+from autosched.report.text import number, points, seconds
+from autosched.store.records import StudyRecord, Trial
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #ddd; vertical-align: top; }
+pre { background: #f6f6f6; padding: .7rem; overflow-x: auto; font-size: 13px; }
+.chart { width: 100%; height: auto; font: 12px system-ui, sans-serif; } .grid { stroke: #e5e5e5; fill: none; }
+.note { color: #555; }
+"""
+_SHOWN = 20  # trials in the table of a study: the fastest
+
+
+def study_html(record: StudyRecord, trials: Sequence[Trial], texts: Mapping[str, str] | None = None) -> str:
+    """The report of a study: what was tuned, how the search went, the fastest trials, failures, and `texts` (title to
+    preformatted text, as the kernel) at the end."""
+    searched = [t for t in trials if t.round == "search"]
+    best = _fastest(trials)
+    said = {"program": record.program_name, "target": record.target, "device": record.device}
+    said |= {"seed": str(record.seed), "trials": str(len(searched))}
+    if best is not None:
+        spread = best.measurement.spread
+        said["best"] = f"trial {best.number}: {seconds(best.measurement.time_s)}"
+        said["best"] += f", spread {points(spread)}" if spread is not None else ""
+        said["schedule"] = "  ".join(f"{k}={v}" for k, v in best.schedule.items())
+    failed: dict[str, list[Trial]] = {}
+    for t in searched:
+        if not t.measurement.ok:
+            failed.setdefault(t.measurement.status, []).append(t)
+    parts = [_table(["", ""], [[k, v] for k, v in said.items()]), "<h2>The search</h2>", _history(searched)]
+    if predictions := _predictions(searched):
+        parts += ["<h2>Predicted and measured</h2>", predictions]
+    rows = [
+        [str(t.number), seconds(t.measurement.time_s), seconds(t.analytic_s), seconds(t.predicted_s), t.plan, _named(t)]
+        for t in sorted((t for t in searched if t.measurement.ok), key=lambda t: t.measurement.time_s or 0.0)[:_SHOWN]
+    ]
+    heads = ["trial", "measured", "clock", "model", "plan", "schedule"]
+    parts += ["<h2>The fastest trials</h2>", _table(heads, rows)]
+    if failed:
+        why = [[kind, str(len(found)), found[0].measurement.message[:300]] for kind, found in sorted(failed.items())]
+        parts += ["<h2>Failures</h2>", _table(["kind", "trials", "the first said"], why)]
+    for title, text in {"Program": record.program, **(texts or {})}.items():
+        parts += [f"<h2>{escape(title)}</h2>", f"<pre>{escape(text)}</pre>"]
+    return _page(record.name, parts)
+
+
+def comparison_html(found: Comparison, baseline: str | None = None) -> str:
+    """The report of a comparison: curves, a table with intervals, differences with their tests, and how it was done."""
+    summary = found.summary(baseline)
+    rng = np.random.default_rng(0)
+    title = f"{found.program} on {found.device}"
+    what = f"{len(found.strategies)} strategies, {len(found.seeds)} seeds, {found.trials} trials each."
+    parts = [f"<p>{what} Fastest time known: {seconds(found.best_s)}.</p>"]
+    if found.performance is not None:
+        curves = {n: statistics.mean_curve(c, rng) for n, c in found.performance.over_trials.items()}
+        parts += ["<h2>Performance over trials</h2>", _performances(curves, None, "trials")]
+        if len(found.performance.moments_s):
+            curves = {n: statistics.mean_curve(c, rng) for n, c in found.performance.over_time.items()}
+            parts += ["<h2>Performance over time</h2>", _performances(curves, found.performance.moments_s, "time (s)")]
+    parts += ["<h2>Best time so far</h2>", _best_so_far(found, rng)]
+    checkpoints = list(summary.strategies[0].best_s)
+    known = summary.strategies[0].performance is not None
+    heads = ["strategy", *(f"best of {n}" for n in checkpoints), "regret", "performance" if known else "", "failed"]
+    heads = [h for h in heads if h]
+    parts += ["<h2>Strategies</h2>", _table(heads, [_summary_row(s, checkpoints) for s in summary.strategies])]
+    rows = [
+        [
+            f"{d.strategy} - {d.baseline}",
+            d.outcome,
+            f"{d.difference.value:+.3f} [{d.difference.low:+.3f}, {d.difference.high:+.3f}]",
+            f"{d.superiority:.0%}",
+            "< 0.001" if d.p < 0.001 else f"{d.p:.3f}",
+        ]
+        for d in summary.differences
+    ]
+    if rows:
+        heads = ["", "outcome", "difference", "better in", "p (Holm)"]
+        parts += ["<h2>Differences, paired by seed</h2>", _table(heads, rows)]
+    parts.append(f'<p class="note">{_METHOD}</p>')
+    return _page(title, parts)
+
+
+_METHOD = (
+    "Brackets and bands are 95 % bootstrap intervals over seeds. Regret is the mean over trials of 1 - fastest / best "
+    "so far. Performance is 0 where random search without replacement is expected to be (calculated, not drawn) and 1 "
+    "at the optimum. p-values are those of sign tests over pairs of equal seeds, corrected for the number of "
+    "strategies (Holm)."
+)
+
+
+def write_html(path: Path, text: str) -> None:
+    """Raises UsageError where the file cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _fastest(trials: Sequence[Trial]) -> Trial | None:
+    """The fastest trial of the final round, where there was one, else of the search."""
+    fine = [t for t in trials if t.measurement.ok and t.measurement.time_s is not None]
+    return min(fine, key=lambda t: (t.round == "search", t.measurement.time_s), default=None)
+
+
+def _named(trial: Trial) -> str:
+    return "  ".join(f"{k}={v}" for k, v in trial.schedule.items())
+
+
+def _history(searched: Sequence[Trial]) -> str:
+    x = np.array([t.number for t in searched], np.float64)
+    y = np.array([t.measurement.time_s if t.measurement.ok else np.nan for t in searched], np.float64)
+    best = np.fmin.accumulate(y) if len(y) else y
+    series = [Series("trial", x, y, points=True), Series("best so far", x, best, steps=True)]
+    return chart(series, Axis("trial"), Axis("seconds", log=True))
+
+
+def _predictions(searched: Sequence[Trial]) -> str:
+    """Predicted against measured seconds; empty where nothing was predicted."""
+    done = [t for t in searched if t.measurement.ok and t.measurement.time_s]
+    x = np.array([t.measurement.time_s for t in done], np.float64)
+    of = {"clock": [t.analytic_s for t in done], "model": [t.predicted_s for t in done]}
+    series = [
+        Series(name, x, np.array([v if v else np.nan for v in values], np.float64), points=True)
+        for name, values in of.items()
+        if any(values)
+    ]
+    if not series:
+        return ""
+    ends = np.array([x.min(), x.max()])
+    line = Series("measured = predicted", ends, ends)
+    return chart([*series, line], Axis("measured (s)", log=True), Axis("predicted (s)", log=True))
+
+
+def _performances(curves: Mapping[str, Sequence[statistics.Floats]], x: statistics.Floats | None, label: str) -> str:
+    series = []
+    for name, (value, low, high) in curves.items():
+        places = x if x is not None else np.arange(1.0, len(value) + 1)
+        series.append(Series(name, places, value, low, high))
+    return chart(series, Axis(label), Axis("0 random search, 1 optimum", low=-0.5, high=1.0))
+
+
+def _best_so_far(found: Comparison, rng: np.random.Generator) -> str:
+    series = []
+    for name, curve in found.curves.items():
+        value, low, high = statistics.median_curve(curve, rng)
+        series.append(Series(name, np.arange(1.0, len(value) + 1), value, low, high, steps=True))
+    return chart(series, Axis("trials"), Axis("seconds (median)", log=True))
+
+
+def _summary_row(s: StrategySummary, checkpoints: Sequence[int]) -> list[str]:
+    row = [s.strategy, *(_spanned(s.best_s[n], seconds) for n in checkpoints), _spanned(s.regret, points)]
+    if s.performance is not None:
+        row.append(_spanned(s.performance, number))
+    return [*row, f"{s.failed:.0%}"]
+
+
+def _spanned(interval: Interval, show: statistics.Show) -> str:
+    return f"{show(interval.value)} [{show(interval.low)}, {show(interval.high)}]"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(h)}</th>" for h in heads) if any(heads) else ""
+    body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>" if head else f"<table>{body}</table>"
+
+
+def _page(title: str, parts: Sequence[str]) -> str:
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
+    body = f"<h1>{escape(title)}</h1>{''.join(parts)}"
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
