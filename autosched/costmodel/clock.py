@@ -41,7 +41,8 @@ from autosched.tiling.steps import (
 )
 from autosched.tiling.steps.layout import depth_stride, line_crossings, row_stride, runs
 from autosched.tiling.steps.lines import line_axis
-from autosched.tiling.steps.prefetch import NEXT, NO, passed_over, streams
+from autosched.tiling.steps.prefetch import NEXT, NO, passed_over, streamed_bytes, streams
+from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.steps.visited import skipping_row
 
 VERSION = "1"
@@ -50,9 +51,8 @@ TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 
 # Constants of the code generator, not of a machine: what its code costs beyond the instructions it is made for.
 UNHIDDEN = 0.15  # share of the shorter terms that does not overlap with the longest
-WAITED, WAITED_AHEAD = 1.2, 0.25  # the same of what streams from memory, and where it is asked for ahead
-WAITED_NEXT = 0.1  # where every pass over a block asks for its share of the next one
-REREAD = 3.0  # times that lines take out of L2 while others stream in (f32, 16 rows in tiles of 4: 3 cycles, not 1)
+WAITED, WAITED_AHEAD = 1.2, 0.35  # the same of what streams from memory, and where it is asked for ahead
+REREAD = 2.4  # what a pass takes to read lines anew out of L2, as a multiple of their time at its bandwidth
 ASKING = 0.05  # share of the time from memory that asking ahead costs (f32 of 64 MiB: one row loses 7 %, 16 gain 25)
 TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address set-up, the pipeline filling
 GUARD_CYCLES = 2.0  # a load behind a branch
@@ -140,8 +140,8 @@ def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = 
     longest = stack.max(axis=0)
     hidden = longest + UNHIDDEN * (stack.sum(axis=0) - longest)
     if _knows_prefetch(nest) and not least:
-        again = REREAD * moved[-1] / levels[0][0]
-        hidden = hidden + _waited(terms, values[names("prefetch")], _passes(nest, names, v), again)
+        again = REREAD * streamed_bytes(nest) / levels[0][0]
+        hidden = hidden + _waited(terms, values[names("prefetch")], _passes(nest, names, v), again * share)
     terms["total"] = hidden + terms["tile"] + terms["pack"] + terms["overhead"]
     return terms
 
@@ -215,6 +215,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
         sizes.append(((full, r), (np.where(a.units > full * r, 1.0, 0.0), a.units - full * r)))
     per_load = {o.name: _load_cost(nest, names, o.name, v, target) for o in intrinsic.inputs}
     scatter = 1.0 if vectorises(nest, intrinsic.accumulator.name) else ELEMENT_CYCLES * intrinsic.accumulator.elements
+    turned = turning_row(nest)
     width = float(target.limits.get("issue_width", 6))
     slots = target.rates.get("load", LOADS_PER_CYCLE)
     compute, load, tile = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -240,7 +241,8 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
         issue = np.maximum(acc / rate, (acc + loads + 3.0 / unroll) / width)
         compute += count * steps * np.maximum(issue, np.where(acc > 0, latency, 0.0))
         load += count * steps * loads / slots
-        stores = acc * scatter * (1.0 + 2.0 * (visits - 1.0))
+        left = scatter if turned is None else store_cycles(units[turned.name], scatter)
+        stores = acc * (left * visits + scatter * (visits - 1.0))
         tile += count * visits * TILE_CYCLES + count * stores
     return compute, load, tile
 
@@ -295,19 +297,19 @@ def _waited(
     passes: npt.NDArray[np.float64],
     again: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]:
-    """Seconds more, where operands stream from memory. The first pass over a block waits: the more a core computes on a
-    line, the fewer lines it waits for at a time, unless they are asked for ahead. The others take `again` at least.
-    Where the passes before ask for a block, its first one is like the others."""
+    """Seconds more, where operands stream from memory or the last cache. The first pass over a block waits: the more a
+    core computes on a line, the fewer lines it waits for at a time, unless they are asked for ahead. The others take
+    `again` at least. Where all passes ask for the next block, each of them lets a share of it in."""
     work = np.maximum(terms["compute"], terms["load"])
-    memory = np.maximum(terms["memory"], 1e-12)
+    source = np.maximum(np.maximum(terms["memory"], terms["l3"]), 1e-12)
     first = work / passes
-    other = np.where(passes > 1, np.maximum(first, again), first)
-    share = np.where(prefetch == NO, WAITED, WAITED_AHEAD) * np.minimum(first / memory, 1.0)
-    streamed = np.maximum(first, memory) + share * np.minimum(first, memory) + other * (passes - 1)
-    longest, shorter = np.maximum(work, memory), np.minimum(work, memory)
-    hidden = np.maximum(other * passes, memory) + WAITED_NEXT * shorter
-    asked = np.where(prefetch == NO, 0.0, ASKING * memory)
-    return np.maximum(np.where(prefetch == NEXT, hidden, streamed) - longest - UNHIDDEN * shorter, 0.0) + asked
+    other = np.maximum(first, again) * (passes - 1)
+    share = np.where(prefetch == NO, WAITED, WAITED_AHEAD) * np.minimum(first / source, 1.0)
+    streamed = np.maximum(first, source) + share * np.minimum(first, source) + other
+    longest, shorter = np.maximum(work, source), np.minimum(work, source)
+    shared = np.maximum(longest, terms["l3"] + again * passes)
+    asked = np.where(prefetch == NO, 0.0, ASKING * source)
+    return np.maximum(np.where(prefetch == NEXT, shared, streamed) - longest - UNHIDDEN * shorter, 0.0) + asked
 
 
 def _aliased(apart: int, rows: npt.NDArray[np.int64], target: Target) -> npt.NDArray[np.bool_]:

@@ -27,8 +27,12 @@ STREAMED_BYTES = 4 << 20
 
 def streams(nest: Nest) -> bool:
     """Whether an operand is so large that it is taken to come from memory."""
-    sizes = (tensor_elements(nest, o.name) * o.dtype.bytes for o in nest.intrinsic.inputs)
-    return max(sizes) > STREAMED_BYTES
+    return streamed_bytes(nest) > STREAMED_BYTES
+
+
+def streamed_bytes(nest: Nest) -> int:
+    """Bytes of the largest operand."""
+    return max(tensor_elements(nest, o.name) * o.dtype.bytes for o in nest.intrinsic.inputs)
 
 
 def passed_over(nest: Nest) -> str | None:
