@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+import numpy as np
+
 from autosched.ir.program import Axis
 from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
@@ -16,6 +18,7 @@ from autosched.tiling.remember import of_nest
 from autosched.tiling.scalar_parts import is_constant
 from autosched.tiling.steps import interleave, vectorises
 from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
+from autosched.tiling.steps.turned import MOST_ROWS, store_cycles, turning_row
 
 VECTOR_CYCLES = 1 / 16
 """Cycles of an element of a scalar stage that is vectorised."""
@@ -41,7 +44,9 @@ def least_cycles(nest: Nest) -> float:
             copied = panel if way is None else GROUP_CYCLES * tensor_elements(nest, operand.name)
             cycles += min(panel, copied, shuffled)
     if not vectorises(nest, nest.intrinsic.accumulator.name):
-        cycles += COPY_CYCLES * prod(a.units * a.unit for a in nest.spatial)
+        row, lanes = turning_row(nest), float(nest.intrinsic.accumulator.elements)
+        each = lanes if row is None else float(store_cycles(np.array([min(row.units, MOST_ROWS)]), lanes)[0])
+        cycles += COPY_CYCLES * each / lanes * prod(a.units * a.unit for a in nest.spatial)
     asked = [c.assume for c in nest.mapping.conditions if c.assume is not None]
     return cycles + CHECK_CYCLES * check_elements(nest.mapping.program, asked)
 

@@ -17,6 +17,7 @@ from autosched.codegen.lower.operands import LANE, Loads, Position, Source, elem
 from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.shared_loads import Registers, shared_step
 from autosched.codegen.lower.simplify import bind
+from autosched.codegen.lower.turned import turning
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, minimum
 from autosched.logic.expr import substitute_bool, substitute_int
@@ -73,6 +74,7 @@ class Micro:
             self.registers[o.name] = ctx.declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register").name
         self.unroll = ctx.values.get(self.names("unroll"), 1)
         self.skips = skipping_row(self.nest) if ctx.values.get(self.names("skip")) else None
+        self.turning = None if self.owner else turning(self.nest, ctx)
         self.next = next_block(self.nest, self.names, ctx.values)
 
     def own(self, operand: str) -> tuple[NestAxis, ...]:
@@ -345,17 +347,26 @@ class Micro:
         axes, valid = self.output(at)
         target, n = self.nest.stage.assign, self.accumulator.elements
         store = Assign(target.tensor, place_index(target.index, axes), self.acc_read(), self.lane(n), valid)
-        stored = self.over(self.tiled, counts, (store,))
+        stored = self.stores(counts, (store,))
         fused: list[Stmt] = []
         for stage in self.part.epilogue:
             behind = epilogue(stage, target, self.acc_read(), axes, self.lane(n), valid, self.ctx)
-            fused += self.over(self.tiled, counts, behind)
+            fused += self.stores(counts, behind)
         if last == TRUE:
             return (*fused, *(stored if self.part.keep else ()))
         if any(f.stage.assign.tensor == target.tensor for f in self.part.epilogue) or not self.part.keep:
             final = (*fused, *(stored if self.part.keep else ()))
             return (If(~last, stored), *((If(last, final),) if final else ()))
         return (*stored, *((If(last, tuple(fused)),) if fused else ()))
+
+    def stores(self, counts: dict[str, int], stores: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The tile's stores to memory, turned where that leaves fewer of them."""
+        found: list[Stmt] = []
+        for store in stores:
+            turned = self.turning.stores(store, counts) if self.turning else ()
+            row = self.turning.row if self.turning and turned else None
+            found += self.over(tuple(a for a in self.tiled if a is not row), counts, turned or (store,))
+        return tuple(found)
 
 
 def _formula(value: Bool | bool) -> Bool:

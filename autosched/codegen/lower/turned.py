@@ -1,0 +1,131 @@
+"""Stores of a register tile whose rows lie side by side in memory and whose lanes do not: transposed in registers.
+
+Rows and lanes together are one array of size * lanes elements. Riffling its two halves (first, middle, second, middle
+and one, …) moves the highest bit of an element's number to the lowest place; once for each bit of the row's number, and
+rows and lanes have changed places. Each register of a riffle takes half a register of either half: one shuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from autosched.codegen.access import classify
+from autosched.codegen.kernel import Assign, If, Lane, Stmt
+from autosched.codegen.lower.context import Context, identifier
+from autosched.codegen.lower.operands import LANE
+from autosched.codegen.lower.rename import place
+from autosched.ir.dtypes import DType
+from autosched.ir.value import Read, Select
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
+from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.steps.turned import MOST_ROWS, chunks, turning_row
+
+
+def turning(nest: Nest, ctx: Context) -> Turning | None:
+    """What turns the stores of a nest; None where there is nothing to turn."""
+    row = turning_row(nest)
+    return None if row is None else Turning(ctx, row, nest.intrinsic.accumulator.elements)
+
+
+class Turning:
+    """Turns the stores of one part; `row` is the axis whose rows are neighbours in memory, `lanes` the elements of a
+    register."""
+
+    def __init__(self, ctx: Context, row: NestAxis, lanes: int) -> None:
+        self.ctx, self.row, self.lanes = ctx, row, lanes
+        self.variable = f"{identifier(row.name)}r"
+        self._registers: dict[tuple[DType, int], str] = {}
+
+    def stores(self, store: Stmt, counts: Mapping[str, int]) -> tuple[Stmt, ...]:
+        """The stores of all rows of the tile (those of a group's last, lonely row lane by lane); () where a statement
+        stores no lanes that lie apart, or no rows that lie side by side."""
+        rows = counts[self.row.name]
+        if rows < 2 or not isinstance(store, Assign) or not self._turns(store):
+            return ()
+        found: list[Stmt] = []
+        for first, count, size in chunks(rows, self.lanes):
+            found += self._chunk(store, first, count, size) if size > 1 else [self._one(store, first)]
+        return tuple(found)
+
+    def _turns(self, store: Assign) -> bool:
+        buffer = self.ctx.buffers[store.buffer]
+        first = tuple(substitute_int(i, {LANE: Const(0)}) for i in store.index)
+        lanes = classify(store.index, buffer.shape, Lane(LANE, self.lanes))
+        rows = classify(first, buffer.shape, Lane(self.variable, self.lanes))
+        return buffer.scope != "register" and lanes.kind != "contiguous" and rows.kind == "contiguous"
+
+    def _chunk(self, store: Assign, first: int, count: int, size: int) -> list[Stmt]:
+        """Rows that fill the chunk up are the last row again: they are not stored."""
+        dtype, lane = store.value.dtype, Lane(LANE, self.lanes)
+        sources = [self._held(store, first, min(n, count - 1), n) for n in range(size)]
+        stmts: list[Stmt] = [s for _, stmts in sources[:count] for s in stmts]
+        registers = [read for read, _ in sources]
+        for stage in range(size.bit_length() - 1):
+            buffer = self._buffer(dtype, 1 + stage % 2)
+            for q in range(size):
+                start = q % 2 * (self.lanes // 2)
+                a, b = (_element(registers[q // 2 + half], start + Var(LANE) // 2) for half in (0, size // 2))
+                value = Select((Var(LANE) % 2).eq(0), a, b, dtype)
+                stmts.append(Assign(buffer, (Const(q), Var(LANE)), value, lane))
+            registers = [Read(buffer, (Const(q), Var(LANE)), dtype) for q in range(size)]
+        return stmts + [s for e in range(self.lanes) for s in self._leave(store, registers, e, first, count, size)]
+
+    def _leave(
+        self, store: Assign, registers: list[Read], e: int, first: int, count: int, size: int
+    ) -> tuple[Stmt, ...]:
+        """What lane `e` holds of all rows."""
+        number, offset = divmod(e * size, self.lanes)
+        value = _element(registers[number], offset + Var(LANE))
+        here: dict[str, Int] = {LANE: Const(e), self.variable: first + Var(LANE)}
+        index = tuple(substitute_int(i, here) for i in store.index)
+        parts = conjuncts(substitute_bool(store.valid, here))
+        once: Bool = all_of(*(p for p in parts if LANE not in free_vars(p)))
+        each = [p for p in parts if LANE in free_vars(p)] + ([Var(LANE) < count] if count < size else [])
+        stored = Assign(store.buffer, index, value, Lane(LANE, size), all_of(*each))
+        if once == FALSE:
+            return ()
+        return (stored,) if once == TRUE else (If(once, (stored,)),)
+
+    def _held(self, store: Assign, first: int, n: int, number: int) -> tuple[Read, tuple[Stmt, ...]]:
+        """A register with row `first + n`, and what computes it where it is not in one."""
+        one = self._one(store, first + n)
+        if self._in_register(store):
+            assert isinstance(one.value, Read)
+            return one.value, ()
+        buffer = self._buffer(store.value.dtype, 0)
+        index = (Const(n), Var(LANE))
+        stmts = (Assign(buffer, index, one.value, one.lane, one.valid),) if n == number else ()
+        return Read(buffer, index, store.value.dtype), stmts
+
+    def _in_register(self, store: Assign) -> bool:
+        value = store.value
+        return (
+            isinstance(value, Read)
+            and value.index[-1] == Var(LANE)
+            and self.ctx.buffers[value.tensor].scope == "register"
+        )
+
+    def _one(self, store: Assign, row: int) -> Assign:
+        here: dict[str, Int] = {self.variable: Const(row)}
+        return replace(
+            store,
+            index=tuple(substitute_int(i, here) for i in store.index),
+            value=place(store.value, here),
+            valid=substitute_bool(store.valid, here),
+        )
+
+    def _buffer(self, dtype: DType, number: int) -> str:
+        key = dtype, number
+        if key not in self._registers:
+            shape = (min(MOST_ROWS, self.lanes), self.lanes)
+            self._registers[key] = self.ctx.declare("turned", dtype, shape, "register").name
+        return self._registers[key]
+
+
+def _element(register: Read, element: Int) -> Read:
+    return replace(register, index=(*register.index[:-1], element))
+
+
+__all__ = ["Turning", "turning"]

@@ -1,0 +1,34 @@
+"""Programs whose output has its lanes' axis outside, and rows of spaces with register tiles of many shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autosched.ir import parse, workload
+from autosched.tiling.plan import Plan
+
+SWAPPED = """
+def swapped(A: t[m, k], B: const[u[k, n]], C: acc[n, m], *, m=15, n=19, k=6, t="f32", u="f32", acc="f32"):
+    for j, i in grid(n, m):
+        C[j, i] = 0
+        for p in range(k):
+            C[j, i] += acc(A[i, p]) * acc(B[p, j])
+"""
+NCHW = {"h": 2, "w": 7, "ci": 3, "co": 19, "kh": 1, "pad": 1, "layout": "nchw"}
+PROGRAMS = {
+    "swapped": parse(SWAPPED),
+    "swapped_bytes": parse(SWAPPED, sizes={"t": "u8", "u": "s8", "acc": "s32"}),
+    "nchw": workload("conv2d", **NCHW),
+    "nchw_bytes": workload("conv2d", **NCHW | {"ci": 5, "kh": 3, "co": 32}, a="u8", b="s8", acc="s32"),
+    "nchw_fused": workload("conv2d_bias_relu", **NCHW, residual=1),
+}
+SIZES = (1, 2, 3, 7, 8, 14)
+ONLY = ("x86/vfmadd.f32.*", "x86/vpdpbusd.*")
+
+
+def rows_of_all_sizes(plan: Plan, axis: str) -> list[int]:
+    """A legal row for each of some numbers of rows along the axis that a register tile may have."""
+    ids = plan.space.enumerate().ids
+    sizes = plan.space.values(ids)[f"reg_{axis}"]
+    rng = np.random.default_rng(3)
+    return [int(rng.choice(ids[sizes == size])) for size in np.unique(sizes) if size in SIZES]
