@@ -42,6 +42,7 @@ from autosched.tiling.steps import (
 from autosched.tiling.steps.layout import depth_stride, line_crossings, row_stride, runs
 from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.prefetch import NEXT, NO, passed_over, streamed_bytes, streams
+from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.steps.visited import skipping_row
 
 VERSION = "1"
@@ -214,6 +215,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
         sizes.append(((full, r), (np.where(a.units > full * r, 1.0, 0.0), a.units - full * r)))
     per_load = {o.name: _load_cost(nest, names, o.name, v, target) for o in intrinsic.inputs}
     scatter = 1.0 if vectorises(nest, intrinsic.accumulator.name) else ELEMENT_CYCLES * intrinsic.accumulator.elements
+    turned = turning_row(nest)
     width = float(target.limits.get("issue_width", 6))
     slots = target.rates.get("load", LOADS_PER_CYCLE)
     compute, load, tile = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -239,7 +241,8 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
         issue = np.maximum(acc / rate, (acc + loads + 3.0 / unroll) / width)
         compute += count * steps * np.maximum(issue, np.where(acc > 0, latency, 0.0))
         load += count * steps * loads / slots
-        stores = acc * scatter * (1.0 + 2.0 * (visits - 1.0))
+        left = scatter if turned is None else store_cycles(units[turned.name], scatter)
+        stores = acc * (left * visits + scatter * (visits - 1.0))
         tile += count * visits * TILE_CYCLES + count * stores
     return compute, load, tile
 
