@@ -14,7 +14,8 @@ from pure.gpu_plans import H200, plans
 from autosched.codegen.kernel import Assign, For, If, IntrinsicCall, Kernel, Stmt
 from autosched.codegen.lower import lower
 from autosched.device.simulator import SimulatorDevice
-from autosched.device.simulator.gpu_model import accesses, launch, workers_innermost
+from autosched.device.simulator.gpu_costs import accesses, workers_innermost
+from autosched.device.simulator.gpu_launch import launch
 from autosched.device.simulator.reuse import Footprints, moved
 from autosched.device.simulator.walk import Facts, facts
 from autosched.ir import parse

@@ -1,275 +1,278 @@
-"""Seconds of a kernel on a GPU, from its loop tree: what one block takes of its core's units, how long its chain of
-latencies is, how many blocks a core holds, how many waves of blocks there are.
+"""Seconds of a kernel on a GPU: its loop tree played event by event on one core, with its share of what all share.
 
-Figures of the machine come from the target; the few that it does not state are named here. Nothing is shared with the
-analytic clock, so that the two can disagree.
+A core (an SM) has four quarters, each with a scheduler and a tensor pipe; a shared-memory port and a port to L2; and
+its share of the bandwidth of L2 and DRAM. The actors are the warps of all blocks that the core holds. Each runs the
+loops of its phase: loads of global memory (the ports' ticks, then the latency), then arithmetic (the pipe's ticks, no
+less than the chain of dependent instructions), stores that nobody waits for, and barriers between phases. Contention,
+waiting and the overlap of one warp's loads with another's arithmetic come out of the events.
+
+Cores that hold equally many blocks are copies of one another, so one is played: the one with the most blocks. Blocks
+that only some cores have left (the tail) get the bandwidth that the others leave. Equations of ports, occupancy and
+waves follow the CUDA programming guide and DeepGEMM's and Origami's published models (reference in docs/simulator.md);
+nothing is shared with the analytic clock.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil
 
-from autosched.codegen.kernel import Kernel
-from autosched.device.simulator.reuse import Footprints, moved
-from autosched.device.simulator.walk import Facts, Level, Touch
+from autosched.codegen.kernel import WORKERS, Kernel
+from autosched.device.simulator.engine import (
+    TICKS,
+    Code,
+    Meet,
+    Outcome,
+    Recorder,
+    Repeat,
+    TooManyEventsError,
+    Use,
+    simulate,
+)
+from autosched.device.simulator.gpu_costs import ALU_LATENCY, PORT, QUARTERS, Cost, Costs, dram_bytes, rate, speed
+from autosched.device.simulator.gpu_launch import Launch, RefusedError, launch
+from autosched.device.simulator.script import Loop, Node, Straight, script
+from autosched.device.simulator.walk import Facts
 from autosched.machine.target import Target
-from autosched.tensorize.intrinsic import Intrinsic
 
-QUARTERS = 4  # a core issues from four schedulers, each with a quarter of its units (H100 whitepaper)
-WARP_MMA = 0.62  # of the tensor peak for mma and wmma on Hopper: measured between 0.6 and 0.65 (arXiv 2402.13499)
-OWN_REGISTERS = 30  # a thread's, beside its fragments
-GRANULE = 8  # registers are given out in eights (CUDA occupancy calculator)
-L1_CYCLES, SYNC_CYCLES = 33.0, 22.0  # a load that hits L1; a barrier once all have arrived
-PORT = 64.0  # bytes a cycle between a core and L2
-L2_KEEPS = 0.75  # of L2 that holds what was read before
-DRAM_REACHED = 0.88  # of the datasheet's bandwidth
+L1_CYCLES, SYNC_CYCLES = 33.0, 22.0  # a load that hits L1; a barrier once all have arrived (arXiv 2402.13499)
+DRAM_REACHED = 0.88  # of the datasheet's bandwidth (4.3 of 4.8 TB/s on an H200)
 SPILL = 0.01  # of a block's time for each register of a thread that does not fit
-SECTOR = 32
-WARP = 32
 IN_FLIGHT = 8.0  # loads that one warp has on their way at once
-LAUNCH_SECONDS = 2.2e-6
-ALU_LATENCY = 4.5
-LIBRARY = 16.0  # instructions of exp, tanh …
-OVERLAP = 0.88  # of a unit's work that runs beside the busiest unit's
+LAUNCH_SECONDS = 2.2e-6  # of an empty kernel
+MOST_PLAYED = 6_000  # events, before later rounds of blocks are taken to last as long as the second
+NEXT_BLOCK_CYCLES = 200.0  # until a new block runs where one has ended
 
+PIPE, SLOT, SHARED, L2, DRAM = 0, QUARTERS, 2 * QUARTERS, 2 * QUARTERS + 1, 2 * QUARTERS + 2
+SERVERS = (
+    *(f"tensor pipe {q}" for q in range(QUARTERS)),
+    *(f"scheduler {q}" for q in range(QUARTERS)),
+    "shared memory",
+    "L2 port",
+    "DRAM",
+)
 
-class RefusedError(Exception):
-    """A kernel that the device cannot launch; the message says which limit it breaks."""
+__all__ = ["SERVERS", "GpuRun", "RefusedError", "gpu_seconds", "play"]
 
 
 @dataclass(frozen=True)
-class Launch:
-    """One grid. `blocks` are its block loops, slowest first; `workers` how many run side by side in a block; `spilled`
-    registers of a thread do not fit."""
+class GpuRun:
+    """One grid, played: the core with the most blocks. `actors` names the warps."""
 
-    blocks: tuple[Level, ...]
-    count: float
-    workers: float
-    threads: int
-    registers: int
-    spilled: int
-    shared_bytes: float
-    at_once: int
+    grid: Launch
+    outcome: Outcome
+    actors: tuple[str, ...]
+    dram_read: float
+    dram_written: float
+    past_l1: float
+    shared: float
 
 
 def gpu_seconds(kernel: Kernel, parts: list[Facts], target: Target) -> dict[str, float]:
-    """Seconds by cause, and `total`; RefusedError where a limit of the target is broken."""
+    """Seconds by cause (how long a unit was busy), and `total`; RefusedError where a limit of the target is broken."""
     totals: dict[str, float] = defaultdict(float)
+    tick = 1.0 / TICKS / target.clock_hz
     for found in parts:
-        for name, seconds in _grid(kernel, found, target).items():
-            totals[name] += seconds
+        run = play(kernel, found, target)
+        busy = run.outcome.busy
+        totals["tensor pipe" if any(i.intrinsic.scope != "thread" for i in found.issues) else "pipe"] += (
+            max(busy[PIPE : PIPE + QUARTERS]) * tick
+        )
+        totals["schedulers"] += max(busy[SLOT : SLOT + QUARTERS]) * tick
+        for name, server in (("shared", SHARED), ("l2", L2), ("dram", DRAM)):
+            totals[name] += busy[server] * tick
+        totals["launch"] += LAUNCH_SECONDS
+        totals["total"] += run.outcome.end * tick + LAUNCH_SECONDS
     return dict(totals)
 
 
-def _grid(kernel: Kernel, found: Facts, target: Target) -> dict[str, float]:
+def play(kernel: Kernel, found: Facts, target: Target, record: Recorder | None = None) -> GpuRun:
+    """The busiest core's events under one grid."""
     grid = launch(kernel, found, target)
-    cycle = 1.0 / target.clock_hz
-    prints = Footprints(kernel.buffers, SECTOR)
-    units = _units(kernel, found, grid, target, prints)
-    chain = _chain(found, grid, target)
-    busiest = max(units.values(), default=0.0)
-    busy = busiest + (1.0 - OVERLAP) * (sum(units.values()) - busiest)
-    busy *= 1.0 + SPILL * grid.spilled
+    costs = Costs(kernel, found, grid, target)
+    read, written = dram_bytes(found, costs.prints, grid, target)
+    past = sum(b for n, b in costs.passed.items() if not found.touches[n].write)
+    count = max(1, round(grid.count))
+    least, extra = divmod(count, target.cores)
+    warps = max(1, ceil(grid.threads / target.limits["warp_threads"]))
+    actors_of_block = max(1, round(min(grid.workers, warps)))
+    tree = script(found)
 
-    def together(blocks: float) -> float:
-        return max(blocks * busy, chain + busy) if blocks else 0.0
-
-    wave = target.cores * grid.at_once
-    full = int(grid.count // wave)
-    rest = ceil((grid.count - full * wave) / target.cores)
-    on_core = (full * together(grid.at_once) + together(rest)) * cycle
-    dram = _dram_bytes(found, prints, grid, target) / (_speed(target, "DRAM") * DRAM_REACHED) * cycle
-    beside = max(on_core, dram) + (1.0 - OVERLAP) * min(on_core, dram)
-    total = beside + LAUNCH_SECONDS
-    shown = {name: cycles * grid.count / target.cores * cycle for name, cycles in units.items()}
-    return shown | {"chain": chain * cycle, "dram": dram, "launch": LAUNCH_SECONDS, "total": total}
-
-
-def launch(kernel: Kernel, found: Facts, target: Target) -> Launch:
-    """The grid of one top-level statement, its block's resources, and how many blocks a core holds."""
-    limits = target.limits
-    lanes = limits["warp_threads"]
-    loops = found.levels
-    blocks = tuple(p for p in loops.values() if p.kind.startswith("block."))
-    warps = max((p.trips for p in loops.values() if p.kind == "warp"), default=0.0)
-    threads = max((p.trips for p in loops.values() if p.kind == "thread"), default=0.0)
-    wide = max((t.lane.width for t in found.touches if t.lane is not None), default=1)
-    count = int(warps * lanes or threads or (lanes if wide > 1 else 1))
-    together = lanes if warps or (not threads and wide > 1) else 1
-    workers = warps or threads or 1.0
-    held = 0
-    for name in sorted(found.buffers):
-        buffer = kernel.buffers[name]
-        if buffer.scope != "register":
-            continue
-        elements = buffer.elements
-        if name in found.owned:
-            elements = ceil(elements / workers)
-        held += ceil(elements * buffer.dtype.bits / (32 * together))
-    shared = sum(
-        b.elements * b.dtype.bits / 8 for n, b in kernel.buffers.items() if b.scope == "shared" and n in found.buffers
-    )
-    _within(count, limits.get("threads_per_block"), "threads in a block")
-    _within(held, limits.get("registers_per_thread"), "registers a thread")
-    _within(shared, limits.get("shared_bytes"), "bytes of shared memory in a block")
-    each = ceil(count / lanes)
-    _within(held * each * lanes, limits.get("registers_per_core"), "registers in a block")
-    most = min(limits.get("registers_per_thread", 255), limits.get("registers_per_core", 65536) // (each * lanes))
-    registers = min(-(-(held + OWN_REGISTERS) // GRANULE) * GRANULE, most)
-    spilled = max(0, held + OWN_REGISTERS - most)
-    fits = [limits.get("blocks_per_core", 32), limits.get("warps_per_core", 64) // each]
-    fits.append(limits.get("registers_per_core", 65536) // (registers * each * lanes))
-    if shared:
-        on_core = target.memory("shared").bytes
-        fits.append(int(on_core // (shared + limits.get("shared_bytes_reserved_per_block", 0))))
-    number = prod((p.trips for p in blocks), start=1.0)
-    return Launch(blocks, number, workers, count, registers, spilled, shared, max(1, min(fits)))
-
-
-def _within(value: float, limit: int | None, what: str) -> None:
-    if limit is not None and value > limit:
-        raise RefusedError(f"{value:,.0f} {what}; the target allows {limit:,}")
-
-
-def _units(kernel: Kernel, found: Facts, grid: Launch, target: Target, prints: Footprints) -> dict[str, float]:
-    """Cycles that one block keeps each unit of its core busy."""
-    lanes = target.limits["warp_threads"]
-    units: dict[str, float] = defaultdict(float)
-    slots = 0.0
-    per_issue = 1 if any(p.kind == "thread" for t in found.touches for p in t.path) else lanes
-    for issue in found.issues:
-        units[f"issue {issue.intrinsic.name}"] += issue.runs / grid.count / rate(issue.intrinsic, target)
-        slots += issue.runs * (1.0 if issue.intrinsic.scope == "warp" else 1.0 / lanes)
-    port = 0.0
-    for touch in found.touches:
-        port += touch.runs * lines(touch)
-        slots += touch.runs * accesses(touch, per_issue)
-    for work in found.works:
-        warps = ceil(work.width / per_issue) if per_issue > 1 else work.width / lanes
-        slots += work.runs * (work.operations + LIBRARY * work.calls) * warps
-    units["shared"] = port / grid.count / _speed(target, "shared")
-    units["slots"] = slots / grid.count / QUARTERS
-    core = target.memory("shared").bytes if any(m.name == "shared" for m in target.memories) else 2**17
-    free = max(8192.0, core / grid.at_once - grid.shared_bytes)
-    outside = [t for t in found.touches if t.scope != "shared"]
-    past = sum(moved(outside, prints, free, workers_innermost, len(grid.blocks)).values())
-    units["l2"] = past / grid.count / min(PORT, _speed(target, "L2") / target.cores)
-    return dict(units)
-
-
-def accesses(touch: Touch, per_issue: int) -> float:
-    """Instructions of a warp for one execution: by a warp (`per_issue` lanes move up to 16 bytes each), or as one of a
-    warp's threads."""
-    width = touch.lane.width if touch.lane else 1
-    together = touch.pattern.kind in ("uniform", "contiguous", "group") or touch.scope == "shared"
-    each = 16 / touch.bytes if together else 1.0  # elements that one thread moves with one instruction
-    if per_issue > 1:
-        return float(ceil(width / (per_issue * each)))
-    return ceil(width / each) / WARP
-
-
-def lines(touch: Touch) -> float:
-    """Bytes that one execution moves over the core's memory port; scattered lanes of global memory move sectors."""
-    width = touch.lane.width if touch.lane else 1
-    size = touch.bytes
-    offsets = touch.pattern.offsets
-    if touch.scope == "shared" or offsets is None:
-        return width * size
-    sectors = len({int(o * size) // SECTOR for o in offsets})
-    return min(max(width * size, float(sectors * SECTOR)), 4.0 * width * size)
-
-
-def rate(intrinsic: Intrinsic, target: Target) -> float:
-    """Issues a cycle of one core."""
-    if intrinsic.name in target.rates:
-        return target.rates[intrinsic.name]
-    operand, accumulator = intrinsic.inputs[0].dtype.name, intrinsic.accumulator.dtype.name
-    if intrinsic.scope == "warp" and (peak := target.rates.get(f"ops.tensor.{operand}")):
-        return WARP_MMA * peak / intrinsic.operations
-    plain = target.rates.get(f"ops.{accumulator if intrinsic.isa == 'portable' else operand}")
-    return plain / intrinsic.operations if plain else 1.0 / intrinsic.timing.get("interval", 1.0)
-
-
-def _chain(found: Facts, grid: Launch, target: Target) -> float:
-    """Cycles of one block alone: its workers side by side, everything that waits for something in line."""
-    latency = {m.name: (m.latency_s or 0.0) * target.clock_hz for m in target.memories}
-    far = 0.8 * latency.get("L2", 250.0) + 0.2 * latency.get("DRAM", 500.0) + L1_CYCLES
-    waits: dict[tuple[int, ...], float] = defaultdict(float)
-    entered: dict[tuple[int, ...], float] = {}
-    for touch in found.touches:
-        if touch.write:
-            continue
-        key, times = _segment(touch.path, touch.runs, grid)
-        entered[key] = max(entered.get(key, 0.0), times)
-        waits[key] = max(waits[key], latency.get("shared", 30.0) if touch.scope == "shared" else far)
-    ordered = {_segment(i.path, i.runs, grid)[0] for i in found.issues}
-    ordered |= {_segment(w.path, w.runs, grid)[0] for w in found.works if w.chained}
-    trips = {tuple(q.number for q in t.path if q.kind != "unrolled"): _innermost(t.path) for t in found.touches}
-    total = 0.0
-    for key, times in entered.items():  # trips that do not wait for one another, as those of a copy, overlap
-        total += waits[key] * times / (1.0 if key in ordered else min(IN_FLIGHT, max(1.0, trips.get(key, 1.0))))
-    for issue in found.issues:
-        per_worker = issue.runs / grid.count / grid.workers
-        turns = per_worker / issue.accumulators * issue.intrinsic.timing.get("latency", ALU_LATENCY)
-        total += max(
-            turns,
-            per_worker * QUARTERS / rate(issue.intrinsic, target) / (1 if issue.intrinsic.scope == "warp" else 32),
+    def programs(active: int) -> list[tuple[Code, ...]]:
+        """A block's code for each quarter, with `active` cores that share L2 and DRAM."""
+        shares = _Shares(
+            min(PORT, speed(target, "L2") / active),
+            speed(target, "DRAM") * DRAM_REACHED / active,
+            read / past if past else 0.0,
+            written / max(1.0, sum(b for n, b in costs.passed.items() if found.touches[n].write)),
         )
-    for work in found.works:
-        total += work.runs / grid.count / grid.workers * (work.operations if work.chained else 1) * ALU_LATENCY
-    phases = {k: p for k, p in found.levels.items() if p.kind in ("warp", "thread")}
-    if len(phases) > 1:
-        total += sum(p.runs / max(1.0, p.trips) for p in phases.values()) / grid.count * SYNC_CYCLES
-    return total
+        return [_Emit(costs, grid, target, shares, q, actors_of_block).block(tree) for q in range(QUARTERS)]
+
+    together = programs(min(count, target.cores))
+    tail = programs(extra) if extra and least >= grid.at_once else ()
+    each = least if tail else least + (extra > 0)
+    layout = _Layout(together, tail, actors_of_block, grid.at_once)
+    outcome = layout.played(each, record)
+    actors = layout.names(min(grid.at_once, each + bool(tail)))
+    shared = sum(t.runs * t.bytes * (t.lane.width if t.lane else 1) for t in found.touches if t.scope == "shared")
+    return GpuRun(grid, outcome, actors, read, written, past, shared)
 
 
-def _innermost(path: tuple[Level, ...]) -> float:
-    """Trips of the innermost loop that runs in line."""
-    return next((p.trips for p in reversed(path) if p.kind == "serial"), 1.0)
+@dataclass(frozen=True)
+class _Layout:
+    """One core's blocks: code of a block in each quarter, `tail` that of the block which only some cores have left;
+    the core holds `at_once` of them."""
+
+    together: Sequence[tuple[Code, ...]]
+    tail: Sequence[tuple[Code, ...]]
+    workers: int
+    at_once: int
+
+    def played(self, blocks: int, record: Recorder | None) -> Outcome:
+        """All of a core's blocks; where steady states do not repeat soon, the first two rounds of them, and every later
+        round as long as the second."""
+        try:
+            return simulate(self.actors(blocks), len(SERVERS), record=record, most=MOST_PLAYED)
+        except TooManyEventsError:
+            rounds = ceil(blocks / self.at_once)
+            if rounds < 3:
+                return simulate(self.actors(blocks), len(SERVERS))
+        one, two = (simulate(self.actors(n * self.at_once), len(SERVERS)) for n in (1, 2))
+        busy = tuple(a + (rounds - 1) * (b - a) for a, b in zip(one.busy, two.busy, strict=True))
+        end = one.end + (rounds - 1) * (two.end - one.end)
+        return Outcome(end, two.ends, busy, one.events + two.events, end - two.end)
+
+    def actors(self, blocks: int) -> list[tuple[Code, ...]]:
+        """The programs of the warps of all slots."""
+        slots = min(self.at_once, blocks + bool(self.tail))
+        found: list[tuple[Code, ...]] = []
+        for slot in range(slots):
+            mine = blocks // slots + (slot < blocks % slots)
+            last = self.tail and slot == blocks % slots  # the slot that is free first takes the block of the tail
+            gap = Meet(slot, self.workers, round(NEXT_BLOCK_CYCLES * TICKS))
+            made = []
+            for q in range(QUARTERS):
+                code = (Repeat(mine, (*_in_slot(self.together[q], slot), gap)),)
+                made.append((*code, *_in_slot(self.tail[q], slot), gap) if last else code)
+            found += [made[(slot * self.workers + worker) % QUARTERS] for worker in range(self.workers)]
+        return found
+
+    def names(self, slots: int) -> tuple[str, ...]:
+        return tuple(f"block slot {slot}, worker {worker}" for slot in range(slots) for worker in range(self.workers))
 
 
-def _segment(path: tuple[Level, ...], runs: float, grid: Launch) -> tuple[tuple[int, ...], float]:
-    """The straight run of code that a statement belongs to, and how often one worker passes through it."""
-    unrolled = prod((p.trips for p in path if p.kind == "unrolled"), start=1.0)
-    key = tuple(p.number for p in path if p.kind != "unrolled")
-    return key, runs / unrolled / grid.count / grid.workers
+def _in_slot(code: tuple[Code, ...], slot: int) -> tuple[Code, ...]:
+    """Barriers of a block are its slot's."""
+    return tuple(
+        Repeat(c.trips, _in_slot(c.body, slot))
+        if isinstance(c, Repeat)
+        else Meet(slot, c.count, c.latency)
+        if isinstance(c, Meet)
+        else c
+        for c in code
+    )
 
 
-def workers_innermost(path: tuple[Level, ...]) -> tuple[Level, ...]:
-    """Loops in the order in which they share data: workers run side by side, so they are inside all loops in line."""
-    side = tuple(p for p in path if p.kind in ("warp", "thread"))
-    blocks = tuple(p for p in path if p.kind.startswith("block."))
-    return (*blocks, *(p for p in path if p not in side and p not in blocks), *side)
+@dataclass(frozen=True)
+class _Shares:
+    """Bytes a cycle of one core's L2 port and DRAM share, and DRAM bytes for each byte read or written past L1."""
+
+    port: float
+    dram: float
+    missed: float
+    written: float
 
 
-def _dram_bytes(found: Facts, prints: Footprints, grid: Launch, target: Target) -> float:
-    """Bytes between L2 and DRAM: everything once where it fits L2, else once for each wave of blocks side by side."""
-    outside = [t for t in found.touches if t.scope != "shared"]
-    left = min(grid.count, float(target.cores * grid.at_once))
-    waves = ceil(grid.count / left)
-    ranges = {}
-    for level in reversed(grid.blocks):
-        n = max(1, min(round(level.trips), ceil(left)))
-        ranges[level.var] = (0, n - 1)
-        left = max(1.0, left / n)
-    once: dict[str, float] = defaultdict(float)
-    each: dict[str, float] = defaultdict(float)
-    written = 0.0
-    for touch in outside:
-        whole = prints.of(touch, touch.path, 0)
-        if touch.write:
-            written = max(written, whole)
-            continue
-        once[touch.buffer] = max(once[touch.buffer], whole)
-        each[touch.buffer] = max(each[touch.buffer], prints.of(touch, touch.path, 0, ranges))
-    capacity = L2_KEEPS * next((m.bytes for m in target.memories if m.name == "L2"), 0)
-    read = sum(once.values())
-    return written + (read if read <= capacity else max(read, waves * sum(each.values())))
+class _Emit:
+    """Code of one worker of a block, in one quarter of the core."""
+
+    def __init__(
+        self, costs: Costs, grid: Launch, target: Target, shares: _Shares, quarter: int, workers: int
+    ) -> None:
+        self.costs, self.grid, self.target, self.shares, self.quarter = costs, grid, target, shares, quarter
+        self.workers = workers
+        self.times = grid.count * workers
+        latency = {m.name: (m.latency_s or 0.0) * target.clock_hz for m in target.memories}
+        self.near = latency.get("shared", 30.0)
+        missed = min(1.0, shares.missed)
+        self.far = L1_CYCLES + latency.get("L2", 250.0) * (1 - missed) + latency.get("DRAM", 500.0) * missed
+        self.slower = 1.0 + SPILL * grid.spilled
+
+    def block(self, tree: list[Node]) -> tuple[Code, ...]:
+        return tuple(self.body(tree, 1.0))
+
+    def body(self, nodes: list[Node], trips: float) -> list[Code]:
+        """`trips`: the product of the repetitions around, in this worker's code."""
+        found: list[Code] = []
+        phases = sum(isinstance(n, Loop) and n.level.kind in WORKERS for n in nodes)
+        for node in nodes:
+            match node:
+                case Straight():
+                    found += self.straight(self.costs.of(node), trips, 1.0)
+                case Loop(level, body) if level.kind in WORKERS:
+                    found += self.body(body, trips)
+                    if phases > 1:
+                        found.append(Meet(0, self.workers, round(SYNC_CYCLES * TICKS)))
+                case Loop(level, body) if level.kind.startswith("block."):
+                    found += self.body(body, trips)
+                case Loop(level, body):
+                    found += self.loop(max(1, round(level.trips)), body, trips)
+        return found
+
+    def loop(self, n: int, body: list[Node], trips: float) -> list[Code]:
+        """All trips of an innermost loop are one request, but for those of the outermost loop of a worker if they wait
+        for global memory and then compute: there one worker's arithmetic hides another's loads."""
+        if len(body) == 1 and isinstance(body[0], Straight):
+            cost = self.costs.of(body[0])
+            if trips > 1 or not (cost.read and cost.computes):
+                return self.straight(cost, trips * n, float(n))
+        inner = self.body(body, trips * n)
+        return [Repeat(n, tuple(inner))] if inner else []
+
+    def straight(self, cost: Cost, trips: float, folded: float) -> list[Code]:
+        """Requests of one execution of `folded` trips, `trips` of which are in this worker's code in all."""
+        share = folded / (self.times * trips)
+        found: list[Code] = []
+        slot = SLOT + self.quarter
+        if cost.read:
+            size = cost.read * share
+            moves = ((L2, size / self.shares.port), (DRAM, size * self.shares.missed / self.shares.dram))
+            waits = folded if cost.computes else max(1.0, folded / IN_FLIGHT)
+            found.append(Use(_ticks(moves), _tick(self.far * waits), name="load", amount=size))
+        near = (self.near if cost.shared_read else 0.0) * (folded if cost.issues else 1.0)
+        chain = cost.chain * share / self.threads("thread" if self.costs.per_issue == 1 else "warp") + near
+        uses = [(slot, cost.slots * share), (SHARED, cost.shared * share / speed(self.target, "shared"))]
+        for intrinsic, issues, chained in cost.issues.values():
+            each = issues * share
+            uses += self.pipes(each / rate(intrinsic, self.target), intrinsic.scope)
+            chain += chained * share * intrinsic.timing.get("latency", ALU_LATENCY) / self.threads(intrinsic.scope)
+        name = next(iter(cost.issues), "copy" if cost.shared else "arithmetic")
+        work = sum(i.operations * n for i, n, _ in cost.issues.values()) * share
+        if any(amount for _, amount in uses):
+            taken = _ticks(tuple((server, cycles * self.slower) for server, cycles in uses))
+            found.append(Use(taken, least=_tick(chain), name=name, amount=work))
+        if cost.written:
+            size = cost.written * share
+            moves = ((L2, size / self.shares.port), (DRAM, size * self.shares.written / self.shares.dram))
+            found.append(Use(_ticks(moves), wait=False, name="store", amount=size))
+        return found
+
+    def pipes(self, cycles: float, scope: str) -> list[tuple[int, float]]:
+        """Of the core's pipes together: a warpgroup keeps all four busy, a warp that of its quarter."""
+        if scope in ("warpgroup", "core"):
+            return [(PIPE + q, cycles) for q in range(QUARTERS)]
+        return [(PIPE + self.quarter, cycles * QUARTERS)]
+
+    def threads(self, scope: str) -> float:
+        """Issues of one worker that are in different chains because different threads make them."""
+        return self.grid.threads / self.workers if scope == "thread" else 1.0
 
 
-def _speed(target: Target, name: str) -> float:
-    """Bytes a cycle of a level."""
-    speed = next((m.bandwidth_bytes_per_s for m in target.memories if m.name == name), None)
-    return speed / target.clock_hz if speed else 128.0
+def _tick(cycles: float) -> int:
+    return ceil(cycles * TICKS)
+
+
+def _ticks(uses: tuple[tuple[int, float], ...]) -> tuple[tuple[int, int], ...]:
+    return tuple((server, ceil(cycles * TICKS)) for server, cycles in uses if cycles > 0)

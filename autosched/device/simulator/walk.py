@@ -62,7 +62,7 @@ class Level:
 @dataclass(frozen=True)
 class Touch:
     """One memory access: `runs` executions of its lanes; `path` are its loops, outermost first; `bytes` an element.
-    `place` is the same number for the same elements of the same buffer."""
+    `place` is the same number for the same elements of the same buffer, `order` tells what comes first in the text."""
 
     place: int
     buffer: str
@@ -74,16 +74,20 @@ class Touch:
     write: bool
     path: tuple[Level, ...]
     runs: float
+    order: int
 
 
 @dataclass(frozen=True)
 class Issue:
-    """`runs` executions of an intrinsic; `accumulators` independent ones take turns within its unrolled loops."""
+    """`runs` executions of an intrinsic; `accumulators` independent ones take turns within its unrolled loops. `into`
+    is the accumulators' buffer."""
 
     intrinsic: Intrinsic
     path: tuple[Level, ...]
     runs: float
     accumulators: float
+    order: int
+    into: str
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,9 @@ class Work:
     path: tuple[Level, ...]
     runs: float
     chained: bool
+    order: int
+    into: str = ""
+    """The buffer that the result goes to."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +146,14 @@ class _Walker:
         self.buffers: set[str] = set()
         self.owned: set[str] = set()
         self.places: dict[tuple[str, tuple[Int, ...], Lane | None], int] = {}
+        self.statements = 0
 
     def visit(self, body: tuple[Stmt, ...], path: tuple[Level, ...], env: dict[str, Any], runs: Floats) -> None:
         """`env` places every loop variable in each sample; `runs` is how often the body runs, were all like that."""
         typical = int(np.argmax(runs))
         path = tuple(replace(level, value=int(env[level.var][typical])) for level in path)
         for stmt in body:
+            self.statements += 1
             match stmt:
                 case For():
                     self._loop(stmt, path, env, runs)
@@ -165,9 +174,10 @@ class _Walker:
                     if any(level.kind in WORKERS and level.var in own for level in path):
                         self.owned.add(accumulator.buffer)
                     turns = [level.trips for level in path if level.kind == "unrolled" and level.var in own]
-                    self.issues.append(Issue(stmt.intrinsic, path, float(runs.mean()), float(np.prod(turns or [1.0]))))
+                    often = float(runs.mean()), float(np.prod(turns or [1.0]))
+                    self.issues.append(Issue(stmt.intrinsic, path, *often, self.statements, accumulator.buffer))
                 case Prefetch():
-                    self.works.append(Work(1, 0, 1, path, float(runs.mean()), False))
+                    self.works.append(Work(1, 0, 1, path, float(runs.mean()), False, self.statements))
                 case Async():
                     self.visit(stmt.body, path, env, runs)
                 case Roles():
@@ -213,13 +223,14 @@ class _Walker:
         chained = buffers[stmt.buffer].scope == "register" and any(
             isinstance(n, Read) and n.tensor == stmt.buffer and n.index == stmt.index for n in nodes
         )
-        self.stores.append(Work(0, 0, width, path, runs, False))
+        here = self.statements, stmt.buffer
+        self.stores.append(Work(0, 0, width, path, runs, False, *here))
         if stmt.valid != TRUE:
             tests = len(stmt.valid.parts) if isinstance(stmt.valid, And) else 1
             each = width if stmt.lane is not None and stmt.lane.var in free_vars(stmt.valid) else 1
-            self.works.append(Work(tests, 0, each, path, runs, False))
+            self.works.append(Work(tests, 0, each, path, runs, False, *here))
         if operations:
-            self.works.append(Work(operations, calls, width, path, runs, chained))
+            self.works.append(Work(operations, calls, width, path, runs, chained, *here))
 
     def _touch(
         self,
@@ -237,7 +248,10 @@ class _Walker:
         pattern = _pattern(known, self.kernel.buffers[buffer].shape, lane)
         of = self.kernel.buffers[buffer]
         place = self.places.setdefault((buffer, known, lane), len(self.places))
-        self.touches.append(Touch(place, buffer, of.scope, of.dtype.bits / 8, known, lane, pattern, write, path, runs))
+        size = of.dtype.bits / 8
+        self.touches.append(
+            Touch(place, buffer, of.scope, size, known, lane, pattern, write, path, runs, self.statements)
+        )
 
 
 LIBRARY = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")

@@ -1,0 +1,269 @@
+"""The event engine: actors that run small programs and take turns at servers, in whole ticks.
+
+An actor (a warp, a thread, a queue of an accelerator) runs its code one instruction after another. `Use` asks servers
+(a pipe, a port, a bus) for some ticks each: every server serves requests in the order in which they are made, and the
+actor goes on once the slowest is done and the latency is over. Barriers and semaphores hold actors up. Nothing is
+random, and ties go to the actor that was listed first.
+
+Steady states are skipped where they are proved to repeat (`steady`).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from autosched.device.simulator.steady import History, State
+from autosched.errors import AutoschedError
+
+TICKS = 64
+"""Ticks of one cycle."""
+MOST_EVENTS = 300_000
+"""A kernel that takes more events than this, all jumps taken, is given up on: about a second of work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """`uses`: (server, ticks), served side by side; the actor goes on `latency` ticks after the last of them, and no
+    sooner than `least` ticks after it asked. Without `wait` it goes on after `least` ticks, as behind a queue.
+    `name` is for traces, `amount` what the request moves or computes in all (bytes, operations)."""
+
+    uses: tuple[tuple[int, int], ...]
+    latency: int = 0
+    least: int = 0
+    wait: bool = True
+    name: str = ""
+    amount: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    trips: int
+    body: tuple[Code, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Meet:
+    """A barrier of `count` actors; all go on `latency` ticks after the last has come."""
+
+    group: int
+    count: int
+    latency: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Wait until the semaphore is above 0, and lower it by one."""
+
+    semaphore: int
+
+
+@dataclass(frozen=True, slots=True)
+class Give:
+    """Raise the semaphore by one, and let the first that waits for it go on."""
+
+    semaphore: int
+
+
+Code: TypeAlias = Use | Repeat | Meet | Take | Give
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a server did for an actor, from tick to tick; `amount` is that of its `Use`, on the first of its servers."""
+
+    actor: int
+    server: int
+    start: int
+    end: int
+    name: str
+    amount: float
+
+
+Recorder: TypeAlias = Callable[[Span], bool]
+"""Takes a span; answers whether it wants more."""
+
+
+class TooManyEventsError(AutoschedError):
+    """A kernel that cannot be simulated in reasonable time."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """When everything was done, when each actor was, how long each server was busy (ticks), the events simulated and
+    the ticks that were skipped as repetitions."""
+
+    end: int
+    ends: tuple[int, ...]
+    busy: tuple[int, ...]
+    events: int
+    skipped: int
+
+
+_USE, _LOOP, _END, _MEET, _TAKE, _GIVE, _DONE = range(7)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An instruction of flat code. Loops: `a` is their depth, `b` where the body starts, `c` the trips."""
+
+    kind: int
+    a: int = 0
+    b: int = 0
+    c: int = 0
+    use: Use | None = None
+    trips: tuple[int, ...] = ()
+    """Of the loops around it, outermost first."""
+
+
+def simulate(
+    programs: Sequence[tuple[Code, ...]],
+    servers: int,
+    semaphores: Sequence[int] = (),
+    record: Recorder | None = None,
+    most: int = MOST_EVENTS,
+) -> Outcome:
+    """Run one actor for each program, all from tick 0; `semaphores` are their first values. As long as `record` wants
+    spans nothing is skipped.
+
+    TooManyEventsError past `most` events. Actors that wait for what never comes are a mistake of the caller's.
+    """
+    return _Run(programs, servers, semaphores, record, most).run()
+
+
+class _Run:
+    def __init__(
+        self,
+        programs: Sequence[tuple[Code, ...]],
+        servers: int,
+        semaphores: Sequence[int],
+        record: Recorder | None,
+        most: int,
+    ) -> None:
+        flat = {id(p): _flat(p) for p in programs}
+        self.codes = [flat[id(p)] for p in programs]
+        self.record = record
+        loops = [max((len(s.trips) for s in code), default=0) for code in self.codes]
+        self.state = State.start(loops, servers, semaphores)
+        self.history = History([[s.trips for s in code] for code in self.codes])
+        self.met: dict[int, list[int]] = {}
+        self.ends = [-1] * len(programs)
+        self.leader = 0
+        self.events = 0
+        self.most = most
+
+    def run(self) -> Outcome:
+        state = self.state
+        while state.queue:
+            now, actor = heapq.heappop(state.queue)
+            self._advance(now, actor)
+        if min(self.ends, default=0) < 0:
+            raise AssertionError("an actor waits for what never comes")
+        end = max([*self.ends, *state.free], default=0)
+        return Outcome(end, tuple(self.ends), tuple(state.busy), self.events, self.history.skipped)
+
+    def _advance(self, now: int, actor: int) -> None:
+        """Run one actor until it has to wait."""
+        state, code = self.state, self.codes[actor]
+        counters = state.counters[actor]
+        at = state.at[actor]
+        while True:
+            step = code[at]
+            kind = step.kind
+            if kind == _USE:
+                state.at[actor] = at + 1
+                self._use(now, actor, step.use)
+                return
+            if kind == _END:
+                counters[step.a] += 1
+                if counters[step.a] == step.c:
+                    counters[step.a] = 0
+                    at += 1
+                    continue
+                at = step.b
+                if actor == self.leader and self.record is None:
+                    state.at[actor] = at
+                    now += self.history.skip(now, actor, state, self.met)
+            elif kind == _LOOP:
+                at += 1
+            elif kind == _MEET:
+                at += 1
+                here = self.met.setdefault(step.a, [])
+                here.append(actor)
+                if len(here) < step.b:
+                    state.at[actor] = at
+                    return
+                for other in here:
+                    if other != actor:
+                        heapq.heappush(state.queue, (now + step.c, other))
+                here.clear()
+                if step.c:
+                    state.at[actor] = at
+                    heapq.heappush(state.queue, (now + step.c, actor))
+                    return
+            elif kind == _TAKE:
+                if state.tokens[step.a] == 0:
+                    state.waiting[step.a].append(actor)
+                    state.at[actor] = at
+                    return
+                state.tokens[step.a] -= 1
+                at += 1
+            elif kind == _GIVE:
+                state.tokens[step.a] += 1
+                if state.waiting[step.a]:
+                    heapq.heappush(state.queue, (now, state.waiting[step.a].pop(0)))
+                at += 1
+            else:
+                state.at[actor] = at
+                self.ends[actor] = now
+                if actor == self.leader:
+                    self.leader = next((a for a, end in enumerate(self.ends) if end < 0), 0)
+                return
+
+    def _use(self, now: int, actor: int, use: Use | None) -> None:
+        assert use is not None
+        self.events += 1
+        if self.events > self.most:
+            raise TooManyEventsError(f"more than {self.most:,} events", hint="its steady state does not repeat")
+        state, last, amount = self.state, now, use.amount
+        for server, ticks in use.uses:
+            start = max(now, state.free[server])
+            end = start + ticks
+            state.free[server] = end
+            state.busy[server] += ticks
+            if self.record is not None:
+                if not self.record(Span(actor, server, start, end, use.name, amount)):
+                    self.record = None
+                amount = 0.0
+            last = max(last, end)
+        ready = max(last + use.latency, now + use.least) if use.wait else now + use.least
+        heapq.heappush(state.queue, (ready, actor))
+
+
+def _flat(program: tuple[Code, ...]) -> list[_Step]:
+    steps: list[_Step] = []
+
+    def emit(body: tuple[Code, ...], trips: tuple[int, ...]) -> None:
+        for code in body:
+            match code:
+                case Use():
+                    steps.append(_Step(_USE, use=code, trips=trips))
+                case Repeat(n, inner) if n > 0:
+                    start = len(steps) + 1
+                    steps.append(_Step(_LOOP, trips=trips))
+                    emit(inner, (*trips, n))
+                    steps.append(_Step(_END, len(trips), start, n, trips=(*trips, n)))
+                case Repeat():
+                    pass
+                case Meet(group, count, latency):
+                    steps.append(_Step(_MEET, group, count, latency, trips=trips))
+                case Take(semaphore):
+                    steps.append(_Step(_TAKE, semaphore, trips=trips))
+                case Give(semaphore):
+                    steps.append(_Step(_GIVE, semaphore, trips=trips))
+
+    emit(program, ())
+    steps.append(_Step(_DONE))
+    return steps

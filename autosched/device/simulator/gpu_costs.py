@@ -1,0 +1,168 @@
+"""What straight runs of code ask of a GPU's units: bytes past each port, issues, instruction slots, latencies.
+
+Figures of the machine come from the target; the few that it does not state are named here with their source.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from math import ceil
+
+from autosched.codegen.kernel import WORKERS, Kernel
+from autosched.device.simulator.gpu_launch import Launch
+from autosched.device.simulator.reuse import Footprints, moved
+from autosched.device.simulator.script import Straight
+from autosched.device.simulator.walk import Facts, Level, Touch
+from autosched.machine.target import Target
+from autosched.tensorize.intrinsic import Intrinsic
+
+QUARTERS = 4  # a core issues from four schedulers, each with a quarter of its units (H100 whitepaper)
+WARP_MMA = 0.62  # of the tensor peak for mma and wmma on Hopper: measured between 0.6 and 0.65 (arXiv 2402.13499)
+PORT = 64.0  # bytes a cycle between a core and L2 (DeepGEMM's performance model)
+L2_KEEPS = 0.75  # of L2 that holds what was read before
+SECTOR = 32
+WARP = 32
+ALU_LATENCY = 4.5  # of plain arithmetic (arXiv 2402.13499)
+LIBRARY = 16.0  # instructions of exp, tanh …
+
+
+@dataclass
+class Cost:
+    """Of all executions in the kernel together: bytes read and written past L1, bytes over the shared-memory port,
+    slots of a scheduler (cycles of one quarter), for each intrinsic its issues and the issues in one chain, and the
+    cycles of chained plain arithmetic."""
+
+    read: float = 0.0
+    written: float = 0.0
+    shared: float = 0.0
+    shared_read: bool = False
+    slots: float = 0.0
+    issues: dict[str, tuple[Intrinsic, float, float]] = field(default_factory=dict)
+    chain: float = 0.0
+
+    def add(self, other: Cost) -> None:
+        """The cost of both."""
+        self.read, self.written, self.shared = (
+            self.read + other.read, self.written + other.written, self.shared + other.shared
+        )  # fmt: skip
+        self.shared_read |= other.shared_read
+        self.slots, self.chain = self.slots + other.slots, self.chain + other.chain
+        for name, (intrinsic, runs, chained) in other.issues.items():
+            _, a, b = self.issues.get(name, (intrinsic, 0.0, 0.0))
+            self.issues[name] = intrinsic, a + runs, b + chained
+
+    @property
+    def computes(self) -> bool:
+        return bool(self.issues) or self.chain > 0
+
+
+class Costs:
+    """Costs of one grid's straight runs. `passed` are the bytes that each access moves past L1, in all."""
+
+    def __init__(self, kernel: Kernel, found: Facts, grid: Launch, target: Target) -> None:
+        self.found, self.grid, self.target = found, grid, target
+        self.prints = Footprints(kernel.buffers, SECTOR)
+        core = target.memory("shared").bytes if any(m.name == "shared" for m in target.memories) else 2**17
+        free = max(8192.0, core / grid.at_once - grid.shared_bytes)
+        outside = [n for n, t in enumerate(found.touches) if t.scope != "shared"]
+        bytes_of = moved([found.touches[n] for n in outside], self.prints, free, workers_innermost, len(grid.blocks))
+        self.passed = {n: bytes_of[k] for k, n in enumerate(outside)}
+        lanes = target.limits["warp_threads"]
+        threads = any(p.kind == "thread" for t in found.touches for p in t.path)
+        self.lanes, self.per_issue = lanes, 1 if threads else lanes
+
+    def of(self, run: Straight) -> Cost:
+        cost = Cost()
+        for n in run.touches:
+            touch = self.found.touches[n]
+            if touch.scope == "shared":
+                cost.shared_read |= not touch.write
+            elif touch.write:
+                cost.written += self.passed[n]
+            else:
+                cost.read += self.passed[n]
+            cost.shared += touch.runs * lines(touch)
+            cost.slots += touch.runs * accesses(touch, self.per_issue)
+        for issue in run.issues:
+            one = Cost(slots=issue.runs * (1.0 if issue.intrinsic.scope != "thread" else 1.0 / self.lanes))
+            one.issues[issue.intrinsic.name] = issue.intrinsic, issue.runs, issue.runs / issue.accumulators
+            cost.add(one)
+        for work in run.works:
+            warps = ceil(work.width / self.per_issue) if self.per_issue > 1 else work.width / self.lanes
+            cost.slots += work.runs * (work.operations + LIBRARY * work.calls) * warps
+            if work.chained:
+                cost.chain += work.runs * work.operations * ALU_LATENCY
+        return cost
+
+
+def accesses(touch: Touch, per_issue: int) -> float:
+    """Instructions of a warp for one execution: by a warp (`per_issue` lanes move up to 16 bytes each), or as one of a
+    warp's threads."""
+    width = touch.lane.width if touch.lane else 1
+    together = touch.pattern.kind in ("uniform", "contiguous", "group") or touch.scope == "shared"
+    each = 16 / touch.bytes if together else 1.0  # elements that one thread moves with one instruction
+    if per_issue > 1:
+        return float(ceil(width / (per_issue * each)))
+    return ceil(width / each) / WARP
+
+
+def lines(touch: Touch) -> float:
+    """Bytes that one execution moves over the core's memory port; scattered lanes of global memory move sectors."""
+    width = touch.lane.width if touch.lane else 1
+    size = touch.bytes
+    offsets = touch.pattern.offsets
+    if touch.scope == "shared" or offsets is None:
+        return width * size
+    sectors = len({int(o * size) // SECTOR for o in offsets})
+    return min(max(width * size, float(sectors * SECTOR)), 4.0 * width * size)
+
+
+def rate(intrinsic: Intrinsic, target: Target) -> float:
+    """Issues a cycle of one core."""
+    if intrinsic.name in target.rates:
+        return target.rates[intrinsic.name]
+    operand, accumulator = intrinsic.inputs[0].dtype.name, intrinsic.accumulator.dtype.name
+    if intrinsic.scope == "warp" and (peak := target.rates.get(f"ops.tensor.{operand}")):
+        return WARP_MMA * peak / intrinsic.operations
+    plain = target.rates.get(f"ops.{accumulator if intrinsic.isa == 'portable' else operand}")
+    return plain / intrinsic.operations if plain else 1.0 / intrinsic.timing.get("interval", 1.0)
+
+
+def workers_innermost(path: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Loops in the order in which they share data: workers run side by side, so they are inside all loops in line."""
+    side = tuple(p for p in path if p.kind in WORKERS)
+    blocks = tuple(p for p in path if p.kind.startswith("block."))
+    return (*blocks, *(p for p in path if p not in side and p not in blocks), *side)
+
+
+def dram_bytes(found: Facts, prints: Footprints, grid: Launch, target: Target) -> tuple[float, float]:
+    """Bytes read from DRAM into L2, everything once where it fits L2, else once for each wave of blocks side by side;
+    and bytes written."""
+    outside = [t for t in found.touches if t.scope != "shared"]
+    left = min(grid.count, float(target.cores * grid.at_once))
+    waves = ceil(grid.count / left)
+    ranges = {}
+    for level in reversed(grid.blocks):
+        n = max(1, min(round(level.trips), ceil(left)))
+        ranges[level.var] = (0, n - 1)
+        left = max(1.0, left / n)
+    once: dict[str, float] = defaultdict(float)
+    each: dict[str, float] = defaultdict(float)
+    written = 0.0
+    for touch in outside:
+        whole = prints.of(touch, touch.path, 0)
+        if touch.write:
+            written = max(written, whole)
+            continue
+        once[touch.buffer] = max(once[touch.buffer], whole)
+        each[touch.buffer] = max(each[touch.buffer], prints.of(touch, touch.path, 0, ranges))
+    capacity = L2_KEEPS * next((m.bytes for m in target.memories if m.name == "L2"), 0)
+    read = sum(once.values())
+    return (read if read <= capacity else max(read, waves * sum(each.values()))), written
+
+
+def speed(target: Target, name: str) -> float:
+    """Bytes a cycle of a level."""
+    speed = next((m.bandwidth_bytes_per_s for m in target.memories if m.name == name), None)
+    return speed / target.clock_hz if speed else 128.0
