@@ -73,8 +73,8 @@ class Auto:
         rows = Rows.join([rows, topped_up(self._space, self._memory, Rows.of(0, []), n - len(rows), rng)])
         if not len(rows) or not self._fitted_to:
             return self._space.candidates(rows)  # before any measurement there is only the clock's word
-        predicted = self._model.predict(self._space.features(rows), self._space.analytic(rows))
-        return self._space.candidates(rows, predicted.seconds)
+        features, analytic_s = self._space.described(rows)
+        return self._space.candidates(rows, self._model.predict(features, analytic_s).seconds, analytic_s)
 
     def _curious(self, n: int) -> int:
         """How many places of a batch are for learning and not for winning: fewer as measurements come in."""
@@ -87,7 +87,7 @@ class Auto:
     def _pool(self) -> Pool:
         if self._made is None:
             rows = Rows.join([*self._leading(), self._stratified(np.random.default_rng(self._seed))]).distinct()
-            self._made = Pool(rows, self._space.features(rows), self._space.analytic(rows))
+            self._made = Pool(rows, *self._space.described(rows))
         return self._made
 
     def _leading(self) -> list[Rows]:
@@ -118,7 +118,7 @@ class Auto:
             parents = Rows.join([rows.take(np.arange(min(_LEADERS, len(rows)))), self._memory.fastest(_LEADERS // 4)])
             chosen = rng.integers(0, len(parents), _MUTANTS)
             mutants = self._space.mutate(parents.take(chosen), rng).distinct()
-            guess = self._model.predict(self._space.features(mutants), self._space.analytic(mutants))
+            guess = self._model.predict(*self._space.described(mutants))
             rows, score = Rows.join([rows, mutants]), np.concatenate([score, guess.lower(_QUANTILE_Z)])
             order = np.argsort(score, kind="stable")
             rows = rows.take(order)

@@ -40,7 +40,7 @@ class Evolutionary:
         rows = topped_up(self._space, self._memory, bred, n, rng)
         if self._model is None or not len(rows) or not self._memory.measured:
             return self._space.candidates(rows)
-        predicted = self._model.predict(self._space.features(rows), self._space.analytic(rows))
+        predicted = self._model.predict(*self._space.described(rows))
         return self._space.candidates(rows, predicted.seconds)
 
     def observe(self, trials: Sequence[Trial]) -> None:
@@ -83,4 +83,4 @@ class Evolutionary:
     def _scored(self, rows: Rows, model: CostModel) -> npt.NDArray[np.floating]:
         if not len(rows):
             return np.zeros(0, np.float32)
-        return model.predict(self._space.features(rows), self._space.analytic(rows)).lower(0.0)
+        return model.predict(*self._space.described(rows)).lower(0.0)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from autosched.costmodel.features import Features
 from autosched.costmodel.protocol import Samples
 from autosched.search.space import Rows, SearchSpace
 from autosched.store.records import Trial
@@ -22,6 +23,8 @@ class Memory:
         self._row: list[int] = []
         self._time: list[float] = []
         self._status: list[str] = []
+        self._features: list[Features] = []
+        self._analytic: list[float] = []
         self._seconds: dict[tuple[int, int], float] = {}
 
     def __len__(self) -> int:
@@ -83,9 +86,18 @@ class Memory:
 
     def samples(self) -> Samples:
         """All trials as samples for a cost model."""
-        rows = self.rows()
+        self._describe()
+        features = self._space.schema.stack(self._features)
         times = np.array(self._time, np.float64)
-        return Samples(self._space.features(rows), self._space.analytic(rows), times, tuple(self._status))
+        return Samples(features, np.array(self._analytic, np.float32), times, tuple(self._status))
+
+    def _describe(self) -> None:
+        """Features and the clock's seconds of the trials that are new since the last time."""
+        known = len(self._analytic)
+        if known < len(self._row):
+            features, seconds = self._space.described(self.rows().take(np.arange(known, len(self._row))))
+            self._features.append(features)
+            self._analytic += seconds.tolist()
 
 
 def draw(space: SearchSpace, memory: Memory, n: int, rng: np.random.Generator) -> Rows:

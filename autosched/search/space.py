@@ -86,8 +86,8 @@ class SearchSpace:
     """The plans of a study with their legal rows. `clock(plan, values)` gives seconds by term, `total` among them.
 
     Legal rows above `limit` in one plan are represented by a sample drawn with `seed`. `run_length(plan)` says how many
-    consecutive ids (from a multiple of it) the clock gives one time. `floors(plan)` are functions of columns that add up
-    to a lower bound of `total`; where there are none, every row is scored.
+    consecutive ids (from a multiple of it) the clock gives one time. `floors(plan)` are functions of columns that add
+    up to a lower bound of `total`; where there are none, every row is scored.
     """
 
     def __init__(
@@ -221,22 +221,28 @@ class SearchSpace:
 
     def features(self, rows: Rows) -> Features:
         """Features of any rows, in the columns of this study."""
+        return self.described(rows)[0]
+
+    def described(self, rows: Rows) -> tuple[Features, Seconds]:
+        """Features of any rows and the clock's seconds (`analytic`), which come of one look at them."""
         tables, places = [], []
+        seconds = np.empty(len(rows), np.float32)
         for number in np.unique(rows.plan):
             mine = np.flatnonzero(rows.plan == number)
-            tables.append(self._table(int(number), rows.ids[mine]))
+            table, seconds[mine] = self._table(int(number), rows.ids[mine])
+            tables.append(table)
             places.append(mine)
         stacked = self.schema.stack(tables)
         if len(tables) < 2:
-            return stacked
+            return stacked, seconds
         matrix = np.empty_like(stacked.matrix)
         matrix[np.concatenate(places)] = stacked.matrix
-        return Features(stacked.names, stacked.units, stacked.version, matrix)
+        return Features(stacked.names, stacked.units, stacked.version, matrix), seconds
 
     @cached_property
     def schema(self) -> FeatureSchema:
         """The union of all plans' feature columns."""
-        return FeatureSchema.union([self._table(n, e.ids[:1]) for n, e in enumerate(self.plans) if len(e.ids)])
+        return FeatureSchema.union([self._table(n, e.ids[:1])[0] for n, e in enumerate(self.plans) if len(e.ids)])
 
     def mutate(self, rows: Rows, rng: np.random.Generator) -> Rows:
         """A legal neighbour of each row, within its plan."""
@@ -258,19 +264,22 @@ class SearchSpace:
                 found[mine, column] = values[decision.name]
         return found
 
-    def candidates(self, rows: Rows, predicted_s: npt.ArrayLike | None = None) -> list[Candidate]:
-        """Candidates with what the clock (and a model) said of them."""
-        analytic = self.analytic(rows)
+    def candidates(
+        self, rows: Rows, predicted_s: npt.ArrayLike | None = None, analytic_s: Seconds | None = None
+    ) -> list[Candidate]:
+        """Candidates with what the clock (asked, where `analytic_s` is None) and a model said of them."""
+        analytic = self.analytic(rows) if analytic_s is None else analytic_s
         predicted = [None] * len(rows) if predicted_s is None else [float(s) for s in np.asarray(predicted_s)]
         return [
             Candidate(self.plans[p].plan, int(i), float(a), s)
             for p, i, a, s in zip(rows.plan, rows.ids, analytic, predicted, strict=True)
         ]
 
-    def _table(self, number: int, ids: Ids) -> Features:
+    def _table(self, number: int, ids: Ids) -> tuple[Features, Seconds]:
         plan = self.plans[number].plan
         values = plan.space.values(ids)
-        return feature_table(plan, ids, values, self._terms(plan, values, len(ids)))
+        terms = self._terms(plan, values, len(ids))
+        return feature_table(plan, ids, values, terms), terms["total"].astype(np.float32)
 
     def _terms(self, plan: Plan, values: Mapping[str, Any], rows: int) -> dict[str, npt.NDArray[Any]]:
         return {name: np.broadcast_to(s, (rows,)) for name, s in self._clock(plan, values).items()}
