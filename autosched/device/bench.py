@@ -197,7 +197,10 @@ class Bench:
         difference = self.data.verify(views)
         for name in job.violations:
             self._violated(loaded, job, name)
-        if effort.slower_than_s is not None and took_s > max(HOPELESS * effort.slower_than_s, SURE_S):
+        hopeless = None if effort.slower_than_s is None else max(HOPELESS * effort.slower_than_s, SURE_S)
+        if hopeless is not None and took_s > hopeless:  # once more: somebody else may have had the core
+            took_s = min(took_s, _call(loaded, job.main, {n: g.address for n, g in everything.items()}))
+        if hopeless is not None and took_s > hopeless:
             return Ready(job, None, took_s, {}, loaded), difference
         sets = self._timing_memory(job, guarded, effort.cold)
         pointers = [[_address(one[b]) for b in job.main.buffers] for one in sets]
