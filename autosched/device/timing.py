@@ -43,8 +43,8 @@ def spread(samples: Sequence[float]) -> float | None:
 def sample(run: Sampler, effort: Effort, warm_s: float) -> tuple[list[float], str]:
     """Times of one call, a sample each, and why sampling stopped: `stable`, `budget`, `most` or `slow`.
 
-    `warm_s` is the time of a call made before; it sizes the batches, and batches confirm a slow one: caches may still be
-    filling, and a kernel of 46 us was seen to take 150 us in its second and third call.
+    `warm_s` is the time of a call made before; it sizes the batches, and batches confirm a slow one: caches may still
+    be filling, and a kernel of 46 us was seen to take 150 us in its second and third call.
     """
     slow = effort.slower_than_s
     while slow is not None and warm_s > slow:
