@@ -80,28 +80,14 @@ def polynomial(wanted: Wanted) -> tuple[list[float], float]:
     return fixed, float(np.log2(np.abs(errors).max()))
 
 
-def erf_small(x: mpmath.mpf) -> mpmath.mpf:
-    return mpmath.erf(x) / x if x else 2 / mpmath.sqrt(mpmath.pi)
-
-
 WANTED = (
-    # exp(r) = 1 + r + r^2 P(r), |r| <= ln(2) / 2 and a little for the rounding of the multiple
-    Wanted(
-        "exp", lambda r: (mpmath.expm1(r) - r) / r**2, lambda r: r**2 / mpmath.exp(r), lambda r: r, -0.3468, 0.3468, 5
-    ),
+    # exp(r) = 1 + r P(r), |r| <= ln(2) / 2 and a little for the rounding of the multiple
+    Wanted("exp", lambda r: mpmath.expm1(r) / r, lambda r: r / mpmath.exp(r), lambda r: r, -0.3468, 0.3468, 5),
     # log(1 + f) = f - f^2 / 2 + f^3 P(f), 1 + f between sqrt(1/2) and sqrt(2)
     Wanted(
         "log", lambda f: (mpmath.log1p(f) - f + f**2 / 2) / f**3, lambda f: f**3 / mpmath.log1p(f), lambda f: f,
         -0.2929, 0.4143, 8,
     ),
-    # tanh(x) = x + x^3 P(x^2), |x| <= 0.625
-    Wanted(
-        "tanh", lambda x: (mpmath.tanh(x) - x) / x**3, lambda x: x**3 / mpmath.tanh(x), lambda x: x**2, 1e-3, 0.626, 5
-    ),
-    # erf(x) = x + x P(x^2), |x| <= 0.875
-    Wanted("erf small", lambda x: erf_small(x) - 1, lambda x: 1 / erf_small(x), lambda x: x**2, 1e-3, 0.876, 6),
-    # erf(x) = 1 - exp(P(x)), 0.875 <= x <= 4
-    Wanted("erf large", lambda x: mpmath.log(mpmath.erfc(x)), mpmath.erfc, lambda x: x, 0.874, 4.0, 8),
 )  # fmt: skip
 
 

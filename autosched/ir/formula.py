@@ -32,8 +32,9 @@ from autosched.ir.value import (
 
 @dataclass(frozen=True)
 class Formula:
-    """`name` approximates `function` of `dtype` within `ulp` units in the last place, on all inputs. `steps` are
-    (name, value) in order, `result` the last value; both read `argument` and earlier steps as scalars."""
+    """`name` approximates `function` of `dtype` on all inputs within `ulp` times 2u of the result (u the unit
+    roundoff: a unit in the last place is that at most); `flushed`: subnormal results may be 0. `steps` are (name,
+    value) in order, `result` the last value; both read `argument` and earlier steps as scalars."""
 
     name: str
     function: str
@@ -42,6 +43,7 @@ class Formula:
     steps: tuple[tuple[str, Value], ...]
     result: Value
     ulp: float
+    flushed: bool = False
 
 
 Formulas = Mapping[tuple[str, str], Formula]

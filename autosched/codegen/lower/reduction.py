@@ -173,6 +173,9 @@ class Reduction:
         if fused and isinstance(term, Arith) and term.op == "*":
             left = term.left if self.op == "+=" else Unary("-", term.left, self.dtype)
             return Call("fma", (left, term.right, held), self.dtype)
+        if self.op in ("max=", "min="):
+            # A NaN is looked for in the first of the two: in the new term, so that no accumulator waits for it.
+            return combine(self.op, term, held)
         return combine(self.op, held, term)
 
     # -- what the loops leave alone -----------------------------------------------------------------------------

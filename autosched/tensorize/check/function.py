@@ -17,8 +17,11 @@ Array = npt.NDArray[Any]
 CHUNK = 1 << 20
 SAMPLES = 1 << 18
 F32, F64 = DTYPES["f32"], DTYPES["f64"]
+UNIT = 2.0**-23
+"""What errors are counted in, as a share of the result: a unit in the last place of an f32 is that at most."""
 LEAST = 2.0**-149
 """The distance between subnormal f32 numbers."""
+NORMAL = 2.0**-126
 
 
 def arguments(rng: np.random.Generator, exhaustive: bool) -> Iterator[Array]:
@@ -36,14 +39,15 @@ def arguments(rng: np.random.Generator, exhaustive: bool) -> Iterator[Array]:
 
 
 def worst(formula: Formula, blocks: Iterator[Array]) -> tuple[float, float]:
-    """The greatest error in units in the last place and the argument where it occurs; infinite where a NaN, an infinity
-    or a zero's sign is not the language's."""
+    """The greatest error in units of 2^-23 and the argument where it occurs; infinite where a NaN, an infinity or a
+    zero's sign is not the language's."""
     greatest, at = -1.0, float("nan")
     with np.errstate(all="ignore"):
         for x in blocks:
             error = errors(
                 np.asarray(evaluate_formula(formula, x)),
                 np.asarray(call(formula.function, [x.astype(np.float64)], F64)),
+                formula.flushed,
             )
             k = int(np.argmax(error))
             if error[k] > greatest:
@@ -51,11 +55,15 @@ def worst(formula: Formula, blocks: Iterator[Array]) -> tuple[float, float]:
     return greatest, at
 
 
-def errors(found: Array, exact: Array) -> Array:
-    """Errors in units in the last place of the exact result rounded to f32."""
+def errors(found: Array, exact: Array, flushed: bool = False) -> Array:
+    """Errors of f32 numbers in units of 2^-23 of the exact result; with `flushed`, a subnormal one may be 0 of its
+    sign."""
     rounded = exact.astype(np.float32)
-    unit = np.maximum(np.spacing(np.abs(rounded)).astype(np.float64), LEAST)
+    unit = np.maximum(UNIT * np.abs(exact), LEAST)
     error = np.abs(found.astype(np.float64) - exact) / unit
+    if flushed:
+        zero = (np.abs(exact) < NORMAL) & (found == 0) & (np.signbit(found) == np.signbit(exact))
+        error = np.where(zero, 0.0, error)
     special = ~np.isfinite(rounded) | (exact == 0)
     same = (found == rounded) & (np.signbit(found) == np.signbit(rounded)) | (np.isnan(found) & np.isnan(rounded))
     # Where one of both is infinite, and the other the greatest number or the next, they are as near as their distance.

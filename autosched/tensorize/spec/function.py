@@ -34,7 +34,8 @@ def parse_function(keys: IntrinsicKeys, semantics: Program, name: str, source: S
         raise source.error(f"a function needs {missing}", "kind")
     value = _value(keys.implementation, call, source)
     steps, result = in_steps(value)
-    return Formula(name, call.function, call.dtype, "x", steps, result, keys.numerics.ulp)
+    flushed = keys.numerics.subnormals == "flushed"
+    return Formula(name, call.function, call.dtype, "x", steps, result, keys.numerics.ulp, flushed)
 
 
 def _value(text: str, call: Call, source: Source) -> Value:

@@ -76,7 +76,7 @@ class ContractKeys(_Keys):
     subnormals: Literal["kept", "flushed"] = Field("kept", description="flushed: subnormal inputs and results become 0")
     fused: bool = Field(False, description="a product and its addition round once")
     ulp: Annotated[float, Field(gt=0, le=4)] | None = Field(
-        None, description="of a function: the bound on its error, in units in the last place; at most 4"
+        None, description="of a function: the bound on its error, in units of 2^-23 of an f32 result; at most 4"
     )
 
 
