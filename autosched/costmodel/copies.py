@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
-from autosched.tiling.steps import BLOCK, INTERLEAVED, PADDED, PANEL, StepNames, vectorises
+from autosched.tiling.steps import BLOCK, INTERLEAVED, PADDED, PANEL, WHOLE, StepNames, vectorises
 from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
 from autosched.tiling.steps.parallel import split_axes
 
@@ -45,7 +45,8 @@ def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target, *, le
         kind = v[names.pack(o.name)]
         once = register_cycles(nest, o.name) * registers(nest, o.name) / target.clock_hz
         size = tensor_elements(nest, o.name) * o.dtype.bytes
-        far = READ_AND_WRITE * panel_elements(nest, o.name) * o.dtype.bytes / outside_caches(nest, o.name, target)
+        panel = panel_elements(nest, o.name) * o.dtype.bytes
+        far = READ_AND_WRITE * panel / outside_caches(nest, o.name, target, panel)
         seconds += np.where(kind == PANEL, (once + far) / threads, 0.0)
         if (kind == BLOCK).any():
             refills = 1 if least else v[names(f"refills_{o.name}")]
@@ -53,6 +54,10 @@ def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target, *, le
             seconds += np.where(kind == BLOCK, once * np.maximum(refills, 1) / sharing, 0.0)
         seconds += np.where(kind == PADDED, PAD_CYCLES * size / target.clock_hz / threads, 0.0)
         seconds += np.where(kind == INTERLEAVED, GROUP_CYCLES * size / target.clock_hz / threads, 0.0)
+        if names.copy(o.name) in v and not least:
+            twice = READ_AND_WRITE * size / outside_caches(nest, o.name, target, size)
+            whole = np.isin(kind, (PADDED, INTERLEAVED)) & (v[names.copy(o.name)] == WHOLE)
+            seconds += np.where(whole, twice / threads, 0.0)
     return seconds
 
 
@@ -76,11 +81,10 @@ def registers(nest: Nest, operand: str) -> float:
     return panel_elements(nest, operand) / width(nest, operand)
 
 
-def outside_caches(nest: Nest, operand: str, target: Target) -> float:
-    """Bytes a second of the innermost level, past the second, that holds the tensor and its panel; without end where
-    the second does."""
-    elements = panel_elements(nest, operand) + tensor_elements(nest, operand)
-    both = elements * nest.intrinsic.operands[operand].dtype.bytes
+def outside_caches(nest: Nest, operand: str, target: Target, copy: int) -> float:
+    """Bytes a second of the innermost level, past the second, that holds the tensor and a copy of so many bytes;
+    without end where the second does."""
+    both = copy + tensor_elements(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
     for level in target.memories:
         if level.bytes >= both and level.name not in ("registers", "L1"):
             return float("inf") if level.name == "L2" else level.bandwidth_bytes_per_s or 4.0 * target.clock_hz

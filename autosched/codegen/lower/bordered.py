@@ -7,13 +7,13 @@ the last dimension is copied in vectors, its last vector overlapping the one bef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from autosched.codegen.kernel import Assign, Buffer, For, If, Lane, Stmt
 from autosched.ir.value import Literal, Read, Select
-from autosched.logic import Const, Int, Var, all_of
+from autosched.logic import Const, Int, Var, all_of, minimum
 from autosched.tiling.steps import Interleave
 
 LANE = "e"
@@ -41,12 +41,15 @@ class Cut:
 
 @dataclass(frozen=True)
 class Copy:
-    """Fills `target` from `tensor`. `cuts` has a dimension of the tensor each, the grouped one counted in elements."""
+    """Fills `target` from `tensor`. `cuts` has a dimension of the tensor each, the grouped one counted in elements;
+    where a part of a dimension is copied, `starts` says from where on. `owner`: the thread whose own copy it is."""
 
     target: Buffer
     tensor: Buffer
     cuts: tuple[Cut, ...]
     group: Interleave | None = None
+    starts: Mapping[int, Int] = field(default_factory=dict)
+    owner: tuple[Int, ...] = ()
 
     def statements(self) -> tuple[Stmt, ...]:
         """One loop nest; the iterations of its outermost loop write different elements."""
@@ -70,7 +73,7 @@ class Copy:
     def _count(self, d: int) -> int:
         """Positions along dimension d of the copy."""
         group = self.group
-        return self.target.shape[d] if group is not None and d == group.dim else self.cuts[d].extent
+        return self.target.shape[len(self.owner) + d] if group is not None and d == group.dim else self.cuts[d].extent
 
     def _outer(self, d: int, names: list[str], at: tuple[Int, ...]) -> tuple[Stmt, ...]:
         """The outermost dimension of more than one position is one loop with a test, so that threads can share it."""
@@ -162,19 +165,25 @@ class Copy:
         n = self._inside
         index = (*at, along) if n == 1 else (*at, along // n, along % n)
         if self.group is None:
-            source = tuple(i + c.low for i, c in zip(index, self.cuts, strict=True))
+            source = tuple(self._source(d, i) for d, i in enumerate(index))
             value = Read(self.tensor.name, source, self.tensor.dtype) if copied else zero
-            return Assign(self.target.name, index, value, lane)
+            return Assign(self.target.name, (*self.owner, *index), value, lane)
         member = element % size if size > 1 else Const(0)
         dim, n = self.group.dim, self.cuts[self.group.dim].extent
         position = at[dim] * size + member
-        source = tuple(
-            position if d == dim else i + c.low for d, (i, c) in enumerate(zip(index, self.cuts, strict=True))
-        )
+        source = tuple(position if d == dim else self._source(d, i) for d, i in enumerate(index))
         read = Read(self.tensor.name, source, self.tensor.dtype)
         ragged = n % size and isinstance(at[dim], Const)
         taken = Select(position < n, read, zero, zero.dtype) if ragged else read
-        return Assign(self.target.name, (*index, member), taken if copied else zero, lane)
+        return Assign(self.target.name, (*self.owner, *index, member), taken if copied else zero, lane)
+
+    def _source(self, d: int, position: Int) -> Int:
+        """Where an element of the copy lies in the tensor; past the end of a part the last one stands again."""
+        if d not in self.starts:
+            return position + self.cuts[d].low
+        extent = self.tensor.shape[d]
+        there = self.starts[d] + position
+        return there if extent % self.cuts[d].extent == 0 else minimum(there, extent - 1)
 
 
 def _loop(var: str, lower: int, upper: int, body: tuple[Stmt, ...], step: int = 1) -> tuple[Stmt, ...]:

@@ -9,6 +9,7 @@ from typing import Protocol
 from autosched.codegen.kernel import Buffer, Function, Stmt
 from autosched.codegen.lower.bordered import Copy, Cut, copy_shape
 from autosched.codegen.lower.context import Context
+from autosched.codegen.lower.copied_part import ALL, Part
 from autosched.codegen.lower.panels import WHOLE, Piece, or_zero, panel, panel_index
 from autosched.codegen.lower.places import LANE, Position, elements
 from autosched.codegen.lower.rename import place_index
@@ -41,8 +42,8 @@ class Loads(Protocol):
 @dataclass(frozen=True)
 class Source:
     """One operand's memory. `kind` is one of the step `pack`; a PADDED or INTERLEAVED copy starts at `lows` of the
-    tensor, `how` says what was interleaved, `piece` what a BLOCK panel holds; `inside`: the guard is known
-    to hold."""
+    tensor, `how` says what was interleaved, `part` which part of the tensor it holds at a time; `piece` is what a BLOCK
+    panel holds; `inside`: the guard is known to hold."""
 
     nest: Nest
     operand: str
@@ -52,6 +53,7 @@ class Source:
     how: Interleave | None = None
     piece: Piece = WHOLE
     inside: bool = False
+    part: Part = ALL
 
     def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
         """The value of register element `element` at a place, and under which condition it is real (else zero)."""
@@ -69,18 +71,23 @@ class Source:
         valid = [positions[a.name] < a.extent for a in mine if at[a.name].partial and a.name not in held]
         index = place_index(read.index, axes)
         if self.kind in (PADDED, INTERLEAVED):
-            index = tuple(i - low for i, low in zip(index, self.lows, strict=True))
+            starts = self.part.starts(at)
+            index = tuple(i - starts.get(d, low) for d, (i, low) in enumerate(zip(index, self.lows, strict=True)))
             if self.how:
                 group = at[self.how.axis].unit
                 index = (*index[: self.how.dim], group, *index[self.how.dim + 1 :], lanes[self.how.intrinsic_axis])
+            index = (*self.part.owners, *index)
         elif not self.inside:
             valid.append(substitute_bool(nest.guarded[self.operand], axes))
         return Read(self.buffer.name, index, dtype), all_of(*valid)
 
 
-def source(part: TensorPart, operand: str, ctx: Context, piece: Piece = WHOLE) -> tuple[Source, tuple[Stmt, ...]]:
+def source(
+    part: TensorPart, operand: str, ctx: Context, piece: Piece = WHOLE, copied_part: Part = ALL
+) -> tuple[Source, tuple[Stmt, ...]]:
     """The operand's source under the schedule, and the statements of the timed call that fill it: before the nest, or
-    where a block of `piece` begins. A `const` operand is filled by a `prepare` function instead, outside that call."""
+    where a block of `piece` or a `copied_part` begins. A `const` operand is filled by a `prepare` function instead,
+    outside that call."""
     nest, names = part.nest, part.names
     kind = ctx.values[names.pack(operand)]
     read = nest.mapping.operands[operand]
@@ -94,27 +101,29 @@ def source(part: TensorPart, operand: str, ctx: Context, piece: Piece = WHOLE) -
         buffer, body = panel(nest, operand, register, tensor, ctx, piece)
     else:
         lows = tuple(min(0, low) for low, _ in _spans(nest, operand, how))
-        buffer, body = copied(nest, operand, how, tensor, ctx)
+        buffer, body = copied(nest, operand, how, tensor, ctx, copied_part)
     const = ctx.program.tensors[read.tensor].const or tensor.scope == "packed"
     if const:
         ctx.buffers[buffer.name] = Buffer(buffer.name, buffer.dtype, buffer.shape, "packed", tensor.name)
         ctx.prepare.append(Function(f"prepare_{buffer.name}", (tensor.name, buffer.name), body))
         body = ()
-    return Source(nest, operand, kind, ctx.buffers[buffer.name], lows, how, piece), body
+    return Source(nest, operand, kind, ctx.buffers[buffer.name], lows, how, piece, part=copied_part), body
 
 
 def copied(
-    nest: Nest, operand: str, how: Interleave | None, tensor: Buffer, ctx: Context
+    nest: Nest, operand: str, how: Interleave | None, tensor: Buffer, ctx: Context, part: Part = ALL
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     """A copy in the tensor's own order of dimensions: the border that the guard leaves out holds zeros, and what `how`
     names is interleaved."""
     spans = _spans(nest, operand, how)
     cuts = []
-    for (low, high), real in zip(spans, tensor.shape, strict=True):
-        cuts.append(Cut(high - min(0, low) + 1, min(0, low), real))
+    for d, ((low, high), real) in enumerate(zip(spans, tensor.shape, strict=True)):
+        here = part.along.get(d)
+        cuts.append(Cut(here.size, 0, here.size) if here else Cut(high - min(0, low) + 1, min(0, low), real))
     name = f"{tensor.name}_{'groups' if how else 'padded'}"
-    buffer = ctx.declare(name, tensor.dtype, copy_shape(cuts, how), "workspace", tensor.name)
-    return buffer, Copy(buffer, tensor, tuple(cuts), how).statements()
+    shape = (*((part.owner[1],) if part.owner else ()), *copy_shape(cuts, how))
+    buffer = ctx.declare(name, tensor.dtype, shape, "workspace", tensor.name)
+    return buffer, Copy(buffer, tensor, tuple(cuts), how, part.begins(), part.owners).statements()
 
 
 def _spans(nest: Nest, operand: str, how: Interleave | None) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from autosched.codegen.kernel import For, If, Stmt
 from autosched.codegen.lower.context import Context, identifier
+from autosched.codegen.lower.copied_part import ALL, part_of
 from autosched.codegen.lower.microkernel import DepthRange, Micro
 from autosched.codegen.lower.operands import Position, Source, source
 from autosched.codegen.lower.pieces import Around
@@ -49,8 +50,12 @@ def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
             sources[operand], fill = source(part, operand, ctx, around.piece(operand, threads))
             inside[place] = (*inside.get(place, ()), *fill)
         else:
-            sources[operand], fill = source(part, operand, ctx)
-            fills += _shared(fill, threads)
+            held = part_of(part.nest, operand, part.names, ctx.values, threads)
+            sources[operand], fill = source(part, operand, ctx, copied_part=held)
+            if held is ALL:
+                fills += _shared(fill, threads)
+            else:
+                inside[held.place] = (*inside.get(held.place, ()), *fill)
     nest = NestLowering(part, ctx, Micro(part, sources, ctx), ranges, inside)
     return (*fills, *nest.threads(threads))
 

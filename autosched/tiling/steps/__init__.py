@@ -6,6 +6,7 @@ Each file holds what its idea decides, forbids and derives. The code it turns in
 
 from autosched.tiling.steps.block_panel import BLOCK, block_loops, outer_axes
 from autosched.tiling.steps.cache_block import cache_block
+from autosched.tiling.steps.copy_each import EACH_PART, WHOLE, part_axes
 from autosched.tiling.steps.edges import APART, apart, conditions, edges, inside
 from autosched.tiling.steps.gpu_limits import gpu_limits
 from autosched.tiling.steps.gpu_stage import gpu_stage
@@ -28,10 +29,12 @@ __all__ = [
     "BLOCK",
     "DIRECT",
     "EACH",
+    "EACH_PART",
     "INTERLEAVED",
     "ORDERS",
     "PADDED",
     "PANEL",
+    "WHOLE",
     "Interleave",
     "StepNames",
     "Window",
@@ -54,6 +57,7 @@ __all__ = [
     "outer_axes",
     "pack",
     "parallel",
+    "part_axes",
     "prefetch",
     "register_tile",
     "rounded",

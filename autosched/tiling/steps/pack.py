@@ -3,16 +3,19 @@ block at a time), or a copy of the tensor in another shape (with a border of zer
 
 from __future__ import annotations
 
-from autosched.logic import TRUE, Int
+from autosched.logic import TRUE, Bool, Int, Var
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.block_panel import BLOCK, block_panel, offers_blocks
+from autosched.tiling.steps.copy_each import copy_each
 from autosched.tiling.steps.interleave import interleave
 from autosched.tiling.steps.layout import pads, panel_elements, runs, tensor_elements, vectorises
 from autosched.tiling.steps.names import StepNames
 
 DIRECT, PANEL, PADDED, INTERLEAVED = 0, 1, 2, 3
+COPIES = {PADDED, INTERLEAVED}
+"""Those that are copies of the tensor in its own order of dimensions."""
 LABELS = ("direct", "panel", "padded", "interleaved", "block")
 PANEL_GROWTH = 16
 """A panel may hold each element this many times at most (im2col copies one element for every window it is in)."""
@@ -22,10 +25,11 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
     """One decision per input operand. `direct` is offered where a register fills by one vector load, splat or group, or
     by a few loads and shuffles (but for constants, which are laid out before the run); `padded` where a guard says no
     more than that the address is inside the tensor; `interleaved` as `interleave` says; `block` where a panel that
-    is packed within the call outgrows a cache, and loops can be around it."""
+    is packed within the call outgrows a cache, and loops can be around it. What `copy_each` decides stands beside."""
     decisions: list[Decision] = []
     rules: list[Rule] = []
     derived: dict[str, Int] = {}
+    inert: dict[str, Bool] = {}
     for operand in nest.intrinsic.inputs:
         kinds = [DIRECT] if vectorises(nest, operand.name) else []
         if panel_elements(nest, operand.name) <= PANEL_GROWTH * tensor_elements(nest, operand.name):
@@ -46,7 +50,13 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
             derived |= quantities
         kinds = kinds or [DIRECT]
         decisions.append(Decision(names.pack(operand.name), tuple(kinds), tuple(LABELS[k] for k in kinds)))
-    return Step("pack", tuple(decisions), tuple(rules), derived)
+        copied = Var(names.pack(operand.name)).is_in([k for k in kinds if k in COPIES])
+        parts = None if known or not COPIES & {*kinds} else copy_each(nest, operand.name, copied, target, names)
+        if parts is not None:
+            decisions += parts.decisions
+            rules += parts.rules
+            inert |= parts.inert
+    return Step("pack", tuple(decisions), tuple(rules), derived, inert)
 
 
 def shuffles(nest: Nest, operand: str) -> bool:
