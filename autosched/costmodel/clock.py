@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
 from autosched.costmodel.clock_scalar import memory_seconds, scalar_cycles, scattered
+from autosched.costmodel.clock_spatial import spatial_tensor
 from autosched.costmodel.clock_visited import work_left
 from autosched.costmodel.copies import copy_seconds
 from autosched.costmodel.traffic import traffic
@@ -56,6 +57,7 @@ REREAD = 2.4  # what a pass takes to read lines anew out of L2, as a multiple of
 ASKING = 0.05  # share of the time from memory that asking ahead costs (f32 of 64 MiB: one row loses 7 %, 16 gain 25)
 TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address set-up, the pipeline filling
 GUARD_CYCLES = 2.0  # a load behind a branch
+GUARD_OUTSIDE = 0.1  # part of it that is left where the condition does not change along the depth: it is asked outside
 ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by element
 ALIAS_SLOTS = 1.0  # load slots lost where a tile's rows fall into one set of the first cache (16 rows 16 KiB apart)
 ALIAS_SHARE = 0.75  # part of the ways of a set that these rows may take
@@ -90,7 +92,7 @@ def floors(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ..
 
 
 def _floor(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
-    if isinstance(part, TensorPart) and part.scheme != "gpu":
+    if isinstance(part, TensorPart) and part.scheme == "cpu":
         return _tensor(part, values, plan.target, least=True)["total"]
     return _terms(part, plan, values)["total"]
 
@@ -104,6 +106,8 @@ def _terms(part: Part, plan: Plan, values: Columns) -> Terms:
     match part:
         case TensorPart(scheme="gpu"):
             return gpu_tensor(part.nest, part.names, values, plan.target)
+        case TensorPart(scheme="spatial"):
+            return spatial_tensor(part.nest, part.names, values, plan.target)
         case TensorPart():
             return _tensor(part, values, plan.target)
         case ScalarPart():
@@ -259,12 +263,19 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: T
     step_bytes = depth_stride(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
     plain += PAGE_SLOTS if step_bytes >= target.limits.get("page_bytes", 4096) else 0.0
     guard = GUARD_CYCLES * LOADS_PER_CYCLE if nest.guarded[operand] != TRUE else 0.0
+    guard *= 1.0 if _asked_inside(nest, operand) else GUARD_OUTSIDE
     lost: npt.NDArray[np.float64] = np.zeros(len(kind))
     for axis in tiled_axes(nest):
         if not axis.intrinsic_axis:
             lost = lost + ALIAS_SLOTS * _aliased(row_stride(nest, operand, axis), v[names.register(axis)], target)
     direct = plain + lost + guard * _checked(nest, names, operand, v)
     return np.where(kind == DIRECT, direct, np.where(kind == PADDED, plain, 1.0))
+
+
+def _asked_inside(nest: Nest, operand: str) -> bool:
+    """Whether an operand's guard may change along the depth, so that no compiler asks it outside of that loop."""
+    forms, depth = nest.guarded_sums[operand], nest.depth
+    return depth is None or any(form is None or form.coefficient(depth.name) != 0 for form in forms)
 
 
 def _checked(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.NDArray[np.float64]:
