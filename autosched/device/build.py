@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,20 +31,62 @@ def build(
 ) -> Build:
     """Lower and compile for `target`. A candidate that cannot be built is a Build with an error. `violations`: see
     `Job`."""
-    clock = time.perf_counter()
-    costs: dict[str, float] = {}
+    (built,) = build_all([(candidate, scalars, violations)], target, builder)
+    return built
+
+
+def build_all(
+    wanted: Iterable[tuple[Candidate, dict[str, Any], tuple[str, ...]]], target: Target, builder: Builder
+) -> Iterator[Build]:
+    """`build` for each (candidate, scalars, violations) in order: one is printed while the one before it compiles in
+    the builder's process."""
+    compiler = target.compiler
+    waiting: Callable[[], Build] | None = None
     try:
-        kernel = lower(candidate.plan, candidate.schedule)
-        text = print_llvm(kernel)
-        costs["lower_s"] = time.perf_counter() - clock
-        code = builder.compile(text, target.compiler.get("cpu"), target.compiler.get("features"))
-    except MissingError:  # this machine's fault, not the candidate's
+        for candidate, scalars, violations in wanted:
+            clock = time.perf_counter()
+            text = ""
+            try:
+                kernel = lower(candidate.plan, candidate.schedule)
+                text = print_llvm(kernel)
+            except MissingError:  # this machine's fault, not the candidate's
+                raise
+            except AutoschedError as error:
+                failed = Build(candidate, error=error.message, seconds=time.perf_counter() - clock)
+            lower_s = time.perf_counter() - clock
+            if waiting is not None:
+                yield waiting()
+            if text:
+                builder.begin(text, compiler.get("cpu"), compiler.get("features"))
+                waiting = partial(_finished, builder, candidate, kernel, text, scalars, violations, lower_s)
+            else:
+                waiting = partial(replace, failed)
+        if waiting is not None:
+            yield waiting()
+    finally:
+        builder.give_up()
+
+
+def _finished(
+    builder: Builder,
+    candidate: Candidate,
+    kernel: Kernel,
+    text: str,
+    scalars: dict[str, Any],
+    violations: tuple[str, ...],
+    lower_s: float,
+) -> Build:
+    """The build whose text the builder compiles."""
+    clock = time.perf_counter()
+    try:
+        code = builder.finish()
+    except MissingError:
         raise
     except AutoschedError as error:
-        return Build(candidate, error=error.message, seconds=time.perf_counter() - clock)
+        return Build(candidate, error=error.message, seconds=lower_s + time.perf_counter() - clock)
     sha = hashlib.sha256(text.encode()).hexdigest()[:16]
     job = replace(job_of(kernel, code, scalars), violations=violations)
-    return Build(candidate, job, None, time.perf_counter() - clock, sha, costs)
+    return Build(candidate, job, None, lower_s + time.perf_counter() - clock, sha, {"lower_s": lower_s})
 
 
 def compiled(candidate: Candidate, target: Target, builder: Builder) -> tuple[Kernel, bytes]:

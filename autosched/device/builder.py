@@ -3,6 +3,7 @@ does not have: `LLVM ERROR: Cannot select`), and that must cost no more than the
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from autosched.codegen.llvm.compile import assembly, compile_object
@@ -23,10 +24,31 @@ class Builder:
     def __init__(self, deadline_s: float = BUILD_LIMIT_S) -> None:
         self.deadline_s = deadline_s
         self.process = WorkerProcess("autosched.device.builder")
+        self._begun: tuple[str | None, ...] | None = None
 
     def compile(self, text: str, cpu: str | None = None, features: str | None = None) -> bytes:
         """Object code for `cpu` with `features` (None: this machine's). BuildError where LLVM refuses or dies."""
         return bytes(self._ask("object", text, cpu, features, None))
+
+    def begin(self, text: str, cpu: str | None = None, features: str | None = None) -> None:
+        """`compile` without waiting for it; `finish` must follow."""
+        request = "object", text, cpu, features, None
+        self.process.ensure()
+        with contextlib.suppress(WorkerDiedError):  # `finish` asks again
+            self.process.send(*request)
+        self._begun = request
+
+    def finish(self) -> bytes:
+        """What `begin` began. BuildError as from `compile`."""
+        request, self._begun = self._begun, None
+        assert request is not None
+        return bytes(self._ask(*request, sent=self.process.pid is not None))
+
+    def give_up(self) -> None:
+        """Forget what was begun and not finished: its answer must not be taken for the next one's."""
+        if self._begun is not None:
+            self._begun = None
+            self.process.close()
 
     def assembly(
         self, text: str, cpu: str | None = None, features: str | None = None, triple: str | None = None
@@ -34,11 +56,13 @@ class Builder:
         """The assembly text of it, for the machine of `triple` where one is named. BuildError as from `compile`."""
         return str(self._ask("assembly", text, cpu, features, triple))
 
-    def _ask(self, *request: str | None) -> Any:
+    def _ask(self, *request: str | None, sent: bool = False) -> Any:
         for attempt in (1, 2):
-            self.process.ensure()
             try:
-                return self.process.ask(*request, deadline_s=self.deadline_s)
+                if not (sent and attempt == 1):
+                    self.process.ensure()
+                    self.process.send(*request)
+                return self.process.answer(self.deadline_s)
             except WorkerTimeoutError:
                 raise BuildError(f"LLVM did not finish within {self.deadline_s:g} s") from None
             except WorkerDiedError as death:

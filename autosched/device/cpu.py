@@ -1,4 +1,4 @@
-"""The `cpu` device: LLVM builds in this process, checks and times in an isolated worker, one candidate at a time.
+"""The `cpu` device: prints here, compiles in a process of its own, checks and times in an isolated worker.
 
 Builds are not overlapped with timing: they would take memory bandwidth and the shared cache from the kernel timed.
 """
@@ -39,6 +39,8 @@ EFFORTS = {
 }
 SLOWER = 3.0
 """A candidate this many times slower than the best is not sampled further."""
+ROUGH = 1.5
+"""A candidate this many times slower than the best is sampled a few times only."""
 DATA_LIMIT_S = 120.0
 
 
@@ -98,13 +100,24 @@ class CpuDevice:
 
     def build(self, candidate: Candidate) -> Build:
         """Lower and compile; `payload` is a `Job`."""
-        from autosched.device.build import build  # lowering is not needed to time what is built already
+        return self.build_all([candidate])[0]
 
-        program = self._program_of(candidate)
-        scalars = self._data_of(program).scalars if program.scalars else {}
-        names = tuple(v.folder for v in violations(program, candidate.plan, self.seed))
-        built = build(candidate, self.target, self.builder, dict(scalars), names)
-        return replace(built, extra=built.extra | {"violations": list(names)}) if names else built
+    def build_all(self, candidates: Sequence[Candidate]) -> list[Build]:
+        """`build` for each, in less time than one after the other: nothing is timed meanwhile, so lowering and
+        compiling may use two cores."""
+        from autosched.device.build import build_all  # lowering is not needed to time what is built already
+
+        wanted = []
+        for candidate in candidates:
+            program = self._program_of(candidate)
+            scalars = self._data_of(program).scalars if program.scalars else {}
+            names = tuple(v.folder for v in violations(program, candidate.plan, self.seed))
+            wanted.append((candidate, dict(scalars), names))
+        builds = build_all(wanted, self.target, self.builder)
+        return [
+            replace(b, extra=b.extra | {"violations": list(names)}) if names else b
+            for b, (_, _, names) in zip(builds, wanted, strict=True)
+        ]
 
     def measure(self, build: Build, repeats: str = "search", *, best_s: float | None = None) -> Measurement:
         """Check, then time. A candidate that is clearly slower than `best_s` gets few samples (None: than the fastest
@@ -115,7 +128,10 @@ class CpuDevice:
             return Measurement("build", message=build.error or "nothing was built", costs_s={"build": build.seconds})
         best_s = self._fastest_s if best_s is None else best_s
         limit_s = None if best_s is None else SLOWER * best_s
-        effort = replace(EFFORTS[repeats], slower_than_s=limit_s, cold=self.cache == "cold")
+        rough_s = None if best_s is None or repeats != "search" else ROUGH * best_s
+        effort = replace(
+            EFFORTS[repeats], slower_than_s=limit_s, rough_above_s=rough_s, cold=self.cache == "cold"
+        )
         clock = time.perf_counter()
         outcome = self._ask(build, "measure", build.payload, effort)
         measured = _measurement(build, outcome, time.perf_counter() - clock)

@@ -57,7 +57,8 @@ class Effort:
     """When to stop timing. A sample is a batch of calls that lasts `sample_s` or one call, whichever is longer.
 
     Sampling ends when the median is known to `tolerance` (relative), after `budget_s`, or after `most` samples; never
-    before `fewest`. `slower_than_s`: a candidate whose calls all take longer is not sampled further.
+    before `fewest`. `slower_than_s`: a candidate whose calls all take longer is not sampled further. `rough_above_s`:
+    one whose samples all take longer will not win, and a few of them say what a model learns from it.
     """
 
     fewest: int = 5
@@ -66,6 +67,7 @@ class Effort:
     budget_s: float = 0.1
     tolerance: float = 0.01
     slower_than_s: float | None = None
+    rough_above_s: float | None = None
     cold: bool = False
 
 

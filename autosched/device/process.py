@@ -76,11 +76,28 @@ class WorkerProcess:
 
     def ask(self, *message: Any, deadline_s: float) -> Any:
         """Send a request and wait for its answer. WorkerDiedError, WorkerTimeoutError; RuntimeError where it failed."""
+        self.send(*message)
+        return self.answer(deadline_s)
+
+    def send(self, *message: Any) -> None:
+        """Send a request; `answer` must follow before the next one. WorkerDiedError."""
+        assert self._connection is not None
+        sent = False
+        try:
+            self._connection.send(message)
+            sent = True
+        except (ConnectionError, BrokenPipeError):
+            raise self._death("start") from None
+        finally:
+            if not sent:
+                self.close()
+
+    def answer(self, deadline_s: float) -> Any:
+        """The answer to what was sent, waited for. Raises as `ask` does."""
         assert self._connection is not None
         stage, clock = "start", time.monotonic()
         finished = False
         try:
-            self._connection.send(message)
             while True:
                 left_s = deadline_s - (time.monotonic() - clock)
                 if left_s <= 0 or not self._connection.poll(left_s):
@@ -94,15 +111,14 @@ class WorkerProcess:
                     raise RuntimeError(answer)
                 return answer
         except (EOFError, ConnectionError, BrokenPipeError):
-            assert self._process is not None
-            code = self._process.wait()
-            error = WorkerDiedError(code, stage, self._stderr_tail())
-            finished = True
-            self.close()
-            raise error from None
+            raise self._death(stage) from None
         finally:
             if not finished:  # deadline, Ctrl-C: whatever it is doing, it must not answer the next request
                 self.close()
+
+    def _death(self, stage: str) -> WorkerDiedError:
+        assert self._process is not None
+        return WorkerDiedError(self._process.wait(), stage, self._stderr_tail())
 
     def close(self) -> None:
         """End the worker, at once and without asking."""

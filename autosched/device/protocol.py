@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
@@ -38,4 +39,13 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Stop workers, free memory."""
+        ...
+
+
+@runtime_checkable
+class BuildsMany(Protocol):
+    """A device that builds several candidates in less time than one after the other."""
+
+    def build_all(self, candidates: Sequence[Candidate]) -> list[Build]:
+        """One build a candidate, in order, as `Device.build` makes it."""
         ...

@@ -10,6 +10,8 @@ from autosched.device.job import Effort
 
 _WARM = 0.9  # a batch this much shorter than what was before: it is still getting faster
 
+FEW = 3
+"""Samples of a candidate that is too slow to win."""
 Sampler = Callable[[int], float]
 """Takes a number of calls, makes them, and says how long they took in seconds."""
 
@@ -41,7 +43,7 @@ def spread(samples: Sequence[float]) -> float | None:
 
 
 def sample(run: Sampler, effort: Effort, warm_s: float) -> tuple[list[float], str]:
-    """Times of one call, a sample each, and why sampling stopped: `stable`, `budget`, `most` or `slow`.
+    """Times of one call, a sample each, and why sampling stopped: `stable`, `budget`, `most`, `rough` or `slow`.
 
     `warm_s` is the time of a call made before; it sizes the batches, and batches confirm a slow one: caches may still
     be filling, and a kernel of 46 us was seen to take 150 us in its second and third call.
@@ -64,6 +66,8 @@ def sample(run: Sampler, effort: Effort, warm_s: float) -> tuple[list[float], st
         samples.append(took_s / calls)
         if slow is not None and len(samples) >= 2 and min(samples) > slow:
             return samples, "slow"
+        if effort.rough_above_s is not None and len(samples) >= FEW and min(samples) > effort.rough_above_s:
+            return samples, "rough"
         if len(samples) < effort.fewest:
             if spent_s > 4 * effort.budget_s and len(samples) >= 3:
                 return samples, "budget"

@@ -6,10 +6,10 @@ keep trials. It emits events and never prints.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from autosched.device.protocol import Build, Device
+from autosched.device.protocol import Build, BuildsMany, Device
 from autosched.errors import AutoschedError, MissingError, StoreError, UsageError
 from autosched.search.events import (
     Event,
@@ -121,6 +121,7 @@ class _Run:
         self.noise: Noise | None = None
         self.spent_s = 0.0  # on candidates that came out right, and how many they were
         self.fine = 0
+        self.kept: dict[str, Build] = {}  # of those that may enter the final round, by candidate
 
     def run(self) -> Result:
         study = self.study
@@ -157,16 +158,43 @@ class _Run:
             candidates = self.study.ask(min(self.batch, self.trials - self.done))
             if not candidates:
                 return "exhausted"
+            builds = self._builds(candidates)
             for candidate in candidates:
                 if self._late():
                     return "timeout"
                 began = self.watch.elapsed_s
-                measurement = self._searched(self._built(candidate))
+                build = next(builds)
+                measurement = self._searched(build)
                 if measurement.ok:
                     self.spent_s += self.watch.elapsed_s - began
                     self.fine += 1
+                    self.kept[candidate.key] = build
                 self._keep(candidate, measurement)
+            favourites = {t.key for t in finalists(self.study.favourites)}
+            self.kept = {key: build for key, build in self.kept.items() if key in favourites}
         return "trials"
+
+    def _builds(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
+        """A build for each: all of them before the first is measured, where the device is quicker so and time is not
+        short."""
+        known = self.timeout_s is None or self.fine > 0
+        if len(candidates) > 1 and isinstance(self.device, BuildsMany) and known and self._has_time(len(candidates)):
+            together = self._built_together(self.device, candidates)
+            if together:
+                return iter(together)
+        return (self._built(c) for c in candidates)
+
+    def _built_together(self, device: BuildsMany, candidates: Sequence[Candidate]) -> list[Build]:
+        began = self.watch.elapsed_s
+        with self.watch.phase("build"):
+            try:
+                return device.build_all(candidates)
+            except (MissingError, StoreError):
+                raise
+            except Exception:  # a mistake of ours in one of them: one by one, the others can be measured
+                return []
+            finally:
+                self.spent_s += self.watch.elapsed_s - began
 
     def _searched(self, build: Build) -> Measurement:
         """A trial's measurement: the faster of two where the first is in doubt."""
@@ -180,10 +208,14 @@ class _Run:
     def _late(self) -> bool:
         """Whether one more candidate and the final round, which may have a quarter of the time, no longer fit. The
         first candidate is always measured: a run that answers nothing is of no use."""
-        if self.timeout_s is None or self.done == 0:
-            return False
+        return self.done > 0 and not self._has_time(1)
+
+    def _has_time(self, more: int) -> bool:
+        """Whether so many more candidates and the final round fit, as far as is known."""
+        if self.timeout_s is None:
+            return True
         reserve_s = min(self.timeout_s / 4, FINALISTS * self.final_rounds * self._typical_s)
-        return self.watch.elapsed_s + self._typical_s + reserve_s > self.timeout_s
+        return self.watch.elapsed_s + more * self._typical_s + reserve_s <= self.timeout_s
 
     @property
     def _typical_s(self) -> float:
@@ -214,7 +246,7 @@ class _Run:
             return None
         self._emit(FinalRound(len(chosen)))
         candidates = [self.study.candidate(trial) for trial in chosen]
-        builds = [self._built(candidate) for candidate in candidates]
+        builds = [self.kept.get(candidate.key) or self._built(candidate) for candidate in candidates]
         raced, noise = settled(lambda: self._raced(builds), self._say_noise, self._over)
         self.noise = replace(noise, drift=noise_of(raced, [t.measurement.time_s or 0.0 for t in chosen]).drift)
         for trial, candidate, measurement in zip(chosen, candidates, raced, strict=True):

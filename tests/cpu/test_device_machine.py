@@ -53,6 +53,24 @@ def test_builds_after_failures_of_all_kinds(builder):
     assert builder.compile(FINE)
 
 
+def test_a_build_is_begun_and_finished_later(builder):
+    fine = builder.compile(FINE)
+    builder.begin(FINE)
+    assert builder.finish() == fine
+    builder.begin("define void @main() {\n  ret int\n}")
+    with pytest.raises(BuildError, match="expected"):
+        builder.finish()
+    builder.begin(FINE)
+    os.kill(builder.process.pid, signal.SIGKILL)
+    assert builder.finish() == fine
+    os.kill(builder.process.pid, signal.SIGKILL)
+    builder.begin(FINE)
+    assert builder.finish() == fine
+    builder.begin("no text for LLVM")
+    builder.give_up()
+    assert builder.compile(FINE) == fine, "not the answer to what was given up"
+
+
 @pytest.fixture(scope="module")
 def instructions():
     names = [n for n in Catalogue.builtin() if n.startswith(("x86/", "portable/mac.f32"))]

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from autosched.device.compare import compare
 from autosched.device.job import Effort
-from autosched.device.timing import batch, half_width, sample, spread
+from autosched.device.timing import FEW, batch, half_width, sample, spread
 
 
 class Machine:
@@ -129,3 +129,10 @@ def test_integers_are_exact(got, want):
 
 def test_nothing_to_compare():
     assert compare(np.zeros(0), np.zeros(0), np.zeros(0)).ok
+
+
+def test_a_kernel_that_cannot_win_gets_a_few_samples():
+    samples, why = sample(Machine(1e-4, 0.3), Effort(rough_above_s=8e-5), 1e-4)
+    assert (len(samples), why) == (FEW, "rough")
+    samples, why = sample(Machine(1e-4), Effort(rough_above_s=2e-4), 1e-4)
+    assert why == "stable"

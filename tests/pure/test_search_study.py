@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -440,3 +441,46 @@ def test_a_continued_study_races_again() -> None:
     assert kinds(events)["FinalRound"] == 1
     assert result.best is not None
     assert result.best.trial in study.finals
+
+
+@dataclass
+class Together(SyntheticDevice):
+    """Builds a batch before any of it is measured; `broken` fails on one candidate as no candidate may."""
+
+    broken: str = ""
+    lots: list[int] = field(default_factory=list)
+    built: list[str] = field(default_factory=list)
+
+    def build(self, candidate: Candidate) -> Build:
+        self.built.append(candidate.key)
+        if candidate.key == self.broken:
+            raise ValueError("a mistake")
+        return super().build(candidate)
+
+    def build_all(self, candidates: Sequence[Candidate]) -> list[Build]:
+        self.lots.append(len(candidates))
+        return [self.build(c) for c in candidates]
+
+
+def test_a_batch_is_built_before_it_is_measured() -> None:
+    device = Together()
+    result, study, _ = tune(20, device)
+    assert device.lots == [8, 8, 4]
+    assert device.built == [t.key for t in study.searched], "finalists are not built again"
+    _, alone, _ = tune(20)
+    assert device.built == [t.key for t in alone.searched]
+    assert result.seconds["build"] == pytest.approx(0.2)
+
+
+def test_a_mistake_in_a_batch_costs_one_candidate() -> None:
+    _, usual, _ = tune(8)
+    _, study, _ = tune(8, Together(broken=usual.searched[3].key))
+    assert [t.measurement.status for t in study.searched] == ["ok"] * 3 + ["build"] + ["ok"] * 4
+
+
+def test_what_is_short_of_time_is_built_one_by_one() -> None:
+    device = Together()
+    result, _, _ = tune(1000, device, timeout_s=1.0)
+    assert result.reason == "timeout"
+    assert result.seconds["total"] < 1.0 + device.takes_s
+    assert device.lots[0] == 8
