@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cpu.c_build import build, call, missing_features, needs_compiler
+from cpu.c_build import COMPILER, build, call, missing_features, needs_compiler
 from support.agreement import expect
 from support.plans import covering_rows, machine
 from support.scalar_programs import functions, program, scalar_plans
@@ -64,6 +66,24 @@ def test_exported_c(tmp_path: Path) -> None:
     for name, kernel in made:
         expected = expect(PROGRAMS[name])
         assert expected.difference(call(library, kernel, expected.arrays, expected.scalars)) is None, kernel.schedule
+
+
+@needs_compiler
+@pytest.mark.compiler
+@pytest.mark.x86
+def test_formulas_of_several_vectors_are_vector_instructions_in_c(tmp_path: Path) -> None:
+    """GCC computed some of four polynomials element by element, as long as it was left to find the vectors."""
+    plan = scalar_plans(workload("elementwise", op="gelu", m=4, n=64), machine(frozenset({"fma", "avx512f"})))[0]
+    row = plan.space.row_of({"vector": 16, "unroll": 4, "math": 1, "threads": 1})
+    code = print_c(lower(plan, plan.space.schedule(row)))
+    (tmp_path / f"{code.name}.h").write_text(code.header)
+    (tmp_path / "gelu.c").write_text(code.source)
+    built = ["-O3", "-mavx512f", "-mfma", "-ffp-contract=off", "-S", "gelu.c", "-o", "gelu.s"]
+    assert COMPILER is not None
+    subprocess.run([COMPILER, *built], cwd=tmp_path, check=True, capture_output=True)
+    text = (tmp_path / "gelu.s").read_text()
+    assert re.search(r"vfn?madd\d+ps", text)
+    assert not re.search(r"vfn?madd\d+ss", text)
 
 
 @pytest.mark.x86

@@ -100,14 +100,17 @@ class LaneHelpers:
         v, name = self.vector(dtype), "greater" if sign == ">" else "lesser"
         plain = f"return {self.select(dtype, f'a {sign} b', 'a', 'b')};"
         body = [plain]
-        if dtype.is_float:
-            size = self.width * dtype.bytes
-            feature = {16: "__SSE2__", 32: "__AVX__", 64: "__AVX512F__"}.get(size)
-            width, kind = 8 * size if size > 16 else "", "d" if dtype.bits == 64 else "s"
-            if feature:
-                called = f"_mm{width}_{'max' if sign == '>' else 'min'}_p{kind}"
-                body = [f"#ifdef {feature}", f"return {called}(a, b);", "#else", plain, "#endif"]
+        if dtype.is_float and (own := self._on_x86("max" if sign == ">" else "min", dtype, {16: "__SSE2__"})):
+            body = [f"#ifdef {own[0]}", f"return {own[1]}(a, b);", "#else", plain, "#endif"]
         return self._function(f"{name}_{v}", f"{v} {name}_{v}({v} a, {v} b)", *body)(a, b)
+
+    def _on_x86(self, operation: str, dtype: DType, features: dict[int, str]) -> tuple[str, str] | None:
+        """The macro under which x86 has an instruction for such vectors, and its name; None for other sizes. `features`
+        has the macros of sizes that do not go by AVX and AVX-512 alone."""
+        size = self.width * dtype.bytes
+        feature = ({32: "__AVX__", 64: "__AVX512F__"} | features).get(size)
+        width, kind = 8 * size if size > 16 else "", "d" if dtype.bits == 64 else "s"
+        return (feature, f"_mm{width}_{operation}_p{kind}") if feature else None
 
     def each(self, function: str, dtype: DType, arguments: list[str]) -> str:
         """A function of C's library that compilers know as an instruction, element by element."""
@@ -117,11 +120,16 @@ class LaneHelpers:
         rows = [", ".join(lanes[i : i + 4]) for i in range(0, self.width, 4)]
         parameters = ", ".join(f"{v} {n}" for n in names)
         builtin = f"__builtin_elementwise_{_ELEMENTWISE.get(function, function)}"
+        own: list[str] = []
+        if function == "fma" and (x86 := self._on_x86("fmadd", dtype, {16: "__FMA__", 32: "__FMA__"})):
+            # GCC does not always see that its elements are one instruction.
+            own = [f"#elif defined {x86[0]}", f"return {x86[1]}({', '.join(names)});"]
         return self._function(
             f"{function}_{v}",
             f"{v} {function}_{v}({parameters})",
             "#ifdef __clang__",
             f"return {builtin}({', '.join(names)});",
+            *own,
             "#else",
             f"return ({v}){{",
             *(f"  {r}," for r in rows),
