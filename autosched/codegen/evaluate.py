@@ -6,6 +6,7 @@ mask: a `Select` evaluates each side only for the lanes that choose it, so an ad
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, assert_never
 
@@ -34,7 +35,7 @@ from autosched.ir.value import (
     Value,
 )
 from autosched.logic import Bool, Int, affine, evaluate
-from autosched.logic.expr import COMPARE
+from autosched.logic.expr import COMPARE, Binary
 
 _S64 = DTYPES["s64"]
 
@@ -48,7 +49,7 @@ def compile_int(node: Int) -> Callable[[Env], Any]:
     """`node` as a function of the loop variables (ints) and the lane variable (an int64 array)."""
     form = affine(node)
     if form is None:
-        return lambda env: evaluate(node, env)
+        return _compile_parts(node)
     constant, terms = form.constant, tuple(form.coefficients.items())
 
     def run(env: Env) -> Any:
@@ -58,6 +59,23 @@ def compile_int(node: Int) -> Callable[[Env], Any]:
         return total
 
     return run
+
+
+def _compile_parts(node: Int) -> Callable[[Env], Any]:
+    """A formula that is not affine, its affine parts compiled."""
+    if not isinstance(node, Binary) or node.op not in _ARITHMETIC:
+        return lambda env: evaluate(node, env)
+    combine, left, right = _ARITHMETIC[node.op], compile_int(node.left), compile_int(node.right)
+    return lambda env: combine(left(env), right(env))
+
+
+_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
 
 
 def compile_value(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from autosched.ir.dtypes import DType
 from autosched.machine.target import Target
+from autosched.tiling.gpu_steps import gpu_steps
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Step
 from autosched.tiling.steps import (
     StepNames,
     cache_block,
     edges,
-    gpu_limits,
-    gpu_stage,
-    gpu_tile,
     is_gpu,
     lines,
     loop_order,
@@ -23,12 +22,17 @@ from autosched.tiling.steps import (
     skip,
     unroll,
 )
+from autosched.tiling.steps.spatial import is_spatial, spatial_steps
 
 
-def nest_steps(nest: Nest, target: Target, threads: int, names: StepNames) -> list[Step]:
+def nest_steps(
+    nest: Nest, target: Target, threads: int, names: StepNames, outputs: tuple[DType, ...] = ()
+) -> list[Step]:
     """The steps of a tensorized nest, in order: the whole space of one mapping on this kind of target."""
     if is_gpu(target):
-        return [gpu_tile(nest, target, names), gpu_stage(nest, target, names), gpu_limits(nest, target, names)]
+        return gpu_steps(nest, target, outputs, names)
+    if is_spatial(target):
+        return spatial_steps(nest, target, names)
     steps = [
         register_tile(nest, target, names),
         cache_block(nest, names),

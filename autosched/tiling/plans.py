@@ -22,6 +22,7 @@ from autosched.tiling.accesses import statements
 from autosched.tiling.dependence import Dependences, analyse
 from autosched.tiling.epilogue import epilogue_chain
 from autosched.tiling.fallback import checkable, scalar_fallback
+from autosched.tiling.gpu_steps import written_types
 from autosched.tiling.join_loops import join_loops
 from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.nest import Nest, make_nest
@@ -31,12 +32,13 @@ from autosched.tiling.rank import issue_cycles, least_cycles, scalar_cycles
 from autosched.tiling.rows import rows_parts
 from autosched.tiling.scalar_parts import scalar_part
 from autosched.tiling.scalar_steps import choices_of, rows_step, scalar_step
+from autosched.tiling.scheme import scheme_of
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.register_tile import one_tile_fits
 
-SCOPES = ("thread", "warp", "core")
+SCOPES = ("thread", "warp", "warpgroup", "core")
 MOST_PLANS = 12
 MOST_CHECKED = 4
 """Mappings of a stage that are laid out with checks: they must not crowd out those that need none."""
@@ -165,7 +167,7 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target) -> Nest | str:
         _ = nest.placed_guards  # raises where a guard cannot be held
     except (ValueError, LookupError) as error:
         return f"no nest holds it: {error}"
-    if is_gpu(target):
+    if scheme_of(target) != "cpu":
         return "fragments are filled with zeros only" if mapping.fills else nest
     return nest if one_tile_fits(nest, target) else "one tile needs more registers than the target has"
 
@@ -174,7 +176,7 @@ def unchecked(mapping: match_types.Mapping, target: Target) -> str | None:
     """Why a mapping's conditions cannot be checked at run time; None where they can."""
     if not checkable(mapping.program, mapping):
         return f"no kernel can check {' and '.join(c.text for c in mapping.conditions)}"
-    return "GPU kernels have no checks" if is_gpu(target) else None
+    return "only CPU kernels have checks" if scheme_of(target) != "cpu" else None
 
 
 def _distinct(nests: list[Nest]) -> list[Nest]:
@@ -215,7 +217,7 @@ class _Layout:
         for part in parts:
             match part:
                 case TensorPart():
-                    steps += nest_steps(part.nest, self.target, self.threads, part.names)
+                    steps += nest_steps(part.nest, self.target, self.threads, part.names, written_types(part))
                 case ScalarPart(prepared=False):
                     steps.append(scalar_step(part, self.threads, choices))
                 case RowsPart():
@@ -247,7 +249,7 @@ class _Layout:
                 parts.append(replace(once, parallel=False, prepared=True, across=None, rows=None, blocked=None))
             elif stage.name in self.nests:
                 keep = _kept(program, stage, fused[stage.name])
-                scheme = "gpu" if is_gpu(target) else "cpu"
+                scheme = scheme_of(target)
                 tensor = TensorPart(self.nests[stage.name], names, fused[stage.name], keep, scheme)
                 if tensor.nest.mapping.conditions:
                     same = (stage, *(f.stage for f in tensor.epilogue))

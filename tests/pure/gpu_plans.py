@@ -18,6 +18,8 @@ from autosched.tiling.plans import make_plans
 
 CATALOGUE = Catalogue.builtin()
 H200 = load_target("nvidia-h200")
+MOST, SOME = 300_000, 20_000
+"""Legal rows of a large space that are looked for, and those that a covering sample is drawn from."""
 
 
 def plans(name: str, only: str, target: Target = H200, threads: int = 1, **sizes: Any) -> tuple[Program, list[Plan]]:
@@ -29,11 +31,13 @@ def plans(name: str, only: str, target: Target = H200, threads: int = 1, **sizes
 
 def covering(plan: Plan, seed: int = 0) -> list[int]:
     """Legal rows that together have every value of every decision which any legal row has."""
-    ids = plan.space.enumerate().ids
+    ids = plan.space.enumerate(limit=MOST).ids
+    rng = np.random.default_rng(seed)
+    ids = np.unique(rng.choice(ids, SOME)) if len(ids) > SOME else ids
     values = plan.space.values(ids)
     missing = {(d.name, int(v)) for d in plan.space.decisions for v in np.unique(values[d.name])}
     rows = []
-    for i in np.random.default_rng(seed).permutation(len(ids)):
+    for i in rng.permutation(len(ids)):
         has = {(d.name, int(values[d.name][i])) for d in plan.space.decisions}
         if has & missing:
             missing -= has

@@ -12,6 +12,7 @@ from autosched.codegen.lower.context import Context, called_functions, used_buff
 from autosched.codegen.lower.gpu_nest import lower_gpu
 from autosched.codegen.lower.literal import lower_literal
 from autosched.codegen.lower.scalar import lower_rows, lower_scalar, prepare_scalar
+from autosched.codegen.lower.spatial_nest import lower_spatial
 from autosched.codegen.lower.tensor_nest import lower_tensor
 from autosched.ir.program import Program
 from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
@@ -21,7 +22,7 @@ from autosched.tiling.schedule import Schedule
 def lower(plan: Plan, schedule: Schedule) -> Kernel:
     """The kernel of one row. Every legal row lowers."""
     program = _with_tensors(plan.program, plan.otherwise.plan.program) if plan.otherwise else plan.program
-    ctx = Context(program, schedule.values)
+    ctx = Context(program, schedule.values, cores=plan.target.cores)
     for name in plan.program.parameters:
         if name in plan.program.tensors:
             ctx.tensor(name)
@@ -71,7 +72,9 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
             prepare_scalar(part, ctx)
             return ()
         case TensorPart(scheme="gpu"):
-            return lower_gpu(part, ctx)
+            return lower_gpu(part, ctx, ctx.cores)
+        case TensorPart(scheme="spatial"):
+            return lower_spatial(part, ctx)
         case TensorPart():
             body = lower_tensor(part, ctx)
             if part.fallback is None or bare:

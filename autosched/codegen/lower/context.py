@@ -32,6 +32,7 @@ class Context:
     values: dict[str, int]
     buffers: dict[str, Buffer] = field(default_factory=dict)
     prepare: list[Function] = field(default_factory=list)
+    cores: int = 1  # of the target: how many persistent blocks there are
 
     def tensor(self, name: str) -> Buffer:
         """The buffer of a program tensor: a parameter, or scratch for an intermediate."""

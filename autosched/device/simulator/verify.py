@@ -25,6 +25,7 @@ from autosched.logic import Const, Int, interval
 from autosched.tiling.dependence import analyse
 from autosched.tiling.fallback import scalar_fallback
 from autosched.tiling.leeway import Leeway
+from autosched.tiling.gpu_steps import written_types
 from autosched.tiling.nest import make_nest
 from autosched.tiling.nest_steps import nest_steps
 from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
@@ -145,7 +146,7 @@ def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
                     same = (stages[part.nest.stage.name], *(f.stage for f in behind))
                     spare = scalar_fallback(program, same, analyse(program), threads, Leeway(formulas=plan.formulas))
                     part = replace(part, fallback=spare)
-                steps += nest_steps(part.nest, plan.target, threads, part.names)
+                steps += nest_steps(part.nest, plan.target, threads, part.names, written_types(part))
             case ScalarPart():
                 part = replace(part, stage=stages[part.stage.name])
                 steps.append(scalar_step(part, threads, choices))

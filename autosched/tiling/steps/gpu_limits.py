@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from autosched.logic import Const, Int, Var, ceil_div, maximum, minimum
+from autosched.logic import Const, Int, Var, ceil_div, maximum, minimum, where
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Operand
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Rule, Step
+from autosched.tiling.steps.gpu_operand import from_shared
+from autosched.tiling.steps.gpu_stage import DESCRIPTOR, stage_name
 from autosched.tiling.steps.gpu_tile import gpu_pair, worker_threads
 from autosched.tiling.steps.names import StepNames
 from autosched.tiling.steps.register_tile import held_tiles
 
 OWN_REGISTERS = 24
 """Registers of a thread for addresses, counters and constants beside its fragments: a round figure for such code."""
+
+
+PRODUCER_REGISTERS = 40
+"""Registers that a producer's threads keep when they give up the rest (`setmaxnreg 40`, as public kernels set it)."""
 
 
 def thread_registers(operand: Operand, threads: int) -> int:
@@ -28,10 +34,15 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
     accumulator = nest.intrinsic.accumulator
     registers: Int = Const(OWN_REGISTERS) + Var(names("accumulators")) * thread_registers(accumulator, threads)
     for operand in nest.intrinsic.inputs:
-        registers = registers + held_tiles(nest, pair, operand.name, names) * thread_registers(operand, threads)
+        held = held_tiles(nest, pair, operand.name, names) * thread_registers(operand, threads)
+        if operand.name in from_shared(nest.intrinsic) and nest.depth is not None:
+            held = where(Var(stage_name(names, operand.name)).eq(DESCRIPTOR), 0, held)
+        registers = registers + held
     per_thread, per_core = limits.get("registers_per_thread", 255), limits.get("registers_per_core", 65536)
     used, warps, at_once = names("registers"), names("warps"), names("blocks_at_once")
-    of_block = Var(used) * Var(warps) * limits["warp_threads"]
+    lanes = limits["warp_threads"]
+    spare = Var(names("producer_warps")) * (PRODUCER_REGISTERS * lanes)
+    of_block = Var(used) * (Var(warps) - Var(names("producer_warps"))) * lanes + spare
     shared = target.memory("shared").bytes if any(m.name == "shared" for m in target.memories) else 0
     reserved = limits.get("shared_bytes_reserved_per_block", 0)
     blocks: Int = minimum(limits.get("blocks_per_core", 32), limits.get("warps_per_core", 64) // Var(warps))
@@ -39,13 +50,17 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
     if shared:
         blocks = minimum(blocks, shared // maximum(1, Var(names("shared_bytes")) + reserved))
     derived = {
-        warps: ceil_div(Var(names("threads_in_block")), limits["warp_threads"]),
+        warps: ceil_div(Var(names("threads_in_block")), lanes) + Var(names("producer_warps")),
         used: registers,
         names("block_registers"): of_block,
         at_once: maximum(1, blocks),
         names("waves"): ceil_div(Var(names("blocks")), target.cores * Var(at_once)),
     }
+    most = limits.get("threads_per_block", 1024)
+    threads_name = names("threads_of_roles")
+    derived = {threads_name: Var(names("threads_in_block")) + Var(names("producer_warps")) * lanes} | derived
     rules = (
+        Rule(threads_name, Var(threads_name) <= most, "{" + threads_name + f"}} threads of all roles > {most:,}"),
         Rule(used, Var(used) <= per_thread, "{" + used + f"}} registers a thread > {per_thread}"),
         Rule(
             names("block_registers"),

@@ -1,16 +1,21 @@
-"""Staging in shared memory: which operands a block copies, slice of the depth by slice, before it is used."""
+"""Operand sources: from where an instruction's operands come, and in which slices of the depth a block copies those
+that go through shared memory."""
 
 from __future__ import annotations
 
-from autosched.logic import Const, Int, Var, all_of, any_of
+from math import prod
+
+from autosched.logic import Const, Int, Var, all_of, ceil_div, minimum
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.gpu_tile import gpu_pair
+from autosched.tiling.steps.gpu_operand import from_shared
 from autosched.tiling.steps.names import StepNames
 
-GLOBAL, SHARED = 0, 1
-LABELS = ("global", "shared")
+GLOBAL, SHARED, DESCRIPTOR = 0, 1, 2
+LABELS = ("global", "shared", "descriptor")
+"""Straight from the tensor into registers; through shared memory into registers; by the instruction itself, from shared
+memory."""
 SLICE_ELEMENTS = (16, 32, 64, 128)
 FACTORS = (1, 2, 4)
 BODY_LIMIT = 256
@@ -21,38 +26,52 @@ def stage_name(names: StepNames, operand: str) -> str:
     return names(f"stage_{operand}")
 
 
-def gpu_stage(nest: Nest, target: Target, names: StepNames) -> Step:
-    """`stage_a`: from where workers read an operand; `block_k`: depth units of one slice; `unroll`: depth units a trip.
+def sources(nest: Nest, operand: str, target: Target) -> tuple[int, ...]:
+    """The sources that an operand may have, the plainest first."""
+    fetched = from_shared(nest.intrinsic)
+    if operand in fetched:
+        return (DESCRIPTOR,) if fetched[operand] else (DESCRIPTOR, SHARED)
+    shared = target.limits.get("shared_bytes", 0) and nest.depth in nest.operand_axes(operand)
+    return (GLOBAL, SHARED) if shared else (GLOBAL,)
 
-    Derived: `shared_bytes` of one block.
+
+def staged(nest: Nest, names: StepNames) -> dict[str, Int]:
+    """For each input 1 where it goes through shared memory, else 0."""
+    return {o.name: minimum(1, Var(stage_name(names, o.name))) for o in nest.intrinsic.inputs}
+
+
+def gpu_stage(nest: Nest, target: Target, names: StepNames) -> Step:
+    """`stage_a`: the source of an operand; `block_k`: depth units of one slice; `unroll`: depth units a trip,
+    where nothing is staged (the loop over a slice is short, and compilers unroll it).
+
+    Derived: `staged` (operands that go through shared memory), `slices` of the whole reduction.
     """
-    depth, pair = nest.depth, gpu_pair(nest)
+    depth = nest.depth
     if depth is None:
-        return Step("gpu stage", (), (), {names("shared_bytes"): Const(0)})
-    limit = target.limits.get("shared_bytes", 0)
+        return Step("gpu stage", (), (), {names("staged"): Const(0), names("slices"): Const(1)})
     block, factor = Var(names.block(depth)), Var(names("unroll"))
     decisions: list[Decision] = []
-    total: Int = Const(0)
-    for operand in nest.intrinsic.inputs:
-        stage = Var(stage_name(names, operand.name))
-        kinds = (GLOBAL, SHARED) if limit and depth in nest.operand_axes(operand.name) else (GLOBAL,)
-        decisions.append(Decision(stage.name, kinds, tuple(LABELS[k] for k in kinds)))
-        size: Int = block * operand.elements * operand.dtype.bits // 8
-        for axis in pair:
-            if axis in nest.operand_axes(operand.name):
-                size = size * Var(names(f"tile_{axis.name}"))
-        total = total + stage * size
+    count: Int = Const(0)
+    for operand, is_staged in staged(nest, names).items():
+        kinds = sources(nest, operand, target)
+        decisions.append(Decision(stage_name(names, operand), kinds, tuple(LABELS[k] for k in kinds)))
+        count = count + is_staged
     sizes = sorted({max(1, n // depth.unit) for n in SLICE_ELEMENTS})
     slices = tuple(n for n in sizes if n <= depth.units) or (1,)
     decisions.append(Decision(block.name, slices))
     decisions.append(Decision(factor.name, tuple(f for f in FACTORS if f <= max(1, depth.full_units))))
-    staged = any_of(*(Var(stage_name(names, o.name)).eq(SHARED) for o in nest.intrinsic.inputs))
-    divides = all_of((Const(depth.full_units) % factor).eq(0), staged.implies((block % factor).eq(0)))
-    body, shared = names("body_issues"), names("shared_bytes")
+    any_staged = count > 0
+    divides = all_of((Const(depth.full_units) % factor).eq(0), any_staged.implies((block % factor).eq(0)))
+    body = names("body_issues")
     rules = (
         Rule(names("unroll"), divides, "unroll {" + factor.name + f"}} does not divide the {depth.name} loop"),
         Rule(body, Var(body) <= BODY_LIMIT, "{" + body + f"}} instructions in one loop body > {BODY_LIMIT}"),
-        Rule(shared, Var(shared) <= limit, "{" + shared + f"}} bytes of shared memory in a block > {limit:,}"),
     )
-    derived = {body: Var(names("accumulators")) * factor, shared: total}
-    return Step("gpu stage", tuple(decisions), rules, derived, {block.name: ~staged})
+    others = prod(a.units for a in nest.reduction if a is not depth)
+    derived = {
+        names("staged"): count,
+        body: Var(names("accumulators")) * factor,
+        names("slices"): others * ceil_div(depth.units, block),
+    }
+    inert = {block.name: Var(names("staged")).eq(0), factor.name: any_staged}
+    return Step("gpu stage", tuple(decisions), rules, derived, inert)

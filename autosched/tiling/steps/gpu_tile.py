@@ -1,8 +1,8 @@
 """Blocks, workers and register tiles of a nest on a GPU: who computes which tile of the output.
 
-A worker is a warp for an instruction of a whole warp, else a thread. Along each of up to two spatial axes (the *pair*)
-a worker holds `reg_x` intrinsic tiles, a block `warps_x` (or `threads_x`) workers, and the grid as many blocks as cover
-the axis. All other spatial axes are blocks of one element each.
+A worker is a warp or a warpgroup for an instruction of one, else a thread. Along each of up to two spatial axes (the
+*pair*) a worker holds `reg_x` intrinsic tiles, a block `warps_x` (`groups_x`, `threads_x`) workers, and the grid as
+many blocks as cover the axis. All other spatial axes are blocks of one element each.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.names import StepNames, tiled_axes
 
 TILES = (1, 2, 3, 4, 6, 8)
-WARPS = (1, 2, 4, 8)
-THREADS = (1, 2, 4, 8, 16, 32)
+WORKERS = {"thread": (1, 2, 4, 8, 16, 32), "warp": (1, 2, 4, 8), "warpgroup": (1, 2, 3, 4)}
+WORKER_NAMES = {"thread": "threads", "warp": "warps", "warpgroup": "groups"}
+WARPGROUP_WARPS = 4
 RASTERS = ("last fastest", "first fastest")
 
 
@@ -34,12 +35,13 @@ def gpu_pair(nest: Nest) -> tuple[NestAxis, ...]:
 
 def worker_threads(intrinsic: Intrinsic, target: Target) -> int:
     """Threads that issue the instruction together."""
-    return target.limits["warp_threads"] if intrinsic.scope == "warp" else 1
+    warps = {"warp": 1, "warpgroup": WARPGROUP_WARPS}.get(intrinsic.scope)
+    return warps * target.limits["warp_threads"] if warps else 1
 
 
 def workers_name(nest: Nest, names: StepNames, axis: NestAxis) -> str:
-    """`warps_x` or `threads_x`: workers of a block along an axis."""
-    return names(f"{'warps' if nest.intrinsic.scope == 'warp' else 'threads'}_{axis.name}")
+    """`threads_x`, `warps_x` or `groups_x`: workers of a block along an axis."""
+    return names(f"{WORKER_NAMES.get(nest.intrinsic.scope, 'threads')}_{axis.name}")
 
 
 def outside_blocks(nest: Nest) -> int:
@@ -62,7 +64,7 @@ def gpu_tile(nest: Nest, target: Target, names: StepNames) -> Step:
         reg, workers = Var(names.register(axis)), Var(workers_name(nest, names, axis))
         tile, grid = names(f"tile_{axis.name}"), names(f"grid_{axis.name}")
         decisions.append(Decision(reg.name, tuple(v for v in TILES if v <= axis.units) or (1,)))
-        domain = WARPS if each > 1 else THREADS
+        domain = WORKERS.get(nest.intrinsic.scope, WORKERS["thread"])
         decisions.append(Decision(workers.name, tuple(v for v in domain if v <= axis.units) or (1,)))
         derived[tile] = reg * workers
         derived[grid] = ceil_div(axis.units, Var(tile))

@@ -1,0 +1,178 @@
+"""Blocks of a GPU's grid: which tile and which part of the reduction each works on, as loops and formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autosched.codegen.kernel import For, Stmt
+from autosched.codegen.lower.context import Context, identifier
+from autosched.codegen.lower.places import Position
+from autosched.codegen.lower.simplify import bind
+from autosched.logic import Const, Int, Var, maximum, minimum
+from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.steps.gpu_grid import cluster_shape
+from autosched.tiling.steps.gpu_split import STREAM
+from autosched.tiling.steps.gpu_tile import workers_name
+from autosched.tiling.steps.names import StepNames
+
+BLOCKS = ("block.x", "block.y")
+BLOCK, ITEM, RANK = Var("block"), Var("tile"), Var("cluster")
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a block is doing: `tile` is the number of its (cluster's) tile, None where block loops number the axes
+    themselves; slices `first` to `last` of the reduction; `done`: slices that the block has passed before this work's
+    slice 0; `share`: which of the tile's shares this is."""
+
+    tile: Int | None
+    first: Int
+    last: Int
+    done: Int
+    share: Int
+
+
+class Grid:
+    """The grid of one nest under one row."""
+
+    def __init__(self, nest: Nest, pair: tuple[NestAxis, ...], names: StepNames, ctx: Context, cores: int) -> None:
+        self.nest, self.pair, self.names, self.values = nest, pair, names, ctx.values
+        get = ctx.values.get
+        self.register = {a.name: ctx.values[names.register(a)] for a in pair}
+        self.along = {a.name: ctx.values[workers_name(nest, names, a)] for a in pair}
+        self.tile = {a.name: self.register[a.name] * self.along[a.name] for a in pair}
+        self.persistent, self.group = bool(get(names("persistent"), 0)), get(names("group"), 1)
+        self.split, self.swapped = get(names("split"), 1), bool(get(names("raster"), 0))
+        self.shape = cluster_shape(pair, get(names("cluster"), 0))
+        self.cluster = 1
+        self.counts: dict[str, int] = {}  # clusters along each axis
+        for a in pair:
+            self.cluster *= self.shape[a.name]
+            self.counts[a.name] = -(-a.units // (self.tile[a.name] * self.shape[a.name]))
+        self.outside = [a for a in nest.spatial if a not in pair]
+        self.tiles = 1
+        for n in (*self.counts.values(), *(a.units for a in self.outside)):
+            self.tiles *= n
+        self.resident = min(self.tiles, max(1, cores // self.cluster))
+        size = get(names.block(nest.depth), 1) if nest.depth else 1
+        self.slices = -(-nest.depth.units // size) if nest.depth else 1
+        for a in nest.reduction:
+            if a is not nest.depth:
+                self.slices *= a.units
+        self.numbered = self.persistent or self.group > 1 or self.cluster > 1 or self.split != 1
+
+    # -- tiles ----------------------------------------------------------------------------------------------------
+
+    def first(self, axis: NestAxis, work: Work) -> Int:
+        """The first intrinsic tile of the block along an axis of the pair."""
+        if work.tile is None:
+            return Var(f"{identifier(axis.name)}b") * self.tile[axis.name]
+        number = self._numbers(work.tile)[axis.name]
+        shape = self.shape[axis.name]
+        if shape > 1:
+            number = number * shape + RANK
+        return number * self.tile[axis.name]
+
+    def outside_places(self, work: Work) -> dict[str, Position]:
+        """Spatial axes outside the pair."""
+        number: Int = Var("z") if work.tile is None else work.tile // self._per_outside()
+        at: dict[str, Position] = {}
+        below = 1
+        for axis in reversed(self.outside):
+            here = number // below if below > 1 else number
+            if axis is not self.outside[0]:
+                here = here % axis.units
+            at[axis.name] = Position(None, here if axis.units > 1 else Const(0))
+            below *= axis.units
+        return at
+
+    def _per_outside(self) -> int:
+        total = 1
+        for n in self.counts.values():
+            total *= n
+        return total
+
+    def _numbers(self, tile: Int) -> dict[str, Int]:
+        """The cluster's number along each axis of the pair, in raster order."""
+        inside = tile % self._per_outside()
+        if len(self.pair) < 2:
+            return {a.name: inside for a in self.pair}
+        slow, fast = reversed(self.pair) if self.swapped else self.pair
+        across = self.group * self.counts[fast.name]
+        within = inside % across
+        return {
+            slow.name: inside // across * self.group + within % self.group,
+            fast.name: within // self.group,
+        }
+
+    # -- loops ----------------------------------------------------------------------------------------------------
+
+    def launch(self, role: Callable[[Work], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+        """What one role of a block does, over all its work."""
+        if not self.numbered:
+            return role(Work(None, Const(0), Const(self.slices), Const(0), Const(0)))
+        if self.split == STREAM:
+            return self._stream(role)
+        share = -(-self.slices // self.split)
+        work = self.tiles * self.split
+        item: Int = ITEM if self.persistent else BLOCK
+        part = item % self.split if self.split > 1 else Const(0)
+        last = minimum(part * share + share, self.slices) if self.slices % self.split else part * share + share
+        turn = (item - BLOCK) // self.blocks if self.persistent else Const(0)
+        first: Int = part * share
+        tile = item // self.split if self.split > 1 else item
+        body = role(Work(tile, first, last, turn * share - first, part))
+        if not self.persistent:
+            return body
+        return (For("tile", BLOCK, Const(work), body, "serial", self.blocks, "work of a persistent block"),)
+
+    @property
+    def blocks(self) -> int:
+        """Clusters of the launch."""
+        work = self.tiles * max(1, self.split)
+        return min(work, self.resident) if self.persistent or self.split == STREAM else work
+
+    @property
+    def stream_share(self) -> int:
+        return -(-self.tiles * self.slices // self.resident)
+
+    def _stream(self, role: Callable[[Work], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+        share, slices = self.stream_share, self.slices
+        start = ITEM * slices - BLOCK * share  # of the tile, counted from the block's first slice
+        first, last = maximum(0 - start, 0), minimum(share - start, slices)
+        body = role(Work(ITEM, first, last, start, BLOCK - ITEM * slices // share))
+        lower = BLOCK * share // slices
+        upper = minimum((BLOCK * share + (share + slices - 1)) // slices, self.tiles)
+        return (For("tile", lower, upper, body, "serial", 1, "tiles that the block has slices of"),)
+
+    def shares(self, tile: Int) -> Int:
+        """How many shares a tile has."""
+        if self.split != STREAM:
+            return Const(self.split)
+        share, slices = self.stream_share, self.slices
+        return (tile * slices + (slices - 1)) // share - tile * slices // share + 1
+
+    @property
+    def most_shares(self) -> int:
+        return self.split if self.split != STREAM else -(-self.slices // self.stream_share) + 1
+
+    def loops(self, body: tuple[Stmt, ...], blocks: int | None = None) -> tuple[Stmt, ...]:
+        """The grid around a block."""
+        if self.numbered:
+            note = f"clusters of {self.cluster}" if self.cluster > 1 else "blocks"
+            return (For("block", Const(0), Const(blocks or self.blocks), body, "block.x", 1, note),)
+        order = list(self.pair)
+        if not self.swapped:
+            order.reverse()
+        for axis, kind in zip(order, BLOCKS, strict=False):
+            count = self.counts[axis.name]
+            body = (
+                For(f"{identifier(axis.name)}b", Const(0), Const(count), body, kind, note=f"blocks of {axis.name}"),
+            )
+        total = 1
+        for a in self.outside:
+            total *= a.units
+        if total == 1:
+            return bind(body, {"z": Const(0)})
+        return (For("z", Const(0), Const(total), body, "block.z", note=" ".join(a.name for a in self.outside)),)

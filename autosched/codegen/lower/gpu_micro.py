@@ -1,0 +1,62 @@
+"""One worker's register tile on a GPU: operands that the instruction takes from shared memory itself are not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autosched.codegen.kernel import Assign, IntrinsicCall, RegisterRef, Stmt
+from autosched.codegen.lower.context import Context
+from autosched.codegen.lower.gpu_shared import SharedSource
+from autosched.codegen.lower.microkernel import Micro, Places
+from autosched.codegen.lower.operands import Loads
+from autosched.ir.value import Literal
+from autosched.logic import Int
+from autosched.tiling.nest import NestAxis
+from autosched.tiling.plan import TensorPart
+
+
+class GpuMicro(Micro):
+    """`direct` are the operands that stay in shared memory."""
+
+    def __init__(
+        self,
+        part: TensorPart,
+        sources: Mapping[str, Loads],
+        ctx: Context,
+        tiled: tuple[NestAxis, ...],
+        owners: tuple[tuple[Int, int], ...],
+        direct: frozenset[str],
+    ) -> None:
+        super().__init__(part, sources, ctx, tiled)
+        self.direct = direct
+        # Accumulators outlive a loop over workers: each worker has its own.
+        held = ctx.buffers.pop(self.acc)
+        self.owner = tuple(worker for worker, _ in owners)
+        self.acc = ctx.declare("acc", held.dtype, (*(n for _, n in owners), *held.shape), "register").name
+
+    def step(self, at: Places, counts: dict[str, int], ahead: NestAxis | None) -> tuple[Stmt, ...]:
+        """All intrinsic calls of one depth unit, each operand loaded as far out as it can be."""
+        loads: dict[int, list[Stmt]] = {}
+        refs: dict[str, RegisterRef] = {}
+        for o in self.intrinsic.inputs:
+            held, source = self.held(o.name), self.sources[o.name]
+            if o.name in self.direct and isinstance(source, SharedSource):
+                refs[o.name] = source.descriptor(at)
+                continue
+            if held:
+                loads.setdefault(0, []).extend(self.over(held, counts, self.load(o.name, at)))
+            else:
+                loads.setdefault(len(self.own(o.name)), []).extend(self.load(o.name, at))
+            refs[o.name] = RegisterRef(self.registers[o.name], self.register_index(held))
+        refs[self.accumulator.name] = RegisterRef(self.acc, self.acc_index())
+        body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), IntrinsicCall(self.intrinsic, refs))
+        for level in reversed(range(len(self.tiled))):
+            body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body))
+        return body
+
+    def cleared(self, counts: dict[str, int]) -> tuple[Stmt, ...]:
+        """Accumulators at zero, for sums of a share of the reduction."""
+        n, dtype = self.accumulator.elements, self.accumulator.dtype
+        zero = Literal(0 if dtype.kind != "float" else 0.0, dtype)
+        store = Assign(self.acc, (*self.acc_index(), self.element(n)), zero, self.lane(n))
+        return self.over(self.tiled, counts, (store,))

@@ -1,0 +1,180 @@
+"""How a block passes the slices of its reduction: copies through registers, copies that run on, a copy engine, and a
+producer of its own.
+
+Slices take turns in the stages of shared memory. The block's `n`-th slice lies in stage `n % stages`; while it is used,
+the next ones are under way:
+
+    sync        start slice 0                       loop: copy slice n+1 | compute on slice n
+    cp.async    start slices 0 … stages-2           loop: wait, barrier, start slice n+stages-1, compute on slice n
+    TMA         the same, waiting at a barrier of the stage that the engine signals
+    producer    loop: await empty, start slice n, which signals full   beside   loop: await full, compute, signal empty
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from autosched.codegen.kernel import Async, Await, For, If, Roles, Signal, Stmt, Wait
+from autosched.codegen.lower.context import Context
+from autosched.codegen.lower.gpu_grid import RANK, Grid, Work
+from autosched.codegen.lower.gpu_micro import GpuMicro
+from autosched.codegen.lower.gpu_out import worker_of
+from autosched.codegen.lower.gpu_shared import SharedSlices, vector_bytes
+from autosched.codegen.lower.microkernel import DepthRange
+from autosched.codegen.lower.places import Position
+from autosched.logic import TRUE, Const, Int, Var, minimum
+from autosched.tiling.nest import Nest
+from autosched.tiling.steps.gpu_copy import ASYNC, BULK, SYNC
+from autosched.tiling.steps.gpu_roles import PRODUCER
+
+SLICE = Var("slice")
+FULL, EMPTY = "full", "empty"
+Places = Callable[[Work], dict[str, Position]]
+Phase = tuple[Stmt, ...]
+
+
+class Pipeline:
+    """The slices of one nest under one row."""
+
+    def __init__(self, nest: Nest, grid: Grid, slices: dict[str, SharedSlices], micro: GpuMicro, ctx: Context) -> None:
+        self.nest, self.grid, self.slices, self.micro, self.ctx = nest, grid, slices, micro, ctx
+        names = grid.names
+        self.copy, self.stages = ctx.values.get(names("copy"), SYNC), ctx.values.get(names("stages"), 1)
+        self.roles = ctx.values.get(names("roles"), 0) == PRODUCER
+        self.vector = vector_bytes(ctx, grid)
+        assert nest.depth is not None
+        self.size = ctx.values[names.block(nest.depth)]
+        self.in_depth = -(-nest.depth.units // self.size)
+
+    def emit(
+        self,
+        places: Places,
+        local: dict[str, Int],
+        start: Callable[[Work], Phase],
+        finish: Callable[[Work], tuple[Phase, ...]],
+        workers: Callable[[Phase], Phase],
+    ) -> Phase:
+        """A block: `start` and `finish` are phases of its workers, which `workers` puts a loop around."""
+
+        def ended(work: Work, first: Phase = ()) -> Phase:
+            head, *rest = finish(work)
+            return tuple(stmt for phase in ((*first, *head), *rest) for stmt in workers(phase))
+
+        def together(work: Work) -> Phase:
+            inside = self._together(work, places, local, workers)
+            last: Phase = (Wait(0),) if self.copy == ASYNC else ()
+            return (*workers(start(work)), *inside, *ended(work, last))
+
+        def consume(work: Work) -> Phase:
+            full = Await(FULL, self.slot(work, SLICE), self.turn(work, SLICE) * self.arrivals + self.arrivals)
+            body = (full, *workers(self.compute(work, places, local)), Signal(EMPTY, self.slot(work, SLICE)))
+            return (*workers(start(work)), *self.loop(work, body), *ended(work))
+
+        def produce(work: Work) -> Phase:
+            empty = Await(EMPTY, self.slot(work, SLICE), self.turn(work, SLICE))
+            return self.loop(work, (empty, *self.ranks((self.engine(work, SLICE),))))
+
+        if not self.roles:
+            return self.grid.launch(together)
+        return (Roles(("producer", "consumers"), (self.grid.launch(produce), self.grid.launch(consume))),)
+
+    def _together(self, work: Work, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]) -> Phase:
+        compute, ahead = self.compute(work, places, local), self.stages - 1
+        if self.stages == 1:
+            return self.loop(work, (*workers(self.fills(work, SLICE)), *workers(compute)))
+
+        def fetch(number: Int) -> Phase:
+            """What fetches a slice, if there is one of that number."""
+            if self.copy == ASYNC:
+                return (Async(self.where_there_is(work, number, self.fills(work, number)), "", Const(0)),)
+            if self.copy == BULK:
+                worker, _ = worker_of(self.grid, self.nest)
+                return (If(worker.eq(0), self.where_there_is(work, number, (self.engine(work, number),))),)
+            return self.where_there_is(work, number, self.fills(work, number))
+
+        first: list[Stmt] = []
+        for k in range(ahead):
+            first += fetch(work.first + k)
+        body = (*fetch(SLICE + ahead), *compute)
+        before: Phase = ()
+        if self.copy == ASYNC:
+            before = workers((Wait(self.stages - 2),))
+        elif self.copy == BULK:
+            turn = self.turn(work, SLICE) * self.arrivals + self.arrivals
+            before = (Await(FULL, self.slot(work, SLICE), turn),)
+        return (*workers(tuple(first)), *self.loop(work, (*before, *workers(body))))
+
+    # -- slices -------------------------------------------------------------------------------------------------------
+
+    def loop(self, work: Work, body: Phase) -> Phase:
+        return (For(str(SLICE), work.first, work.last, body, "serial", 1, f"slices of {self.nest.stage.name}"),)
+
+    def count(self, work: Work, number: Int) -> Int:
+        """How many slices the block has passed before this one: barriers count on through all its work."""
+        return number + work.done if self.copy == BULK else number - work.first
+
+    def slot(self, work: Work, number: Int) -> Int:
+        return self.count(work, number) % self.stages if self.stages > 1 else Const(0)
+
+    def turn(self, work: Work, number: Int) -> Int:
+        """How often the slice's stage was used before."""
+        return self.count(work, number) // self.stages
+
+    @property
+    def arrivals(self) -> int:
+        """Signals of a full stage: each block of a cluster fetches a part."""
+        return self.grid.cluster
+
+    def where_there_is(self, work: Work, number: Int, body: Phase) -> Phase:
+        there = number < work.last
+        return body if there == TRUE else (If(there, body),)
+
+    def reduction(self, number: Int) -> dict[str, Int]:
+        """Units along each reduction axis where a slice begins."""
+        depth = self.nest.depth
+        assert depth is not None
+        found: dict[str, Int] = {}
+        found[depth.name] = (number % self.in_depth) * self.size if self.in_depth > 1 else Const(0)
+        outer = number // self.in_depth
+        for axis in reversed([a for a in self.nest.reduction if a is not depth]):
+            found[axis.name] = outer % axis.units if axis.units > 1 else Const(0)
+            outer = outer // axis.units
+        return found
+
+    def fills(self, work: Work, number: Int) -> Phase:
+        """A worker's share of copying all operands' slices."""
+        worker, count = worker_of(self.grid, self.nest)
+        slot = self.slot(work, number)
+        return tuple(
+            s.fill(work, self.reduction(number), slot, self.vector, worker, count) for s in self.slices.values()
+        )
+
+    def engine(self, work: Work, number: Int) -> Stmt:
+        """The copy engine fetches all operands' slices, then signals their stage."""
+        slot = self.slot(work, number)
+        place = self.reduction(number)
+        body = tuple(s.fill(work, place, slot, self.vector, Const(0), 1) for s in self.slices.values())
+        return Async(body, FULL, slot)
+
+    def ranks(self, body: Phase) -> Phase:
+        """What one thread of each block of a cluster does."""
+        if self.grid.cluster == 1:
+            return body
+        return (For(str(RANK), Const(0), Const(self.grid.cluster), body, "cluster"),)
+
+    def compute(self, work: Work, places: Places, local: dict[str, Int]) -> Phase:
+        """A worker's instructions on the current slice."""
+        depth = self.nest.depth
+        assert depth is not None
+        units = self.reduction(SLICE)
+        base = units[depth.name]
+        for name, slices in self.slices.items():
+            self.micro.sources = {**self.micro.sources, name: slices.source(local, base, self.slot(work, SLICE))}
+        at = places(work)
+        for axis in self.nest.reduction:
+            partial = axis is not depth and axis.extent % axis.unit != 0
+            at[axis.name] = Position(None, units[axis.name], partial)
+        upper: Int = minimum(base + self.size, depth.units) if depth.units % self.size else base + self.size
+        if self.size >= depth.units:
+            upper = Const(depth.units)
+        return self.micro.depth_loop(at, self.grid.register, DepthRange(base, upper, True, True))

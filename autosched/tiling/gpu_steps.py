@@ -1,0 +1,44 @@
+"""The steps of a tensorized nest on a GPU, in order, and what the part around the nest has to say in them."""
+
+from __future__ import annotations
+
+from autosched.ir.dtypes import DType
+from autosched.logic import Const
+from autosched.machine.target import Target
+from autosched.tiling.nest import Nest
+from autosched.tiling.plan import TensorPart
+from autosched.tiling.step import Step
+from autosched.tiling.steps.gpu_copy import gpu_copy
+from autosched.tiling.steps.gpu_epilogue import gpu_epilogue
+from autosched.tiling.steps.gpu_grid import gpu_grid
+from autosched.tiling.steps.gpu_layout import gpu_layout
+from autosched.tiling.steps.gpu_limits import gpu_limits
+from autosched.tiling.steps.gpu_roles import gpu_roles
+from autosched.tiling.steps.gpu_split import gpu_split
+from autosched.tiling.steps.gpu_stage import gpu_stage, staged
+from autosched.tiling.steps.gpu_tile import gpu_pair, gpu_tile
+from autosched.tiling.steps.names import StepNames
+
+
+def gpu_steps(nest: Nest, target: Target, outputs: tuple[DType, ...], names: StepNames) -> list[Step]:
+    """The whole space of one mapping on a GPU; `outputs` are the types of the tensors that its part writes."""
+    pair = gpu_pair(nest)
+    steps = [gpu_tile(nest, target, names), gpu_stage(nest, target, names)]
+    if nest.depth is not None:
+        through = staged(nest, names)
+        steps.append(gpu_layout(nest, pair, through, names))
+        steps += [gpu_copy(nest, target, pair, through, names), gpu_roles(nest, target, names)]
+        steps += [gpu_grid(nest, target, pair, names), gpu_split(nest, names)]
+    else:
+        steps.append(Step("gpu roles", (), (), {names("producer_warps"): Const(0)}))
+    steps.append(gpu_epilogue(nest, target, pair, outputs, names))
+    return [*steps, gpu_limits(nest, target, names)]
+
+
+def written_types(part: TensorPart) -> tuple[DType, ...]:
+    """The types of the tensors that a part writes to memory."""
+    target = part.nest.stage.assign
+    tensors = part.nest.mapping.program.tensors
+    names = [target.tensor] if part.keep else []
+    names += [f.stage.assign.tensor for f in part.epilogue if f.stage.assign.tensor != target.tensor]
+    return tuple(tensors[n].dtype for n in dict.fromkeys(names))

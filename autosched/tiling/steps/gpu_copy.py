@@ -1,0 +1,80 @@
+"""How slices come into shared memory: by which copies, how wide, and how many of them are under way at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autosched.logic import Const, Int, Var, all_of, where
+from autosched.machine.target import Target
+from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.gpu_layout import slice_axes, slice_bytes, slice_extent
+from autosched.tiling.steps.gpu_operand import ASYNC_COPIES, BULK_COPIES, aligned_bytes, has_any, no_bulk_copy
+from autosched.tiling.steps.names import StepNames
+
+SYNC, ASYNC, BULK = 0, 1, 2
+LABELS = ("sync", "cp.async", "TMA")
+STAGES = (1, 2, 3, 4, 6)
+SYNC_STAGES = 2
+"""With copies through registers, one slice is copied beside the one that is used; more stages would change nothing."""
+WIDTHS = {0: "element", 4: "4 B", 8: "8 B", 16: "16 B"}
+BARRIER_BYTES = 16  # of a full and an empty barrier for one stage
+BOX = 256  # elements of a side of what the engine copies at once
+
+
+def gpu_copy(
+    nest: Nest, target: Target, pair: tuple[NestAxis, ...], staged: Mapping[str, Int], names: StepNames
+) -> Step:
+    """`copy`: threads copy through registers, start copies (`cp.async`), or the engine copies tiles (TMA); `stages`:
+    slices in shared memory at a time; `vector`: bytes that a thread copies at once (0: one element).
+
+    Derived: `slices_bytes` of all stages, `barrier_bytes`.
+    """
+    copy, stages, vector = Var(names("copy")), Var(names("stages")), Var(names("vector"))
+    kinds = [SYNC]
+    kinds += [ASYNC] if has_any(target, ASYNC_COPIES) else []
+    kinds += [BULK] if has_any(target, BULK_COPIES) else []
+    depths = STAGES if len(kinds) > 1 else tuple(s for s in STAGES if s <= SYNC_STAGES)
+    rules = []
+    found = {0}
+    total: Int = Const(0)
+    for operand, is_staged in staged.items():
+        total = total + is_staged * slice_bytes(nest, operand, pair, names)
+        most = aligned_bytes(nest, operand) if nest.depth in nest.operand_axes(operand) else 0
+        found.add(most)
+        fits = is_staged.eq(0) | (vector <= most)
+        sentence = f"{{{vector.name}}} bytes of {operand} at once, whose rows are aligned to {most or 'one element'}"
+        rules.append(Rule(names(f"vector_{operand}"), fits, sentence))
+        if BULK in kinds and (why := no_bulk_copy(nest, operand)):
+            held = is_staged.eq(0) | copy.ne(BULK)
+            rules.append(Rule(names(f"bulk_{operand}"), held, f"no TMA of {operand}: {why}"))
+        elif BULK in kinds:
+            *sides, _ = (slice_extent(nest, a, pair, names) for a in slice_axes(nest, operand))
+            small = all_of(*(side <= BOX for side in sides))
+            sentence = f"a side of the box of {operand} is longer than {BOX} elements"
+            rules.append(Rule(names(f"bulk_{operand}"), is_staged.eq(0) | copy.ne(BULK) | small, sentence))
+    deep = all_of(copy.eq(SYNC).implies(stages <= SYNC_STAGES), copy.ne(SYNC).implies(stages >= 2))
+    label = "{" + stages.name + "}"
+    rules += [
+        Rule(stages.name, deep, f"{label} stages: {SYNC_STAGES} at most with sync copies, 2 at least with others"),
+        Rule(
+            names("stages_used"),
+            (stages <= Var(names("slices"))) | stages.eq(1),
+            f"{label} stages of {{{names('slices')}}} slices",
+        ),
+    ]
+    if ASYNC in kinds:
+        rules.append(Rule(names("copy"), copy.ne(ASYNC) | (vector >= 4), "cp.async of {" + vector.name + "} bytes < 4"))
+    nothing = Var(names("staged")).eq(0)
+    inert = {copy.name: nothing, stages.name: nothing, vector.name: nothing | copy.eq(BULK)}
+    widths = tuple(sorted(found))
+    decisions = (
+        Decision(copy.name, tuple(kinds), tuple(LABELS[k] for k in kinds)),
+        Decision(stages.name, depths),
+        Decision(vector.name, widths, tuple(WIDTHS[w] for w in widths)),
+    )
+    derived = {
+        names("slices_bytes"): total * stages,
+        names("barrier_bytes"): where(copy.eq(BULK), stages * BARRIER_BYTES, 0),
+    }
+    return Step("gpu copy", decisions, tuple(rules), derived, inert)

@@ -1,0 +1,51 @@
+"""How results leave a block: lane by lane from registers, or through shared memory as whole rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autosched.ir.dtypes import DType
+from autosched.logic import Const, Int, Var, where
+from autosched.machine.target import Target
+from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, has_any, stored_bytes
+from autosched.tiling.steps.names import StepNames
+
+DIRECT, ROWS, BULK_STORE = 0, 1, 2
+LABELS = ("direct", "shared", "TMA")
+
+
+def row_axis(nest: Nest, pair: tuple[NestAxis, ...]) -> NestAxis:
+    """The axis of the pair along which the output runs on, else the last."""
+    size = nest.intrinsic.accumulator.dtype.bytes
+    return next((a for a in reversed(pair) if stored_bytes(nest, a, size) > size), pair[-1])
+
+
+def gpu_epilogue(
+    nest: Nest, target: Target, pair: tuple[NestAxis, ...], outputs: Sequence[DType], names: StepNames
+) -> Step:
+    """`epilogue`: registers go to memory lane by lane, or first to a tile in shared memory, from which threads (or the
+    copy engine) store whole rows. `outputs`: the types of the tensors that the part writes. Derived: `out_bytes` of the
+    tile in shared memory; `shared_bytes` of a block in all."""
+    epilogue, total = Var(names("epilogue")), names("shared_bytes")
+    before = Var(names("slices_bytes")) + Var(names("barrier_bytes")) if nest.depth is not None else Const(0)
+    limit = target.limits.get("shared_bytes", 0)
+    rule = Rule(total, Var(total) <= limit, "{" + total + f"}} bytes of shared memory in a block > {limit:,}")
+    lanes_inside = all(a in pair for a in nest.spatial if a.intrinsic_axis)
+    if len(outputs) != 1 or not limit or not pair or outputs[0].bits < 8 or not lanes_inside:
+        return Step("gpu epilogue", (), (rule,), {names("out_bytes"): Const(0), total: before})
+    size = outputs[0].bytes
+    kinds = [DIRECT, ROWS]
+    aligned = stored_bytes(nest, row_axis(nest, pair), size)
+    kinds += [BULK_STORE] if has_any(target, BULK_COPIES) and aligned == CHUNK_BYTES else []
+    tile: Int = Const(size)
+    for axis in pair:
+        tile = tile * Var(names(f"tile_{axis.name}")) * axis.unit
+    derived = {names("out_bytes"): where(epilogue.eq(DIRECT), 0, tile), total: before + Var(names("out_bytes"))}
+    return Step(
+        "gpu epilogue",
+        (Decision(epilogue.name, tuple(kinds), tuple(LABELS[k] for k in kinds)),),
+        (rule,),
+        derived,
+    )

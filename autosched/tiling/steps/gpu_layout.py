@@ -1,0 +1,137 @@
+"""The layout of an operand's slice in shared memory: rows of 16-byte chunks, swizzled so that rows differ in banks.
+
+A slice has the rows of all axes but one, the *major* one, along which elements are neighbours. Its rows are cut into
+spans of the swizzle's bytes; inside a span, chunk `c` of row `r` lies at `c xor (r // (8 // m)) % m`, where a span has
+`m` chunks: what NVIDIA's 32-, 64- and 128-byte modes do. Eight rows at one chunk then meet all 32 banks once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from autosched.logic import Const, Int, Var, ceil_div, where
+from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.gpu_operand import CHUNK_BYTES, layout_major
+from autosched.tiling.steps.names import StepNames
+
+SWIZZLES = (0, 32, 64, 128)
+BANK_BYTES = 128  # of all banks together, one word each
+MOST_WAYS = 4
+"""Rows of eight that may share their banks: more would keep the memory busy for longer than the copies save."""
+
+
+def chunk_elements(bits: int) -> int:
+    """Elements of one chunk."""
+    return CHUNK_BYTES * 8 // bits
+
+
+@dataclass(frozen=True)
+class SharedLayout:
+    """One operand's slice: elements along each of its axes, the major one last; `swizzle` in bytes (0: none)."""
+
+    axes: tuple[NestAxis, ...]
+    extents: tuple[int, ...]
+    chunk: int
+    swizzle: int
+
+    @property
+    def rows(self) -> int:
+        return prod(self.extents[:-1])
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of a whole row."""
+        return -(-self.extents[-1] // self.chunk)
+
+    @property
+    def span(self) -> int:
+        """Chunks of a span."""
+        return self.swizzle // CHUNK_BYTES or self.chunks
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Spans, rows, chunks of a span, elements of a chunk."""
+        return (-(-self.chunks // self.span), self.rows, self.span, self.chunk)
+
+    def row(self, place: Mapping[str, Int]) -> Int:
+        """The row of an element at a position along each axis."""
+        row: Int = Const(0)
+        for axis, extent in zip(self.axes[:-1], self.extents[:-1], strict=True):
+            row = row * extent + place[axis.name]
+        return row
+
+    def index(self, row: Int, element: Int) -> tuple[Int, ...]:
+        """Where an element of a row lies, in terms of `shape`."""
+        chunk, inside = element // self.chunk, element % self.chunk
+        if not self.swizzle:
+            return Const(0), row, chunk, inside
+        turned = exclusive_or(chunk % self.span, (row // (8 // self.span)) % self.span, self.span)
+        return chunk // self.span, row, turned, inside
+
+
+def exclusive_or(a: Int, b: Int, below: int) -> Int:
+    """`a xor b` of two numbers below a power of two, in integer arithmetic."""
+    total: Int = Const(0)
+    bit = 1
+    while bit < below:
+        total = total + ((a // bit + b // bit) % 2) * bit
+        bit *= 2
+    return total
+
+
+def slice_axes(nest: Nest, operand: str) -> tuple[NestAxis, ...]:
+    """The axes of a slice, the major one last."""
+    major = layout_major(nest, operand)
+    return (*(a for a in nest.operand_axes(operand) if a is not major), major)
+
+
+def slice_extent(nest: Nest, axis: NestAxis, pair: tuple[NestAxis, ...], names: StepNames) -> Int:
+    """Elements of a block's slice along an axis."""
+    if axis is nest.depth:
+        return Var(names.block(axis)) * axis.unit
+    return Var(names(f"tile_{axis.name}")) * axis.unit if axis in pair else Const(axis.unit)
+
+
+def slice_bytes(nest: Nest, operand: str, pair: tuple[NestAxis, ...], names: StepNames) -> Int:
+    """Bytes of one slice of the operand in shared memory."""
+    bits = nest.intrinsic.operands[operand].dtype.bits
+    *rows, row = (slice_extent(nest, a, pair, names) for a in slice_axes(nest, operand))
+    chunks, swizzle = ceil_div(row, chunk_elements(bits)), Var(names("swizzle"))
+    whole = ceil_div(chunks * CHUNK_BYTES, where(swizzle.eq(0), CHUNK_BYTES, swizzle)) * where(
+        swizzle.eq(0), CHUNK_BYTES, swizzle
+    )
+    for extent in rows:
+        whole = whole * extent
+    return whole
+
+
+def gpu_layout(nest: Nest, pair: tuple[NestAxis, ...], staged: Mapping[str, Int], names: StepNames) -> Step:
+    """`swizzle`: bytes of the span in which chunks change places. `staged`: 1 where an operand goes through shared
+    memory. Derived for each operand: `ways_a`, rows of eight that meet in one bank."""
+    swizzle = names("swizzle")
+    derived: dict[str, Int] = {}
+    rules: list[Rule] = []
+    anything: Int = Const(0)
+    for operand, is_staged in staged.items():
+        bits = nest.intrinsic.operands[operand].dtype.bits
+        row = slice_extent(nest, slice_axes(nest, operand)[-1], pair, names)
+        chunks = ceil_div(row, chunk_elements(bits))
+        ways, length = names(f"ways_{operand}"), names(f"row_{operand}")
+        odd = where((chunks % 8).eq(0), 8, where((chunks % 4).eq(0), 4, where((chunks % 2).eq(0), 2, 1)))
+        derived[length] = chunks * CHUNK_BYTES
+        derived[ways] = where(Var(swizzle).eq(0), odd, 1) * is_staged
+        whole = Var(swizzle).eq(0) | (Var(length) % where(Var(swizzle).eq(0), 1, Var(swizzle))).eq(0)
+        sentence = "rows of {" + length + f"}} bytes of {operand} are no whole spans of {{" + swizzle + "}"
+        rules.append(Rule(length, is_staged.eq(0) | whole, sentence))
+        twice = where(Var(swizzle).eq(0), 1, Var(swizzle) * 2)
+        widest = Var(swizzle).eq(0) | Var(swizzle).eq(SWIZZLES[-1]) | (Var(length) % twice).ne(0)
+        sentence = "rows of {" + length + f"}} bytes of {operand} hold wider spans than {{" + swizzle + "}"
+        rules.append(Rule(names(f"span_{operand}"), is_staged.eq(0) | widest, sentence))
+        sentence = "{" + ways + f"}} of eight rows of {operand} meet in one bank > {MOST_WAYS}"
+        rules.append(Rule(ways, Var(ways) <= MOST_WAYS, sentence))
+        anything = anything + is_staged
+    decision = Decision(swizzle, SWIZZLES, ("none", "32 B", "64 B", "128 B"))
+    return Step("gpu layout", (decision,), tuple(rules), derived, {swizzle: anything.eq(0)})

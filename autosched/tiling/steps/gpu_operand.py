@@ -1,0 +1,136 @@
+"""How an operand of a GPU's instruction may travel: what the instruction asks for, how the tensor lies in memory."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from autosched.logic import TRUE, Const, Int, Var, evaluate, free_vars, merge_dimensions
+from autosched.logic.expr import substitute_int
+from autosched.machine.target import Target
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tiling.nest import Nest, NestAxis
+
+ASYNC_COPIES = frozenset({"sm_80", "async_copy"})
+BULK_COPIES = frozenset({"sm_90", "bulk_copy"})
+"""Features of a target whose threads can start copies that run on (`cp.async`), and of one with an engine for copies of
+whole tiles (TMA)."""
+CHUNK_BYTES = 16  # of shared memory that a swizzle moves together, and the widest access of one thread
+_PLACED = re.compile(r"(\w+): in shared memory(?:, by descriptor)?( or registers)?")
+_ALONG = re.compile(r"([\w ]+): contiguous along (\w+)")
+
+
+def has_any(target: Target, features: frozenset[str]) -> bool:
+    return bool(target.features & features)
+
+
+def from_shared(intrinsic: Intrinsic) -> dict[str, bool]:
+    """Operands that the instruction takes from shared memory itself, as its rules say (`b: in shared memory, by
+    descriptor; a: in shared memory or registers`): whether they must be there."""
+    return {name: not either for rule in intrinsic.rules for name, either in _PLACED.findall(rule)}
+
+
+def contiguous_along(intrinsic: Intrinsic) -> dict[str, str]:
+    """Operands that must run on along an axis of the instruction (`a and b: contiguous along k`), which is K-major."""
+    found: dict[str, str] = {}
+    for rule in intrinsic.rules:
+        for names, axis in _ALONG.findall(rule):
+            found |= dict.fromkeys(names.split(" and "), axis)
+    return found
+
+
+def element_offset(nest: Nest, operand: str) -> Int:
+    """Row-major offset of an element of the operand's tensor; variables are positions (in elements) along nest axes."""
+    read = nest.mapping.operands[operand]
+    return _offset(nest, read.tensor, read.index)
+
+
+def output_offset(nest: Nest) -> Int:
+    """The same of the element that the nest writes."""
+    target = nest.stage.assign
+    return _offset(nest, target.tensor, target.index)
+
+
+def _offset(nest: Nest, tensor: str, index: tuple[object, ...]) -> Int:
+    places = nest.at({a.name: Var(a.name) for a in nest.axes})
+    placed = [substitute_int(part, places) for part in index if isinstance(part, Int)]
+    parts, extents = merge_dimensions(placed, nest.mapping.program.tensors[tensor].extents)
+    offset: Int = Const(0)
+    for part, extent in zip(parts, extents, strict=True):
+        offset = offset * extent + part
+    return offset
+
+
+def along(offset: Int, axis: NestAxis) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Offsets of the elements along one axis, all other positions being 0."""
+    env: dict[str, object] = dict.fromkeys(free_vars(offset), 0)
+    places = evaluate(offset, env | {axis.name: np.arange(max(1, axis.extent), dtype=np.int64)})
+    return np.broadcast_to(np.asarray(places, np.int64), (max(1, axis.extent),))
+
+
+def run_length(offset: Int, axis: NestAxis) -> int:
+    """Neighbours along the axis that are neighbours in memory, in whole runs: the extent where all are, 1 if none."""
+    places = along(offset, axis)
+    breaks = np.flatnonzero(np.diff(places) != 1) + 1
+    return int(np.gcd.reduce(breaks)) if len(breaks) else axis.extent
+
+
+def memory_major(nest: Nest, operand: str) -> NestAxis | None:
+    """The axis of the operand along which its tensor runs on, the depth first."""
+    offset = element_offset(nest, operand)
+    mine = nest.operand_axes(operand)
+    depth_first = sorted(mine, key=lambda a: a is not nest.depth)
+    return next((a for a in depth_first if a.extent > 1 and run_length(offset, a) > 1), None)
+
+
+def layout_major(nest: Nest, operand: str) -> NestAxis:
+    """The axis along which a copy in shared memory runs on: as the instruction asks for, or the tensor does."""
+    wanted = contiguous_along(nest.intrinsic).get(operand) if operand in from_shared(nest.intrinsic) else None
+    asked = next((a for a in nest.operand_axes(operand) if wanted and a.intrinsic_axis == wanted), None)
+    found = asked or memory_major(nest, operand) or nest.depth
+    return found if found is not None and found in nest.operand_axes(operand) else nest.operand_axes(operand)[-1]
+
+
+def aligned_bytes(nest: Nest, operand: str) -> int:
+    """Bytes (a power of two up to 16) that can be copied at once everywhere: runs in memory are as long, start at
+    multiples of it, and no guard cuts them; 0 where elements go one by one."""
+    size, major = nest.intrinsic.operands[operand].dtype.bits, layout_major(nest, operand)
+    if size < 8 or major is not memory_major(nest, operand):
+        return 0
+    members = {m for m, _, _ in major.members}
+    if nest.guarded[operand] != TRUE and free_vars(nest.guarded[operand]) & members:
+        return 0
+    others = [a for a in nest.operand_axes(operand) if a is not major]
+    return _aligned(element_offset(nest, operand), size // 8, major, others)
+
+
+def _aligned(offset: Int, size: int, major: NestAxis, others: list[NestAxis]) -> int:
+    run = run_length(offset, major)
+    steps = [CHUNK_BYTES, *((run * size,) if run < major.extent else ())]
+    steps += [int(v) * size for a in others for v in np.unique(along(offset, a))]
+    common = int(np.gcd.reduce(np.asarray(steps, np.int64)))
+    return common if common > size else 0
+
+
+def stored_bytes(nest: Nest, axis: NestAxis, size: int) -> int:
+    """The same of what the nest writes, along one of its axes, `size` bytes an element."""
+    offset = output_offset(nest)
+    if run_length(offset, axis) == 1 and axis.extent > 1:
+        return 0
+    return _aligned(offset, size, axis, [a for a in nest.spatial if a is not axis])
+
+
+def no_bulk_copy(nest: Nest, operand: str) -> str:
+    """Why the copy engine cannot fetch tiles of the operand; empty where it can."""
+    if nest.guarded[operand] != TRUE:
+        return "its elements are guarded"
+    offset, major = element_offset(nest, operand), layout_major(nest, operand)
+    if major is not memory_major(nest, operand):
+        return f"it is to run along {major.name} and does not in memory"
+    for axis in nest.operand_axes(operand):
+        if len(np.unique(np.diff(along(offset, axis)))) > 1:
+            return f"its rows along {axis.name} are not evenly apart"
+    if aligned_bytes(nest, operand) < CHUNK_BYTES:
+        return "its rows are not apart by multiples of 16 bytes"
+    return ""

@@ -1,0 +1,38 @@
+"""Roles: whether warps of a block of their own fetch slices, while the others only compute."""
+
+from __future__ import annotations
+
+from autosched.logic import Const, Var
+from autosched.machine.target import Target
+from autosched.tiling.nest import Nest
+from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.gpu_copy import BULK
+from autosched.tiling.steps.gpu_operand import BULK_COPIES, from_shared, has_any
+from autosched.tiling.steps.names import StepNames
+
+TOGETHER, PRODUCER = 0, 1
+PRODUCER_WARPS = 4
+"""A producer is a warpgroup, since registers are given up by whole warpgroups."""
+
+
+def offers_roles(nest: Nest, target: Target) -> bool:
+    """Whether slices can be fetched without the workers: by a copy engine, for an instruction that takes operands from
+    shared memory. Others load registers in between, and hide the engine's latency by that."""
+    return has_any(target, BULK_COPIES) and bool(from_shared(nest.intrinsic))
+
+
+def gpu_roles(nest: Nest, target: Target, names: StepNames) -> Step:
+    """`roles`: all workers copy and compute, or a producer of its own asks the copy engine for slices. Derived:
+    `producer_warps`."""
+    warps = names("producer_warps")
+    if not offers_roles(nest, target):
+        return Step("gpu roles", (), (), {warps: Const(0)})
+    roles, copy = Var(names("roles")), Var(names("copy"))
+    needs = roles.eq(TOGETHER) | copy.eq(BULK)
+    return Step(
+        "gpu roles",
+        (Decision(roles.name, (TOGETHER, PRODUCER), ("together", "producer")),),
+        (Rule(roles.name, needs, "a producer of its own asks the copy engine, and copies are not TMA"),),
+        {warps: roles * PRODUCER_WARPS},
+        {roles.name: Var(names("staged")).eq(0)},
+    )
