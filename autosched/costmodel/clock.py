@@ -18,6 +18,7 @@ import numpy.typing as npt
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
 from autosched.costmodel.clock_scalar import memory_seconds, scalar_cycles, scattered
 from autosched.costmodel.clock_spatial import spatial_tensor
+from autosched.costmodel.clock_streams import knows_prefetch, waited_seconds
 from autosched.costmodel.clock_visited import work_left
 from autosched.costmodel.copies import copy_seconds
 from autosched.costmodel.traffic import traffic
@@ -42,7 +43,6 @@ from autosched.tiling.steps import (
 )
 from autosched.tiling.steps.layout import depth_stride, line_crossings, row_stride, runs
 from autosched.tiling.steps.lines import line_axis
-from autosched.tiling.steps.prefetch import NEXT, NO, passed_over, streamed_bytes, streams
 from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.steps.visited import skipping_row
 
@@ -52,9 +52,6 @@ TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 
 # Constants of the code generator, not of a machine: what its code costs beyond the instructions it is made for.
 UNHIDDEN = 0.15  # share of the shorter terms that does not overlap with the longest
-WAITED, WAITED_AHEAD = 1.2, 0.35  # the same of what streams from memory, and where it is asked for ahead
-REREAD = 2.4  # what a pass takes to read lines anew out of L2, as a multiple of their time at its bandwidth
-ASKING = 0.05  # share of the time from memory that asking ahead costs (f32 of 64 MiB: one row loses 7 %, 16 gain 25)
 TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address set-up, the pipeline filling
 GUARD_CYCLES = 2.0  # a load behind a branch
 GUARD_OUTSIDE = 0.1  # part of it that is left where the condition does not change along the depth: it is asked outside
@@ -143,9 +140,9 @@ def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = 
     stack = np.stack([terms[k] for k in ("compute", "load", "l2", "l3", "memory")])
     longest = stack.max(axis=0)
     hidden = longest + UNHIDDEN * (stack.sum(axis=0) - longest)
-    if _knows_prefetch(nest) and not least:
-        again = REREAD * streamed_bytes(nest) / levels[0][0]
-        hidden = hidden + _waited(terms, values[names("prefetch")], _passes(nest, names, v), again * share)
+    if knows_prefetch(nest) and not least:
+        known = {**v, names("prefetch"): values[names("prefetch")]}
+        hidden = hidden + waited_seconds(nest, names, known, terms, target, UNHIDDEN)
     terms["total"] = hidden + terms["tile"] + terms["pack"] + terms["overhead"]
     return terms
 
@@ -155,14 +152,10 @@ SILENT = frozenset({"prefetch", "prefetch_out"})
 an operand streams from memory."""
 
 
-def _knows_prefetch(nest: Nest) -> bool:
-    return nest.depth is not None and bool(nest.lanes) and streams(nest)
-
-
 def run_length(plan: Plan) -> int:
     """How many rows in a run of ids share one time: the combinations of the last decisions that the clock ignores."""
     length = 1
-    read = {p.names("prefetch") for p in plan.tensor_parts if p.scheme == "cpu" and _knows_prefetch(p.nest)}
+    read = {p.names("prefetch") for p in plan.tensor_parts if p.scheme == "cpu" and knows_prefetch(p.nest)}
     for decision in reversed(plan.space.decisions):
         if decision.name.split(".")[-1] not in SILENT or decision.name in read:
             break
@@ -291,36 +284,6 @@ def _checked(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.NDAr
         tiles = v[names.tiles(axis)].astype(np.float64) if axis in tiled else everywhere * axis.units
         inside = inside * np.maximum(0.0, 1.0 - ends / tiles)
     return np.where(v[names("edges")] == APART, 1.0 - inside, 1.0)
-
-
-def _passes(nest: Nest, names: StepNames, v: Columns) -> npt.NDArray[np.float64]:
-    """How often the streaming operand is read while a cache holds it: by each tile of a block's rows."""
-    rows = blocked_axes(nest)[1]
-    if rows is None or passed_over(nest) is None:
-        return np.ones(len(v[names("threads")]))
-    tiles, block = v[names.tiles(rows)], v[names.block(rows)]
-    return np.where(block == 0, tiles, np.minimum(block, tiles)).astype(np.float64)
-
-
-def _waited(
-    terms: Terms,
-    prefetch: npt.NDArray[np.int64],
-    passes: npt.NDArray[np.float64],
-    again: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]:
-    """Seconds more, where operands stream from memory or the last cache. The first pass over a block waits: the more a
-    core computes on a line, the fewer lines it waits for at a time, unless they are asked for ahead. The others take
-    `again` at least. Where all passes ask for the next block, each of them lets a share of it in."""
-    work = np.maximum(terms["compute"], terms["load"])
-    source = np.maximum(np.maximum(terms["memory"], terms["l3"]), 1e-12)
-    first = work / passes
-    other = np.maximum(first, again) * (passes - 1)
-    share = np.where(prefetch == NO, WAITED, WAITED_AHEAD) * np.minimum(first / source, 1.0)
-    streamed = np.maximum(first, source) + share * np.minimum(first, source) + other
-    longest, shorter = np.maximum(work, source), np.minimum(work, source)
-    shared = np.maximum(longest, terms["l3"] + again * passes)
-    asked = np.where(prefetch == NO, 0.0, ASKING * source)
-    return np.maximum(np.where(prefetch == NEXT, shared, streamed) - longest - UNHIDDEN * shorter, 0.0) + asked
 
 
 def _aliased(apart: int, rows: npt.NDArray[np.int64], target: Target) -> npt.NDArray[np.bool_]:
