@@ -35,7 +35,7 @@ from autosched.codegen.kernel import (
 from autosched.ir.value import Call, FromIndex, Logical, Read, Scalar, Select, Value, is_value, walk
 from autosched.logic import Bool, Const, Expr, Int, free_vars
 
-PRIVATE_SCOPES = ("register", "local", "shared")
+PRIVATE_SCOPES = ("register", "local", "shared", "accumulator")
 """Scopes whose memory a function declares itself; the others are passed to it."""
 
 
@@ -228,14 +228,16 @@ class _Checker:
 
     def _register(self, intrinsic: str, operand: str, ref: RegisterRef) -> None:
         buffer = self._buffer(ref.buffer)
-        self._require(buffer.scope == "register", f"{intrinsic}: operand {operand} is in {buffer.scope} memory")
+        held = buffer.scope in ("register", "accumulator")
+        self._require(held, f"{intrinsic}: operand {operand} is in {buffer.scope} memory")
         self._require(
             len(ref.index) == len(buffer.shape) - 1,
             f"{intrinsic}: register {ref.buffer} has {len(buffer.shape) - 1} indices, got {len(ref.index)}",
         )
         for subscript in ref.index:
             self._known(subscript, f"a register of {ref.buffer}")
-            self._unrolled(buffer, subscript, element=False)
+            if buffer.scope == "register":
+                self._unrolled(buffer, subscript, element=False)
 
     def _descriptor(self, intrinsic: str, operand: str, ref: RegisterRef) -> None:
         buffer = self._buffer(ref.buffer)

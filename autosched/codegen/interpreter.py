@@ -202,7 +202,7 @@ class _Machine:
         value = compile_value(stmt.value, self.storages, self.scalars, formulas=self.kernel.formulas)
         lane, width = (stmt.lane.var if stmt.lane else None), (stmt.lane.width if stmt.lane else 1)
         lanes, dtype = np.arange(width, dtype=np.int64), storage.buffer.dtype
-        register = storage.buffer.scope == "register"
+        register = storage.buffer.scope in ("register", "accumulator")
         offsets = classify(stmt.index, storage.buffer.shape, stmt.lane).offsets
         distinct = offsets is not None and len(set(offsets)) == width
 

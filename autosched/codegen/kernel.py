@@ -19,9 +19,10 @@ from autosched.ir.value import Value
 from autosched.logic import TRUE, Bool, Int
 from autosched.tensorize.intrinsic import Intrinsic
 
-SCOPES = ("global", "workspace", "packed", "register", "shared", "local")
+SCOPES = ("global", "workspace", "packed", "register", "shared", "local", "accumulator")
 """global: a program parameter · workspace: scratch memory of one call · packed: `const` data re-laid out before the
-run · register: vector registers · shared, local: GPU memories."""
+run · register: vector registers · shared, local: GPU memories; shared is an accelerator's scratchpad too · accumulator:
+the memory that an accelerator accumulates in, tile by tile."""
 WORKERS = ("cluster", "warpgroup", "warp", "thread")
 """Loops over the workers of a block (of a cluster's blocks, outside their own); two of them one after the other are
 separated by a barrier."""

@@ -52,6 +52,15 @@ def test_two_slots_let_copies_run_ahead_of_use() -> None:
     assert pipeline(2) == 30 + 10 * 40
 
 
+def test_a_semaphore_is_raised_when_a_copy_has_landed() -> None:
+    copy = (Repeat(30, (Take(0), Use(((0, 10),), latency=25, wait=False, gives=(1,)))),)
+    work = (Repeat(30, (Take(1), Use(((1, 12),)), Give(0))),)
+    ends = [simulate([copy, work], 2, [slots, 0]).end for slots in (1, 2, 4)]
+    assert ends == [30 * 47, 14 * 47 + 59, 35 + 30 * 12]
+    quick, whole = simulate([copy, work], 2, [3, 0]), everything([copy, work], 2, (3, 0))
+    assert (quick.end, quick.busy) == (whole.end, whole.busy)
+
+
 def everything(programs: list[tuple[Code, ...]], servers: int, semaphores: tuple[int, ...] = ()) -> Outcome:
     """Without jumps: a recorder that always wants more."""
     return simulate(programs, servers, semaphores, lambda span: True)

@@ -44,7 +44,7 @@ class Micro:
     """Emits register tiles of one part; its registers are declared once and shared by all variants.
 
     `tiled` are the axes of the tile where they are not those of a CPU's; `owner` is (worker, how many) where
-    accumulators outlive one loop over workers, each of which then has its own.
+    accumulators outlive one loop over workers, each of which then has its own; `scope` is where accumulators are.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Micro:
         ctx: Context,
         tiled: tuple[NestAxis, ...] | None = None,
         owner: tuple[Int, int] | None = None,
+        scope: str = "register",
     ) -> None:
         self.part, self.nest, self.names, self.sources, self.ctx = part, part.nest, part.names, sources, ctx
         self.tiled = tiled_axes(self.nest) if tiled is None else tiled
@@ -63,7 +64,7 @@ class Micro:
         acc = self.accumulator
         self.owner: tuple[Int, ...] = () if owner is None else (owner[0],)
         owners = () if owner is None else (owner[1],)
-        self.acc = ctx.declare("acc", acc.dtype, (*owners, *factors, acc.elements), "register").name
+        self.acc = ctx.declare("acc", acc.dtype, (*owners, *factors, acc.elements), scope).name
         self.registers: dict[str, str] = {}
         loads = ctx.values.get(self.names("loads"), EACH)
         self.window = window(self.nest, loads) if loads != EACH else None

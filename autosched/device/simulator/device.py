@@ -15,7 +15,9 @@ from autosched.device.compare import Difference
 from autosched.device.oracle import Oracle
 from autosched.device.protocol import Build
 from autosched.device.simulator.cpu_model import cpu_seconds
-from autosched.device.simulator.gpu_model import RefusedError, gpu_seconds
+from autosched.device.simulator.gpu_launch import RefusedError
+from autosched.device.simulator.gpu_model import gpu_seconds
+from autosched.device.simulator.spatial_model import spatial_seconds
 from autosched.device.simulator.verify import MOST_ELEMENTS, MOST_STATEMENTS, Verdict, Verifier, elements
 from autosched.device.simulator.walk import Facts, facts
 from autosched.device.timing import spread
@@ -24,9 +26,9 @@ from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
-from autosched.tiling.steps import is_gpu
+from autosched.tiling.scheme import scheme_of
 
-VERSION = "1"
+VERSION = "2"
 CACHES = ("warm", "cold")
 SAMPLES = {"search": 5, "final": 15}
 NOT_YET = "not verified yet: the final round checks; the mapping is proved"
@@ -141,7 +143,13 @@ class SimulatorDevice:
         """Nothing is held outside this process."""
 
     def _seconds(self, kernel: Kernel, parts: list[Facts], target: Target) -> dict[str, float]:
-        causes = gpu_seconds(kernel, parts, target) if is_gpu(target) else cpu_seconds(kernel, parts, target)
+        match scheme_of(target):
+            case "gpu":
+                causes = gpu_seconds(kernel, parts, target)
+            case "spatial":
+                causes = spatial_seconds(kernel, parts, target)
+            case _:
+                causes = cpu_seconds(kernel, parts, target)
         if self.cache == "cold":
             speed = (
                 target.memory("DRAM").bandwidth_bytes_per_s if any(m.name == "DRAM" for m in target.memories) else None

@@ -27,8 +27,9 @@ MOST_EVENTS = 300_000
 @dataclass(frozen=True, slots=True)
 class Use:
     """`uses`: (server, ticks), served side by side; the actor goes on `latency` ticks after the last of them, and no
-    sooner than `least` ticks after it asked. Without `wait` it goes on after `least` ticks, as behind a queue.
-    `name` is for traces, `amount` what the request moves or computes in all (bytes, operations)."""
+    sooner than `least` ticks after it asked. Without `wait` it goes on after `least` ticks, as behind a queue. `gives`
+    are semaphores that are raised when all is done, latency included. `name` is for traces, `amount` what the request
+    moves or computes in all (bytes, operations)."""
 
     uses: tuple[tuple[int, int], ...]
     latency: int = 0
@@ -36,6 +37,7 @@ class Use:
     wait: bool = True
     name: str = ""
     amount: float = 0.0
+    gives: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,10 @@ class _Run:
         state = self.state
         while state.queue:
             now, actor = heapq.heappop(state.queue)
-            self._advance(now, actor)
+            if actor < 0:
+                self._give(now, -actor - 1)
+            else:
+                self._advance(now, actor)
         if min(self.ends, default=0) < 0:
             raise AssertionError("an actor waits for what never comes")
         end = max([*self.ends, *state.free], default=0)
@@ -211,9 +216,7 @@ class _Run:
                 state.tokens[step.a] -= 1
                 at += 1
             elif kind == _GIVE:
-                state.tokens[step.a] += 1
-                if state.waiting[step.a]:
-                    heapq.heappush(state.queue, (now, state.waiting[step.a].pop(0)))
+                self._give(now, step.a)
                 at += 1
             else:
                 state.at[actor] = at
@@ -221,6 +224,11 @@ class _Run:
                 if actor == self.leader:
                     self.leader = next((a for a, end in enumerate(self.ends) if end < 0), 0)
                 return
+
+    def _give(self, now: int, semaphore: int) -> None:
+        self.state.tokens[semaphore] += 1
+        if self.state.waiting[semaphore]:
+            heapq.heappush(self.state.queue, (now, self.state.waiting[semaphore].pop(0)))
 
     def _use(self, now: int, actor: int, use: Use | None) -> None:
         assert use is not None
@@ -238,8 +246,10 @@ class _Run:
                     self.record = None
                 amount = 0.0
             last = max(last, end)
-        ready = max(last + use.latency, now + use.least) if use.wait else now + use.least
-        heapq.heappush(state.queue, (ready, actor))
+        done = max(last + use.latency, now + use.least)
+        heapq.heappush(state.queue, (done if use.wait else now + use.least, actor))
+        for semaphore in use.gives:
+            heapq.heappush(state.queue, (done, -semaphore - 1))
 
 
 def _flat(program: tuple[Code, ...]) -> list[_Step]:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class State:
-    """`queue` holds (ready tick, actor), a heap; `at` is where each actor stands in its code, `counters` its loops';
-    `waiting` are the actors behind each semaphore."""
+    """`queue` is a heap of (ready tick, actor), and of semaphores that will be raised, as -1 - their number; `at` is
+    where each actor stands in its code, `counters` its loops'; `waiting` are the actors behind each semaphore."""
 
     queue: list[tuple[int, int]]
     at: list[int]

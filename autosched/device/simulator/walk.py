@@ -34,7 +34,7 @@ from autosched.codegen.kernel import (
     Wait,
 )
 from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, Value, walk
-from autosched.logic import TRUE, And, Const, Int, evaluate, free_vars
+from autosched.logic import TRUE, And, Binary, Const, Int, Var, evaluate, free_vars
 from autosched.tensorize.intrinsic import Intrinsic
 
 SAMPLES = 64
@@ -88,6 +88,8 @@ class Issue:
     accumulators: float
     order: int
     into: str
+    slots: int = 1
+    """Sets of accumulators that outer loops take turns at."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,8 @@ class _Walker:
                         self.owned.add(accumulator.buffer)
                     turns = [level.trips for level in path if level.kind == "unrolled" and level.var in own]
                     often = float(runs.mean()), float(np.prod(turns or [1.0]))
-                    self.issues.append(Issue(stmt.intrinsic, path, *often, self.statements, accumulator.buffer))
+                    into = accumulator.buffer, max((turns_of(i) for i in accumulator.index), default=1)
+                    self.issues.append(Issue(stmt.intrinsic, path, *often, self.statements, *into))
                 case Prefetch():
                     self.works.append(Work(1, 0, 1, path, float(runs.mean()), False, self.statements))
                 case Async():
@@ -252,6 +255,17 @@ class _Walker:
         self.touches.append(
             Touch(place, buffer, of.scope, size, known, lane, pattern, write, path, runs, self.statements)
         )
+
+
+def turns_of(index: Int) -> int:
+    """How many places a loop takes turns at: `n` of the largest `loop % n` in an index, 1 where there is none."""
+    match index:
+        case Binary("%", Var(), Const(n)):
+            return n
+        case Binary(_, left, right):
+            return max(turns_of(left), turns_of(right))
+        case _:
+            return 1
 
 
 LIBRARY = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")
