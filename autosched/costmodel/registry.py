@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import entry_points
+from threading import Thread
 
 from autosched.costmodel.chance import RandomModel
 from autosched.costmodel.forest import ForestModel
@@ -24,6 +27,21 @@ _BUILT_IN: dict[str, Factory] = {
     "rank": RankingModel,
     "xgb": lambda seed, threads: ResidualModel(seed, threads),
 }
+
+
+_LEARNER = {"xgb": "xgboost", "rank": "xgboost", "forest": "sklearn.ensemble", "gp": "sklearn.gaussian_process"}
+
+
+def load_soon(name: str) -> None:
+    """Begin to load what a model learns with, in a thread of its own: it takes a second, and is wanted only once the
+    first candidates are measured. What cannot be loaded is reported there."""
+
+    def load() -> None:
+        with suppress(ImportError):
+            import_module(_LEARNER[name])
+
+    if name in _LEARNER:
+        Thread(target=load, name=f"load {_LEARNER[name]}").start()
 
 
 def cost_models() -> list[str]:

@@ -129,9 +129,7 @@ class CpuDevice:
         best_s = self._fastest_s if best_s is None else best_s
         limit_s = None if best_s is None else SLOWER * best_s
         rough_s = None if best_s is None or repeats != "search" else ROUGH * best_s
-        effort = replace(
-            EFFORTS[repeats], slower_than_s=limit_s, rough_above_s=rough_s, cold=self.cache == "cold"
-        )
+        effort = replace(EFFORTS[repeats], slower_than_s=limit_s, rough_above_s=rough_s, cold=self.cache == "cold")
         clock = time.perf_counter()
         outcome = self._ask(build, "measure", build.payload, effort)
         measured = _measurement(build, outcome, time.perf_counter() - clock)

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from autosched.costmodel import clock as clocks
-from autosched.costmodel.registry import cost_models
+from autosched.costmodel.registry import cost_models, load_soon
 from autosched.device.protocol import Device
 from autosched.device.registry import device as open_device
 from autosched.device.registry import device_names, named
@@ -28,7 +28,7 @@ from autosched.search.baseline import Baseline, measure_baseline
 from autosched.search.conditional import candidates_of
 from autosched.search.events import Listener, Matched, NearMiss, NotPlanned, Scored
 from autosched.search.left_out import by_reason, left_out
-from autosched.search.loop import Result, run
+from autosched.search.loop import BATCH, Result, run
 from autosched.search.registry import strategies
 from autosched.search.space import SearchSpace
 from autosched.search.split import split_programs
@@ -171,11 +171,12 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     if recording is None:
         emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
         emit(NotPlanned(lambda: by_reason(left_out(matches, plans, request.target, request.conditions))))
+    if request.trials > BATCH:  # else nothing is learnt
+        load_soon(request.cost_model)
     with watch.phase("search"):
         if recording is None:
-            space = SearchSpace(
-            plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length, floors=clocks.floors
-        )
+            seed, length, floors = request.seed, clocks.run_length, clocks.floors
+            space = SearchSpace(plans, clocks.clock, threads=2, seed=seed, run_length=length, floors=floors)
         else:
             space = recorded.space_of(recording, seed=request.seed)
         if space.rows == 0:
