@@ -5,6 +5,8 @@ Objects load in any process of the same kind of machine (`jit.load`), so a worke
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -33,7 +35,8 @@ def compile_object(
     machine = target_machine(cpu, features, opt, triple)
     module = _parse(ir, machine)
     try:
-        code = bytes(machine.emit_object(module))
+        with _without_strength_reduction():
+            code = bytes(machine.emit_object(module))
     except RuntimeError as error:
         raise CompileError(f"LLVM could not generate code: {error}") from error
     # LLVM takes a name that it does not know for an outside function, and the loader gives that the address 0.
@@ -48,7 +51,21 @@ def assembly(
 ) -> str:
     """The assembly text of what `compile_object` builds."""
     machine = target_machine(cpu, features, opt, triple)
-    return str(machine.emit_assembly(_parse(ir, machine)))
+    module = _parse(ir, machine)
+    with _without_strength_reduction():
+        return str(machine.emit_assembly(module))
+
+
+@contextmanager
+def _without_strength_reduction() -> Iterator[None]:
+    """Addresses are already what the printer wants them to be: on unrolled loops with hundreds of them LLVM's loop
+    strength reduction takes up to three quarters of the time to compile, and makes nothing faster (docs/decisions.md).
+    The option is the process's, so others in it get it back."""
+    llvm.set_option("", "-disable-lsr=true")
+    try:
+        yield
+    finally:
+        llvm.set_option("", "-disable-lsr=false")
 
 
 def _parse(ir: str, machine: Any) -> Any:
