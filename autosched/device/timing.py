@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 
 from autosched.device.job import Effort
 
-_WARM = 0.9  # a batch this much shorter than what was before: it is still getting faster
-
 FEW = 3
 """Samples of a candidate that is too slow to win."""
+WARM_S = 2e-3
+"""A kernel that has run for less may still be waiting for its data, and is not given up: depthwise kernels of 50 us
+were seen to take 150 to 300 us in their first dozen calls, after data of some megabytes were compared."""
 Sampler = Callable[[int], float]
 """Takes a number of calls, makes them, and says how long they took in seconds."""
 
@@ -45,16 +46,18 @@ def spread(samples: Sequence[float]) -> float | None:
 def sample(run: Sampler, effort: Effort, warm_s: float) -> tuple[list[float], str]:
     """Times of one call, a sample each, and why sampling stopped: `stable`, `budget`, `most`, `rough` or `slow`.
 
-    `warm_s` is the time of a call made before; it sizes the batches, and batches confirm a slow one: caches may still
-    be filling, and a kernel of 46 us was seen to take 150 us in its second and third call.
+    `warm_s` is the time of a call made before; it sizes the batches, and batches that last WARM_S together confirm a
+    slow one.
     """
     slow = effort.slower_than_s
+    spent_s = 0.0
     while slow is not None and warm_s > slow:
         calls = batch(warm_s, effort)  # one call of a microsecond says little
-        again_s = run(calls) / calls
-        if again_s > slow and again_s > _WARM * warm_s:
-            return [again_s], "slow"
-        warm_s = again_s
+        took_s = run(calls)
+        spent_s += took_s
+        warm_s = took_s / calls
+        if warm_s > slow and spent_s >= WARM_S:
+            return [warm_s], "slow"
     calls = batch(warm_s, effort)
     if calls > 1:  # a first call is slower than the rest; size batches by warm ones
         calls = batch(run(calls) / calls, effort)
@@ -64,9 +67,10 @@ def sample(run: Sampler, effort: Effort, warm_s: float) -> tuple[list[float], st
         took_s = run(calls)
         spent_s += took_s
         samples.append(took_s / calls)
-        if slow is not None and len(samples) >= 2 and min(samples) > slow:
+        warm = spent_s >= WARM_S
+        if slow is not None and warm and len(samples) >= 2 and min(samples) > slow:
             return samples, "slow"
-        if effort.rough_above_s is not None and len(samples) >= FEW and min(samples) > effort.rough_above_s:
+        if effort.rough_above_s is not None and warm and len(samples) >= FEW and min(samples) > effort.rough_above_s:
             return samples, "rough"
         if len(samples) < effort.fewest:
             if spent_s > 4 * effort.budget_s and len(samples) >= 3:
