@@ -53,6 +53,8 @@ TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 # Constants of the code generator, not of a machine: what its code costs beyond the instructions it is made for.
 UNHIDDEN = 0.15  # share of the shorter terms that does not overlap with the longest
 TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address set-up, the pipeline filling
+TILE_LEAST = 6.0  # what is left of it where the next tile starts before this one ends
+WINDOW = 448.0  # operations that a core looks ahead (Zen 5's retire queue): short tiles hide each other's latency
 GUARD_CYCLES = 2.0  # a load behind a branch
 GUARD_OUTSIDE = 0.1  # part of it that is left where the condition does not change along the depth: it is asked outside
 ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by element
@@ -235,12 +237,14 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
                 )
                 own = np.where(v[names("loads")] == k, tile_loads / window.steps, own)
             loads = loads + own * per_load[o.name]
-        issue = np.maximum(acc / rate, (acc + loads + 3.0 / unroll) / width)
-        compute += count * steps * np.maximum(issue, np.where(acc > 0, latency, 0.0))
+        issued = acc + loads + 3.0 / unroll
+        issue = np.maximum(acc / rate, issued / width)
+        ahead = np.maximum(1.0, WINDOW / (steps * np.maximum(issued, 1.0) + acc))  # tiles under way at a time
+        compute += count * steps * np.maximum(issue, np.where(acc > 0, latency / ahead, 0.0))
         load += count * steps * loads / slots
         left = scatter if turned is None else store_cycles(units[turned.name], scatter)
         stores = acc * (left * visits + scatter * (visits - 1.0))
-        tile += count * visits * TILE_CYCLES + count * stores
+        tile += count * visits * np.maximum(TILE_LEAST, TILE_CYCLES / ahead) + count * stores
     return compute, load, tile
 
 

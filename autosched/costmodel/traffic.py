@@ -176,6 +176,6 @@ def _held(totals: Sequence[Any], capacity: float, n: int) -> list[Column]:
     """For each depth of loops, outermost first, the share of accesses that find what those loops touch in a cache."""
     found: list[Column] = []
     for total in totals[:-1]:
-        share = np.minimum(1.0, (capacity / np.maximum(total, 1.0)) ** SHARPNESS) + np.zeros(n)
+        share = np.minimum(1.0, capacity / np.maximum(total, 1.0)) ** SHARPNESS + np.zeros(n)
         found.append(np.maximum(share, found[-1]) if found else share)
     return [*found, np.ones(n)]
