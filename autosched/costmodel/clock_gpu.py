@@ -10,6 +10,7 @@ their source.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -22,27 +23,42 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import Plan, ScalarPart
 from autosched.tiling.steps import StepNames, gpu_pair
-from autosched.tiling.steps.gpu_stage import stage_name
+from autosched.tiling.steps.gpu_copy import BULK
+from autosched.tiling.steps.gpu_grid import CLUSTER_BLOCKS
+from autosched.tiling.steps.gpu_split import STREAM
+from autosched.tiling.steps.gpu_stage import DESCRIPTOR
 from autosched.tiling.steps.gpu_tile import workers_name
 from autosched.tiling.steps.layout import flat_offset, tensor_elements
 
 TERMS = ("mma", "shared", "l2", "dram", "latency", "store", "launch")
 """Seconds by name, each as if nothing else took time; `total` combines them."""
 
-MMA_SYNC_SHARE = (
-    0.65  # of the tensor peak that warp-wide mma reaches on Hopper; only wgmma gets more (arXiv 2402.13499)
-)
+# Of the device, beside what its target states: measured by others on the parts themselves.
+MMA_SYNC_SHARE = 0.65  # of the tensor peak that mma.sync reaches on Hopper (arXiv 2402.13499)
+WGMMA_SHARE = {8: 0.21, 16: 0.38, 32: 0.63, 64: 0.95, 128: 0.96, 256: 0.96}
+"""Of the tensor peak that wgmma reaches by its n, both operands in shared memory (arXiv 2402.13499, table 9)."""
 L2_PORT_BYTES = 64.0  # a cycle that one SM takes from L2 at most (DeepGEMM's performance model)
 DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 TB/s on an H200
 L2_SHARE = 0.7  # of L2 that one kernel's data can count on
-UNHIDDEN = 0.15  # share of the shorter of two units' work that does not overlap with the longer
 SECTOR_BYTES = 32  # memory is moved in sectors of 32 bytes (CUDA C++ best practices guide, coalesced access)
+ENGINE_CYCLES = 400.0  # of a bulk copy beyond a plain load's latency (Hopper microbenchmarks: 600 to 1100 in all)
+SCALAR_LATENCY = 4.0  # cycles until a thread may use its last result (arXiv 2402.13499)
+LAUNCH_SECONDS = 3e-6  # of an empty kernel, between two events (a round figure)
+
+# Of the code generator: what its code costs beyond the units that it keeps busy.
+UNHIDDEN = 0.15  # share of the shorter of two units' work that does not overlap with the longer
+BARRIER_CYCLES = 30.0  # of a block-wide barrier among a few warps (a round figure)
+TOGETHER_SHARE = 1.12  # of a slice's cycles where the workers also start its copies
+STORE_BYTES = 32.0  # a cycle that one SM writes
+SCATTERED_STORE = 1.25  # times as long where registers go to memory lane by lane: rows of the tile end within sectors
+EXPOSED_STORE = {0: 0.6, 1: 0.6, 2: 0.3}
+"""Share of its store that a persistent block waits for: of threads, or of the copy engine beside the next tile."""
 WORST_SECTORS = 8.0  # fragments whose elements lie apart: neighbours in the warp use the rest of a sector from L1
 MOST_FETCHED = 2.0  # times its bytes that such a fragment takes from L2: neighbouring fragments use what L1 holds
-BARRIER_CYCLES = 30.0  # of a block-wide barrier among a few warps (a round figure)
-STORE_BYTES = 32.0  # a cycle that one SM writes
-LAUNCH_SECONDS = 3e-6  # of an empty kernel, between two events (a round figure)
-SCALAR_LATENCY = 4.0  # cycles until a thread may use its last result (arXiv 2402.13499)
+
+# Of the workload: random numbers make the tensor pipe draw more power than zeros, and the clock goes down with its use.
+THROTTLED = 0.93  # of the clock at full use on random data (13 % less than on zeros, on an H200)
+THROTTLE_FROM = 0.6  # use of the tensor pipe from which on it does
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
 Terms = dict[str, npt.NDArray[np.float64]]
@@ -51,66 +67,148 @@ Column = npt.NDArray[np.float64]
 
 def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Terms:
     """Seconds per row of a tensor part laid out by the GPU steps."""
-    intrinsic, pair = nest.intrinsic, gpu_pair(nest)
-    threads, blocks = _column(v, names("threads_in_block")), _column(v, names("blocks"))
-    at_once = _column(v, names("blocks_at_once"))
-    along = [_column(v, workers_name(nest, names, a)) for a in pair]
-    workers: Column = prod(along, start=np.ones_like(threads))
-    accumulators = _column(v, names("accumulators"))
-    steps = float(prod(a.units for a in nest.reduction))
-    unroll = _column(v, names("unroll")) if nest.depth else np.ones_like(threads)
-    depth_block = _column(v, names.block(nest.depth)) if nest.depth else np.ones_like(threads)
-    latency = {m.name: (m.latency_s or 0.0) * target.clock_hz for m in target.memories}
-    port = min(L2_PORT_BYTES, _bandwidth(target, "L2") / target.cores)
+    b = _block(nest, names, v, target)
+    cores, cycle = float(target.cores), 1.0 / target.clock_hz
+    dram = _dram(nest, names, v, target, b.blocks, b.at_once) / _speed(target, "DRAM") / DRAM_SHARE * cycle
 
-    # One block, in cycles of its core.
+    def wave(count: Column) -> Column:
+        """Cycles of a core that runs so many blocks side by side."""
+        alone: Column = np.where(count > 0, b.chain + b.store, 0.0)
+        return np.maximum(count * (b.busy + np.where(count > 1, 0.5, 1.0) * b.store), alone)
+
+    full = np.floor(b.blocks / (cores * b.at_once))
+    rest = np.ceil((b.blocks - full * cores * b.at_once) / cores)
+    once = full * wave(b.at_once) + wave(rest)
+    resident = b.resident * b.cluster
+    rounds = np.ceil(b.tiles * b.cluster * b.shares / np.maximum(resident, 1.0))
+    persistent = rounds * (np.maximum(b.busy, b.chain - b.fill) + b.exposed * b.store) + b.fill + b.store
+    on_core = np.where(b.persistent, persistent, once)
+    use = np.clip(b.mma * b.blocks / np.minimum(b.blocks, cores) / np.maximum(on_core, 1.0) - THROTTLE_FROM, 0.0, None)
+    on_core = on_core / (1.0 - (1.0 - THROTTLED) * use / (1.0 - THROTTLE_FROM)) * cycle
+    each = b.blocks / np.minimum(b.blocks, cores) * cycle  # of blocks on the busiest core, were they spread evenly
+    launches = np.where(b.shares > 1, 2.0, 1.0) * LAUNCH_SECONDS
+    fixup = _shares(nest, b.shares) / _speed(target, "DRAM") / DRAM_SHARE * cycle
+    return {
+        "mma": b.mma * each,
+        "shared": b.smem * each,
+        "l2": b.l2 * each,
+        "dram": dram + fixup,
+        "latency": b.chain * np.ceil(b.blocks / (cores * b.at_once)) * cycle,
+        "store": b.store * each,
+        "launch": launches,
+        "total": np.maximum(on_core, dram) + UNHIDDEN * np.minimum(on_core, dram) + launches + fixup,
+    }
+
+
+@dataclass(frozen=True)
+class _Block:
+    """What one block takes, in cycles of its core: of each unit, all units together (`busy`), the first slice (`fill`),
+    the chain of latencies that nothing hides, its store; and how many blocks there are."""
+
+    mma: Column
+    smem: Column
+    l2: Column
+    busy: Column
+    fill: Column
+    chain: Column
+    store: Column
+    exposed: Column
+    blocks: Column
+    tiles: Column
+    shares: Column
+    resident: Column
+    cluster: Column
+    at_once: Column
+    persistent: npt.NDArray[np.bool_]
+
+
+def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
+    intrinsic, pair = nest.intrinsic, gpu_pair(nest)
+    blocks, at_once = _column(v, names("blocks")), _column(v, names("blocks_at_once"))
+    one, none = np.ones_like(blocks), np.zeros_like(blocks)
+
+    def column(name: str, default: Column) -> Column:
+        return _column(v, names(name)) if nest.depth is not None and names(name) in v else default
+
+    along = [_column(v, workers_name(nest, names, a)) for a in pair]
+    workers: Column = prod(along, start=one)
+    accumulators, slices = _column(v, names("accumulators")), column("slices", one)
+    split, cluster = column("split", one), column("cluster", none)
+    tiles, resident = column("tiles", blocks), column("resident", blocks)
+    stream = split == STREAM
+    shares = np.where(stream, np.minimum(slices, 2.0), np.maximum(split, 1.0))
+    steps = float(prod(a.units for a in nest.reduction)) / np.where(stream, tiles * 1.0 / resident, shares)
+    steps = np.where(stream, float(prod(a.units for a in nest.reduction)) * tiles / resident, steps)
+    blocks = np.where(stream, resident, blocks * shares)
+    persistent = (column("persistent", none) > 0) & ~stream
+    unroll = column("unroll", one)
+    depth_block = _column(v, names.block(nest.depth)) if nest.depth else one
+    latency = {m.name: (m.latency_s or 0.0) * target.clock_hz for m in target.memories}
+
     mma = workers * accumulators * steps / issue_rate(intrinsic, target)
-    copied, read, unique = (np.zeros_like(threads) for _ in range(3))
-    staged = np.zeros_like(threads)
+    copied, read, unique, fragments = (none.copy() for _ in range(4))
+    staged = none.copy()
     for o in intrinsic.inputs:
         size = o.elements * o.dtype.bits / 8
         own = [a for a in pair if a in nest.operand_axes(o.name)]
-        mine: Column = prod((_column(v, names.register(a)) for a in own), start=np.full_like(threads, size))
-        tile: Column = prod((_column(v, names(f"tile_{a.name}")) for a in own), start=np.full_like(threads, size))
-        shared = _column(v, stage_name(names, o.name)) if nest.depth else np.zeros_like(threads)
+        mine: Column = prod((_column(v, names.register(a)) for a in own), start=np.full_like(blocks, size))
+        tile: Column = prod((_column(v, names(f"tile_{a.name}")) for a in own), start=np.full_like(blocks, size))
+        source = column(f"stage_{o.name}", none)
+        shared = source > 0
         spread = sectors(nest, o.name)
+        common: Column = one
+        for k, a in enumerate(pair):
+            common = np.where((cluster == k + 1) & (a not in own), float(CLUSTER_BLOCKS), common)
+        ways = np.maximum(column(f"ways_{o.name}", one), 1.0)
+        taken = np.where(source == DESCRIPTOR, accumulators * size, mine)
         copied += steps * shared * tile
-        read += steps * workers * mine * np.where(shared > 0, 1.0, spread)
-        unique += steps * tile * np.where(shared > 0, 1.0, min(spread, MOST_FETCHED))
+        read += steps * workers * np.where(shared, taken * ways, mine * spread)
+        fragments += steps * workers * np.where(shared, 0.0, mine * spread)
+        unique += steps * np.where(shared, tile / common, tile * min(spread, MOST_FETCHED))
         staged = np.maximum(staged, shared)
-    width = _bandwidth(target, "shared")
-    smem, l2 = (copied + read) / width, unique / port
-    trips = steps / np.where(staged > 0, depth_block, unroll)
-    path = latency.get("L2", 0.0) + np.where(staged > 0, latency.get("shared", 0.0) + 2 * BARRIER_CYCLES, 0.0)
-    chain = trips * path + steps / unroll * intrinsic.timing.get("latency", 32.0)
+    port = min(L2_PORT_BYTES, _speed(target, "L2") / target.cores)
+    smem, l2 = (copied + read) / _speed(target, "shared"), unique / port
+    path = latency.get("L2", 0.0) + np.where(column("copy", none) == BULK, ENGINE_CYCLES, 0.0)
+
+    count = np.where(staged > 0, np.maximum(steps / depth_block, 1.0), steps / unroll)
+    longest = np.maximum(np.maximum(mma, smem), l2)
+    shorter = np.minimum(mma, np.maximum(smem, l2))
+    stages, roles = column("stages", one), column("roles", none) > 0
+    barrier = BARRIER_CYCLES * np.sqrt(np.maximum(workers if intrinsic.scope == "warpgroup" else one, 1.0))
+    apart = longest + UNHIDDEN * shorter + count * np.where(staged > 0, barrier, 0.0)
+    busy = np.where(roles | (staged == 0), apart, TOGETHER_SHARE * apart)
+    ahead = np.where(stages > 1, np.maximum(stages - np.where(roles, 0.0, 1.0), 1.0), 1.0)
+    trip = path + np.where(staged > 0, latency.get("shared", 0.0) + 2 * BARRIER_CYCLES, 0.0)
+    issue = intrinsic.timing.get("latency", 32.0)
+    waits = np.where(stages > 1, count * np.maximum(trip / ahead - busy / count, 0.0), count * trip)
+    once = np.where(stages > 1, busy, mma + l2)
+    fill = trip + l2 / count
+    chain = np.where(staged > 0, np.maximum(once, busy) + waits, busy + count * trip + steps / unroll * issue) + fill
     out = intrinsic.accumulator
-    tile_out: Column = prod((_column(v, names(f"tile_{a.name}")) for a in pair), start=np.ones_like(threads))
-    store = tile_out * out.elements * out.dtype.bits / 8 / STORE_BYTES
-    units = np.stack([mma, smem, l2])
-    longest = units.max(axis=0)
-    busy = longest + UNHIDDEN * (units.sum(axis=0) - longest) + store
+    tile_out: Column = prod((_column(v, names(f"tile_{a.name}")) for a in pair), start=one)
+    bits = np.where(shares > 1, out.dtype.bits, _stored_bits(nest))
+    epilogue = _column(v, names("epilogue")) if names("epilogue") in v else none
+    store = tile_out * out.elements * bits / 8 / STORE_BYTES * np.where(epilogue == 0, SCATTERED_STORE, 1.0)
+    exposed = np.select([epilogue == k for k in EXPOSED_STORE], list(EXPOSED_STORE.values()), 1.0)
+    of_cluster = np.where(cluster > 0, float(CLUSTER_BLOCKS), 1.0)
+    values = (mma, smem, l2, busy, fill, chain, store, exposed, blocks, tiles, shares, resident, of_cluster, at_once)
+    return _Block(*values, persistent)
 
-    def wave(count: Column) -> Column:
-        alone: Column = np.where(count > 0, chain + busy, 0.0)
-        return np.asarray(np.maximum(count * busy, alone), np.float64)
 
-    full = np.floor(blocks / (target.cores * at_once))
-    rest = np.ceil((blocks - full * target.cores * at_once) / target.cores)
-    cycle = 1.0 / target.clock_hz
-    cores = float(target.cores)
-    dram = _dram(nest, names, v, target, blocks, at_once) / (_bandwidth(target, "DRAM") * target.clock_hz * DRAM_SHARE)
-    on_core = (full * wave(at_once) + wave(rest)) * cycle
-    each = blocks / np.minimum(blocks, cores) * cycle  # of blocks on the busiest core, were they spread evenly
-    return {
-        "mma": mma * each,
-        "shared": smem * each,
-        "l2": l2 * each,
-        "dram": dram,
-        "latency": chain * np.ceil(blocks / (cores * at_once)) * cycle,
-        "store": store * each,
-        "launch": np.full_like(threads, LAUNCH_SECONDS),
-        "total": np.maximum(on_core, dram) + UNHIDDEN * np.minimum(on_core, dram) + LAUNCH_SECONDS,
-    }
+def _stored_bits(nest: Nest) -> int:
+    """Bits of an element of what follows the sum, as the program stores it."""
+    program, target = nest.mapping.program, nest.stage.assign.tensor
+    if not program.tensors[target].intermediate:
+        return program.tensors[target].dtype.bits
+    later = [s.assign.tensor for s in program.stages if any(r.tensor == target for r in s.reads)]
+    return program.tensors[later[-1]].dtype.bits if later else nest.intrinsic.accumulator.dtype.bits
+
+
+def _shares(nest: Nest, shares: Column) -> Column:
+    """Bytes of partial sums, written and read again."""
+    out = nest.intrinsic.accumulator
+    whole = float(prod(a.units for a in nest.spatial)) * out.elements * out.dtype.bits / 8
+    return np.where(shares > 1, 2.0 * shares * whole, 0.0)
 
 
 def issue_rate(intrinsic: Intrinsic, target: Target) -> float:
@@ -118,8 +216,8 @@ def issue_rate(intrinsic: Intrinsic, target: Target) -> float:
     if intrinsic.name in target.rates:
         return target.rates[intrinsic.name]
     inputs = intrinsic.inputs[0].dtype.name
-    if intrinsic.scope == "warp":
-        kind, share = f"ops.tensor.{inputs}", MMA_SYNC_SHARE
+    if intrinsic.scope in ("warp", "warpgroup"):
+        kind, share = f"ops.tensor.{inputs}", tensor_share(intrinsic)
         exact = f"{kind}.{intrinsic.accumulator.dtype.name}"  # where the type of the sum makes a difference
         kind = exact if exact in target.rates else kind
     else:
@@ -128,6 +226,14 @@ def issue_rate(intrinsic: Intrinsic, target: Target) -> float:
     if kind in target.rates:
         return share * target.rates[kind] / intrinsic.operations
     return 1.0 / intrinsic.timing.get("interval", 1.0)
+
+
+def tensor_share(intrinsic: Intrinsic) -> float:
+    """The share of the tensor peak that a warp's or a warpgroup's instruction can reach."""
+    if intrinsic.scope == "warp":
+        return MMA_SYNC_SHARE
+    n = intrinsic.accumulator.shape[-1]
+    return float(np.interp(np.log2(n), np.log2(list(WGMMA_SHARE)), list(WGMMA_SHARE.values())))
 
 
 def sectors(nest: Nest, operand: str) -> float:
@@ -144,16 +250,18 @@ def sectors(nest: Nest, operand: str) -> float:
 def _dram(nest: Nest, names: StepNames, v: Columns, target: Target, blocks: Column, at_once: Column) -> Column:
     """Bytes between L2 and DRAM: inputs once where they fit L2, else once for each wave of blocks; outputs once."""
     pair = gpu_pair(nest)
-    grids = {a.name: _column(v, names(f"grid_{a.name}")) for a in pair}
-    order = [a.name for a in reversed(pair)]
+    grids = [_column(v, names(f"grid_{a.name}")) for a in pair]
     left = np.minimum(target.cores * at_once, blocks)
-    together: dict[str, Column] = {}
-    swapped = _column(v, names("raster")) if len(pair) == 2 else np.zeros_like(blocks)
-    for k, name in enumerate(order):  # blocks of a wave along each axis, the fastest axis filled first
-        other = order[1 - k] if len(order) == 2 else name
-        first = np.minimum(grids[name], left)
-        second = np.minimum(grids[name], np.ceil(left / grids[other])) if other != name else first
-        together[name] = np.where((swapped > 0) == (k == 0), second, first)
+    together: dict[str, Column] = {a.name: np.minimum(g, left) for a, g in zip(pair, grids, strict=True)}
+    if len(pair) == 2:  # tiles of a wave: `group` along the slow axis, the fast one filled first
+        swapped = _column(v, names("raster")) > 0
+        group = _column(v, names("group")) if names("group") in v else np.ones_like(blocks)
+        slow_grid, fast_grid = np.where(swapped, grids[1], grids[0]), np.where(swapped, grids[0], grids[1])
+        slow = np.minimum(slow_grid, group)
+        fast = np.minimum(fast_grid, np.ceil(left / slow))
+        slow = np.minimum(slow_grid, slow * np.ceil(left / (slow * fast_grid)))
+        together[pair[0].name] = np.where(swapped, fast, slow)
+        together[pair[1].name] = np.where(swapped, slow, fast)
     waves = np.ceil(blocks / np.maximum(1.0, left))
     steps = float(prod(a.units for a in nest.reduction))
     total, whole = np.zeros_like(blocks), 0.0
@@ -167,7 +275,7 @@ def _dram(nest: Nest, names: StepNames, v: Columns, target: Target, blocks: Colu
         total, whole = total + np.minimum(mine, tensor) * waves, whole + tensor
     capacity = L2_SHARE * next((m.bytes for m in target.memories if m.name == "L2"), 0)
     out = nest.intrinsic.accumulator
-    written = float(prod(a.units for a in nest.spatial)) * out.elements * out.dtype.bits / 8
+    written = float(prod(a.units for a in nest.spatial)) * out.elements * _stored_bits(nest) / 8
     return (np.full_like(blocks, whole) if whole <= capacity else np.maximum(total, whole)) + written
 
 
@@ -190,7 +298,7 @@ def _column(v: Columns, name: str) -> Column:
     return v[name].astype(np.float64)
 
 
-def _bandwidth(target: Target, name: str) -> float:
+def _speed(target: Target, name: str) -> float:
     """Bytes a cycle of a level: of one core where it belongs to a core, else of the device."""
     for m in target.memories:
         if m.name == name and m.bandwidth_bytes_per_s:

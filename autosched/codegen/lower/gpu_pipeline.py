@@ -66,8 +66,7 @@ class Pipeline:
             return (*workers(start(work)), *inside, *ended(work, last))
 
         def consume(work: Work) -> Phase:
-            full = Await(FULL, self.slot(work, SLICE), self.turn(work, SLICE) * self.arrivals + self.arrivals)
-            body = (full, *workers(self.compute(work, places, local)), Signal(EMPTY, self.slot(work, SLICE)))
+            body = (self.landed(work), *workers(self.compute(work, places, local)), Signal(EMPTY, self.slot(work, SLICE)))
             return (*workers(start(work)), *self.loop(work, body), *ended(work))
 
         def produce(work: Work) -> Phase:
@@ -80,6 +79,10 @@ class Pipeline:
 
     def _together(self, work: Work, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]) -> Phase:
         compute, ahead = self.compute(work, places, local), self.stages - 1
+        if self.stages == 1 and self.copy == BULK:
+            worker, _ = worker_of(self.grid, self.nest)
+            ask = workers((If(worker.eq(0), (self.engine(work, SLICE),)),))
+            return self.loop(work, (*ask, self.landed(work), *workers(compute)))
         if self.stages == 1:
             return self.loop(work, (*workers(self.fills(work, SLICE)), *workers(compute)))
 
@@ -100,9 +103,13 @@ class Pipeline:
         if self.copy == ASYNC:
             before = workers((Wait(self.stages - 2),))
         elif self.copy == BULK:
-            turn = self.turn(work, SLICE) * self.arrivals + self.arrivals
-            before = (Await(FULL, self.slot(work, SLICE), turn),)
+            before = (self.landed(work),)
         return (*workers(tuple(first)), *self.loop(work, (*before, *workers(body))))
+
+    def landed(self, work: Work) -> Await:
+        """The engine has fetched the current slice."""
+        times = self.turn(work, SLICE) * self.arrivals + self.arrivals
+        return Await(FULL, self.slot(work, SLICE), times)
 
     # -- slices -------------------------------------------------------------------------------------------------------
 

@@ -53,10 +53,10 @@ def gpu_copy(
             small = all_of(*(side <= BOX for side in sides))
             sentence = f"a side of the box of {operand} is longer than {BOX} elements"
             rules.append(Rule(names(f"bulk_{operand}"), is_staged.eq(0) | copy.ne(BULK) | small, sentence))
-    deep = all_of(copy.eq(SYNC).implies(stages <= SYNC_STAGES), copy.ne(SYNC).implies(stages >= 2))
+    deep = all_of(copy.eq(SYNC).implies(stages <= SYNC_STAGES), copy.eq(ASYNC).implies(stages >= 2))
     label = "{" + stages.name + "}"
     rules += [
-        Rule(stages.name, deep, f"{label} stages: {SYNC_STAGES} at most with sync copies, 2 at least with others"),
+        Rule(stages.name, deep, f"{label} stages: {SYNC_STAGES} at most with sync copies, 2 at least with cp.async"),
         Rule(
             names("stages_used"),
             (stages <= Var(names("slices"))) | stages.eq(1),

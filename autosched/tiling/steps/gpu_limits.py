@@ -13,7 +13,7 @@ from autosched.tiling.steps.gpu_tile import gpu_pair, worker_threads
 from autosched.tiling.steps.names import StepNames
 from autosched.tiling.steps.register_tile import held_tiles
 
-OWN_REGISTERS = 24
+OWN_REGISTERS = 48
 """Registers of a thread for addresses, counters and constants beside its fragments: a round figure for such code."""
 
 

@@ -29,10 +29,14 @@ def gpu_roles(nest: Nest, target: Target, names: StepNames) -> Step:
         return Step("gpu roles", (), (), {warps: Const(0)})
     roles, copy = Var(names("roles")), Var(names("copy"))
     needs = roles.eq(TOGETHER) | copy.eq(BULK)
+    ahead = roles.eq(TOGETHER) | (Var(names("stages")) >= 2)
     return Step(
         "gpu roles",
         (Decision(roles.name, (TOGETHER, PRODUCER), ("together", "producer")),),
-        (Rule(roles.name, needs, "a producer of its own asks the copy engine, and copies are not TMA"),),
+        (
+            Rule(roles.name, needs, "a producer of its own asks the copy engine, and copies are not TMA"),
+            Rule(names("roles_stages"), ahead, "a producer of its own works ahead, and there is one stage"),
+        ),
         {warps: roles * PRODUCER_WARPS},
         {roles.name: Var(names("staged")).eq(0)},
     )
