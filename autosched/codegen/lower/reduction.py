@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from autosched.codegen.kernel import Assign, For, If, Stmt
 from autosched.codegen.lower.context import identifier
+from autosched.codegen.lower.fed import Fed
 from autosched.codegen.lower.invariant import split_invariant
 from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.rename import place, place_condition, place_index
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Reduction:
-    """Emits the reduction loops `axes` of a stage for all copies of the body around them."""
+    """Emits the reduction loops `axes` of a stage for all copies of the body around them; `fed`: the stage before it is
+    computed on the way."""
 
     of: Scalar
     axes: tuple[Axis, ...]
     ats: Ats
     vectored: bool
+    fed: Fed | None = None
 
     def __post_init__(self) -> None:
         self.stage, self.shape = self.of.stage, self.of.shape
@@ -159,7 +162,11 @@ class Reduction:
         for n, at in enumerate(ats):
             copy, u = divmod(n, count)
             held = self.held(copy * self.each + u)
-            new = self.contracted(held, place(self.value, at, partial(self.of_copy, copy=copy)))
+            term = place(self.value, at, partial(self.of_copy, copy=copy))
+            if self.fed is not None:
+                stmts += self.fed.stored(at, n, Var(LANE) < only if only else TRUE)
+                term = self.fed.taken(term, n)
+            new = self.contracted(held, term)
             value = guarded(tuple(place_condition(g, at) for g in self.stage.guards), new, held)
             if only:
                 value = Select(Var(LANE) < only, value, held, self.dtype)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from autosched.codegen.kernel import Assign, For, Function, Stmt
 from autosched.codegen.lower.blocked import blocked
 from autosched.codegen.lower.context import Context, identifier
+from autosched.codegen.lower.fed import Fed, feeds
 from autosched.codegen.lower.invariant import split_invariant
 from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.reduction import Reduction
@@ -44,17 +45,36 @@ def lower_rows(part: RowsPart, ctx: Context) -> tuple[Stmt, ...]:
     shared = [a for a in first.axes if a.name in part.shared]
     at: dict[str, Int] = {a.name: Var(identifier(a.name)) for a in shared}
     body: list[Stmt] = []
-    for member in part.members:
+    members = [Scalar(m, ctx, replace(shape_of(m, ctx.values), threads=1)) for m in part.members]
+    maker: Scalar | None = None
+    for number, member in enumerate(members):
         names = [a.name for a in member.stage.axes[: len(shared)]]
         here = dict(zip(names, at.values(), strict=True))
-        shape = replace(shape_of(member, ctx.values), threads=1)
-        body += Scalar(member, ctx, shape).loops(len(shared), (here,), False)
+        behind = members[number + 1] if number + 1 < len(members) else None
+        if maker is not None:
+            body += fed_reduction(maker, member, (here,))
+            maker = None
+        elif behind is not None and behind.shape.across and feeds(member.part, behind.part, len(shared)):
+            maker = member
+        else:
+            body += member.loops(len(shared), (here,), False)
     threads = ctx.values.get(part.names("threads"), 1)
     for k, axis in reversed(list(enumerate(shared))):
         lower, upper = substitute_int(axis.lower, at), substitute_int(axis.upper, at)
         loop = For(identifier(axis.name), lower, upper, tuple(body))
         body = list(shared_out(loop, threads) if k == 0 else (loop,))
     return tuple(body)
+
+
+def fed_reduction(maker: Scalar, summing: Scalar, ats: Ats) -> tuple[Stmt, ...]:
+    """The reduction's loops, with the stage before it computed in them."""
+    assert summing.part.across is not None
+    before, inner = maker.hoisted(maker.axes[-1], ats)
+    tensor, dtype = maker.stage.assign.tensor, maker.stage.assign.value.dtype
+    shape = (summing.shape.unroll, summing.shape.width)
+    register = maker.ctx.declare(f"{tensor}_now", dtype, shape, "register").name
+    fed = Fed(inner, register, summing.part.across)
+    return (*before, *Reduction(summing, (summing.axes[-1],), ats, False, fed).emit())
 
 
 def prepare_scalar(part: ScalarPart, ctx: Context) -> None:
