@@ -132,8 +132,8 @@ def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = 
     moved = [] if least else traffic(nest, names, v, tuple(m.bytes * CACHE_SHARE for m in caches))
     levels = _bandwidths(target)
     terms: Terms = {"compute": compute * cycle * share, "load": load * cycle * share, "tile": tile * cycle * share}
-    for name, bytes_in, (bandwidth, shared) in zip(("l2", "l3", "memory"), moved, levels, strict=False):
-        terms[name] = bytes_in / bandwidth * (1.0 if shared else share)
+    for name, bytes_in, (all_cores, one_core) in zip(("l2", "l3", "memory"), moved, levels, strict=False):
+        terms[name] = np.maximum(bytes_in / all_cores, bytes_in * share / one_core)
     for name in ("l2", "l3", "memory"):
         terms.setdefault(name, np.zeros(n))
     terms["pack"] = copy_seconds(nest, names, values, target, least=least)
@@ -297,13 +297,16 @@ def _aliased(apart: int, rows: npt.NDArray[np.int64], target: Target) -> npt.NDA
     return rows * gcd(apart, page) > ALIAS_SHARE * first if apart else np.zeros(len(rows), bool)
 
 
-def _bandwidths(target: Target) -> list[tuple[float, bool]]:
-    """Bytes per second out of L2, L3 and main memory, and whether the figure is for all cores together."""
-    outer = [m for m in target.memories if m.name != "L1" and m.name != "registers"]
-    default = {"L2": 64.0, "L3": 16.0}
-    return [
-        (m.bandwidth_bytes_per_s or default.get(m.name, 4.0) * target.clock_hz, m.shared_by == "device") for m in outer
-    ]
+def _bandwidths(target: Target) -> list[tuple[float, float]]:
+    """Bytes per second out of L2, L3 and main memory, for all cores together (a level of each core's own has no such
+    limit) and for one core."""
+    found = []
+    for m in target.memories:
+        if m.name not in ("L1", "registers"):
+            whole = m.bandwidth_bytes_per_s or {"L2": 64.0, "L3": 16.0}.get(m.name, 4.0) * target.clock_hz
+            shared = m.shared_by == "device"
+            found.append((whole, m.core_bandwidth_bytes_per_s or whole) if shared else (float("inf"), whole))
+    return found
 
 
 def _work(part: ScalarPart, plan: Plan) -> float:

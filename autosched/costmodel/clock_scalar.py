@@ -18,7 +18,7 @@ from autosched.codegen.lower.invariant import split_invariant
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Call, Literal, Read, Scalar, Value, reads, walk
 from autosched.logic import Const
-from autosched.machine.target import Target
+from autosched.machine.target import Memory, Target
 from autosched.tiling.plan import ScalarPart
 from autosched.tiling.scalar_parts import side_by_side
 from autosched.tiling.scalar_steps import ACROSS, lanes_of
@@ -107,9 +107,18 @@ def memory_seconds(stages: tuple[Stage, ...], program: Program, target: Target, 
     total = sum(float(prod(program.tensors[t].extents)) * program.tensors[t].dtype.bits / 8 for t in touched)
     for m in target.memories:
         if m.name.startswith("L") and m.name != "L1" and total <= m.bytes and m.bandwidth_bytes_per_s:
-            return total / m.bandwidth_bytes_per_s / (threads if m.shared_by != "device" else np.ones_like(threads))
-    last = [m.bandwidth_bytes_per_s for m in target.memories if m.bandwidth_bytes_per_s]
-    return np.full_like(threads, total / last[-1]) if last else np.zeros_like(threads)
+            return _moving(total, m, threads)
+    last = [m for m in target.memories if m.bandwidth_bytes_per_s]
+    return _moving(total, last[-1], threads) if last else np.zeros_like(threads)
+
+
+def _moving(total: float, level: Memory, threads: Column) -> Column:
+    """Seconds to move so many bytes out of a level: each thread draws what one core can, all together what the level
+    has."""
+    whole = level.bandwidth_bytes_per_s or float("inf")
+    if level.shared_by != "device":
+        return total / whole / threads
+    return np.maximum(total / whole, total / (level.core_bandwidth_bytes_per_s or whole) / threads)
 
 
 def extent(axis: Axis) -> int:

@@ -112,6 +112,8 @@ def with_peaks(target: Target, peaks: Peaks) -> Target:
             changes["latency_s"] = level.latency_s * target.clock_hz / peaks.clock_hz
         if level.name in known:
             changes["bandwidth_bytes_per_s"] = known[level.name]
+            if level.shared_by == "device" and level.name in peaks.bandwidth_one:
+                changes["core_bandwidth_bytes_per_s"] = min(peaks.bandwidth_one[level.name], known[level.name])
             sources[f"memories.{level.name}.bandwidth"] = MEASURED
         memories.append(replace(level, **changes))
     rates = target.rates | peaks.rates

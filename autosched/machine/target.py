@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 class Memory:
     """A level of storage, from registers outward: `registers`, `L1`, `L2`, `L3`, `DRAM` on CPUs; GPUs have `shared`
     beside them. `shared_by` is `thread`, `core` or `device`; bandwidth is per core for levels shared by a core or less
-    and for the whole device otherwise (None: not known). `joules_per_byte` is what moving one byte in or out costs.
+    and for the whole device otherwise (None: not known); `core_bandwidth_bytes_per_s` is what one core alone draws from
+    a level shared by the device, where that is known. `joules_per_byte` is what moving one byte in or out costs.
 
     A scratchpad is filled by the program: `holds` says with what (`inputs`, `accumulators`). It is empty for a memory
     that fills itself, as a cache."""
@@ -23,6 +24,7 @@ class Memory:
     banks: int | None = None
     joules_per_byte: float | None = None
     holds: tuple[str, ...] = ()
+    core_bandwidth_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True)

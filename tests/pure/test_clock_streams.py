@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from support.plans import machine, plans_of
 
@@ -37,3 +39,16 @@ def test_rows_a_page_apart_are_packed_where_they_outnumber_the_ways() -> None:
     pages, between = wide(16, 512, 1024), wide(16, 512, 1040)
     assert seconds(pages, reg_i=16, pack_a="panel") < seconds(pages, reg_i=16, pack_a="direct")
     assert seconds(between, reg_i=16, pack_a="panel") > seconds(between, reg_i=16, pack_a="direct")
+
+
+def test_one_core_draws_less_from_memory_than_all() -> None:
+    program, two = workload("matmul", m=1, n=4096, k=4096), machine()
+    memories = tuple(replace(m, core_bandwidth_bytes_per_s=1.5e10) if m.name == "dram" else m for m in two.memories)
+    found = {}
+    for name, target in (("unknown", two), ("known", replace(two, memories=memories))):
+        plan = next(p for p in plans_of(program, target, threads=2) if "zmm(i←j" in p.name)
+        base: dict[str, int | str] = {d.name: d.domain[0] for d in plan.space.decisions}
+        rows = [plan.space.row_of({**base, "pack_b": "panel", "threads": n}) for n in (1, 2)]
+        found[name] = clock(plan, plan.space.values(np.array(rows)))["memory"]
+    assert found["unknown"][0] == found["unknown"][1] == found["known"][1]
+    np.testing.assert_allclose(found["known"][0], found["known"][1] * 4 / 3)

@@ -1,0 +1,62 @@
+"""Asking for a panel's next block as machine code and as exported C: the last blocks ask past the end of the panel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cpu.c_build import build, call, missing_features, needs_compiler
+from support.agreement import Expected, expect
+from support.plans import machine, plans_of
+
+from autosched.codegen.c import print_c
+from autosched.codegen.callable import CompiledKernel
+from autosched.codegen.kernel import Kernel
+from autosched.codegen.llvm.compile import compile_object
+from autosched.codegen.llvm.jit import load
+from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.lower import lower
+from autosched.ir import workload
+from autosched.machine.detect import host_features
+from autosched.tiling.steps.prefetch import NEXT
+
+WIDE = "avx512f" in host_features()
+HERE = machine(host_features(), registers=32 if WIDE else 16, vector_bytes=64 if WIDE else 32)
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Kernel, Expected]]:
+    """Kernels of random rows that ask for the next block, on one thread and on two."""
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+    monkeypatch.setattr(import_module("autosched.tiling.steps.prefetch"), "STREAMED_BYTES", 0)
+    program = workload("matmul", m=9, n=75, k=150)
+    plan = next(p for p in plans_of(program, HERE, threads=2) if p.tensor_parts)
+    ids = plan.space.enumerate(limit=1_000_000).ids
+    values = plan.space.values(ids)
+    expected, found = expect(program), list[int]()
+    for threads in (1, 2):
+        some = ids[(values["prefetch"] == NEXT) & (values["threads"] == threads)]
+        found += np.random.default_rng(threads).choice(some, size=2, replace=False).tolist()
+    return [(lower(plan, plan.space.schedule(row)), expected) for row in found]
+
+
+@pytest.mark.x86
+def test_machine_code(kernels: list[tuple[Kernel, Expected]]) -> None:
+    for kernel, expected in kernels:
+        assert "llvm.prefetch" in print_llvm(kernel)
+        compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
+        result = compiled(**{n: a.copy() for n, a in expected.arrays.items()})
+        assert expected.difference({"C": result}) is None
+
+
+@needs_compiler
+@pytest.mark.compiler
+def test_exported_c(kernels: list[tuple[Kernel, Expected]], tmp_path: Path) -> None:
+    made = [(replace(k, name=f"f{n}"), e) for n, (k, e) in enumerate(kernels) if not missing_features(k)]
+    library = build([print_c(kernel) for kernel, _ in made], tmp_path, "-O1", "-fopenmp")
+    for kernel, expected in made:
+        assert expected.difference(call(library, kernel, expected.arrays, expected.scalars)) is None
