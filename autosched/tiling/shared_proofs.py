@@ -1,0 +1,137 @@
+"""What z3 proves of a GPU space: its rules keep shared memory accessed inside, aligned, and without bank conflicts.
+
+A layout depends on few decisions: the length of its rows and the swizzle. Each pair of them that the rules allow is a
+case; the number of rows, the row and the element stay symbolic, so that what is proved holds for all tiles. That the
+slices of all stages fit is the rule `shared_bytes` itself, whose bytes are those of the shape that is proved here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import z3
+
+from autosched.logic import Var, evaluate, to_z3
+from autosched.tiling.nest import Nest
+from autosched.tiling.plan import TensorPart
+from autosched.tiling.space import Space
+from autosched.tiling.steps.gpu_layout import BANK_BYTES, SharedLayout, chunk_elements, slice_axes, slice_extent
+from autosched.tiling.steps.gpu_operand import CHUNK_BYTES
+from autosched.tiling.steps.gpu_stage import GLOBAL, stage_name
+from autosched.tiling.steps.gpu_tile import gpu_pair
+from autosched.tiling.steps.names import StepNames
+from autosched.tiling.values import Lazy
+
+TIMEOUT_MS = 2_000
+EIGHT = 8  # rows that are read together: 8 x 16 bytes fill the banks once
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One statement about one operand in one case. `holds` is None where the solver gave up."""
+
+    statement: str
+    operand: str
+    case: str
+    holds: bool | None
+    counterexample: str = ""
+
+
+def prove_shared(part: TensorPart, space: Space) -> list[Proof]:
+    """All statements about the slices of a part, in each case that its space has."""
+    names, nest = part.names, part.nest
+    proofs: list[Proof] = []
+    for operand in (o.name for o in nest.intrinsic.inputs):
+        stage = stage_name(names, operand)
+        if nest.depth is None or stage not in space.position or max(space.decision(stage).domain) == GLOBAL:
+            continue
+        for layout, case in layouts(nest, operand, space, names):
+            proofs += prove(layout, operand, case)
+    return proofs
+
+
+def layouts(nest: Nest, operand: str, space: Space, names: StepNames) -> Iterator[tuple[SharedLayout, str]]:
+    """The layouts of an operand that some row may have, by what they depend on: the length of a row, and the swizzle.
+
+    Rows are of one element each here: their number is symbolic in the proofs."""
+    bits = nest.intrinsic.operands[operand].dtype.bits
+    axes = slice_axes(nest, operand)
+    major, swizzle = axes[-1], names("swizzle")
+    length = slice_extent(nest, major, gpu_pair(nest), names)
+    deciding = sorted(space.depends_on(length))
+    domains = [space.decisions[i].domain for i in deciding]
+    lengths = set()
+    for values in product(*domains):
+        env: dict[str, object] = {space.decisions[i].name: v for i, v in zip(deciding, values, strict=True)}
+        lengths.add(int(evaluate(length, Lazy(env, space.derived))))
+    rule = next(r for r in space.rules if r.name == names(f"row_{operand}"))
+    spans = next(r for r in space.rules if r.name == names(f"span_{operand}"))
+    ways = next(r for r in space.rules if r.name == names(f"ways_{operand}"))
+    for extent, bytes_of_span in product(sorted(lengths), space.decision(swizzle).domain):
+        layout = SharedLayout(axes, (*(1 for _ in axes[:-1]), extent), chunk_elements(bits), bytes_of_span)
+        env = {
+            swizzle: bytes_of_span,
+            names(f"row_{operand}"): layout.chunks * CHUNK_BYTES,
+            stage_name(names, operand): 1,
+        }
+        env[names(f"ways_{operand}")] = ways_of(layout)
+        if all(evaluate(r.holds, env) for r in (rule, spans, ways)):
+            yield layout, f"rows of {extent} elements, swizzle {bytes_of_span} B"
+
+
+def ways_of(layout: SharedLayout) -> int:
+    """Rows of eight that meet in one bank, as the space derives it."""
+    return 1 if layout.swizzle else max(k for k in (1, 2, 4, 8) if layout.chunks % k == 0)
+
+
+def prove(layout: SharedLayout, operand: str, case: str) -> Iterator[Proof]:
+    """The statements about one layout: `row` any row, `e` any element of it."""
+    row, e, rows = z3.Ints("row e rows")
+    place = [to_z3(i, {"row": row, "e": e}) for i in layout.index(Var("row"), Var("e"))]
+    spans, _, span, chunk = layout.shape
+    inside = z3.And(row >= 0, row < rows, e >= 0, e < layout.extents[-1])
+    shape = (spans, rows, span, chunk)
+    yield _valid(
+        "addresses are in range",
+        operand,
+        case,
+        z3.Implies(inside, z3.And(*(z3.And(i >= 0, i < n) for i, n in zip(place, shape, strict=True)))),
+    )
+    other = z3.Int("other")
+    there = [to_z3(i, {"row": row, "e": other}) for i in layout.index(Var("row"), Var("e"))]
+    apart = z3.Implies(
+        z3.And(inside, other >= 0, other < layout.extents[-1], e != other),
+        z3.Or(*(a != b for a, b in zip(place, there, strict=True))),
+    )
+    yield _valid("no two elements of a row share a place", operand, case, apart)
+    # A copy's piece begins at a multiple of a chunk; its first element is the first of a chunk, and of 16 bytes.
+    first = z3.Implies(z3.And(inside, e % chunk == 0), place[3] == 0)
+    yield _valid("chunks are aligned to 16 bytes", operand, case, first)
+    yield _valid("few rows meet in one bank", operand, case, _conflicts(layout))
+
+
+def _conflicts(layout: SharedLayout) -> z3.BoolRef:
+    """Of eight rows from a multiple of eight on, at one chunk, no more than `ways_of` share the 16 bytes of banks."""
+    group, chunk = z3.Ints("group chunk")
+    banks = []
+    for k in range(EIGHT):
+        env = {"row": EIGHT * group + k, "e": chunk * layout.chunk}
+        _, row, turned, _ = (to_z3(i, env) for i in layout.index(Var("row"), Var("e")))
+        banks.append((row * layout.span + turned) % (BANK_BYTES // CHUNK_BYTES))
+    ways = ways_of(layout)
+    crowds = [z3.Sum(*(z3.If(a == b, 1, 0) for b in banks)) <= ways for a in banks]
+    return z3.Implies(z3.And(group >= 0, chunk >= 0, chunk < layout.chunks), z3.And(*crowds))
+
+
+def _valid(statement: str, operand: str, case: str, formula: z3.BoolRef) -> Proof:
+    solver = z3.Solver()
+    solver.set("timeout", TIMEOUT_MS)
+    solver.add(z3.Not(formula))
+    answer = solver.check()
+    if answer == z3.unsat:
+        return Proof(statement, operand, case, True)
+    if answer == z3.unknown:
+        return Proof(statement, operand, case, None)
+    return Proof(statement, operand, case, False, str(solver.model()))
