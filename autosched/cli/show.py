@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from autosched.cli import inputs, options
-from autosched.cli.output import answer, answer_json, seconds, speed
+from autosched.cli.output import answer, answer_json, seconds, speed, talk
 from autosched.cli.stored import kernel_of, opened, picked, target_of
 from autosched.codegen.c import print_c
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.text import print_kernel
 from autosched.device.builder import Builder
-from autosched.errors import AutoschedError
+from autosched.errors import AutoschedError, UsageError
 from autosched.ir import parse
 from autosched.ir.work import operations
 from autosched.machine.target import Target
@@ -30,6 +31,9 @@ def show(
     study: options.StudyArg,
     trial: options.TrialOpt = None,
     view: Annotated[str, typer.Option("--as", metavar="VIEW", help=f"One of {', '.join(VIEWS)}.")] = "all",
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE", help="Write a simulated trace for Perfetto instead.")
+    ] = None,
     store: options.StoreOpt = None,
     json: options.JsonOpt = False,
 ) -> None:
@@ -45,6 +49,9 @@ def show(
         answer("\n".join(line for found in certificates for line in certificate_lines(found)) or NO_PROOF)
         return
     kernel = kernel_of(record, chosen)
+    if trace is not None:
+        _write_trace(trace, kernel, target_of(record))
+        return
     if json:
         answer_json(
             {
@@ -76,6 +83,19 @@ def show(
     if view == "asm":
         parts.append(_assembly(kernel, target_of(record)).rstrip())
     answer("\n\n".join(parts))
+
+
+def _write_trace(path: Path, kernel: Kernel, target: Target) -> None:
+    """The simulator's events of the kernel, as a file that ui.perfetto.dev opens."""
+    from json import dumps
+
+    from autosched.device.simulator.trace import trace
+
+    try:
+        path.write_text(dumps(trace(kernel, target)), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write the trace {path}: {error.strerror}") from None
+    talk().print(f"wrote {path}: open it in ui.perfetto.dev or chrome://tracing", soft_wrap=True)
 
 
 def _code(kernel: Kernel) -> str | None:

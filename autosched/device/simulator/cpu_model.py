@@ -1,4 +1,5 @@
-"""Seconds of a kernel on a CPU, from its loop tree: instructions of each straight run of code, caches, threads.
+"""Seconds of a kernel on a CPU, from its loop tree: instructions of each straight run of code, caches, and threads that
+queue for what they share.
 
 The machine is an out-of-order core in round figures; it stands for no particular product. Nothing here is shared with
 the analytic clock, so that the two can disagree.
@@ -8,8 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from math import ceil
 
 from autosched.codegen.kernel import For, Kernel
+from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Use, simulate
 from autosched.device.simulator.reuse import Footprints, moved
 from autosched.device.simulator.walk import Facts, Level, Touch
 from autosched.machine.target import Target
@@ -25,6 +28,7 @@ LATENCY = 4.0  # of arithmetic whose result goes back into itself
 OVERLAP = 0.8  # of a memory level's time that runs beside arithmetic
 USABLE = 0.8  # of a cache that the kernel's own data gets
 DEFAULT_BYTES = {"L2": 48.0, "L3": 20.0, "DRAM": 8.0}  # a cycle, where a target does not say
+CHUNKS = 32  # of a thread's work: how finely threads take turns at what they share
 WAKE_SECONDS = 2.5e-6  # to hand a parallel loop to waiting threads, and to meet again
 CALL_SECONDS = 4e-8  # of an empty kernel
 
@@ -70,28 +74,68 @@ def threads_of(found: Facts) -> float:
 
 
 def _part(kernel: Kernel, found: Facts, target: Target, threads: float) -> dict[str, float]:
-    runs = straight_runs(found, target)
-    cycles = sum(run.cycles(target) for run in runs.values())
+    run = play_cpu(kernel, found, target, threads)
+    tick = 1.0 / TICKS / target.clock_hz
+    busy = dict(zip(run.servers, run.outcome.busy, strict=True))
+    shown = {name: busy[name] * tick for name in run.servers if not name.startswith("core ")}
+    cores = max(busy[name] for name in run.servers if name.startswith("core "))
+    return {"arithmetic": cores * tick, **shown, "on_core": run.outcome.end * tick}
+
+
+@dataclass(frozen=True)
+class CpuRun:
+    """One top-level statement, played: each thread on a core of its own."""
+
+    outcome: Outcome
+    servers: tuple[str, ...]
+    moved: dict[str, float]
+    """Bytes into each cache level in all, by the level that they come from."""
+
+
+def play_cpu(kernel: Kernel, found: Facts, target: Target, threads: float, record: Recorder | None = None) -> CpuRun:
+    """The events of one statement: threads work through their shares in chunks; each chunk keeps the thread's core and
+    its own caches busy, and queues for the levels that all threads share."""
+    cycles = sum(run.cycles(target) for run in straight_runs(found, target).values())
     cycles += sum(BRANCH * p.runs + ENTRY * p.runs / max(1.0, p.trips) for p in _serial(found))
-    slowest = max(1.0, imbalance(found))
-    core_s = cycles / target.clock_hz / threads * slowest
+    weights = shares(found, round(threads))
+    levels = _levels(kernel, found, target, threads)
+    servers = [f"core {n}" for n in range(len(weights))]
+    own = [name for name, (_, _, shared) in levels.items() if not shared]
+    servers += [f"{name} {n}" for name in own for n in range(len(weights))]
+    servers += [name for name, (_, _, shared) in levels.items() if shared]
+    at = {name: n for n, name in enumerate(servers)}
+    programs: list[tuple[Code, ...]] = []
+    for n, weight in enumerate(weights):
+        part = weight / CHUNKS
+        asks = [(at[f"core {n}"], cycles * part)]
+        asks += [
+            (at[name] if shared else at[f"{name} {n}"], seconds * target.clock_hz * part)
+            for name, (_, seconds, shared) in levels.items()
+        ]
+        longest = max(amount for _, amount in asks)
+        alone = (1.0 - OVERLAP) * (sum(amount for _, amount in asks) - longest)
+        uses = tuple((server, ceil(amount * TICKS)) for server, amount in asks if amount > 0)
+        chunk = Use(uses, ceil(alone * TICKS), name="chunk", amount=cycles * part)
+        programs.append((Repeat(CHUNKS, (chunk,)),))
+    outcome = simulate(programs, len(servers), record=record)
+    return CpuRun(outcome, tuple(servers), {name: size for name, (size, _, _) in levels.items()})
+
+
+def _levels(kernel: Kernel, found: Facts, target: Target, threads: float) -> dict[str, tuple[float, float, bool]]:
+    """For each level beyond the first cache: bytes that come from it in all, the seconds that takes, and whether all
+    threads share it."""
     caches = [m for m in target.memories if m.name.startswith("L")]
-    line = caches[0].line_bytes if caches else 64
-    prints = Footprints(kernel.buffers, line)
+    prints = Footprints(kernel.buffers, caches[0].line_bytes if caches else 64)
     touches = found.touches
-    waits, shown = 0.0, {}
+    levels: dict[str, tuple[float, float, bool]] = {}
     for level in caches:
         share = USABLE / (threads if level.shared_by == "device" else 1.0)
-        bytes_in = sum(
-            b * (2.0 if touches[n].write else 1.0) for n, b in moved(touches, prints, level.bytes * share).items()
-        )
+        passed = moved(touches, prints, level.bytes * share)
+        size = sum(b * (2.0 if touches[n].write else 1.0) for n, b in passed.items())
         beyond = next((m for m in target.memories[target.memories.index(level) + 1 :]), level)
         speed = beyond.bandwidth_bytes_per_s or DEFAULT_BYTES.get(beyond.name, 8.0) * target.clock_hz
-        seconds = bytes_in / speed / (1.0 if beyond.shared_by == "device" else threads / slowest)
-        shown[beyond.name] = seconds
-        waits = max(waits, seconds) + (1.0 - OVERLAP) * min(waits, seconds)
-    on_core = max(core_s, waits) + (1.0 - OVERLAP) * min(core_s, waits)
-    return {"arithmetic": core_s, **shown, "on_core": on_core}
+        levels[beyond.name] = size, size / speed, beyond.shared_by == "device"
+    return levels
 
 
 def _serial(found: Facts) -> list[Level]:
@@ -139,25 +183,30 @@ def pieces(touch: Touch, vector_bytes: float) -> float:
     return float(width)
 
 
-def imbalance(found: Facts) -> float:
-    """The largest share of a parallel loop's work over the mean, by the loops whose bounds depend on the thread."""
+def shares(found: Facts, threads: int) -> list[float]:
+    """Each thread's share of a parallel loop's work, by the loop whose bounds depend on the thread; they sum to 1."""
     from autosched.logic import evaluate, free_vars
 
-    worst = 1.0
+    worst = [1.0 / threads] * threads
     for touch in found.touches:
         if not touch.path or touch.path[0].kind != "parallel":
             continue
-        thread, count = touch.path[0].var, round(touch.path[0].trips)
+        thread = touch.path[0].var
         for level in touch.path[1:]:
             if free_vars(level.upper) | free_vars(level.lower) == {thread}:
-                trips = [
-                    -(
-                        -(int(evaluate(level.upper, {thread: t})) - int(evaluate(level.lower, {thread: t})))
-                        // level.step
-                    )
-                    for t in range(count)
+                span = [
+                    int(evaluate(level.upper, {thread: t})) - int(evaluate(level.lower, {thread: t}))
+                    for t in range(threads)
                 ]
-                mean = sum(trips) / count
-                worst = max(worst, max(trips) / mean if mean else 1.0)
+                trips = [max(0, -(-n // level.step)) for n in span]
+                total = sum(trips)
+                if total and max(trips) / total > max(worst):
+                    worst = [n / total for n in trips]
                 break
     return worst
+
+
+def imbalance(found: Facts) -> float:
+    """The largest share of a parallel loop's work over the mean."""
+    threads = round(threads_of(found))
+    return max(shares(found, threads)) * threads

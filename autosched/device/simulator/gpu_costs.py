@@ -19,6 +19,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 
 QUARTERS = 4  # a core issues from four schedulers, each with a quarter of its units (H100 whitepaper)
 WARP_MMA = 0.62  # of the tensor peak for mma and wmma on Hopper: measured between 0.6 and 0.65 (arXiv 2402.13499)
+GROUP_MMA = 0.96  # for wgmma of 128 columns and more (arXiv 2402.13499)
 PORT = 64.0  # bytes a cycle between a core and L2 (DeepGEMM's performance model)
 L2_KEEPS = 0.75  # of L2 that holds what was read before
 SECTOR = 32
@@ -30,14 +31,15 @@ LIBRARY = 16.0  # instructions of exp, tanh …
 @dataclass
 class Cost:
     """Of all executions in the kernel together: bytes read and written past L1, bytes over the shared-memory port,
-    slots of a scheduler (cycles of one quarter), for each intrinsic its issues and the issues in one chain, and the
-    cycles of chained plain arithmetic."""
+    slots of a scheduler (cycles of one quarter), loads of global memory (instructions of a warp), for each intrinsic
+    its issues and the issues in one chain, and the cycles of chained plain arithmetic."""
 
     read: float = 0.0
     written: float = 0.0
     shared: float = 0.0
     shared_read: bool = False
     slots: float = 0.0
+    loads: float = 0.0
     issues: dict[str, tuple[Intrinsic, float, float]] = field(default_factory=dict)
     chain: float = 0.0
 
@@ -47,6 +49,7 @@ class Cost:
             self.read + other.read, self.written + other.written, self.shared + other.shared
         )  # fmt: skip
         self.shared_read |= other.shared_read
+        self.loads += other.loads
         self.slots, self.chain = self.slots + other.slots, self.chain + other.chain
         for name, (intrinsic, runs, chained) in other.issues.items():
             _, a, b = self.issues.get(name, (intrinsic, 0.0, 0.0))
@@ -74,23 +77,26 @@ class Costs:
 
     def of(self, run: Straight) -> Cost:
         cost = Cost()
-        for n in run.touches:
-            touch = self.found.touches[n]
+        touches = [self.found.touches[n] for n in run.touches]
+        narrow = not run.issues and all((t.lane.width if t.lane else 1) * t.bytes <= 16 for t in touches)
+        spread = self.per_issue if narrow and touches else 1  # such a loop's trips are shared out among the lanes
+        for n, touch in zip(run.touches, touches, strict=True):
             if touch.scope == "shared":
                 cost.shared_read |= not touch.write
             elif touch.write:
                 cost.written += self.passed[n]
             else:
                 cost.read += self.passed[n]
+                cost.loads += touch.runs * accesses(touch, self.per_issue) / spread
             cost.shared += touch.runs * lines(touch)
-            cost.slots += touch.runs * accesses(touch, self.per_issue)
+            cost.slots += touch.runs * accesses(touch, self.per_issue) / spread
         for issue in run.issues:
             one = Cost(slots=issue.runs * (1.0 if issue.intrinsic.scope != "thread" else 1.0 / self.lanes))
             one.issues[issue.intrinsic.name] = issue.intrinsic, issue.runs, issue.runs / issue.accumulators
             cost.add(one)
         for work in run.works:
             warps = ceil(work.width / self.per_issue) if self.per_issue > 1 else work.width / self.lanes
-            cost.slots += work.runs * (work.operations + LIBRARY * work.calls) * warps
+            cost.slots += work.runs * (work.operations + LIBRARY * work.calls) * warps / spread
             if work.chained:
                 cost.chain += work.runs * work.operations * ALU_LATENCY
         return cost
@@ -123,8 +129,8 @@ def rate(intrinsic: Intrinsic, target: Target) -> float:
     if intrinsic.name in target.rates:
         return target.rates[intrinsic.name]
     operand, accumulator = intrinsic.inputs[0].dtype.name, intrinsic.accumulator.dtype.name
-    if intrinsic.scope == "warp" and (peak := target.rates.get(f"ops.tensor.{operand}")):
-        return WARP_MMA * peak / intrinsic.operations
+    if intrinsic.scope in ("warp", "warpgroup") and (peak := target.rates.get(f"ops.tensor.{operand}")):
+        return (WARP_MMA if intrinsic.scope == "warp" else GROUP_MMA) * peak / intrinsic.operations
     plain = target.rates.get(f"ops.{accumulator if intrinsic.isa == 'portable' else operand}")
     return plain / intrinsic.operations if plain else 1.0 / intrinsic.timing.get("interval", 1.0)
 

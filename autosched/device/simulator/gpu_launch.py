@@ -20,8 +20,8 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Launch:
-    """One grid. `blocks` are its block loops, slowest first; `workers` how many run side by side in a block; `spilled`
-    registers of a thread do not fit."""
+    """One grid. `blocks` are its block loops, slowest first; `count` are its blocks, those of clusters one by one;
+    `workers` is how many run side by side in a block; `spilled` registers of a thread do not fit."""
 
     blocks: tuple[Level, ...]
     count: float
@@ -39,13 +39,15 @@ def launch(kernel: Kernel, found: Facts, target: Target) -> Launch:
     lanes = limits["warp_threads"]
     loops = found.levels
     blocks = tuple(p for p in loops.values() if p.kind.startswith("block."))
+    cluster = max((p.trips for p in loops.values() if p.kind == "cluster"), default=1.0)
     groups = max((p.trips for p in loops.values() if p.kind == "warpgroup"), default=0.0) * WARPS_OF_A_GROUP
     warps = groups or max((p.trips for p in loops.values() if p.kind == "warp"), default=0.0)
     threads = max((p.trips for p in loops.values() if p.kind == "thread"), default=0.0)
     wide = max((t.lane.width for t in found.touches if t.lane is not None), default=1)
     count = int(warps * lanes or threads or (lanes if wide > 1 else 1))
     together = lanes if warps or (not threads and wide > 1) else 1
-    workers = warps or threads or 1.0
+    together *= WARPS_OF_A_GROUP if groups else 1
+    workers = groups / WARPS_OF_A_GROUP or warps or threads or 1.0
     held = 0
     for name in sorted(found.buffers):
         buffer = kernel.buffers[name]
@@ -53,11 +55,10 @@ def launch(kernel: Kernel, found: Facts, target: Target) -> Launch:
             continue
         elements = buffer.elements
         if name in found.owned:
-            elements = ceil(elements / workers)
+            elements = ceil(elements / workers / cluster)
         held += ceil(elements * buffer.dtype.bits / (32 * together))
-    shared = sum(
-        b.elements * b.dtype.bits / 8 for n, b in kernel.buffers.items() if b.scope == "shared" and n in found.buffers
-    )
+    held_together = [b for n, b in kernel.buffers.items() if b.scope == "shared" and n in found.buffers]
+    shared = sum(b.elements * b.dtype.bits / 8 for b in held_together) / cluster
     _within(count, limits.get("threads_per_block"), "threads in a block")
     _within(held, limits.get("registers_per_thread"), "registers a thread")
     _within(shared, limits.get("shared_bytes"), "bytes of shared memory in a block")
@@ -71,7 +72,7 @@ def launch(kernel: Kernel, found: Facts, target: Target) -> Launch:
     if shared:
         on_core = target.memory("shared").bytes
         fits.append(int(on_core // (shared + limits.get("shared_bytes_reserved_per_block", 0))))
-    number = prod((p.trips for p in blocks), start=1.0)
+    number = prod((p.trips for p in blocks), start=cluster)
     return Launch(blocks, number, workers, count, registers, spilled, shared, max(1, min(fits)))
 
 

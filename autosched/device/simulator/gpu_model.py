@@ -3,7 +3,9 @@
 A core (an SM) has four quarters, each with a scheduler and a tensor pipe; a shared-memory port and a port to L2; and
 its share of the bandwidth of L2 and DRAM. The actors are the warps of all blocks that the core holds. Each runs the
 loops of its phase: loads of global memory (the ports' ticks, then the latency), then arithmetic (the pipe's ticks, no
-less than the chain of dependent instructions), stores that nobody waits for, and barriers between phases. Contention,
+less than the chain of dependent instructions), stores that nobody waits for, and barriers between phases. Copies that a
+kernel starts ahead (cp.async, TMA) are one more actor for each block, which is as many slices ahead as there are
+stages; every worker waits for a slice to land, and the slice's slot is free again once all have used it. Contention,
 waiting and the overlap of one warp's loads with another's arithmetic come out of the events.
 
 Cores that hold equally many blocks are copies of one another, so one is played: the one with the most blocks. Blocks
@@ -15,18 +17,20 @@ nothing is shared with the analytic clock.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 
 from autosched.codegen.kernel import WORKERS, Kernel
 from autosched.device.simulator.engine import (
     TICKS,
     Code,
+    Give,
     Meet,
     Outcome,
     Recorder,
     Repeat,
+    Take,
     TooManyEventsError,
     Use,
     simulate,
@@ -34,7 +38,7 @@ from autosched.device.simulator.engine import (
 from autosched.device.simulator.gpu_costs import ALU_LATENCY, PORT, QUARTERS, Cost, Costs, dram_bytes, rate, speed
 from autosched.device.simulator.gpu_launch import Launch, RefusedError, launch
 from autosched.device.simulator.script import Loop, Node, Straight, script
-from autosched.device.simulator.walk import Facts
+from autosched.device.simulator.walk import ASYNC, Facts
 from autosched.machine.target import Target
 
 L1_CYCLES, SYNC_CYCLES = 33.0, 22.0  # a load that hits L1; a barrier once all have arrived (arXiv 2402.13499)
@@ -100,20 +104,23 @@ def play(kernel: Kernel, found: Facts, target: Target, record: Recorder | None =
     actors_of_block = max(1, round(min(grid.workers, warps)))
     tree = script(found)
 
+    ahead = ahead_of(tree)
+
     def programs(active: int) -> list[tuple[Code, ...]]:
-        """A block's code for each quarter, with `active` cores that share L2 and DRAM."""
+        """A block's code for each quarter, with `active` cores that share L2 and DRAM; then its copies' code."""
         shares = _Shares(
             min(PORT, speed(target, "L2") / active),
             speed(target, "DRAM") * DRAM_REACHED / active,
             read / past if past else 0.0,
             written / max(1.0, sum(b for n, b in costs.passed.items() if found.touches[n].write)),
         )
-        return [_Emit(costs, grid, target, shares, q, actors_of_block).block(tree) for q in range(QUARTERS)]
+        made = [_Emit(costs, grid, target, shares, q, actors_of_block, ahead) for q in range(QUARTERS)]
+        return [*(one.block(tree) for one in made), made[0].copies()]
 
     together = programs(min(count, target.cores))
     tail = programs(extra) if extra and least >= grid.at_once else ()
     each = least if tail else least + (extra > 0)
-    layout = _Layout(together, tail, actors_of_block, grid.at_once)
+    layout = _Layout(together, tail, actors_of_block, grid.at_once, ahead.stages if ahead else 0)
     outcome = layout.played(each, record)
     actors = layout.names(min(grid.at_once, each + bool(tail)))
     shared = sum(t.runs * t.bytes * (t.lane.width if t.lane else 1) for t in found.touches if t.scope == "shared")
@@ -122,27 +129,32 @@ def play(kernel: Kernel, found: Facts, target: Target, record: Recorder | None =
 
 @dataclass(frozen=True)
 class _Layout:
-    """One core's blocks: code of a block in each quarter, `tail` that of the block which only some cores have left;
-    the core holds `at_once` of them."""
+    """One core's blocks: code of a block in each quarter and of its copies, `tail` that of the block which only some
+    cores have left; the core holds `at_once` of them, and each has `stages` slots for slices (0: nothing is ahead)."""
 
     together: Sequence[tuple[Code, ...]]
     tail: Sequence[tuple[Code, ...]]
     workers: int
     at_once: int
+    stages: int
 
     def played(self, blocks: int, record: Recorder | None) -> Outcome:
         """All of a core's blocks; where steady states do not repeat soon, the first two rounds of them, and every later
         round as long as the second."""
         try:
-            return simulate(self.actors(blocks), len(SERVERS), record=record, most=MOST_PLAYED)
+            return simulate(self.actors(blocks), len(SERVERS), self.tokens(), record, MOST_PLAYED)
         except TooManyEventsError:
             rounds = ceil(blocks / self.at_once)
             if rounds < 3:
-                return simulate(self.actors(blocks), len(SERVERS))
-        one, two = (simulate(self.actors(n * self.at_once), len(SERVERS)) for n in (1, 2))
+                return simulate(self.actors(blocks), len(SERVERS), self.tokens())
+        one, two = (simulate(self.actors(n * self.at_once), len(SERVERS), self.tokens()) for n in (1, 2))
         busy = tuple(a + (rounds - 1) * (b - a) for a, b in zip(one.busy, two.busy, strict=True))
         end = one.end + (rounds - 1) * (two.end - one.end)
         return Outcome(end, two.ends, busy, one.events + two.events, end - two.end)
+
+    def tokens(self) -> list[int]:
+        """For each block: slices that have landed, and slots that are free, once for each worker."""
+        return [0, self.stages * self.workers] * self.at_once
 
     def actors(self, blocks: int) -> list[tuple[Code, ...]]:
         """The programs of the warps of all slots."""
@@ -151,28 +163,91 @@ class _Layout:
         for slot in range(slots):
             mine = blocks // slots + (slot < blocks % slots)
             last = self.tail and slot == blocks % slots  # the slot that is free first takes the block of the tail
-            gap = Meet(slot, self.workers, round(NEXT_BLOCK_CYCLES * TICKS))
+            gap = Meet(-1 - slot, self.workers + bool(self.stages), round(NEXT_BLOCK_CYCLES * TICKS))
             made = []
-            for q in range(QUARTERS):
+            for q in range(QUARTERS + 1):
                 code = (Repeat(mine, (*_in_slot(self.together[q], slot), gap)),)
                 made.append((*code, *_in_slot(self.tail[q], slot), gap) if last else code)
             found += [made[(slot * self.workers + worker) % QUARTERS] for worker in range(self.workers)]
+            found += [made[QUARTERS]] if self.stages else []
         return found
 
     def names(self, slots: int) -> tuple[str, ...]:
-        return tuple(f"block slot {slot}, worker {worker}" for slot in range(slots) for worker in range(self.workers))
+        who = [*(f"worker {n}" for n in range(self.workers)), *(["copies"] if self.stages else [])]
+        return tuple(f"block slot {slot}, {name}" for slot in range(slots) for name in who)
 
 
 def _in_slot(code: tuple[Code, ...], slot: int) -> tuple[Code, ...]:
-    """Barriers of a block are its slot's."""
-    return tuple(
-        Repeat(c.trips, _in_slot(c.body, slot))
-        if isinstance(c, Repeat)
-        else Meet(slot, c.count, c.latency)
-        if isinstance(c, Meet)
-        else c
-        for c in code
-    )
+    """Barriers and semaphores of a block are its slot's."""
+    made: list[Code] = []
+    for c in code:
+        match c:
+            case Repeat(trips, body):
+                made.append(Repeat(trips, _in_slot(body, slot)))
+            case Meet(_, count, latency):
+                made.append(Meet(slot, count, latency))
+            case Take(which):
+                made.append(Take(2 * slot + which))
+            case Give(which):
+                made.append(Give(2 * slot + which))
+            case Use():
+                made.append(replace(c, gives=tuple(2 * slot + which for which in c.gives)) if c.gives else c)
+    return tuple(made)
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Copies into shared memory that run ahead: the nodes that start them, how many may be under way, and the loop over
+    slices whose trips wait for them (`slices` of them in a block)."""
+
+    nodes: tuple[Loop, ...]
+    stages: int
+    loop: Loop
+    slices: int
+
+
+def ahead_of(tree: list[Node]) -> Ahead | None:
+    """What runs ahead in a grid; None where nothing does, or no loop that uses it is found."""
+    nodes = [n for n in _loops(tree) if n.level.kind == ASYNC and _fills(n)]
+    if not nodes:
+        return None
+    best: tuple[Loop, int] | None = None
+
+    def look(body: list[Node], trips: int) -> None:
+        nonlocal best
+        for node in body:
+            if isinstance(node, Loop) and node.level.kind != ASYNC and node.level.kind not in WORKERS:
+                block = node.level.kind.startswith("block.")
+                count = trips if block else trips * max(1, round(node.level.trips))
+                if not block and _issues(node):
+                    best = node, count
+                look(node.body, count)
+
+    look(tree, 1)
+    return Ahead(tuple(nodes), max(n.level.step for n in nodes), *best) if best else None
+
+
+def _loops(body: list[Node]) -> Iterator[Loop]:
+    for node in body:
+        if isinstance(node, Loop):
+            yield node
+            yield from _loops(node.body)
+
+
+def _straights(body: list[Node]) -> Iterator[Straight]:
+    for node in body:
+        if isinstance(node, Loop):
+            yield from _straights(node.body)
+        else:
+            yield node
+
+
+def _issues(node: Loop) -> bool:
+    return any(run.issues for run in _straights(node.body))
+
+
+def _fills(node: Loop) -> bool:
+    return any(run.fills for run in _straights(node.body))
 
 
 @dataclass(frozen=True)
@@ -189,10 +264,17 @@ class _Emit:
     """Code of one worker of a block, in one quarter of the core."""
 
     def __init__(
-        self, costs: Costs, grid: Launch, target: Target, shares: _Shares, quarter: int, workers: int
+        self,
+        costs: Costs,
+        grid: Launch,
+        target: Target,
+        shares: _Shares,
+        quarter: int,
+        workers: int,
+        ahead: Ahead | None,
     ) -> None:
         self.costs, self.grid, self.target, self.shares, self.quarter = costs, grid, target, shares, quarter
-        self.workers = workers
+        self.workers, self.ahead = workers, ahead
         self.times = grid.count * workers
         latency = {m.name: (m.latency_s or 0.0) * target.clock_hz for m in target.memories}
         self.near = latency.get("shared", 30.0)
@@ -203,6 +285,22 @@ class _Emit:
     def block(self, tree: list[Node]) -> tuple[Code, ...]:
         return tuple(self.body(tree, 1.0))
 
+    def copies(self) -> tuple[Code, ...]:
+        """The copies of a block that run ahead, slice by slice; nothing where there are none."""
+        if self.ahead is None:
+            return ()
+        cost = Cost()
+        for node in self.ahead.nodes:
+            for run in _straights([node]):
+                cost.add(self.costs.of(run))
+        each = 1.0 / (self.grid.count * self.ahead.slices)
+        size = cost.read * each
+        moves = [(L2, size / self.shares.port), (DRAM, size * self.shares.missed / self.shares.dram)]
+        moves.append((SHARED, cost.shared * each / speed(self.target, "shared")))
+        landed = (0,) * self.workers
+        copy = Use(_ticks(tuple(moves)), _tick(self.far), wait=False, name="load", amount=size, gives=landed)
+        return (Repeat(self.ahead.slices, (*(Take(1) for _ in range(self.workers)), copy)),)
+
     def body(self, nodes: list[Node], trips: float) -> list[Code]:
         """`trips`: the product of the repetitions around, in this worker's code."""
         found: list[Code] = []
@@ -211,6 +309,8 @@ class _Emit:
             match node:
                 case Straight():
                     found += self.straight(self.costs.of(node), trips, 1.0)
+                case Loop() if self.ahead is not None and node in self.ahead.nodes:
+                    pass
                 case Loop(level, body) if level.kind in WORKERS:
                     found += self.body(body, trips)
                     if phases > 1:
@@ -229,6 +329,8 @@ class _Emit:
             if trips > 1 or not (cost.read and cost.computes):
                 return self.straight(cost, trips * n, float(n))
         inner = self.body(body, trips * n)
+        if self.ahead is not None and body is self.ahead.loop.body:
+            inner = [Take(0), *inner, Give(1)]
         return [Repeat(n, tuple(inner))] if inner else []
 
     def straight(self, cost: Cost, trips: float, folded: float) -> list[Code]:
@@ -239,7 +341,7 @@ class _Emit:
         if cost.read:
             size = cost.read * share
             moves = ((L2, size / self.shares.port), (DRAM, size * self.shares.missed / self.shares.dram))
-            waits = folded if cost.computes else max(1.0, folded / IN_FLIGHT)
+            waits = folded if cost.computes else max(1.0, cost.loads * share / IN_FLIGHT)
             found.append(Use(_ticks(moves), _tick(self.far * waits), name="load", amount=size))
         near = (self.near if cost.shared_read else 0.0) * (folded if cost.issues else 1.0)
         chain = cost.chain * share / self.threads("thread" if self.costs.per_issue == 1 else "warp") + near

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from autosched.device.simulator.walk import Facts, Issue, Level, Touch, Work
 
 
-@dataclass
+@dataclass(eq=False)
 class Straight:
     """What the same loops (unrolled ones aside) are around, without another loop in between. `touches` are places in
     `Facts.touches`."""
@@ -17,9 +17,11 @@ class Straight:
     touches: list[int] = field(default_factory=list)
     issues: list[Issue] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
+    fills: bool = False
+    """Whether it writes to shared memory."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Loop:
     level: Level
     body: list[Node] = field(default_factory=list)
@@ -41,6 +43,7 @@ def script(found: Facts) -> list[Node]:
         match item:
             case Touch():
                 straight.touches.append(place)
+                straight.fills |= item.write and item.scope == "shared"
             case Issue():
                 straight.issues.append(item)
             case Work():

@@ -33,11 +33,14 @@ from autosched.codegen.kernel import (
     Stmt,
     Wait,
 )
+from autosched.codegen.kernel import statements as all_statements
 from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, Value, walk
-from autosched.logic import TRUE, And, Binary, Const, Int, Var, evaluate, free_vars
+from autosched.logic import TRUE, And, Binary, Const, Int, evaluate, free_vars
 from autosched.tensorize.intrinsic import Intrinsic
 
 SAMPLES = 64
+ASYNC = "async"
+"""The kind of the level around copies that run on; its `step` is how many of them may be under way."""
 MEMORY = ("global", "workspace", "packed", "shared", "local")
 
 Floats = npt.NDArray[np.float64]
@@ -149,6 +152,8 @@ class _Walker:
         self.owned: set[str] = set()
         self.places: dict[tuple[str, tuple[Int, ...], Lane | None], int] = {}
         self.statements = 0
+        waits = [s.pending for s in all_statements(kernel.main.body) if isinstance(s, Wait)]
+        self.pending = max(waits, default=0) + 1
 
     def visit(self, body: tuple[Stmt, ...], path: tuple[Level, ...], env: dict[str, Any], runs: Floats) -> None:
         """`env` places every loop variable in each sample; `runs` is how often the body runs, were all like that."""
@@ -181,8 +186,11 @@ class _Walker:
                     self.issues.append(Issue(stmt.intrinsic, path, *often, self.statements, *into))
                 case Prefetch():
                     self.works.append(Work(1, 0, 1, path, float(runs.mean()), False, self.statements))
-                case Async():
-                    self.visit(stmt.body, path, env, runs)
+                case Async():  # a loop of one trip, so that what runs ahead can be told from what is waited for
+                    self.loops += 1
+                    name, stages = f"async {self.loops}", max(turns_of(stmt.slot), self.pending)
+                    mark = Level(self.loops, name, ASYNC, Const(0), Const(1), stages, 1.0, float(runs.mean()), 0)
+                    self.visit(stmt.body, (*path, mark), env | {name: np.zeros(SAMPLES, np.int64)}, runs)
                 case Roles():
                     for part in stmt.bodies:
                         self.visit(part, path, env, runs)
@@ -227,6 +235,10 @@ class _Walker:
             isinstance(n, Read) and n.tensor == stmt.buffer and n.index == stmt.index for n in nodes
         )
         here = self.statements, stmt.buffer
+        if buffers[stmt.buffer].scope == "register":
+            used = {n for i in stmt.index for n in _variables(i)}
+            if any(level.kind in WORKERS and level.var in used for level in path):
+                self.owned.add(stmt.buffer)
         self.stores.append(Work(0, 0, width, path, runs, False, *here))
         if stmt.valid != TRUE:
             tests = len(stmt.valid.parts) if isinstance(stmt.valid, And) else 1
@@ -258,9 +270,9 @@ class _Walker:
 
 
 def turns_of(index: Int) -> int:
-    """How many places a loop takes turns at: `n` of the largest `loop % n` in an index, 1 where there is none."""
+    """How many places a loop takes turns at: `n` of `… % n` in a slot's index, 1 where there is none."""
     match index:
-        case Binary("%", Var(), Const(n)):
+        case Binary("%", _, Const(n)):
             return n
         case Binary(_, left, right):
             return max(turns_of(left), turns_of(right))

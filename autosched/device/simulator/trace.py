@@ -1,0 +1,69 @@
+"""A trace of one kernel for Perfetto (ui.perfetto.dev) or chrome://tracing: what each unit did, and when.
+
+The Chrome trace format's complete events (`ph: X`, microseconds): a lane for the kernel's statements and one for each
+server of the model. On a GPU it is the core with the most blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autosched.codegen.kernel import For, Kernel
+from autosched.device.simulator import cpu_model, gpu_model, spatial_model
+from autosched.device.simulator.engine import TICKS, Outcome, Span
+from autosched.device.simulator.walk import Facts, facts
+from autosched.machine.target import Target
+from autosched.tiling.scheme import scheme_of
+
+MOST_SPANS = 20_000
+"""Spans that are kept of one statement; what comes later is not drawn."""
+
+
+def trace(kernel: Kernel, target: Target) -> dict[str, Any]:
+    """The trace as a JSON object. Raises what the models raise for kernels that the target cannot run."""
+    events: list[dict[str, Any]] = [_named("process_name", 0, f"{kernel.name} on {target.name}, simulated")]
+    lanes = {"statements": 0}
+    events.append(_named("thread_name", 0, "statements"))
+    scale = 1e6 / TICKS / target.clock_hz
+    start, cut = 0.0, False
+    for number, stmt in enumerate(kernel.main.body):
+        spans: list[Span] = []
+
+        def record(span: Span, kept: list[Span] = spans) -> bool:
+            kept.append(span)
+            return len(kept) < MOST_SPANS
+
+        servers, outcome = _played(kernel, facts(kernel, stmt), target, record)
+        note = stmt.note if isinstance(stmt, For) and stmt.note else type(stmt).__name__
+        events.append(_event(f"{number}: {note}", 0, start, outcome.end * scale, {"events": outcome.events}))
+        for span in spans:
+            name = servers[span.server]
+            if name not in lanes:
+                lanes[name] = len(lanes)
+                events.append(_named("thread_name", lanes[name], name))
+            if span.end > span.start:
+                args = {"actor": span.actor, "amount": span.amount}
+                end = (span.end - span.start) * scale
+                events.append(_event(span.name, lanes[name], start + span.start * scale, end, args))
+        start, cut = start + outcome.end * scale, cut or len(spans) >= MOST_SPANS
+    about = {"kernel": kernel.name, "target": target.name, "complete": not cut, "schedule": str(kernel.schedule)}
+    return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}
+
+
+def _played(kernel: Kernel, found: Facts, target: Target, record: Any) -> tuple[tuple[str, ...], Outcome]:
+    match scheme_of(target):
+        case "gpu":
+            return gpu_model.SERVERS, gpu_model.play(kernel, found, target, record).outcome
+        case "spatial" if found.issues:
+            return spatial_model.SERVERS, spatial_model.play_spatial(kernel, found, target, record).outcome
+        case _:
+            run = cpu_model.play_cpu(kernel, found, target, cpu_model.threads_of(found), record)
+            return run.servers, run.outcome
+
+
+def _event(name: str, lane: int, start: float, duration: float, args: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "ph": "X", "pid": 0, "tid": lane, "ts": start, "dur": duration, "args": args}
+
+
+def _named(what: str, lane: int, name: str) -> dict[str, Any]:
+    return {"name": what, "ph": "M", "pid": 0, "tid": lane, "args": {"name": name}}
