@@ -22,6 +22,7 @@ from autosched.tiling.steps.parallel import split_axes
 
 ELEMENT_CYCLES = 0.8  # one element, or one group of neighbours that is splat, copied by itself
 VECTOR_CYCLES = 4.5  # one vector of neighbours: a load, a store, and lines that come from the second level of cache
+AGAIN_CYCLES = 1.5  # the same where another place of the window has just read it (depthwise 3x3: nine times)
 RUN_CYCLES = 2.0  # one run of a vector that is put together from several
 PAD_CYCLES = 0.03  # one byte of a padded copy (vector moves)
 GROUP_CYCLES = 0.06  # one byte of an interleaved copy (loads of neighbours, shuffles)
@@ -65,7 +66,10 @@ def register_cycles(nest: Nest, operand: str) -> float:
     """Cycles to copy one register of the operand into a panel, what is splat only once."""
     inside = width(nest, operand)
     if vectorises(nest, operand):
-        return VECTOR_CYCLES if inside == nest.intrinsic.operands[operand].elements > 1 else ELEMENT_CYCLES
+        if inside != nest.intrinsic.operands[operand].elements or inside == 1:
+            return ELEMENT_CYCLES
+        fresh = min(1.0, tensor_elements(nest, operand) / panel_elements(nest, operand))
+        return fresh * VECTOR_CYCLES + (1.0 - fresh) * AGAIN_CYCLES
     few = runs(nest, operand)
     return ELEMENT_CYCLES * inside if few is None else RUN_CYCLES * few
 

@@ -29,6 +29,8 @@ from autosched.version import __version__
 NEAR = 1.5
 """Rows within this factor of the fastest are measured a second time, with more samples: the optimum that models are
 held against must not be the luckiest of many short measurements."""
+CLOSE = 1.15
+"""Rows within this factor after that are measured twice more, in another order each time; the median counts."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def record(
 def _measured(
     space: SearchSpace, device: Device, drawn: Rows, rng: np.random.Generator, tell: Callable[[RowDone], None]
 ) -> list[tuple[Measurement, float]]:
-    """Each row's measurement and what it cost; the fastest ones once more, in another order."""
+    """Each row's measurement and what it cost; the fastest ones again, in another order."""
     candidates = space.candidates(drawn)
     found: list[tuple[Measurement, float]] = []
     best: float | None = None
@@ -93,11 +95,16 @@ def _measured(
         times = [t for t in (best, found[-1][0].time_s) if t is not None]
         best = min(times, default=None)
         tell(RowDone(len(found), len(candidates), best))
-    near = [i for i, (m, _) in enumerate(found) if m.time_s is not None and best and m.time_s <= NEAR * best]
-    for done, i in enumerate(rng.permutation(near).tolist(), start=1):
-        again, _ = _one(device, candidates[i], "final")
-        found[i] = (again if again.ok else found[i][0], found[i][1])
-        tell(RowDone(len(found) + done, len(found) + len(near), best))
+    for within, repeats in ((NEAR, 1), (CLOSE, 2)):
+        best = min((m.time_s for m, _ in found if m.time_s is not None), default=0.0)
+        near = [i for i, (m, _) in enumerate(found) if m.time_s is not None and m.time_s <= within * best]
+        again: dict[int, list[Measurement]] = {i: [found[i][0]] if within == CLOSE else [] for i in near}
+        for i in np.concatenate([rng.permutation(near) for _ in range(repeats)]).astype(int).tolist():
+            again[i].append(_one(device, candidates[i], "final")[0])
+            tell(RowDone(len(candidates), len(candidates), best))
+        for i, measured in again.items():
+            fine = sorted((m for m in measured if m.time_s is not None), key=lambda m: m.time_s or 0.0)
+            found[i] = (fine[len(fine) // 2] if fine else found[i][0], found[i][1])
     return found
 
 
