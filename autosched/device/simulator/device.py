@@ -15,6 +15,7 @@ from autosched.device.compare import Difference
 from autosched.device.oracle import Oracle
 from autosched.device.protocol import Build
 from autosched.device.simulator.cpu_model import cpu_seconds
+from autosched.device.simulator.energy import energy
 from autosched.device.simulator.gpu_launch import RefusedError
 from autosched.device.simulator.gpu_model import gpu_seconds
 from autosched.device.simulator.spatial_model import spatial_seconds
@@ -111,6 +112,9 @@ class SimulatorDevice:
         difference = verdict.difference
         extra: dict[str, Any] = {"verified": difference is not None, "verified_by": verdict.by}
         extra["model_s"] = {k: float(v) for k, v in causes.items()}
+        if target.energy:
+            joules = energy(kernel, parts, target, causes["total"])
+            extra["energy_j"] = {k: float(v) for k, v in joules.items()}
         if difference is not None and not difference.ok:
             return Measurement(
                 "wrong",

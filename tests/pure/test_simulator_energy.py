@@ -1,0 +1,56 @@
+"""Energy of a kernel: operations and bytes times the target's figures, and what a target does not say."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from pure.gpu_plans import plans
+
+from autosched.codegen.lower import lower
+from autosched.device.simulator import SimulatorDevice
+from autosched.device.simulator.energy import energy
+from autosched.device.simulator.walk import facts
+from autosched.errors import UsageError
+from autosched.machine.catalogue import load_target
+from autosched.tiling.schedule import Candidate
+
+GEMMINI = load_target("gemmini")
+_, (PLAN, *_) = plans("matmul", "gemmini/*", GEMMINI, m=128, n=128, k=256, a="s8", b="s8", acc="s32")
+
+
+def joules(row: int, seconds: float = 0.0) -> dict[str, float]:
+    kernel = lower(PLAN, PLAN.space.schedule(row))
+    return energy(kernel, [facts(kernel, s) for s in kernel.main.body], GEMMINI, seconds)
+
+
+def test_operations_cost_the_same_in_every_schedule_and_bytes_do_not() -> None:
+    found = [joules(int(r)) for r in PLAN.space.sample(12, np.random.default_rng(0))]
+    for f in found:  # loops at an edge are counted by expectation
+        assert f["operations"] == pytest.approx(2 * 128 * 128 * 256 * 0.15e-12, rel=0.1)
+    assert max(f["DRAM"] for f in found) > 1.5 * min(f["DRAM"] for f in found)
+    least = (128 * 256 * 2 + 128 * 128 * 4) * 160e-12
+    assert min(f["DRAM"] for f in found) >= least * 0.9
+    assert all(f["total"] == pytest.approx(sum(v for k, v in f.items() if k != "total")) for f in found)
+
+
+def test_static_power_is_drawn_all_the_time() -> None:
+    assert joules(0, 1e-3)["total"] - joules(0)["total"] == pytest.approx(0.02 * 1e-3)
+
+
+def test_a_measurement_has_its_energy() -> None:
+    device = SimulatorDevice(target=GEMMINI)
+    measured = device.measure(device.build(Candidate(PLAN, 0)))
+    assert measured.extra["energy_j"]["total"] > 0
+
+
+def test_what_a_target_does_not_say_is_named() -> None:
+    kernel = lower(PLAN, PLAN.space.schedule(0))
+    parts = [facts(kernel, s) for s in kernel.main.body]
+    silent = dataclasses.replace(GEMMINI, energy={"ops.f16": 1e-12})
+    with pytest.raises(UsageError, match=r"gemmini does not say the units\.energy of ops\.s8"):
+        energy(kernel, parts, silent, 0.0)
+    memories = tuple(dataclasses.replace(m, joules_per_byte=None) for m in GEMMINI.memories)
+    with pytest.raises(UsageError, match="energy of the memory scratchpad"):
+        energy(kernel, parts, dataclasses.replace(GEMMINI, memories=memories), 0.0)
