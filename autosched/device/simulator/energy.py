@@ -13,7 +13,7 @@ from collections import defaultdict
 from autosched.codegen.kernel import Kernel
 from autosched.device.simulator.cpu_model import play_cpu, threads_of
 from autosched.device.simulator.gpu_model import play
-from autosched.device.simulator.spatial_model import memory_of, play_spatial
+from autosched.device.simulator.spatial_model import memory_of, on_array, play_spatial
 from autosched.device.simulator.walk import Facts, Issue
 from autosched.errors import UsageError
 from autosched.machine.target import Target
@@ -63,7 +63,7 @@ def bytes_by_level(kernel: Kernel, found: Facts, target: Target) -> dict[str, fl
         case "gpu":
             run = play(kernel, found, target)
             return {"shared": run.shared, "L2": run.past_l1, "DRAM": run.dram_read + run.dram_written}
-        case "spatial" if found.issues:
+        case "spatial" if on_array(kernel, found):
             a = play_spatial(kernel, found, target).totals
             pads = {what: memory_of(target, what) for what in ("inputs", "accumulators")}
             sizes: dict[str, float] = defaultdict(float)

@@ -51,7 +51,7 @@ def spatial_seconds(kernel: Kernel, parts: list[Facts], target: Target) -> dict[
     totals: dict[str, float] = defaultdict(float)
     tick = 1.0 / TICKS / target.clock_hz
     for stmt, found in zip(kernel.main.body, parts, strict=True):
-        if not found.issues:  # the host's own work
+        if not on_array(kernel, found):
             alone = cpu_seconds(replace(kernel, main=replace(kernel.main, body=(stmt,))), [found], target)
             totals["host"] += alone["total"]
             totals["total"] += alone["total"]
@@ -64,8 +64,13 @@ def spatial_seconds(kernel: Kernel, parts: list[Facts], target: Target) -> dict[
     return dict(totals)
 
 
+def on_array(kernel: Kernel, found: Facts) -> bool:
+    """Whether a statement is the accelerator's; the host runs others."""
+    return any(kernel.buffers[name].scope in ("shared", "accumulator") for name in found.buffers)
+
+
 def play_spatial(kernel: Kernel, found: Facts, target: Target, record: Recorder | None = None) -> SpatialRun:
-    """The events of one tensorized nest."""
+    """The events of one statement on the accelerator: a nest, or copies before it and stores after it."""
     _check_sizes(kernel, found, target)
     made = _Emit(kernel, found, target)
     programs = made.programs(script(found))

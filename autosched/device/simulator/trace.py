@@ -54,7 +54,7 @@ def _played(kernel: Kernel, found: Facts, target: Target, record: Any) -> tuple[
     match scheme_of(target):
         case "gpu":
             return gpu_model.SERVERS, gpu_model.play(kernel, found, target, record).outcome
-        case "spatial" if found.issues:
+        case "spatial" if spatial_model.on_array(kernel, found):
             return spatial_model.SERVERS, spatial_model.play_spatial(kernel, found, target, record).outcome
         case _:
             run = cpu_model.play_cpu(kernel, found, target, cpu_model.threads_of(found), record)
