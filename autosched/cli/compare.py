@@ -40,7 +40,9 @@ def compare(
     ] = 20,
     target: options.TargetOpt = "native",
     device: options.DeviceOpt = "simulator",
-    cost_model: Annotated[str, typer.Option("--cost-model", metavar="NAME", help="xgb or analytic.")] = "xgb",
+    cost_model: Annotated[
+        str, typer.Option("--cost-model", metavar="NAME", help="xgb, analytic, forest, gp, rank, random.")
+    ] = "xgb",
     threads: Annotated[int, typer.Option("--threads", metavar="N", help="Threads that a kernel may use.")] = 1,
     intrinsics: options.IntrinsicsOpt = None,
     intrinsic: options.OnlyOpt = None,

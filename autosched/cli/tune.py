@@ -40,7 +40,9 @@ def tune(
     strategy: Annotated[
         str, typer.Option("--strategy", "-s", metavar="NAME", help="auto, clock, evolutionary or random.")
     ] = "auto",
-    cost_model: Annotated[str, typer.Option("--cost-model", metavar="NAME", help="xgb or analytic.")] = "xgb",
+    cost_model: Annotated[
+        str, typer.Option("--cost-model", metavar="NAME", help="xgb, analytic, forest, gp, rank, random.")
+    ] = "xgb",
     seed: options.SeedOpt = 0,
     threads: Annotated[int, typer.Option("--threads", metavar="N", help="Threads that a kernel may use.")] = 1,
     store: options.StoreOpt = None,
