@@ -168,6 +168,9 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
         staged = np.maximum(staged, shared)
     port = min(L2_PORT_BYTES, _speed(target, "L2") / target.cores)
     smem, l2 = (copied + read) / _speed(target, "shared"), unique / port
+    promote = column("promote", none)
+    emptied = np.where(promote > 0, steps / np.maximum(promote * depth_block, 1.0), 0.0)
+    mma = mma + emptied * workers * accumulators * intrinsic.accumulator.elements / target.rates.get("scalar", 128.0)
     path = latency.get("L2", 0.0) + np.where(column("copy", none) == BULK, ENGINE_CYCLES, 0.0)
 
     count = np.where(staged > 0, np.maximum(steps / depth_block, 1.0), steps / unroll)

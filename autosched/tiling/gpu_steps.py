@@ -13,6 +13,7 @@ from autosched.tiling.steps.gpu_epilogue import gpu_epilogue
 from autosched.tiling.steps.gpu_grid import gpu_grid
 from autosched.tiling.steps.gpu_layout import gpu_layout
 from autosched.tiling.steps.gpu_limits import gpu_limits
+from autosched.tiling.steps.gpu_promote import gpu_promote
 from autosched.tiling.steps.gpu_roles import gpu_roles
 from autosched.tiling.steps.gpu_split import gpu_split
 from autosched.tiling.steps.gpu_stage import gpu_stage, staged
@@ -28,9 +29,9 @@ def gpu_steps(nest: Nest, target: Target, outputs: tuple[DType, ...], names: Ste
         through = staged(nest, names)
         steps.append(gpu_layout(nest, pair, through, names))
         steps += [gpu_copy(nest, target, pair, through, names), gpu_roles(nest, target, names)]
-        steps += [gpu_grid(nest, target, pair, names), gpu_split(nest, names)]
+        steps += [gpu_grid(nest, target, pair, names), gpu_split(nest, names), gpu_promote(nest, names)]
     else:
-        steps.append(Step("gpu roles", (), (), {names("producer_warps"): Const(0)}))
+        steps.append(Step("gpu roles", (), (), {names("producer_warps"): Const(0), names("promoted"): Const(0)}))
     steps.append(gpu_epilogue(nest, target, pair, outputs, names))
     return [*steps, gpu_limits(nest, target, names)]
 

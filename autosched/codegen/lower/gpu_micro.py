@@ -9,7 +9,7 @@ from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.gpu_shared import SharedSource
 from autosched.codegen.lower.microkernel import Micro, Places
 from autosched.codegen.lower.operands import Loads
-from autosched.ir.value import Literal
+from autosched.ir.value import Arith, Literal, Value
 from autosched.logic import Int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
@@ -53,6 +53,12 @@ class GpuMicro(Micro):
         for level in reversed(range(len(self.tiled))):
             body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body))
         return body
+
+    def add(self, value: Value, counts: dict[str, int]) -> tuple[Stmt, ...]:
+        """A value for each of the worker's lanes, added to its accumulators."""
+        total = Arith("+", self.acc_read(), value, value.dtype)
+        index = (*self.acc_index(), self.element(self.accumulator.elements))
+        return self.over(self.tiled, counts, (Assign(self.acc, index, total, self.lane(self.accumulator.elements)),))
 
     def cleared(self, counts: dict[str, int]) -> tuple[Stmt, ...]:
         """Accumulators at zero, for sums of a share of the reduction."""

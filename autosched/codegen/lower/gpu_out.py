@@ -11,7 +11,7 @@ from autosched.codegen.lower.gpu_grid import RANK, Grid, Work
 from autosched.codegen.lower.gpu_micro import GpuMicro
 from autosched.codegen.lower.places import LANE, Position
 from autosched.codegen.lower.rename import place_index
-from autosched.ir.value import Arith, Read
+from autosched.ir.value import Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.expr import substitute_bool
 from autosched.tiling.nest import Nest
@@ -138,9 +138,7 @@ class Out:
     def add_shares(self, micro: GpuMicro, tile: Int, shares: Buffer) -> tuple[Stmt, ...]:
         """All shares of a tile, added to a worker's accumulators."""
         read = Read(shares.name, self._share(micro, Var("from"), tile), shares.dtype)
-        total = Arith("+", micro.acc_read(), read, shares.dtype)
-        index = (*micro.acc_index(), micro.element(micro.accumulator.elements))
-        add = micro.over(micro.tiled, self.grid.register, (Assign(micro.acc, index, total, self._lane(micro)),))
+        add = micro.add(read, self.grid.register)
         return (For("from", Const(0), self.grid.shares(tile), add, note="shares of the reduction"),)
 
     def _share(self, micro: GpuMicro, share: Int, tile: Int) -> tuple[Int, ...]:

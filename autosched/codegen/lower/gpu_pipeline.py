@@ -13,6 +13,7 @@ the next ones are under way:
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 from autosched.codegen.kernel import Async, Await, For, If, Roles, Signal, Stmt, Wait
 from autosched.codegen.lower.context import Context
@@ -39,12 +40,15 @@ class Pipeline:
     def __init__(self, nest: Nest, grid: Grid, slices: dict[str, SharedSlices], micro: GpuMicro, ctx: Context) -> None:
         self.nest, self.grid, self.slices, self.micro, self.ctx = nest, grid, slices, micro, ctx
         names = grid.names
-        self.copy, self.stages = ctx.values.get(names("copy"), SYNC), ctx.values.get(names("stages"), 1)
+        self.kind, self.stages = ctx.values.get(names("copy"), SYNC), ctx.values.get(names("stages"), 1)
         self.roles = ctx.values.get(names("roles"), 0) == PRODUCER
         self.vector = vector_bytes(ctx, grid)
         assert nest.depth is not None
         self.size = ctx.values[names.block(nest.depth)]
         self.in_depth = -(-nest.depth.units // self.size)
+        self.promote = ctx.values.get(names("promote"), 0)
+        sums = ctx.buffers[micro.acc]
+        self.partial = ctx.declare("partial", sums.dtype, sums.shape, "register").name if self.promote else None
 
     def emit(
         self,
@@ -62,11 +66,12 @@ class Pipeline:
 
         def together(work: Work) -> Phase:
             inside = self._together(work, places, local, workers)
-            last: Phase = (Wait(0),) if self.copy == ASYNC else ()
+            last: Phase = (Wait(0),) if self.kind == ASYNC else ()
             return (*workers(start(work)), *inside, *ended(work, last))
 
         def consume(work: Work) -> Phase:
-            body = (self.landed(work), *workers(self.compute(work, places, local)), Signal(EMPTY, self.slot(work, SLICE)))
+            computed = workers(self.compute(work, places, local))
+            body = (self.landed(work), *computed, Signal(EMPTY, self.slot(work, SLICE)))
             return (*workers(start(work)), *self.loop(work, body), *ended(work))
 
         def produce(work: Work) -> Phase:
@@ -79,7 +84,7 @@ class Pipeline:
 
     def _together(self, work: Work, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]) -> Phase:
         compute, ahead = self.compute(work, places, local), self.stages - 1
-        if self.stages == 1 and self.copy == BULK:
+        if self.stages == 1 and self.kind == BULK:
             worker, _ = worker_of(self.grid, self.nest)
             ask = workers((If(worker.eq(0), (self.engine(work, SLICE),)),))
             return self.loop(work, (*ask, self.landed(work), *workers(compute)))
@@ -88,9 +93,9 @@ class Pipeline:
 
         def fetch(number: Int) -> Phase:
             """What fetches a slice, if there is one of that number."""
-            if self.copy == ASYNC:
+            if self.kind == ASYNC:
                 return (Async(self.where_there_is(work, number, self.fills(work, number)), "", Const(0)),)
-            if self.copy == BULK:
+            if self.kind == BULK:
                 worker, _ = worker_of(self.grid, self.nest)
                 return (If(worker.eq(0), self.where_there_is(work, number, (self.engine(work, number),))),)
             return self.where_there_is(work, number, self.fills(work, number))
@@ -100,9 +105,9 @@ class Pipeline:
             first += fetch(work.first + k)
         body = (*fetch(SLICE + ahead), *compute)
         before: Phase = ()
-        if self.copy == ASYNC:
+        if self.kind == ASYNC:
             before = workers((Wait(self.stages - 2),))
-        elif self.copy == BULK:
+        elif self.kind == BULK:
             before = (self.landed(work),)
         return (*workers(tuple(first)), *self.loop(work, (*before, *workers(body))))
 
@@ -118,7 +123,7 @@ class Pipeline:
 
     def count(self, work: Work, number: Int) -> Int:
         """How many slices the block has passed before this one: barriers count on through all its work."""
-        return number + work.done if self.copy == BULK else number - work.first
+        return number + work.done if self.kind == BULK else number - work.first
 
     def slot(self, work: Work, number: Int) -> Int:
         return self.count(work, number) % self.stages if self.stages > 1 else Const(0)
@@ -184,4 +189,12 @@ class Pipeline:
         upper: Int = minimum(base + self.size, depth.units) if depth.units % self.size else base + self.size
         if self.size >= depth.units:
             upper = Const(depth.units)
-        return self.micro.depth_loop(at, self.grid.register, DepthRange(base, upper, True, True))
+        depth_range = DepthRange(base, upper, True, True)
+        if self.partial is None:
+            return self.micro.depth_loop(at, self.grid.register, depth_range)
+        part = copy(self.micro)
+        part.acc = self.partial
+        done = SLICE - work.first
+        first, last = (done % self.promote).eq(0), ((done + 1) % self.promote).eq(0) | (SLICE + 1).eq(work.last)
+        clear, add = part.cleared(self.grid.register), self.micro.add(part.acc_read(), self.grid.register)
+        return (If(first, clear), *part.depth_loop(at, self.grid.register, depth_range), If(last, add))

@@ -32,7 +32,8 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
     limits, pair = target.limits, gpu_pair(nest)
     threads = worker_threads(nest.intrinsic, target)
     accumulator = nest.intrinsic.accumulator
-    registers: Int = Const(OWN_REGISTERS) + Var(names("accumulators")) * thread_registers(accumulator, threads)
+    sums = 1 + Var(names("promoted"))
+    registers: Int = Const(OWN_REGISTERS) + Var(names("accumulators")) * sums * thread_registers(accumulator, threads)
     for operand in nest.intrinsic.inputs:
         held = held_tiles(nest, pair, operand.name, names) * thread_registers(operand, threads)
         if operand.name in from_shared(nest.intrinsic) and nest.depth is not None:
