@@ -159,14 +159,15 @@ def _group(
             # What fits is there from the call before: caches are warm.
             moved = np.zeros(n)
             for d in range(1, len(prints)):
-                factor = np.ones(n)
-                reused = True
-                for loop in reversed(loops[:d]):
+                # From one turn of the innermost of these loops to the next, what both touch (lines of a window) stays.
+                slides = loops[d - 1].axis.name in mine
+                factor, reused = prints[d - 1 if slides else d][o], not slides
+                for loop in reversed(loops[: d - 1 if slides else d]):
                     if loop.axis.name in mine:
                         reused = False
                     if not reused:
                         factor = factor * loop.trips
-                moved = moved + (held[d] - held[d - 1]) * prints[d][o] * factor
+                moved = moved + (held[d] - held[d - 1]) * factor
             bytes_in += moved * np.where(visits > 1, 2.0, 1.0) if o == written else moved
         result.append(bytes_in)
     return result
