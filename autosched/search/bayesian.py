@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import ndtr
 
 from autosched.costmodel.protocol import CostModel
-from autosched.search.memory import Memory, draw, topped_up
+from autosched.search.memory import Memory, clocked, draw, topped_up
+from autosched.search.moves import neighbours
 from autosched.search.space import Rows, SearchSpace
 from autosched.store.records import Trial
 from autosched.tiling.schedule import Candidate
@@ -24,7 +26,8 @@ from autosched.tiling.schedule import Candidate
 Floats = npt.NDArray[np.float64]
 
 _FIRST = 12  # random rows before the first fit
-_POOL = 1500  # rows looked at for a batch: the clock's best and random ones
+_POOL = 3000  # rows looked at for a batch, half of them the clock's best where there is one, the others random
+_NEAR = 0.5  # share of a batch that is chosen among the neighbours of the fastest row
 _AROUND = 300  # and mutants of the fastest
 _REFIT = 16  # trials after which length scales are sought again; a fit without that is ten times cheaper
 _MOST = 400  # trials that the process is fitted to, the fastest first: its cost grows with their cube
@@ -36,6 +39,7 @@ class Bayesian:
     """Batches are small (`batch`), since what one row teaches changes which is best next."""
 
     batch = 4
+    near = _NEAR
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         self._space = space
@@ -60,13 +64,18 @@ class Bayesian:
         pool = self._pool(rng)
         if not len(pool):
             return pool
+        around = neighbours(self._space, self._memory.fastest(1), rng)
+        around = around.take(self._memory.free(around))
+        pool = Rows.join([around, pool]).distinct()  # `around` comes first
         z = self._coordinates(pool)
         mean, variance, known = self._posterior(z)
         log_s = mean + self._clock(pool)
         chosen: list[int] = []
-        for _ in range(min(n, len(pool))):
+        for place in range(min(n, len(pool))):
             gain = _expected_improvement(log_s, np.sqrt(variance), self._best())
             gain[chosen] = -np.inf
+            if rng.random() < self.near and place < len(around):
+                gain[len(around) :] = -np.inf
             i = int(np.argmax(gain))
             chosen.append(i)
             # Had row i come out as expected, no mean would move; the variances fall as by any further observation.
@@ -86,12 +95,17 @@ class Bayesian:
         variance = np.maximum(self._kernel.diag(z) - np.sum(known**2, axis=0), _LEAST) * self._scale**2
         return mean, variance, known * self._scale
 
+    @cached_property
+    def _clocked(self) -> bool:
+        return clocked(self._space)
+
     def _best(self) -> float:
         return float(np.log(self._memory.seconds(self._memory.fastest(1))[0]))
 
     def _pool(self, rng: np.random.Generator) -> Rows:
-        best, _ = self._space.best(_POOL // 2)
-        parts = [best, draw(self._space, self._memory, _POOL // 2, rng)]
+        parts = [draw(self._space, self._memory, _POOL // 2 if self._clocked else _POOL, rng)]
+        if self._clocked:
+            parts.append(self._space.best(_POOL // 2)[0])
         parents = self._memory.fastest(_AROUND // 20)
         parts.append(self._space.mutate(parents.take(rng.integers(0, len(parents), _AROUND)), rng))
         rows = Rows.join(parts).distinct()

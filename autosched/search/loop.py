@@ -111,7 +111,7 @@ class _Run:
         self.device = device
         self.trials = trials
         self.timeout_s = timeout_s
-        self.batch = batch or study.batch or BATCH
+        self.batch = batch
         self.listener = listener
         self.operations = operations
         self.final_rounds = final_rounds
@@ -155,7 +155,8 @@ class _Run:
         while self.done < self.trials:
             if self._late():
                 return "timeout"
-            candidates = self.study.ask(min(self.batch, self.trials - self.done))
+            batch = self.batch or self.study.batch or BATCH
+            candidates = self.study.ask(min(batch, self.trials - self.done))
             if not candidates:
                 return "exhausted"
             builds = self._builds(candidates)

@@ -49,7 +49,7 @@ class Memory:
             self._taken[plan].add(trial.row)
             self._plan.append(plan)
             self._row.append(trial.row)
-            time_s = trial.measurement.time_s
+            time_s = trial.measurement.cost
             self._time.append(float("nan") if time_s is None else time_s)
             self._status.append(trial.measurement.status)
             fine = trial.measurement.ok and time_s is not None
@@ -98,6 +98,14 @@ class Memory:
             features, seconds = self._space.described(self.rows().take(np.arange(known, len(self._row))))
             self._features.append(features)
             self._analytic += seconds.tolist()
+
+
+def clocked(space: SearchSpace) -> bool:
+    """Whether the clock tells rows apart: recordings of others have none, and all their rows take one second."""
+    if not space.rows:
+        return False
+    seconds = space.analytic(space.locate(np.random.default_rng(0).integers(0, space.rows, 256)))
+    return bool(np.ptp(seconds) > 0)
 
 
 def draw(space: SearchSpace, memory: Memory, n: int, rng: np.random.Generator) -> Rows:

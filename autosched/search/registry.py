@@ -14,6 +14,7 @@ from autosched.search.constrained import Constrained
 from autosched.search.evolutionary import Evolutionary
 from autosched.search.genetic import Genetic
 from autosched.search.ils import GreedyILS
+from autosched.search.portfolio import Portfolio
 from autosched.search.protocol import Factory, Strategy
 from autosched.search.simple import ByClock, Random
 from autosched.search.space import SearchSpace
@@ -22,11 +23,12 @@ GROUP = "autosched.strategies"
 
 _BUILT_IN: dict[str, Factory] = {
     "annealing": Annealing,
-    "auto": Auto,
+    "auto": Portfolio,
     "bayesian": Bayesian,
     "beam": Beam,
     "clock": ByClock,
     "constrained": Constrained,
+    "draft": Auto,
     "evolutionary": Evolutionary,
     "genetic": Genetic,
     "ils": GreedyILS,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import mean
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from conformance.strategy import StrategyConformance, play
+from conformance.strategy import StrategyConformance, play, space, trial
 from conformance.synthetic import FakePlan, SyntheticDevice, clock, hidden_s, make_plan, record, tiny_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +19,10 @@ from autosched.errors import UnknownNameError
 from autosched.search import SearchSpace, Strategy, open_study, registry, run, strategies, strategy
 from autosched.search import space as spaces
 from autosched.search.memory import Memory, draw
+from autosched.search.portfolio import Portfolio
 from autosched.search.space import Rows
+from autosched.store.records import Measurement, Trial
+from autosched.tiling.schedule import Candidate
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
 
@@ -98,7 +101,7 @@ class TestBeamWithModel(StrategyConformance):
 
 
 def test_names() -> None:
-    built_in = "annealing auto bayesian beam clock constrained evolutionary genetic ils random"
+    built_in = "annealing auto bayesian beam clock constrained draft evolutionary genetic ils random"
     assert strategies() == built_in.split()
     with pytest.raises(UnknownNameError, match="did you mean 'evolutionary'"):
         strategy("evolution", SearchSpace([], clock))
@@ -277,3 +280,39 @@ def test_a_plan_is_not_given_up_for_a_regular_pattern_in_its_rows() -> None:
     space = SearchSpace(plans, steep)
     assert [space.plans[n].plan.name for n in space.plausible] == ["second", "first"]
     assert space.best(1)[1][0] == np.float32(0.99e-3)
+
+
+def test_the_portfolio_is_led_by_what_suits_the_space() -> None:
+    clocked = Portfolio(space(), 0, None)
+    same = SearchSpace([make_plan("a", tiles=3)], lambda plan, values: {"total": np.ones(len(values["order"]))})
+    flat = Portfolio(same, 0, None)
+    assert [type(p.members[0]).__name__ for p in (clocked, flat)] == ["Auto", "Bayesian"]
+
+
+class _Noting:
+    """Writes down who is asked."""
+
+    def __init__(self, member: Strategy, asked: list[str]) -> None:
+        self.member, self.asked = member, asked
+
+    def propose(self, n: int) -> list[Candidate]:
+        self.asked.append(type(self.member).__name__)
+        return self.member.propose(n)
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        self.member.observe(trials)
+
+
+def test_the_portfolio_takes_turns_while_it_stands_still() -> None:
+    """Trials that never get better: after 32 of them every member is asked, and nothing is proposed twice."""
+    portfolio = Portfolio(space(), 0, None)
+    asked: list[str] = []
+    portfolio.members = tuple(_Noting(member, asked) for member in portfolio.members)
+    seen: list[str] = []
+    for _ in range(12):
+        batch = portfolio.propose(4)
+        seen += [c.key for c in batch]
+        portfolio.observe([trial(i + 1, c, Measurement("ok", 1.0)) for i, c in enumerate(batch)])
+    assert set(asked[:9]) == {"Auto"}  # the first trial is a new best
+    assert set(asked[9:]) == {"Auto", "Bayesian"}
+    assert len(seen) == len(set(seen)) == 48

@@ -1,0 +1,71 @@
+"""`auto`: the strategy that suits the space leads, the others step in while it stands still, and all hear everything.
+
+With a clock `draft` leads, on recorded spaces of ours ahead of the others; without one `bayesian`. A space where the
+leader is stuck is one that its model does not understand, so then every second batch is another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from autosched.costmodel.protocol import CostModel
+from autosched.search.auto import Auto
+from autosched.search.bayesian import Bayesian
+from autosched.search.memory import clocked
+from autosched.search.protocol import Strategy
+from autosched.search.space import SearchSpace
+from autosched.store.records import Trial
+from autosched.tiling.schedule import Candidate
+
+_PATIENCE = 32  # trials without a new best, after which others have their turns
+
+
+class Portfolio:
+    """`members`: the leader first. What one has proposed no other proposes again."""
+
+    def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
+        draft, process = Auto(space, seed, model), Bayesian(space, seed, None)
+        self.members: tuple[Strategy, ...] = (draft, process) if clocked(space) else (process, draft)
+        self._proposed: set[str] = set()
+        self._best_s = np.inf
+        self._since = 0  # trials since the last new best
+        self._turn = 0
+
+    @property
+    def batch(self) -> int | None:
+        """The leader's."""
+        wanted: int | None = getattr(self.members[0], "batch", None)
+        return wanted
+
+    def propose(self, n: int) -> list[Candidate]:
+        found: list[Candidate] = []
+        first = self._next()
+        order = [first, *(m for m in self.members if m is not first)]
+        while order and len(found) < n:
+            wanted = n - len(found)
+            given = order[0].propose(wanted)
+            new = [c for c in given if c.key not in self._proposed]
+            self._proposed.update(c.key for c in new)
+            found += new
+            if len(given) < wanted:
+                order.pop(0)  # it has no more; what others have left is soon found
+        return found
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        self._proposed.update(t.key for t in trials)
+        for trial in trials:
+            time_s = trial.measurement.time_s if trial.measurement.ok else None
+            better = time_s is not None and time_s < self._best_s
+            self._best_s = time_s if better and time_s is not None else self._best_s
+            self._since = 0 if better else self._since + 1
+        for member in self.members:
+            member.observe(trials)
+
+    def _next(self) -> Strategy:
+        """The leader; while it stands still, everyone in turn."""
+        if self._since < _PATIENCE:
+            return self.members[0]
+        self._turn += 1
+        return self.members[self._turn % len(self.members)]
