@@ -34,9 +34,10 @@ from autosched.tiling.schedule import Schedule
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
 
-CAPS = ((70, 68), (54, 52), (37, 36), (27, 28), (19, 20), (13, 12), (9, 8), (5, 4))
+CAPS = ((70, 68), (54, 52), (37, 36), (27, 28), (19, 20), (13, 12), (9, 8), (5, 4), (64, 128))
 """Longest spatial and reduction loops of cut-down programs, in the order in which they are tried: such that
-tiles do not divide the spatial ones, and unrolling does divide the others."""
+tiles do not divide the spatial ones, and unrolling does divide the others. The last is for a GPU's large tiles and wide
+copies, which need lengths that they divide."""
 MOST_STATEMENTS = 6_000
 """Statements that the interpreter runs in about 0.2 s."""
 MOST_REPAIRS = 24

@@ -17,6 +17,7 @@ BULK_COPIES = frozenset({"sm_90", "bulk_copy"})
 """Features of a target whose threads can start copies that run on (`cp.async`), and of one with an engine for copies of
 whole tiles (TMA)."""
 CHUNK_BYTES = 16  # of shared memory that a swizzle moves together, and the widest access of one thread
+WORD_BYTES = 4  # the narrowest copy that is offered beside one element
 _PLACED = re.compile(r"(\w+): in shared memory(?:, by descriptor)?( or registers)?")
 _ALONG = re.compile(r"([\w ]+): contiguous along (\w+)")
 
@@ -110,7 +111,7 @@ def _aligned(offset: Int, size: int, major: NestAxis, others: list[NestAxis]) ->
     steps = [CHUNK_BYTES, *((run * size,) if run < major.extent else ())]
     steps += [int(v) * size for a in others for v in np.unique(along(offset, a))]
     common = int(np.gcd.reduce(np.asarray(steps, np.int64)))
-    return common if common > size else 0
+    return common if common > max(size, WORD_BYTES - 1) else 0
 
 
 def stored_bytes(nest: Nest, axis: NestAxis, size: int) -> int:
