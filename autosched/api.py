@@ -169,6 +169,7 @@ def tune(
     intrinsics: str | Sequence[str] | None = None,
     numerics: str = "reassociated",
     cache: str = "warm",
+    objective: str = "latency",
     conditions: str = "guard",
     data: Mapping[str, Any] | None = None,
     fresh: bool = False,
@@ -179,8 +180,9 @@ def tune(
     `intrinsics` are names or globs of those to consider, or None for all that the target has.
     `conditions` says what becomes of instructions that are right for some values only: `guard` (a check in the kernel,
     and a fallback), `refuse` or `assume`. `data` are the values of const tensors, by name: the kernel is theirs alone.
-    `timeout` in seconds. With a `store` the study continues where an earlier call left off. Raises NoScheduleError when
-    no candidate survived, and what TuneRequest refuses.
+    `objective` is `latency`; on the simulator also `energy` or `edp` (joules times seconds), for a target that has
+    figures for them. `timeout` in seconds. With a `store` the study continues where an earlier call left off. Raises
+    NoScheduleError when no candidate survived, and what TuneRequest refuses.
     """
     from autosched.search.tune import TuneRequest
     from autosched.search.tune import tune as run
@@ -200,6 +202,7 @@ def tune(
         only=(intrinsics,) if isinstance(intrinsics, str) else tuple(intrinsics or ()),
         numerics=numerics,
         cache=cache,
+        objective=objective,
         conditions=conditions,
         fresh=fresh,
     )

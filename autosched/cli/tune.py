@@ -63,6 +63,9 @@ def tune(
     cache: Annotated[
         str, typer.Option("--cache", metavar="STATE", help="warm, or cold: every call finds its data in main memory.")
     ] = "warm",
+    objective: Annotated[
+        str, typer.Option("--objective", metavar="WHAT", help="latency; on the simulator also energy or edp.")
+    ] = "latency",
     json: options.JsonOpt = False,
     quiet: options.QuietOpt = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="One line for every trial.")] = False,
@@ -94,6 +97,7 @@ def tune(
                 only=tuple(intrinsic or ()),
                 numerics=numerics,
                 cache=cache,
+                objective=objective,
                 conditions=conditions,
                 fresh=fresh,
                 intrinsic_paths=inputs.intrinsic_paths(intrinsics),

@@ -122,12 +122,12 @@ class Study:
         # Of one candidate's trials the latest counts: that is a final one, with more samples.
         latest = {trial.key: trial for trial in self._fine(self.trials)}
         final = {trial.key for trial in self.finals}
-        return sorted(latest.values(), key=lambda t: (t.key not in final, t.measurement.time_s, t.number))
+        return sorted(latest.values(), key=lambda t: (t.key not in final, t.measurement.cost, t.number))
 
     @property
     def favourites(self) -> list[Trial]:
         """Trials of the search whose candidates always came out right, fastest first: who may enter a final round."""
-        return sorted(self._fine(self.searched), key=lambda t: (t.measurement.time_s, t.number))
+        return sorted(self._fine(self.searched), key=lambda t: (t.measurement.cost, t.number))
 
     def _fine(self, trials: list[Trial]) -> list[Trial]:
         bad = {trial.key for failed in self.failures.values() for trial in failed}

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from autosched.costmodel import clock as clocks
+from autosched.costmodel.objective import OBJECTIVES, objective_clock
 from autosched.costmodel.registry import cost_models, load_soon
 from autosched.device.protocol import Device
 from autosched.device.registry import device as open_device
@@ -72,6 +73,7 @@ class TuneRequest:
     only: tuple[str, ...] = ()
     numerics: str = "reassociated"
     cache: str = "warm"
+    objective: str = "latency"
     fresh: bool = False
     intrinsic_paths: tuple[str, ...] = ()
     conditions: str = "guard"
@@ -85,6 +87,7 @@ class TuneRequest:
         for kind, name, known in (
             ("strategy", self.strategy, strategies()),
             ("cost model", self.cost_model, cost_models()),
+            ("objective", self.objective, OBJECTIVES),
             ("device", named(self.device)[0], ["auto", *device_names()]),
             ("level of numerics", self.numerics, NUMERICS_LEVELS),
         ):
@@ -144,6 +147,8 @@ def prepare(
 ) -> Tuning:
     """Everything up to the first measurement. Raises what its parts raise: usage, store and missing-device errors."""
     options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
+    if request.objective != "latency":  # which only the simulator knows of
+        options["objective"] = request.objective
     device = open_device(request.device, request.program, request.target, **options)  # first: it says what is missing
     if (recording := getattr(device, "recording", None)) is not None:
         request = replace(request, target=recorded.target_of(recording))
@@ -176,7 +181,10 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     with watch.phase("search"):
         if recording is None:
             seed, length, floors = request.seed, clocks.run_length, clocks.floors
-            space = SearchSpace(plans, clocks.clock, threads=2, seed=seed, run_length=length, floors=floors)
+            if request.objective == "latency":
+                space = SearchSpace(plans, clocks.clock, threads=2, seed=seed, run_length=length, floors=floors)
+            else:  # floors are seconds
+                space = SearchSpace(plans, objective_clock(request.objective), threads=2, seed=seed)
         else:
             space = recorded.space_of(recording, seed=request.seed)
         if space.rows == 0:
@@ -240,6 +248,7 @@ def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) ->
         settings={
             "threads": request.threads,
             "cache": request.cache,
+            "objective": request.objective,
             "only": list(request.only),
             "numerics": request.numerics,
             "intrinsics": list(request.intrinsic_paths),
@@ -264,6 +273,7 @@ def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None
         device=record.device,
         threads=int(settings["threads"]),
         cache=settings["cache"],
+        objective=settings.get("objective", "latency"),
         only=tuple(settings["only"]),
         numerics=settings["numerics"],
         catalogue=catalogue,

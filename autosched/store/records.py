@@ -33,6 +33,13 @@ class Measurement:
     def ok(self) -> bool:
         return self.status == "ok"
 
+    @property
+    def cost(self) -> float | None:
+        """What a study minimises: the time, unless the device says otherwise (`extra["cost"]`: joules, or joules times
+        seconds)."""
+        cost = self.extra.get("cost")
+        return self.time_s if cost is None or self.time_s is None else float(cost)
+
 
 @dataclass(frozen=True)
 class Trial:

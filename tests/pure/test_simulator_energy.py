@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from pure.gpu_plans import plans
 
+import autosched
 from autosched.codegen.lower import lower
 from autosched.device.simulator import SimulatorDevice
 from autosched.device.simulator.energy import energy
 from autosched.device.simulator.walk import facts
-from autosched.errors import UsageError
+from autosched.errors import AutoschedError, UsageError
 from autosched.machine.catalogue import load_target
 from autosched.tiling.schedule import Candidate
 
@@ -54,3 +55,27 @@ def test_what_a_target_does_not_say_is_named() -> None:
     memories = tuple(dataclasses.replace(m, joules_per_byte=None) for m in GEMMINI.memories)
     with pytest.raises(UsageError, match="energy of the memory scratchpad"):
         energy(kernel, parts, dataclasses.replace(GEMMINI, memories=memories), 0.0)
+
+
+def test_the_objective_decides_what_is_best() -> None:
+    program = autosched.workload("matmul", m=160, n=96, k=256, a="s8", b="s8", acc="s32")
+    small = [dataclasses.replace(m, bytes=8192) if m.holds else m for m in GEMMINI.memories]
+    tight = dataclasses.replace(GEMMINI, memories=tuple(small))
+    best = {}
+    for objective in ("latency", "energy", "edp"):
+        study = autosched.tune(program, target=tight, device="simulator", trials=12, objective=objective)
+        costs = [t.measurement.cost for t in study.searched if t.measurement.ok]
+        assert (study.best.trial.measurement.cost or 1.0) <= min(c for c in costs if c is not None) * 1.05
+        best[objective] = study.best.trial.measurement
+    joules = {k: m.extra["energy_j"]["total"] for k, m in best.items()}
+    assert joules["energy"] <= joules["latency"]
+    assert (best["latency"].time_s or 1.0) <= (best["energy"].time_s or 0.0) * 1.05
+    assert best["edp"].cost == pytest.approx(joules["edp"] * best["edp"].extra["model_s"]["total"])
+
+
+def test_an_objective_needs_figures_and_the_simulator() -> None:
+    program = autosched.workload("matmul", m=32, n=32, k=32, a="f16", b="f16", acc="f32")
+    with pytest.raises(UsageError, match="has no figures of energy"):
+        autosched.tune(program, target="nvidia-a100", device="simulator", trials=2, objective="energy")
+    with pytest.raises(AutoschedError, match="speed"):
+        autosched.tune(program, target="gemmini", device="simulator", trials=2, objective="speed")

@@ -55,6 +55,7 @@ class SimulatorDevice:
         cache: str = "warm",
         noise: float = 0.01,
         oracle: Oracle | None = None,
+        objective: str = "latency",
     ) -> None:
         if threads < 1:
             raise UsageError(f"{threads} threads", hint="use 1 or more")
@@ -62,14 +63,19 @@ class SimulatorDevice:
             raise UsageError(f"the cache is {' or '.join(CACHES)}, not {cache!r}")
         if not 0 <= noise < 1:
             raise UsageError(f"noise {noise} is not a relative deviation", hint="0 is none, 0.01 is one per cent")
+        if objective != "latency" and target is not None and not target.energy:
+            hint = "state `units.energy` and the memories' `energy` in its YAML, as targets/gemmini.yaml does"
+            raise UsageError(f"{target.name} has no figures of energy", hint=hint)
         self.program, self.target, self.threads, self.seed = program, target, threads, seed
-        self.cache, self.noise = cache, noise
+        self.cache, self.noise, self.objective = cache, noise, objective
         self._verifier = Verifier(seed, oracle)
         self._verdicts: dict[tuple[str, str], Verdict] = {}
 
     def describe(self) -> dict[str, Any]:
         """What results depend on."""
+        aim = {} if self.objective == "latency" else {"objective": self.objective}
         return {
+            **aim,
             "name": self.name,
             "kind": "simulator",
             "version": VERSION,
@@ -112,9 +118,11 @@ class SimulatorDevice:
         difference = verdict.difference
         extra: dict[str, Any] = {"verified": difference is not None, "verified_by": verdict.by}
         extra["model_s"] = {k: float(v) for k, v in causes.items()}
-        if target.energy:
+        if target.energy or self.objective != "latency":
             joules = energy(kernel, parts, target, causes["total"])
             extra["energy_j"] = {k: float(v) for k, v in joules.items()}
+        if self.objective != "latency":
+            extra["cost"] = extra["energy_j"]["total"] * (causes["total"] if self.objective == "edp" else 1.0)
         if difference is not None and not difference.ok:
             return Measurement(
                 "wrong",
