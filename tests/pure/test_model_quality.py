@@ -31,7 +31,7 @@ def test_the_clock_ranks_recorded_rows(name: str):
     assert lost <= 0.02 * len(recording)
     found = model_quality(recording, "analytic", 0)
     assert found.spearman >= RANKS[name]
-    assert found.best_8 >= 0.9
+    assert found.best_8 >= 0.88
     assert math.isnan(found.found)
 
 
