@@ -29,7 +29,7 @@ class Portfolio:
         draft, process = Auto(space, seed, model), Bayesian(space, seed, None)
         self.members: tuple[Strategy, ...] = (draft, process) if clocked(space) else (process, draft)
         self._proposed: set[str] = set()
-        self._best_s = np.inf
+        self._best = np.inf
         self._since = 0  # trials since the last new best
         self._turn = 0
 
@@ -56,9 +56,9 @@ class Portfolio:
     def observe(self, trials: Sequence[Trial]) -> None:
         self._proposed.update(t.key for t in trials)
         for trial in trials:
-            time_s = trial.measurement.time_s if trial.measurement.ok else None
-            better = time_s is not None and time_s < self._best_s
-            self._best_s = time_s if better and time_s is not None else self._best_s
+            cost = trial.measurement.cost if trial.measurement.ok else None
+            better = cost is not None and cost < self._best
+            self._best = cost if better and cost is not None else self._best
             self._since = 0 if better else self._since + 1
         for member in self.members:
             member.observe(trials)
