@@ -16,6 +16,7 @@ from autosched.device.oracle import Oracle
 from autosched.device.protocol import Build
 from autosched.device.simulator.cpu_model import cpu_seconds
 from autosched.device.simulator.energy import energy
+from autosched.device.simulator.engine import TooManyEventsError
 from autosched.device.simulator.gpu_launch import RefusedError
 from autosched.device.simulator.gpu_model import gpu_seconds
 from autosched.device.simulator.spatial_model import spatial_seconds
@@ -108,7 +109,7 @@ class SimulatorDevice:
         parts = [facts(kernel, stmt) for stmt in kernel.main.body]
         try:
             causes = self._seconds(kernel, parts, target)
-        except RefusedError as refusal:
+        except (RefusedError, TooManyEventsError) as refusal:
             return Measurement("refused", message=str(refusal), kernel_sha=build.kernel_sha, costs_s=costs)
         costs["time"] = time.perf_counter() - start
         start = time.perf_counter()
