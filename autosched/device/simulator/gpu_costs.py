@@ -71,11 +71,18 @@ class Costs:
         outside = [n for n, t in enumerate(found.touches) if t.scope != "shared"]
         bytes_of = moved([found.touches[n] for n in outside], self.prints, free, workers_innermost, len(grid.blocks))
         self.passed = {n: bytes_of[k] for k, n in enumerate(outside)}
+        self._known: dict[Straight, Cost] = {}
         lanes = target.limits["warp_threads"]
         threads = any(p.kind == "thread" for t in found.touches for p in t.path)
         self.lanes, self.per_issue = lanes, 1 if threads else lanes
 
     def of(self, run: Straight) -> Cost:
+        """The cost of a straight run; it is asked for once a quarter of the core, so it is kept."""
+        if run not in self._known:
+            self._known[run] = self._of(run)
+        return self._known[run]
+
+    def _of(self, run: Straight) -> Cost:
         cost = Cost()
         touches = [self.found.touches[n] for n in run.touches]
         narrow = not run.issues and all((t.lane.width if t.lane else 1) * t.bytes <= 16 for t in touches)

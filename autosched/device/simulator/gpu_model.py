@@ -46,7 +46,7 @@ DRAM_REACHED = 0.88  # of the datasheet's bandwidth (4.3 of 4.8 TB/s on an H200)
 SPILL = 0.01  # of a block's time for each register of a thread that does not fit
 IN_FLIGHT = 8.0  # loads that one warp has on their way at once
 LAUNCH_SECONDS = 2.2e-6  # of an empty kernel
-MOST_PLAYED = 3_000  # events, before later rounds of blocks are taken to last as long as the second
+MOST_PLAYED = 1_500  # events, before later rounds of blocks are taken to last as long as the second
 NEXT_BLOCK_CYCLES = 200.0  # until a new block runs where one has ended
 
 PIPE, SLOT, SHARED, L2, DRAM = 0, QUARTERS, 2 * QUARTERS, 2 * QUARTERS + 1, 2 * QUARTERS + 2
