@@ -15,7 +15,7 @@ from autosched.codegen.kernel import For, Kernel
 from autosched.codegen.lower import lower
 from autosched.device.oracle import compute
 from autosched.device.simulator.verify import check
-from autosched.ir import resolve
+from autosched.ir import parse, resolve
 from autosched.search.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.plans import make_plans
@@ -67,6 +67,26 @@ def test_partial_sums_of_few_bits_are_promoted() -> None:
         assert row is not None
         errors.append(check(lower(plan, plan.space.schedule(row)), oracle).error)
     assert errors[1] < errors[0] / 2
+
+
+def test_two_sums_that_are_split_keep_their_shares_apart() -> None:
+    text = """
+def two(A: f16[16, 64], B: f16[64, 8], C: f32[16, 8], D: f16[16, 64], E: f16[64, 8], F: f32[16, 8]):
+    for i, j in grid(16, 8):
+        C[i, j] = 0
+        for p in range(64):
+            C[i, j] += f32(A[i, p]) * f32(B[p, j])
+    for y, x in grid(16, 8):
+        F[y, x] = 0
+        for q in range(64):
+            F[y, x] += f32(D[y, q]) * f32(E[q, x])
+"""
+    program = parse(text)
+    intrinsic = CATALOGUE["cuda/mma.m16n8k8.f16.f16.f32"].on(FEW.features)
+    (plan, *_) = make_plans(program, FEW, candidates_of(match(program, [intrinsic])))
+    row = request(plan.space, {"C.split": 2, "F.split": 2}).row
+    assert row is not None
+    assert check(lower(plan, plan.space.schedule(row)), compute(program, 0)).ok
 
 
 def test_scalar_stages_run_in_blocks() -> None:

@@ -9,7 +9,7 @@ and accumulators, which outlive a phase, have the worker as their first index. H
 
 from __future__ import annotations
 
-from autosched.codegen.kernel import For, Stmt
+from autosched.codegen.kernel import Buffer, For, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.gpu_grid import BLOCK, RANK, Grid, Work
 from autosched.codegen.lower.gpu_micro import GpuMicro
@@ -50,8 +50,8 @@ class GpuNest:
         if self.grid.split == 1:
             return self.grid.loops(self.block(micro, out, None))
         shares = out.shares()
-        first = self.grid.loops(self.block(micro, out, shares.name))
-        return (*first, *self.fixup(out))
+        first = self.grid.loops(self.block(micro, out, shares))
+        return (*first, *self.fixup(out, shares))
 
     def micro(self) -> GpuMicro:
         owners: list[tuple[Int, int]] = [(self.worker, self.count)] if self.slices or self.phases > 1 else []
@@ -68,7 +68,7 @@ class GpuNest:
         """Loops over workers that a tile's accumulators live through."""
         return 1 if self.ctx.values.get(self.names("epilogue"), 0) == 0 else 2
 
-    def block(self, micro: GpuMicro, out: Out, shares: str | None) -> tuple[Stmt, ...]:
+    def block(self, micro: GpuMicro, out: Out, shares: Buffer | None) -> tuple[Stmt, ...]:
         """What a block does."""
         pipeline = Pipeline(self.nest, self.grid, self.slices, micro, self.ctx)
 
@@ -79,7 +79,7 @@ class GpuNest:
 
         def finish(work: Work) -> tuple[tuple[Stmt, ...], ...]:
             if shares:
-                return (out.leave_share(micro, work, self.ctx.buffers[shares]),)
+                return (out.leave_share(micro, work, shares),)
             return out.leave(micro, self.positions(work), work, self.local())
 
         if not self.slices:
@@ -97,14 +97,13 @@ class GpuNest:
         body = (*start, *micro.reduce(at, self.grid.register, whole), *first)
         return tuple(stmt for phase in (body, *rest) for stmt in self.workers(phase))
 
-    def fixup(self, out: Out) -> tuple[Stmt, ...]:
+    def fixup(self, out: Out, shares: Buffer) -> tuple[Stmt, ...]:
         """A second grid: the shares of each tile are added to what the output starts with."""
         plain = Grid(self.nest, self.pair, self.names, self.ctx, 1)
         work = Work(BLOCK, Const(0), Const(0), Const(0), Const(0))
         micro = self.micro()
         at = self.positions(work)
         zero = at | {a.name: Position(None, Const(0)) for a in self.nest.reduction}
-        shares = next(b for n, b in self.ctx.buffers.items() if b.scope == "workspace" and n.endswith("_shares"))
         start = (*micro.start(zero, plain.register, TRUE), *out.add_shares(micro, BLOCK, shares))
         first, *rest = out.leave(micro, at, work, self.local())
         body = tuple(stmt for phase in ((*start, *first), *rest) for stmt in self.workers(phase))
