@@ -93,6 +93,12 @@ class Data:
             found.append(difference)
         return max(found, key=lambda d: d.error / d.tolerance if d.tolerance else 0.0, default=None)
 
+    def verify_again(self, views: dict[str, Bytes], verified: dict[str, Bytes]) -> None:
+        """`verify` for outputs of the same inputs as those `verified` before: of equal bytes nothing is left to say,
+        and to see that they are equal costs a tenth of comparing with the oracle."""
+        if not all(np.array_equal(_words(views[name]), _words(verified[name])) for name in self.outputs):
+            self.verify(views)
+
 
 @dataclass
 class Ready:
@@ -130,7 +136,7 @@ class Bench:
             samples, why = sample(self.sampler(ready), effort, ready.first_s)
             costs["time"] = time.perf_counter() - clock
             clock = time.perf_counter()
-            self._again(ready)
+            self._again(ready, {n: self.data.guarded[n].view for n in self.data.outputs})
             costs["check"] += time.perf_counter() - clock
         except Wrong as wrong:
             costs.setdefault("check", time.perf_counter() - clock)
@@ -207,7 +213,7 @@ class Bench:
         calls = Calls(loaded.address(job.main.symbol), pointers, job.main.scalars)
         self.data.reset(self.data.plain, POISONS[1])
         took_s = calls(1)
-        self.data.verify(sets[0])
+        self.data.verify_again(sets[0], views)
         return Ready(job, calls, took_s, sets[0], (loaded, sets)), difference
 
     def _violated(self, loaded: Module, job: Job, name: str) -> None:
@@ -239,10 +245,14 @@ class Bench:
 
         return run
 
-    def _again(self, ready: Ready) -> None:
+    def _again(self, ready: Ready, verified: dict[str, Bytes] | None = None) -> None:
         """The outputs after timing; threads that race may be right once. Inouts hold sums of many calls by now."""
-        if not self.data.inouts:
+        if self.data.inouts:
+            return
+        if verified is None:
             self.data.verify(ready.views)
+        else:
+            self.data.verify_again(ready.views, verified)
 
     def _timing_memory(self, job: Job, guarded: dict[str, Guarded], cold: bool) -> list[dict[str, Bytes]]:
         """Argument sets for timing: one when warm; when cold as many as walk through `cold_bytes`."""
@@ -262,6 +272,11 @@ class Bench:
 def _fine(samples: list[float], difference: Difference | None, costs: dict[str, float], why: str) -> Outcome:
     error, tolerance = (difference.error, difference.tolerance) if difference else (0.0, 0.0)
     return Outcome("ok", tuple(samples), error, tolerance, "", costs, {"stopped": why})
+
+
+def _words(view: Bytes) -> npt.NDArray[Any]:
+    """The bytes, eight at a time where they are as many."""
+    return view if view.size % 8 else view.view(np.uint64)
 
 
 def numpy_dtype(name: str) -> Any:

@@ -34,7 +34,7 @@ from autosched.tiling.schedule import Candidate
 
 CACHES = ("warm", "cold")
 EFFORTS = {
-    "search": Effort(),
+    "search": Effort(most=15, budget_s=0.01),
     "final": Effort(fewest=10, most=100, sample_s=1e-3, budget_s=0.2, tolerance=0.002),
 }
 SLOWER = 3.0
