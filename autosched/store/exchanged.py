@@ -9,7 +9,7 @@ from autosched.store.json_file import read_json
 from autosched.store.kernel_tuner import from_cache, is_cache, write_cache
 from autosched.store.measured import Measured
 from autosched.store.recorded_space import RecordedSpace
-from autosched.store.replay_file import read_replay
+from autosched.store.replay_file import from_replay, is_replay
 from autosched.store.t4 import from_t4, is_t4, write_t4
 
 FORMATS = {"t4": write_t4, "kernel-tuner": write_cache}
@@ -21,8 +21,8 @@ def read_any(path: str | Path) -> RecordedSpace:
 
     Raises StoreError for anything else, and for a file that is cut short, of another schema, or not consistent."""
     value = read_json(Path(path))
-    if isinstance(value, dict) and value.get("schema") is not None:
-        return read_replay(path)
+    if is_replay(value):
+        return from_replay(value, str(path))
     if is_cache(value):
         return from_cache(value, str(path)).recording(f"Kernel Tuner cache {Path(path).name}")
     if is_t4(value):

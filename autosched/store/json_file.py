@@ -1,4 +1,4 @@
-"""JSON files of other tools, gzipped or not, and what can be wrong with them."""
+"""JSON files, our own and of other tools, gzipped or not, and what can be wrong with them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _no_json(path: Path, error: json.JSONDecodeError) -> StoreError:
     if error.pos >= len(error.doc.rstrip()):
         return StoreError(
             f"{path} is cut short: it ends in line {error.lineno}, in the middle of a value",
-            hint="Kernel Tuner leaves the closing braces out until a run ends; let it finish, or copy the file again",
+            hint="copy the file again; of a Kernel Tuner cache the closing braces are missing until its run has ended",
         )
     line = error.doc.splitlines()[error.lineno - 1] if error.doc else ""
     place = Location(str(path), error.lineno, error.colno, line if len(line) < 120 else "")

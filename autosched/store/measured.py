@@ -23,6 +23,7 @@ ABSENT = "-"
 """The value of a parameter that a configuration does not have: a decision of another plan."""
 PLAN = "plan"
 """The parameter that says which plan a trial belongs to, in studies of several."""
+_COLUMN_END = 2**63  # larger integers do not fit a column, and become labels
 
 
 @dataclass(frozen=True)
@@ -122,9 +123,11 @@ def _joined(name: str, device: str, rows: Sequence[tuple[str, Configuration, Mea
 
 
 def _decision(name: str, values: tuple[Value, ...]) -> Decision:
-    if all(type(v) is int for v in values):
+    if all(type(v) is int and abs(v) < _COLUMN_END for v in values):
         return Decision(name, tuple(int(v) for v in values))
-    return Decision(name, tuple(range(len(values))), tuple(str(v) for v in values))
+    labels = tuple(str(v) for v in values)
+    alike = len(set(labels)) < len(labels)  # the number 1 and the text "1"
+    return Decision(name, tuple(range(len(values))), tuple(repr(v) for v in values) if alike else labels)
 
 
 def _column(values: Sequence[float | None]) -> npt.NDArray[np.float64]:

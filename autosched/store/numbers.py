@@ -11,9 +11,12 @@ import numpy as np
 
 def finite(value: Any) -> float:
     """The number. Raises ValueError for what is none, or is not finite."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise ValueError(f"{value!r} is not a finite number")
-    return float(value)
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+            return float(value)
+    except OverflowError:  # an integer that no float reaches
+        pass
+    raise ValueError(f"{value!r} is not a finite number")
 
 
 def spread_of(samples_s: Sequence[float]) -> float | None:

@@ -6,8 +6,6 @@ The file names its schema and stands alone: decisions with domains and labels, r
 from __future__ import annotations
 
 import gzip
-import json
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import numpy.typing as npt
 
 from autosched.errors import StoreError
 from autosched.store import codec
+from autosched.store.json_file import read_json
 from autosched.store.recorded_space import Floats, RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES
 from autosched.tiling.step import Decision
@@ -45,26 +44,28 @@ def write_replay(path: str | Path, recording: RecordedSpace) -> int:
 
 
 def read_replay(path: str | Path) -> RecordedSpace:
-    """Read what `write_replay` wrote. Raises StoreError for a file that is missing, cut off, of another schema, or in
-    which something does not fit."""
-    try:
-        packed = Path(path).read_bytes()
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}", hint="as in -d replay:FILE") from error
-    try:
-        data = json.loads(gzip.decompress(packed))
-    except (EOFError, zlib.error) as error:
-        raise StoreError(f"{path} is cut off: {error}", hint="copy or record it again") from error
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{path} is no recording: {error}", hint="`python -m benchmarks.record` makes one") from error
-    found = data.get("schema") if isinstance(data, dict) else None
-    if found != SCHEMA:
-        raise StoreError(f"{path} is of schema {found!r}; this version reads {SCHEMA!r}", hint="record it again")
+    """Read what `write_replay` wrote, gzipped or not. Raises StoreError for a file that is missing, cut off, of another
+    schema, or in which something does not fit."""
+    return from_replay(read_json(Path(path)), str(path))
+
+
+def is_replay(value: Any) -> bool:
+    """Whether a JSON value looks like a recording."""
+    return isinstance(value, dict) and value.get("schema") is not None
+
+
+def from_replay(data: Any, path: str) -> RecordedSpace:
+    """What is in the JSON value of a recording. Raises StoreError, naming `path`."""
+    if not is_replay(data):
+        raise StoreError(f"{path} is no recording", hint="`python -m benchmarks.record` makes one")
+    if data["schema"] != SCHEMA:
+        said = f"{path} is of schema {data['schema']!r}; this version reads {SCHEMA!r}"
+        raise StoreError(said, hint="record it again")
     try:
         plans = tuple(_plan_from_dict(p) for p in data["plans"])
         plain = {name: data[name] for name in _PLAIN}
         return RecordedSpace(plans=plans, device=dict(data["device"]), settings=dict(data["settings"]), **plain)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise StoreError(f"{path} is not a whole recording: {said}") from error
     except StoreError as error:

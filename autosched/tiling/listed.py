@@ -41,7 +41,8 @@ class ListedSpace(Space):
         derived: Mapping[str, npt.ArrayLike] | None = None,
     ) -> None:
         super().__init__(name, [Step("listed", tuple(decisions))])
-        table = np.asarray(indices, np.int64).reshape(-1, len(self.decisions))
+        table = np.asarray(indices, np.int64)
+        table = table.reshape(len(table), len(self.decisions))  # one row is a whole space of no decisions
         if table.size and ((table < 0) | (table >= np.array(self.radices))).any():
             raise ValueError(f"an index of {name!r} is outside its decision's domain")
         ids = table @ np.array(self.strides, np.int64)

@@ -31,7 +31,7 @@ WRONG = {
     ("model", "eval", FILE, "--chosen", "rand"): "did you mean 'random'",
     ("model", "eval", FILE, "--measured", 0): "1 at least",
     ("model", "eval", "nowhere.gz"): "cannot read nowhere.gz",
-    ("model", "eval", __file__): "no recording",
+    ("model", "eval", __file__): "not JSON",
     ("tune", "depthwise_conv2d", "-D", "c=8", "-d", f"replay:{FILE}", "-t", "portable"): "is a recording of",
     ("tune", "depthwise_conv2d", "-d", "replay", "-t", "portable"): "replay:FILE",
 }

@@ -116,6 +116,23 @@ def test_values_of_any_kind(tmp_path: Path) -> None:
     assert decision.labels == ("0.5", "1", "True", "2", "fast")
 
 
+@pytest.mark.parametrize(
+    ("values", "domain", "labels"),
+    [
+        ((7,), None, None),
+        ((1, 2**70), (0, 1), ("1", "1180591620717411303424")),
+        ((1, "1"), (0, 1), ("1", "'1'")),
+    ],
+)
+def test_spaces_at_the_edge(values: tuple[Any, ...], domain: tuple[int, ...] | None, labels: Any) -> None:
+    """One configuration alone, an integer that no column holds, values that read alike."""
+    found = Measured.of("k", "d", [({"a": v}, Measurement("ok", 1.0)) for v in values]).recording()
+    assert [(d.domain, d.labels) for d in found.plans[0].decisions] == ([] if domain is None else [(domain, labels)])
+    space = found.plans[0].space()
+    assert space.places(space.sample(5, np.random.default_rng(0))).min() >= 0
+    assert len(space.enumerate()) == len(values)
+
+
 def edited(value: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {k: v for k, v in {**value, **changes}.items() if v is not None}
 
@@ -145,6 +162,7 @@ BAD = {
     "an unfinished run": (CACHE.read_text().rstrip()[:-2], "is cut short"),
     "no JSON": ('{"cache": what}', "not JSON"),
     "nothing": ("", "is cut short"),
+    "a time beyond all floats": (first({"measurements": [{"name": "time", "value": 10**400}]}), "not a finite number"),
 }
 
 

@@ -88,6 +88,8 @@ def test_a_file_comes_back_as_it_went(tmp_path: Path):
     path = tmp_path / "again.json.gz"
     write_replay(path, RECORDED)
     assert gzip.decompress(path.read_bytes()) == gzip.decompress(FILE.read_bytes())
+    path.write_bytes(gzip.decompress(path.read_bytes()))
+    assert read_replay(path).plans[0].space().version == RECORDED.plans[0].space().version
     failed = RecordedSpace("three", THREE.plans, legal=6, settings={"seed": 3})
     write_replay(path, failed)
     again = read_replay(path)
@@ -103,9 +105,10 @@ def damaged(change: object) -> bytes:
 
 
 WRONG = {
-    "cut off": (FILE.read_bytes()[:3000], "cut off"),
-    "not gzip": (b"{}", "no recording"),
-    "not JSON": (gzip.compress(b"{"), "no recording"),
+    "cut off": (FILE.read_bytes()[:3000], "cut short"),
+    "no schema": (b"{}", "no recording"),
+    "half a text": (gzip.compress(b"{"), "cut short"),
+    "a huge index": (damaged(lambda d: d["plans"][0]["indices"][0].__setitem__(0, 2**70)), "not a whole"),
     "another schema": (damaged(lambda d: d.update(schema="autosched/replay/9")), "schema 'autosched/replay/9'"),
     "a field gone": (damaged(lambda d: d.pop("plans")), "'plans' is missing"),
     "a short column": (damaged(lambda d: d["plans"][0]["spread"].pop()), "is not of"),
