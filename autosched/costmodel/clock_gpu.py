@@ -137,8 +137,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     tiles, resident = column("tiles", blocks), column("resident", blocks)
     stream = split == STREAM
     shares = np.where(stream, np.minimum(slices, 2.0), np.maximum(split, 1.0))
-    steps = float(prod(a.units for a in nest.reduction)) / np.where(stream, tiles * 1.0 / resident, shares)
-    steps = np.where(stream, float(prod(a.units for a in nest.reduction)) * tiles / resident, steps)
+    steps = float(prod(a.units for a in nest.reduction)) * np.where(stream, tiles / resident, 1.0 / shares)
     blocks = np.where(stream, resident, blocks * shares)
     persistent = (column("persistent", none) > 0) & ~stream
     unroll = column("unroll", one)
@@ -146,7 +145,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     latency = {m.name: (m.latency_s or 0.0) * target.clock_hz for m in target.memories}
 
     mma = workers * accumulators * steps / issue_rate(intrinsic, target)
-    copied, read, unique, fragments = (none.copy() for _ in range(4))
+    copied, read, unique = (none.copy() for _ in range(3))
     staged = none.copy()
     for o in intrinsic.inputs:
         size = o.elements * o.dtype.bits / 8
@@ -163,7 +162,6 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
         taken = np.where(source == DESCRIPTOR, accumulators * size, mine)
         copied += steps * shared * tile
         read += steps * workers * np.where(shared, taken * ways, mine * spread)
-        fragments += steps * workers * np.where(shared, 0.0, mine * spread)
         unique += steps * np.where(shared, tile / common, tile * min(spread, MOST_FETCHED))
         staged = np.maximum(staged, shared)
     port = min(L2_PORT_BYTES, _speed(target, "L2") / target.cores)

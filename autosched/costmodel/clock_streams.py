@@ -44,7 +44,7 @@ def waited_seconds(
     asked = v[names("prefetch")]
     work = np.maximum(terms["compute"], terms["load"])
     source = np.maximum(np.maximum(terms["memory"], terms["l3"]), 1e-12)
-    passes, part = _passes(nest, names, v), _part(nest, names, v)
+    passes, part = _passes(nest, names, v), _part(names, v)
     again = REREAD * streamed_bytes(nest) / _l2_bandwidth(target) * part
     first = work / passes
     share = np.where(asked == NO, WAITED, WAITED_AHEAD) * np.minimum(first / source, 1.0)
@@ -74,7 +74,7 @@ def _starts(nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]]
     return (v[names.tiles(lanes)] * v[names(f"blocks_{depth.name}")]).astype(np.float64)
 
 
-def _part(nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]]) -> Column:
+def _part(names: StepNames, v: Mapping[str, npt.NDArray[np.int64]]) -> Column:
     """A thread's part of the work."""
     return 1.0 / v[names("threads")].astype(np.float64)
 
