@@ -1,6 +1,6 @@
 """Record spaces: uniform samples of what `tune` searches, measured on this machine and kept as replay files.
 
-    flock /tmp/core0 taskset -c 0 python -m benchmarks.record              # all spaces, one to six minutes each
+    python -m benchmarks.record                                  # all spaces, one to six minutes each
     python -m benchmarks.record --only gemm_f32_512 --rows 4000
 
 A file is self-contained (docs/replay.md): `autosched tune PROGRAM -d replay:FILE` searches it, and

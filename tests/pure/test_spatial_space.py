@@ -1,4 +1,4 @@
-"""The space of a spatial accelerator from two YAML files: every row is right and fits, and no two rows are one kernel."""
+"""The space of a spatial accelerator from two YAML files: every row is right and fits, no two rows are one kernel."""
 
 from __future__ import annotations
 

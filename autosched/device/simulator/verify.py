@@ -24,8 +24,8 @@ from autosched.ir.value import reads
 from autosched.logic import Const, Int, interval
 from autosched.tiling.dependence import analyse
 from autosched.tiling.fallback import scalar_fallback
-from autosched.tiling.leeway import Leeway
 from autosched.tiling.gpu_steps import written_types
+from autosched.tiling.leeway import Leeway
 from autosched.tiling.nest import make_nest
 from autosched.tiling.nest_steps import nest_steps
 from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
