@@ -14,11 +14,14 @@ from autosched import api
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.data import with_data as known_data
 from autosched.ir.program import Program
+from autosched.ir.work import operations
 from autosched.machine.target import Target
 from autosched.store.sqlite import SqliteStore
 from autosched.tensorize.spec.catalogue import Catalogue
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SHORT = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+_RATES = {"M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 NUMERICS = ("bitwise", "reassociated", "real")
 
 
@@ -103,6 +106,34 @@ def timeout(text: str | None) -> float | None:
     value = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
     if value <= 0:
         raise UsageError(f"--timeout {text}: not a time", hint="as in 90s, 10m or 2h")
+    return value
+
+
+def goal(text: str | None, program: Program) -> float | None:
+    """`--until`: seconds of one call, given as a time (`250us`) or as operations a second (`900G`). Raises UsageError
+    for anything else, for zero, and for a speed of a program without arithmetic."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*(?:(ns|us|µs|ms|s)|([MGTP])(?:FLOPS|OP/s)?)\s*", text)
+    value = float(found[1]) if found else 0.0
+    if found is None or value <= 0:
+        raise UsageError(f"--until {text}: no time and no speed", hint="as in 250us or 1.5ms, or 900G or 1.2T op/s")
+    if found[2]:
+        return value * _SHORT[found[2]]
+    work = operations(program)
+    if not work:
+        raise UsageError(f"--until {text}: {program.name} has no arithmetic to count", hint="give a time, as in 250us")
+    return work / (value * _RATES[found[3]])
+
+
+def share(text: str | None) -> float | None:
+    """`--least-gain`: `1%` or `0.01`. Raises UsageError for what is no share between 0 and 1."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
+    value = float(found[1]) / (100 if found[2] else 1) if found else 0.0
+    if not 0 < value < 1:
+        raise UsageError(f"--least-gain {text}: not a share between 0 and 1", hint="as in 1% or 0.01")
     return value
 
 

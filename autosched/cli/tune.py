@@ -15,6 +15,7 @@ from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.progress import Progress
 from autosched.cli.tune_report import as_json, as_text
 from autosched.search.conditional import MODES
+from autosched.search.stopping import Goals
 from autosched.search.tune import EFFORTS, TuneRequest
 from autosched.search.tune import tune as run
 from autosched.store.explain import MEMORY, path_of
@@ -33,6 +34,14 @@ def tune(
     ] = None,
     timeout: Annotated[
         str | None, typer.Option("--timeout", metavar="TIME", help="Stop this run after 90s, 10m or 2h.")
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="GOAL", help="Stop at a time of one call (250us) or a speed (1.2T op/s)."),
+    ] = None,
+    least_gain: Annotated[
+        str | None,
+        typer.Option("--least-gain", metavar="SHARE", help="Stop once one more trial is expected to save less (1%)."),
     ] = None,
     effort: Annotated[
         str, typer.Option("--effort", metavar="EFFORT", help="quick (32), standard (64) or full (256 trials).")
@@ -99,6 +108,7 @@ def tune(
                 cache=cache,
                 objective=objective,
                 conditions=conditions,
+                goals=Goals(inputs.goal(until, loaded), inputs.share(least_gain)),
                 fresh=fresh,
                 intrinsic_paths=inputs.intrinsic_paths(intrinsics),
             )

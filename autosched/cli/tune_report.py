@@ -41,6 +41,8 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         verified = {"ok": ok, "max_abs_error": m.max_abs_error, "tolerance": m.tolerance} | (
             {"by": m.extra["verified_by"]} if "verified_by" in m.extra else {}
         )
+        bound = tuning.lower_bound_s
+        found |= {"lower_bound_s": bound, "gap": best.time_s / bound - 1} if bound else {}
     baseline = tuning.baseline
     return {
         "schema": "autosched/tune/1",
@@ -51,12 +53,18 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         "seed": study.seed,
         "strategy": request.strategy,
         "space": {"plans": len(tuning.plans), "rows": study.space.rows, "rejected": study.space.rejected},
-        "trials": {"done": result.done, "failed": result.failed},
+        "trials": {"done": result.done, "failed": result.failed} | _ended(result),
         "best": found,
         "baseline": {"name": baseline.name, "time_s": baseline.time_s} if baseline else None,
         "verified": verified,
         "seconds": _seconds(result),
     }
+
+
+def _ended(result: Result) -> dict[str, Any]:
+    """What ended the search before its budget, and the gain that was predicted, where somebody asked for either."""
+    ended = {"ended": result.reason} if result.reason in ("reached", "gain") else {}
+    return ended | ({"gain": result.gain} if result.gain is not None else {})
 
 
 def _seconds(result: Result) -> dict[str, float]:
@@ -84,6 +92,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
         ratio = tuning.baseline.time_s / best.time_s
         naive = f"{tuning.baseline.name} ({seconds(tuning.baseline.time_s)})"
         lines.append(f"       {_times(ratio)} times as fast as {naive}")
+    lines += _left(tuning, result)
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
     if result.noise is not None and result.noise.quiet < ENOUGH * result.noise.rounds:
@@ -107,6 +116,20 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
         kind = "c" if tuning.study.record.device == "cpu" else "json"  # C where C runs, else the schedule
         lines += [f"use it   autosched export {study} -o {request.program.name}.{kind}"]
     return "\n".join(lines)
+
+
+def _left(tuning: Tuning, result: Result) -> list[str]:
+    """How far the best is from what the clock says no schedule beats, and why the search ended early."""
+    lines, bound = [], tuning.lower_bound_s
+    if bound and result.best is not None:
+        gap = result.best.time_s / bound - 1
+        far = f"within {gap:.0%} of" if gap >= 0 else f"{-gap:.0%} below"
+        lines.append(f"       {far} the space's lower bound by the clock ({seconds(bound)})")
+    if result.reason == "reached":
+        lines.append(f"ended  what --until asks for is reached, after {result.done} trials")
+    if result.reason == "gain" and result.gain is not None:
+        lines.append(f"ended  one more trial is expected to save {result.gain:.1%}, after {result.done} trials")
+    return lines
 
 
 def _checked(m: Measurement) -> str:

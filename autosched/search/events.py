@@ -110,7 +110,7 @@ class WorkerDied:
 
 @dataclass(frozen=True)
 class Stopped:
-    """The search ended: `reason` is trials, timeout, interrupted or exhausted."""
+    """The search ended: `reason` is that of `Result`."""
 
     reason: str
     seconds: dict[str, float] = field(default_factory=dict)

@@ -35,6 +35,7 @@ from autosched.search.final import (
     verdict,
 )
 from autosched.search.noise import Noise, doubtful, noise_of, settled
+from autosched.search.stopping import Goals, Outlook
 from autosched.search.study import Best, Study
 from autosched.store.records import Measurement, Trial
 from autosched.tiling.schedule import Candidate
@@ -46,11 +47,13 @@ _SHORT_ROUNDS = 3  # a round of a device that interleaves by itself is one sampl
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended. `reason` is trials, timeout, exhausted or interrupted; `best` is None only when interrupted.
+    """How a run ended. `reason` is trials, timeout, exhausted, reached (the time that was asked for), gain (too little
+    is left) or interrupted; `best` is None only when interrupted.
 
     `distinguishable` says whether the best really is faster than `runner_up` (None without one, or without a final
-    round); `noise` what disturbed that round (None without one in this run); `wrong` that a candidate of the study
-    computed wrong numbers (exit status 4); `exit_code` is 0, 4 or 130.
+    round); `noise` what disturbed that round (None without one in this run); `gain` the share of the best time that one
+    more measurement was last expected to save (None where nobody asked, or too little is known); `wrong` that a
+    candidate of the study computed wrong numbers (exit status 4); `exit_code` is 0, 4 or 130.
     """
 
     best: Best | None
@@ -62,6 +65,7 @@ class Result:
     reason: str
     seconds: dict[str, float]
     noise: Noise | None = None
+    gain: float | None = None
 
     @property
     def exit_code(self) -> int:
@@ -80,11 +84,14 @@ def run(
     listener: Listener | None = None,
     operations: float = 0.0,
     final_rounds: int = ROUNDS,
+    goals: Goals | None = None,
+    outlook: Outlook | None = None,
 ) -> Result:
     """Tune until the study has `trials` trials in all, or `timeout_s` seconds of the study's stopwatch are over.
 
     `batch` candidates are asked for at a time: as many as the strategy likes, where None. `operations` is what one call
-    computes, for the speed in `NewBest`. Raises NoScheduleError when no candidate
+    computes, for the speed in `NewBest`. `goals` may end the search sooner; a least gain among them is predicted by
+    `outlook`, which must have observed the study's trials so far. Raises NoScheduleError when no candidate
     survived (naming the most frequent reason; WrongResultError if some were wrong), StoreError when a trial cannot be
     kept, MissingError from the device, UsageError for a budget of nothing.
     """
@@ -92,7 +99,9 @@ def run(
         raise UsageError(f"trials is {trials}, and must be at least 1", hint="--trials is the total of the study")
     if timeout_s is not None and timeout_s <= 0:
         raise UsageError(f"timeout is {timeout_s} s, and must be above 0")
-    return _Run(study, device, trials, timeout_s, batch, listener, operations, final_rounds).run()
+    made = _Run(study, device, trials, timeout_s, batch, listener, operations, final_rounds)
+    made.goals, made.outlook = goals or Goals(), outlook
+    return made.run()
 
 
 class _Run:
@@ -121,6 +130,9 @@ class _Run:
         self.noise: Noise | None = None
         self.spent_s = 0.0  # on candidates that came out right, and how many they were
         self.fine = 0
+        self.goals = Goals()
+        self.outlook: Outlook | None = None
+        self.gain: float | None = None
         self.kept: dict[str, Build] = {}  # of those that may enter the final round, by candidate
 
     def run(self) -> Result:
@@ -149,12 +161,17 @@ class _Run:
             reason=reason,
             seconds=seconds,
             noise=self.noise,
+            gain=self.gain,
         )
 
     def _search(self) -> str:
         while self.done < self.trials:
             if self._late():
                 return "timeout"
+            if self.goals.reached(self.best_s):
+                return "reached"
+            if self._too_little_left():
+                return "gain"
             batch = self.batch or self.study.batch or BATCH
             candidates = self.study.ask(min(batch, self.trials - self.done))
             if not candidates:
@@ -171,9 +188,18 @@ class _Run:
                     self.fine += 1
                     self.kept[candidate.key] = build
                 self._keep(candidate, measurement)
+                if self.goals.reached(self.best_s):
+                    return "reached"
             favourites = {t.key for t in finalists(self.study.favourites)}
             self.kept = {key: build for key, build in self.kept.items() if key in favourites}
         return "trials"
+
+    def _too_little_left(self) -> bool:
+        if self.outlook is None or self.goals.least_gain is None:
+            return False
+        with self.watch.phase("model"):
+            self.gain = self.outlook.gain()
+        return self.gain is not None and self.gain < self.goals.least_gain
 
     def _builds(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
         """A build for each: all of them before the first is measured, where the device is quicker so and time is not
@@ -225,6 +251,8 @@ class _Run:
     def _keep(self, candidate: Candidate, measurement: Measurement) -> None:
         trial = self.study.tell(candidate, measurement)
         self.done += 1
+        if self.outlook is not None:
+            self.outlook.observe([trial])
         if measurement.status in ("crash", "timeout"):
             self._emit(WorkerDied(measurement.status, measurement.message))
         better = measurement.time_s is not None and measurement.ok

@@ -85,6 +85,13 @@ class Scores:
         rows = starts + np.arange(len(starts))
         return self.ids[rows[:k]], np.repeat(self._seconds[runs], sizes)[:k]
 
+    def least(self, complete: bool) -> float:
+        """Seconds that no row takes less than, by the tables; 0 without any. Where the rows are a sample (`complete` is
+        False), none of the plan's does."""
+        if complete:
+            return float(self._floors().min(initial=np.inf)) if self._tables else 0.0
+        return sum(float(table.column.min()) for table in self._tables) * _ROUNDING
+
     def everything(self) -> Seconds:
         """The seconds of all rows, once all are worked out."""
         return np.repeat(self._seconds, self._sizes)

@@ -182,6 +182,17 @@ class SearchSpace:
         return tuple(sorted((n for n in best if best[n] <= bound), key=lambda n: (best[n], n)))
 
     @cached_property
+    def lower_bound_s(self) -> float | None:
+        """Seconds that no row takes less than by the clock: its floors, which leave out what moves between caches, else
+        the fastest row. None where there is nothing to tell by. (Plans that are not plausible are slower still.)"""
+        found = []
+        for n in self.plausible:
+            floor = self.scores(n).least(self.plans[n].complete)
+            found.append(floor if floor > 0 else float(self._best_of([n], 1)[0][1][0]))
+        bound = min(found, default=0.0)
+        return bound if bound > 0 else None
+
+    @cached_property
     def _probe(self) -> dict[int, tuple[Ids, Seconds]]:
         """For each plan with rows: some of them at random, and the clock's seconds for these.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from autosched.costmodel import clock as clocks
 from autosched.costmodel.objective import OBJECTIVES, objective_clock
-from autosched.costmodel.registry import cost_models, load_soon
+from autosched.costmodel.registry import cost_model, cost_models, load_soon
 from autosched.device.protocol import Device
 from autosched.device.registry import device as open_device
 from autosched.device.registry import device_names, named
@@ -30,10 +30,12 @@ from autosched.search.conditional import candidates_of
 from autosched.search.events import Listener, Matched, NearMiss, NotPlanned, Scored
 from autosched.search.left_out import by_reason, left_out
 from autosched.search.loop import BATCH, Result, run
+from autosched.search.memory import clocked
 from autosched.search.registry import strategies
 from autosched.search.space import SearchSpace
 from autosched.search.split import split_programs
-from autosched.search.stopwatch import Stopwatch
+from autosched.search.stopping import Goals, Outlook
+from autosched.search.stopwatch import Stopwatch, TimedModel
 from autosched.search.study import Study, open_study
 from autosched.store.protocol import Store
 from autosched.store.records import StudyRecord
@@ -57,7 +59,7 @@ EFFORTS = {"quick": 32, "standard": 64, "full": 256}
 class TuneRequest:
     """What to tune, where and for how long. `trials` is the study's total; `only` are globs of intrinsic names.
     `conditions` says what becomes of mappings that carry some: `refuse`, `guard` or `assume`. Values of constant data
-    are the program's (`ir.data.with_data`)."""
+    are the program's (`ir.data.with_data`). `goals` may end the search sooner."""
 
     program: Program
     target: Target
@@ -77,6 +79,7 @@ class TuneRequest:
     fresh: bool = False
     intrinsic_paths: tuple[str, ...] = ()
     conditions: str = "guard"
+    goals: Goals = field(default_factory=Goals)
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -114,6 +117,13 @@ class Tuning:
     def peak(self) -> tuple[str, float] | None:
         """See `peak_of`."""
         return peak_of(self.request, self.matches)
+
+    @property
+    def lower_bound_s(self) -> float | None:
+        """Seconds of a call that no schedule goes below, by the clock; None where the clock does not tell."""
+        if self.request.objective != "latency" or not clocked(self.study.space):
+            return None
+        return self.study.space.lower_bound_s
 
 
 def peak_of(request: TuneRequest, matches: Sequence[Match]) -> tuple[str, float] | None:
@@ -211,7 +221,16 @@ def tune(request: TuneRequest, listener: Listener | None = None) -> tuple[Tuning
     tuning = prepare(request, listener)
     try:
         work = operations(request.program)
-        result = run(tuning.study, tuning.device, request.trials, request.timeout_s, listener=listener, operations=work)
+        result = run(
+            tuning.study,
+            tuning.device,
+            request.trials,
+            request.timeout_s,
+            listener=listener,
+            operations=work,
+            goals=request.goals,
+            outlook=outlook_of(tuning) if request.goals.least_gain is not None else None,
+        )
         if result.reason != "interrupted":
             with tuning.watch.phase("measure"):
                 baseline = measure_baseline(request.program, request.target, tuning.device)
@@ -220,6 +239,15 @@ def tune(request: TuneRequest, listener: Listener | None = None) -> tuple[Tuning
     finally:
         tuning.device.close()
     return tuning, result
+
+
+def outlook_of(tuning: Tuning) -> Outlook:
+    """What is left to gain in the study, by the model that the request names; it knows the trials so far."""
+    study, request = tuning.study, tuning.request
+    model = TimedModel(cost_model(request.cost_model, study.seed), tuning.watch)
+    outlook = Outlook(study.space, model, study.seed)
+    outlook.observe(study.searched)
+    return outlook
 
 
 def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) -> StudyRecord:

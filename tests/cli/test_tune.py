@@ -60,7 +60,9 @@ def test_the_json_object_has_the_contract_s_keys(tuned: Cli) -> None:
     assert set(found["space"]) == {"plans", "rows", "rejected"}
     assert set(found["trials"]) == {"done", "failed"}
     best = found["best"]
-    assert set(best) == {"trial", "time_s", "spread", "gflops", "schedule", "intrinsic", "kernel_sha"}
+    assert set(best) == {"trial", "time_s", "spread", "gflops", "schedule", "intrinsic", "kernel_sha",
+                         "lower_bound_s", "gap"}  # fmt: skip
+    assert best["gap"] == best["time_s"] / best["lower_bound_s"] - 1
     assert best["gflops"] == 2 * 48 * 32 * 64 / best["time_s"] / 1e9
     assert set(found["seconds"]) == {"total", "match", "search", "build", "measure", "model"}
     assert found["verified"]["ok"] is True
@@ -127,3 +129,13 @@ def test_the_kernel_of_a_study_computes(cli: Cli) -> None:
     study = autosched.tune(program, trials=3, store=cli.folder / "studies.db")
     assert len(study.searched) == 3
     assert np.array_equal(study.best.build()(a, b), a.astype(np.int32) @ b.astype(np.int32))
+
+
+def test_goals_end_a_search_before_its_budget(cli: Cli) -> None:
+    cli = cli.near()
+    found = cli("tune", *SMALL, "-n", 6, "--until", "1s", "--json").json
+    assert found["trials"] == {"done": 1, "failed": {}, "ended": "reached"}
+    text = cli("tune", *SMALL, "-n", 6, "--until", "1s", "--fresh").out
+    assert "the space's lower bound by the clock" in text
+    assert "what --until asks for is reached, after 1 trials" in text
+    assert "--until soon: no time and no speed" in cli("tune", *SMALL, "--until", "soon", status=2).err
