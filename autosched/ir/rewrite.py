@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from autosched.ir import residues
 from autosched.ir.program import Assign, Guard, Loop, Program, Statement
-from autosched.ir.value import Condition, Index, Value, map_value
+from autosched.ir.value import Call, Cast, Condition, Index, Value, map_value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int
 from autosched.logic.expr import substitute_bool, substitute_int
 
@@ -81,7 +81,30 @@ def split_residues(program: Program) -> Rewrite | None:
     return None if found is None else Rewrite("split residues", program, *found)
 
 
-RULES: tuple[Rule, ...] = (drop_unit_axes, split_residues)
+def drop_rounding(program: Program) -> Rewrite | None:
+    """What is rounded before it becomes an integer becomes it at once. None where nothing is."""
+    dropped: list[str] = []
+
+    def direct(value: Value) -> Value:
+        match value:
+            case Cast(Call("round", (operand,), _), dtype, _) if dtype.is_integer:
+                dropped.append(dtype.name)
+                return replace(value, operand=operand)
+        return value
+
+    def visit(stmt: Statement) -> Statement:
+        if isinstance(stmt, Assign):
+            return replace(stmt, value=map_value(stmt.value, direct))
+        return replace(stmt, body=tuple(visit(s) for s in stmt.body))
+
+    body = tuple(visit(stmt) for stmt in program.body)
+    if not dropped:
+        return None
+    proof = tuple(f"a conversion to {name} rounds to nearest even, as round does" for name in dict.fromkeys(dropped))
+    return Rewrite("drop rounding", program, replace(program, body=body), proof)
+
+
+RULES: tuple[Rule, ...] = (drop_unit_axes, split_residues, drop_rounding)
 """What is applied to every program before it is planned."""
 
 

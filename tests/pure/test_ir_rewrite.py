@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from support.plans import CONV, small_programs
 
 from autosched.ir import parse, random_inputs, run, workload
-from autosched.ir.rewrite import drop_unit_axes, simplify
+from autosched.ir.rewrite import drop_rounding, drop_unit_axes, simplify
+from autosched.ir.value import Arith, Cast
 
 
 def same(program, rewritten) -> None:
@@ -41,3 +42,21 @@ def test_a_program_without_unit_axes_is_left_alone() -> None:
     program = workload("matmul", m=4, n=4, k=4, a="f32", b="f32")
     assert drop_unit_axes(program) is None
     assert simplify(program) == (program, ())
+
+
+@pytest.mark.parametrize("cast", ["s32", "sat_s8", "u8", "sat_u16"])
+@pytest.mark.parametrize("source", ["f32", "f64", "bf16"])
+def test_a_conversion_rounds_by_itself(cast: str, source: str) -> None:
+    out = cast.removeprefix("sat_")
+    head = f"def f(A: {source}[40], B: {out}[40]):"
+    program = parse(f"{head}\n    for i in range(40):\n        B[i] = {cast}(round(A[i] * A[i]))\n")
+    step = drop_rounding(program)
+    assert step is not None
+    assert drop_rounding(step.after) is None
+    assert isinstance(step.after.stages[0].assign.value, Cast)
+    assert isinstance(step.after.stages[0].assign.value.operand, Arith)
+    odd = [np.nan, np.inf, -np.inf, 0.5, 1.5, 2.5, -0.5, -1.5, 126.5, 127.5, -128.5, 255.5, 65535.5, 3e9, -3e9, 2.0**31]
+    numbers = np.concatenate([odd, np.linspace(-300, 300, 24)])
+    arrays = {"A": numbers.astype(program.tensors["A"].dtype.numpy)}
+    for name, value in run(program, arrays).items():
+        assert np.array_equal(value, run(step.after, arrays)[name])

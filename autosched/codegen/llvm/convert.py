@@ -131,15 +131,13 @@ class Convert:
         """Nearest even; NaN gives 0; out of range clamps, or wraps with infinity to 0."""
         if v.dtype not in (F32, F64):
             v = self._widen(v, F32)
-        element = scalar(v.dtype)
-        kind = suffix(element, v.lanes)
-        function = self.out.declarations.need(v.type, f"llvm.roundeven.{kind}", v.type)
-        v = self._new(f"call {v.type} {function}({v.text})", v.dtype, v.lanes)
         if saturate:
             # Below a byte LLVM legalises poorly: saturate to the byte and clamp in integers.
             wide = dtype if dtype.bits >= 8 else DTYPES["s16"]
             result = self._to_int_sat(v, wide)
             return result if wide == dtype else self._resize(self._clamp(result, dtype), dtype)
+        v = self._rounded(v)
+        kind = suffix(scalar(v.dtype), v.lanes)
         bits = 32 if dtype.bits <= 32 else 64
         # Beyond 2**(bits-1) reduce modulo 2**bits first. All steps are exact there: the float's unit is at least
         # 2**(bits - 53) (f64) or 2**(bits - 24) (f32), so the difference has no more bits than the type.
@@ -155,10 +153,15 @@ class Convert:
         wrapped = self._to_int_sat(reduced, unsigned)
         return self._resize(self._pick(big, Val(wrapped.name, signed, v.lanes), direct), dtype)
 
+    def _rounded(self, v: Val) -> Val:
+        function = self.out.declarations.need(v.type, f"llvm.roundeven.{suffix(scalar(v.dtype), v.lanes)}", v.type)
+        return self._new(f"call {v.type} {function}({v.text})", v.dtype, v.lanes)
+
     def _to_int_sat(self, v: Val, dtype: DType) -> Val:
-        """Integral floats clamped to an integer type of at least a byte, NaN to 0."""
+        """Floats rounded and clamped to an integer type of at least a byte, NaN to 0."""
         if dtype.bits <= 32 and dtype.name != "u32":
             return self._to_int_clamped(v, dtype)
+        v = self._rounded(v)
         target = typed(scalar(dtype), v.lanes)
         stem = "llvm.fptosi.sat" if dtype.kind == "int" else "llvm.fptoui.sat"
         name = f"{stem}.{suffix(scalar(dtype), v.lanes)}.{suffix(scalar(v.dtype), v.lanes)}"
@@ -166,21 +169,23 @@ class Convert:
         return self._new(f"call {target} {function}({v.text})", dtype, v.lanes)
 
     def _to_int_clamped(self, v: Val, dtype: DType) -> Val:
-        """The same by compares and selects, which stay vectors where LLVM takes its intrinsic apart lane by lane."""
+        """The same by compares and selects, which stay vectors where LLVM takes its intrinsic apart lane by lane. The
+        bounds are integers, so clamping comes before rounding, and that is one instruction with the conversion."""
         low, high = dtype.limits
         top = float(high) if dtype.bits < 32 or v.dtype == F64 else float(2**31 - 2**7)  # the greatest f32 below 2**31
-        zero = splat_text(scalar(v.dtype), double_text(0.0), v.lanes)
-        real = self._pick(self._test("fcmp ord", v, v), v, Val(zero, v.dtype, v.lanes))
         floor = self._const(double_text(float(low)), v.dtype, v.lanes)
-        raised = self._pick(self._test("fcmp ogt", real, double_text(float(low))), real, Val(floor, v.dtype, v.lanes))
+        raised = self._pick(self._test("fcmp ogt", v, double_text(float(low))), v, Val(floor, v.dtype, v.lanes))
         ceiling = self._const(double_text(top), v.dtype, v.lanes)
         inside = self._pick(self._test("fcmp olt", raised, double_text(top)), raised, Val(ceiling, v.dtype, v.lanes))
         s32 = DTYPES["s32"]
-        whole = self._new(f"fptosi {inside.text} to {typed('i32', v.lanes)}", s32, v.lanes)
+        into = typed("i32", v.lanes)
+        name = f"llvm.lrint.{suffix('i32', v.lanes)}.{suffix(scalar(v.dtype), v.lanes)}"
+        function = self.out.declarations.need(into, name, v.type)
+        whole = self._new(f"call {into} {function}({inside.text})", s32, v.lanes)
         if top != float(high):
             beyond = self._test("fcmp oge", raised, double_text(float(high + 1)))
             whole = self._pick(beyond, Val(self._const(high, s32, v.lanes), s32, v.lanes), whole)
-        return self._resize(whole, dtype)
+        return self._resize(self._pick(self._test("fcmp ord", v, v), whole, 0), dtype)
 
     # -- floats -------------------------------------------------------------------------------------------------
 
