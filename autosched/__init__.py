@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from autosched.version import __version__
 
 if TYPE_CHECKING:
-    from autosched.api import compare, einsum, load, match, parse, resolve, simulate, target, tune, workload
+    from autosched.api import compare, einsum, load, match, parse, resolve, simulate, target, tune, tune_all, workload
 
 __all__ = [
     "__version__",
@@ -29,6 +29,7 @@ __all__ = [
     "target",
     "targets",
     "tune",
+    "tune_all",
     "workload",
 ]
 

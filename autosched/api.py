@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from autosched.device.protocol import Device
     from autosched.report.comparison import Comparison
     from autosched.search.compare import RunListener
-    from autosched.search.events import Listener
+    from autosched.search.events import Event, Listener
+    from autosched.search.many import TunedAll
     from autosched.search.protocol import Factory
     from autosched.search.study import Study
     from autosched.store.protocol import Store
@@ -210,6 +211,34 @@ def tune(
     return tuning.study
 
 
+def tune_all(
+    programs: Sequence[Program],
+    weights: Sequence[float] | None = None,
+    target: str | Path | Target = "native",
+    *,
+    trials: int | None = None,
+    timeout: float | None = None,
+    store: str | Path | Store | None = None,
+    on_event: Callable[[int, Event], None] | None = None,
+    **options: Any,
+) -> TunedAll:
+    """Tune several programs with one budget, divided by what each is expected to gain, times its weight.
+
+    `weights` says how often each program occurs (once, without it), `trials` is the total of all studies (64 for each,
+    without it); `options` are further fields of `TuneRequest`, the same for all (`device`, `strategy`, `seed`, …). The
+    answer's `parts` hold each program's study (`part.tuning.study`) and result, its `total_s` the seconds of all calls.
+    Raises UsageError for fewer trials than programs, and what `tune` raises but for programs that no candidate of
+    survived: these have an `error`.
+    """
+    from autosched.search.many import tune_all as run
+    from autosched.search.tune import TuneRequest
+
+    made: dict[str, Any] = {"store": _as_store(store), "catalogue": catalogue(), **options}
+    requests = [TuneRequest(program, _as_target(target), **made) for program in programs]
+    budget = 64 * len(requests) if trials is None else trials
+    return run(requests, [1.0] * len(requests) if weights is None else weights, budget, timeout, on_event)
+
+
 def device(name: str = "auto", program: Program | None = None, target: Target | None = None, **options: Any) -> Device:
     """A device by name, for building and measuring candidates by hand."""
     from autosched.device.registry import device as find
@@ -313,5 +342,6 @@ __all__ = [
     "store",
     "target",
     "tune",
+    "tune_all",
     "workload",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,39 @@ def defines(texts: Sequence[str] | None) -> dict[str, Any]:
 def program(spec: str, texts: Sequence[str] | None) -> Program:
     """The program that the command names, with its sizes."""
     return api.resolve(spec, defines(texts))
+
+
+def programs(specs: Sequence[str], texts: Sequence[str] | None) -> list[Program]:
+    """The programs that the command names. `-D` counts for all of them, and what stands beside one of them in quotes
+    (`'matmul -D m=64'`) for it alone. Raises UsageError for anything else beside a program."""
+    if len(specs) == 1:
+        return [program(specs[0], texts)]
+    found = []
+    for spec in specs:
+        own: list[str] = []
+        try:
+            name, *rest = shlex.split(spec)
+        except ValueError as error:
+            raise UsageError(f"{spec!r}: {error}") from None
+        while rest and rest[0].startswith("-D"):
+            flag = rest.pop(0)
+            own.append(flag[2:] if len(flag) > 2 else rest.pop(0) if rest else "")
+        if rest:
+            raise UsageError(f"{spec!r}: {rest[0]!r} is not understood", hint="as in 'matmul -D m=64 -D n=64'")
+        replaced = {text.partition("=")[0].strip() for text in own}
+        found.append(program(name, [t for t in texts or () if t.partition("=")[0].strip() not in replaced] + own))
+    return found
+
+
+def occurrences(text: str | None, count: int) -> list[float]:
+    """`--occurs 4,1`: how often each program occurs; once each without it. Raises UsageError for what is no number."""
+    try:
+        found = [1.0] * count if text is None else [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--occurs {text}: not a list of numbers", hint="as in --occurs 4,1") from None
+    if len(found) != count:
+        raise UsageError(f"--occurs has {len(found)} numbers for {count} programs", hint="give one for each, in order")
+    return found
 
 
 def with_data(program: Program, texts: Sequence[str] | None) -> Program:

@@ -10,6 +10,14 @@ import typer
 ProgramArg = Annotated[
     str, typer.Argument(metavar="PROGRAM", help="path.py, path.py:function, a workload's name, or an einsum string.")
 ]
+ProgramsArg = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PROGRAM...",
+        help="path.py, path.py:function, a workload's name, or an einsum string; several share the budget, each with"
+        " sizes of its own if quoted: 'matmul -D m=64'.",
+    ),
+]
 StudyArg = Annotated[
     str, typer.Argument(metavar="STUDY", help="A study's name, or its beginning; `autosched studies` lists them.")
 ]

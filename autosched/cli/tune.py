@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from autosched.cli import inputs, options
 from autosched.cli.deadline import Deadline
 from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.progress import Progress
+from autosched.cli.tune_many import Said, tune_many
 from autosched.cli.tune_report import as_json, as_text
 from autosched.search.conditional import MODES
 from autosched.search.stopping import Goals
@@ -24,7 +26,7 @@ CACHES = ("warm", "cold")
 
 
 def tune(
-    program: options.ProgramArg,
+    programs: options.ProgramsArg,
     define: options.DefineOpt = None,
     target: options.TargetOpt = "native",
     device: options.DeviceOpt = "auto",
@@ -55,6 +57,10 @@ def tune(
     seed: options.SeedOpt = 0,
     threads: Annotated[int, typer.Option("--threads", metavar="N", help="Threads that a kernel may use.")] = 1,
     store: options.StoreOpt = None,
+    occurs: Annotated[
+        str | None,
+        typer.Option("--occurs", metavar="N,…", help="How often each of several programs occurs, in order; else once."),
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over: delete the study's trials first.")] = False,
     intrinsics: options.IntrinsicsOpt = None,
     intrinsic: options.OnlyOpt = None,
@@ -81,21 +87,23 @@ def tune(
 ) -> None:
     """Search, measure, keep the best kernel; continue a study that was started before.
 
+    Several programs share the trials: the next go where they are expected to save most time, as often as each occurs.
     Exit status 1 when no candidate survived, 4 when one computed wrong numbers, 130 when interrupted.
     """
     try:
         known = inputs.catalogue(intrinsics)
-        loaded = inputs.with_data(inputs.program(program, define), data)
+        loaded = [inputs.with_data(one, data) for one in inputs.programs(programs, define)]
         inputs.choice("effort", effort, tuple(EFFORTS))
         inputs.choice("cache state", cache, CACHES)
         inputs.choice("numerics level", numerics, inputs.NUMERICS)
         inputs.choice("way to treat conditions", conditions, MODES)
+        weights = inputs.occurrences(occurs, len(loaded))
         with inputs.open_store(store) as opened:
-            request = TuneRequest(
-                loaded,
+            first = TuneRequest(
+                loaded[0],
                 inputs.target(target),
                 device=device,
-                trials=EFFORTS[effort] if trials is None else trials,
+                trials=EFFORTS[effort] * len(loaded) if trials is None else trials,
                 timeout_s=inputs.timeout(timeout),
                 strategy=strategy,
                 cost_model=cost_model,
@@ -108,15 +116,19 @@ def tune(
                 cache=cache,
                 objective=objective,
                 conditions=conditions,
-                goals=Goals(inputs.goal(until, loaded), inputs.share(least_gain)),
+                goals=Goals(inputs.goal(until, loaded[0]), inputs.share(least_gain)),
                 fresh=fresh,
                 intrinsic_paths=inputs.intrinsic_paths(intrinsics),
             )
+            if len(loaded) > 1:
+                goals = [replace(first.goals, time_s=inputs.goal(until, one)) for one in loaded]
+                each = [replace(first, program=p, goals=g) for p, g in zip(loaded, goals, strict=True)]
+                raise typer.Exit(tune_many(each, weights, first, Said(quiet, verbose, json)))
             with (
-                Progress(request, quiet=quiet, verbose=verbose) as progress,
-                Deadline(request.timeout_s, progress) as listener,
+                Progress(first, quiet=quiet, verbose=verbose) as progress,
+                Deadline(first.timeout_s, progress) as listener,
             ):
-                tuning, result = run(request, listener)
+                tuning, result = run(first, listener)
     except KeyboardInterrupt:  # before the first trial, or after the last
         _interrupted(store, "interrupted")
         raise typer.Exit(130) from None

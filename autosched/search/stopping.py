@@ -66,7 +66,6 @@ class Outlook:
         if self._fitted:
             self._judge(trials)
         self._memory.observe(trials)
-        self._fitted = False
 
     def gain(self) -> float | None:
         """The share of the best time that the most promising row left is expected to save; None while too little is

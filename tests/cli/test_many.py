@@ -1,0 +1,67 @@
+"""Several programs and one budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cli.conftest import Cli
+
+import autosched
+from autosched.errors import UsageError
+from autosched.search.many import TunedAll
+
+SMALL = autosched.workload("matmul", m=16, n=16, k=16)
+LARGE = autosched.workload("matmul", m=48, n=64, k=32)
+
+
+@pytest.fixture(scope="module")
+def tuned() -> TunedAll:
+    return autosched.tune_all([SMALL, LARGE], [1, 50], "amd-zen4", trials=30, device="simulator", strategy="clock")
+
+
+def test_the_next_trials_go_where_they_save_most(tuned: TunedAll) -> None:
+    assert [p.trials for p in tuned.parts] == [8, 22]
+    assert (tuned.reason, tuned.exit_code) == ("trials", 0)
+
+
+def test_each_program_has_its_study_and_a_final_round(tuned: TunedAll) -> None:
+    names = {p.tuning.study.name for p in tuned.parts}
+    assert len(names) == 2
+    assert all(p.tuning.study.finals for p in tuned.parts)
+    times = [p.result.best.time_s for p in tuned.parts if p.result and p.result.best]
+    assert tuned.total_s == pytest.approx(times[0] + 50 * times[1])
+
+
+def test_time_away_is_not_a_program_s_own(tuned: TunedAll) -> None:
+    for part in tuned.parts:
+        assert part.result is not None
+        spent = part.result.seconds
+        assert spent["total"] == pytest.approx(sum(v for k, v in spent.items() if k != "total"))
+
+
+def test_what_cannot_be_divided_is_refused() -> None:
+    def wrong(match: str, programs: list[Any], weights: list[float] | None = None, trials: int = 6) -> None:
+        with pytest.raises(UsageError, match=match):
+            autosched.tune_all(programs, weights, "amd-zen4", trials=trials, device="simulator")
+
+    wrong("1 trials are fewer than 2 programs", [SMALL, LARGE], trials=1)
+    wrong("no program", [])
+    wrong("1 weights for 2 programs", [SMALL, LARGE], [1.0])
+    wrong("cannot occur 0 times", [SMALL, LARGE], [1.0, 0.0])
+    wrong("cannot occur nan times", [SMALL, LARGE], [1.0, float("nan")])
+    wrong("programs 1 and 2 are the same", [SMALL, SMALL])
+
+
+def test_on_the_command_line(cli: Cli) -> None:
+    cli = cli.near()
+    flags = ("-t", "amd-zen4", "-d", "simulator", "-s", "clock", "-D", "k=16")
+    two = ("matmul -D m=16 -D n=16", "matmul -D m=32 -D n=32")
+    found = cli("tune", *two, *flags, "-n", 4, "--occurs", "1,3", "--json").json
+    assert found["schema"] == "autosched/tune-many/1"
+    assert found["trials"] == {"total": 4, "done": 4}
+    assert [p["occurs"] for p in found["programs"]] == [1, 3]
+    assert found["time_s"] == pytest.approx(sum(p["occurs"] * p["best"]["time_s"] for p in found["programs"]))
+    assert "1 trials are fewer than 2 programs" in cli("tune", *two, *flags, "-n", 1, status=2).err
+    assert "--occurs has 3 numbers for 2 programs" in cli("tune", *two, *flags, "--occurs", "1,2,3", status=2).err
+    assert "not understood" in cli("tune", two[0], "matmul --fresh", *flags, status=2).err
