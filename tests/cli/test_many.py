@@ -17,11 +17,11 @@ LARGE = autosched.workload("matmul", m=48, n=64, k=32)
 
 @pytest.fixture(scope="module")
 def tuned() -> TunedAll:
-    return autosched.tune_all([SMALL, LARGE], [1, 50], "amd-zen4", trials=30, device="simulator", strategy="clock")
+    return autosched.tune_all([SMALL, LARGE], [1, 50], "amd-zen4", trials=24, device="simulator", strategy="clock")
 
 
 def test_the_next_trials_go_where_they_save_most(tuned: TunedAll) -> None:
-    assert [p.trials for p in tuned.parts] == [8, 22]
+    assert [p.trials for p in tuned.parts] == [8, 16]
     assert (tuned.reason, tuned.exit_code) == ("trials", 0)
 
 
