@@ -54,10 +54,11 @@ def target_data(target: Target) -> dict[str, Any]:
         return {"value": value, "source": source} if source else value
 
     def memory(level: Memory) -> dict[str, Any]:
-        bandwidth = level.bandwidth_bytes_per_s
+        bandwidth, one_core = level.bandwidth_bytes_per_s, level.core_bandwidth_bytes_per_s
         parts: dict[str, Any] = {
             "bytes": written(level.bytes, "bytes", "MiB" if level.bytes % 2**20 == 0 else "KiB", "B"),
             "bandwidth": bandwidth and written(bandwidth, "bandwidth", "GB/s", "B/s"),
+            "core_bandwidth": one_core and written(one_core, "bandwidth", "GB/s", "B/s"),
             "latency": level.latency_s and written(level.latency_s, "time", "ns", "s"),
             "line": f"{level.line_bytes} B",
             "banks": level.banks,

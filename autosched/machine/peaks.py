@@ -114,6 +114,7 @@ def with_peaks(target: Target, peaks: Peaks) -> Target:
             changes["bandwidth_bytes_per_s"] = known[level.name]
             if level.shared_by == "device" and level.name in peaks.bandwidth_one:
                 changes["core_bandwidth_bytes_per_s"] = min(peaks.bandwidth_one[level.name], known[level.name])
+                sources[f"memories.{level.name}.core_bandwidth"] = MEASURED
             sources[f"memories.{level.name}.bandwidth"] = MEASURED
         memories.append(replace(level, **changes))
     rates = target.rates | peaks.rates

@@ -67,6 +67,7 @@ class MemorySpec(_Strict):
     name: str = Field(pattern=_NAME)
     bytes: Figure
     bandwidth: Figure | None = None
+    core_bandwidth: Figure | None = None
     latency: Figure | None = None
     shared_by: str = "core"
     line: Figure | None = None
@@ -126,7 +127,7 @@ def target_from_yaml(text: str, file: str) -> Target:
     memories = []
     for i, level in enumerate(spec.memories):
         memories.append(_memory(document, level, i, clock_hz))
-        for part in ("bytes", "bandwidth", "latency", "line", "banks", "energy"):
+        for part in ("bytes", "bandwidth", "core_bandwidth", "latency", "line", "banks", "energy"):
             if (value := getattr(level, part)) is not None:
                 figure(value, f"memories.{level.name}.{part}")
     _check_order(document, memories)
@@ -200,10 +201,15 @@ def _memory(document: Document, level: MemorySpec, i: int, clock_hz: float) -> M
     for part, figure in (("bytes", size), ("line", line)):
         if figure != int(figure):
             raise _error(document, f"{part}: {figure} is not a whole number of bytes", "memories", i, part)
+    whole, one_core = optional("bandwidth", "bandwidth"), optional("core_bandwidth", "bandwidth")
+    if one_core is not None and (level.shared_by != "device" or whole is None or one_core > whole):
+        message = "core_bandwidth is one core's part of the bandwidth of a level that the device shares"
+        raise _error(document, message, "memories", i, "core_bandwidth")
     return Memory(
         name=level.name,
         bytes=int(size),
-        bandwidth_bytes_per_s=optional("bandwidth", "bandwidth"),
+        bandwidth_bytes_per_s=whole,
+        core_bandwidth_bytes_per_s=one_core,
         latency_s=optional("latency", "time"),
         shared_by=level.shared_by,
         line_bytes=int(line),

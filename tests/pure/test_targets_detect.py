@@ -74,6 +74,8 @@ def test_the_version_stays_when_figures_are_measured(system):
     assert measured.rates["x86/fma"] == 2.0
     assert measured.memory("L1").bandwidth_bytes_per_s == 1e11  # of one core
     assert measured.memory("DRAM").bandwidth_bytes_per_s == 3e10  # of all
+    assert measured.memory("DRAM").core_bandwidth_bytes_per_s == 2e10
+    assert target_from_yaml(target_yaml(measured), "native.yaml").memories == measured.memories
     assert "measured" in measured.sources["clock"]
     before, after = target.memory("L2").latency_s, measured.memory("L2").latency_s
     assert before * target.clock_hz == pytest.approx(after * 3e9)  # the same cycles

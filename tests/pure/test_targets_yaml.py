@@ -79,6 +79,7 @@ def test_the_version_is_of_the_content_and_not_of_the_layout():
         ("cores: 4", "cores:", 5, "cores has no value", "leave the key out"),
         ("bandwidth: 8 B/cycle", "bandwidth: null", 10, "bandwidth has no value", None),
         ("bandwidth: 8 B/cycle", "bandwidth: -8 B/cycle", 10, "impossible", None),
+        ("bandwidth: 1 GB/s", "bandwidth: 1 GB/s, core_bandwidth: 2 GB/s", 11, "one core's part", None),
         ("bandwidth: 8 B/cycle", "bandwidth: 8 GB/h", 10, "unknown unit 'GB/h'", "did you mean 'GB/s'"),
     ],
 )
