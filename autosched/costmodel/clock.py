@@ -46,7 +46,7 @@ from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.steps.visited import skipping_row
 
-VERSION = "1"
+VERSION = "2"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 
