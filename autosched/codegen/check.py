@@ -20,6 +20,7 @@ from autosched.codegen.kernel import (
     Buffer,
     Choose,
     Comment,
+    Drain,
     For,
     Function,
     If,
@@ -149,7 +150,7 @@ class _Checker:
                 self._require(not inside, f"roles inside a loop over workers ({', '.join(inside)})")
                 for part in parts:
                     self._body(part)
-            case Wait() | Comment():
+            case Wait() | Drain() | Comment():
                 pass
             case _:
                 assert_never(stmt)

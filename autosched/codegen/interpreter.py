@@ -26,6 +26,7 @@ from autosched.codegen.kernel import (
     Await,
     Choose,
     Comment,
+    Drain,
     For,
     Function,
     If,
@@ -121,7 +122,7 @@ class _Machine:
                 return _located(self._call(stmt), stmt)
             case Async() | Wait() | Signal() | Await() | Roles():
                 return _located(self._concurrent(stmt), stmt)
-            case Prefetch() | Comment():
+            case Prefetch() | Drain() | Comment():
                 return lambda env: None
             case _:
                 assert_never(stmt)

@@ -78,13 +78,17 @@ class If:
 @dataclass(frozen=True, slots=True)
 class Assign:
     """`buffer[index] = value`, for every lane whose `valid` holds; other lanes of memory stay untouched, other lanes of
-    a register become zero. Reads in `value` name buffers of the kernel; a `Select` reads only the side it chooses."""
+    a register become zero. Reads in `value` name buffers of the kernel; a `Select` reads only the side it chooses.
+
+    `stream`: nobody reads the elements soon, so a whole vector of them, where it lies on its own size in memory, goes
+    past the caches. Other threads see it after a `Drain`."""
 
     buffer: str
     index: tuple[Int, ...]
     value: Value
     lane: Lane | None = None
     valid: Bool = TRUE
+    stream: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +177,18 @@ class Roles:
 
 
 @dataclass(frozen=True, slots=True)
+class Drain:
+    """What this thread has written past the caches is in memory before anything that it writes after."""
+
+
+@dataclass(frozen=True, slots=True)
 class Comment:
     text: str
 
 
 Concurrent: TypeAlias = Async | Wait | Signal | Await | Roles
 """What only kernels of a GPU have."""
-Stmt: TypeAlias = For | If | Choose | Assign | IntrinsicCall | Prefetch | Comment | Concurrent
+Stmt: TypeAlias = For | If | Choose | Assign | IntrinsicCall | Prefetch | Drain | Comment | Concurrent
 
 
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:

@@ -17,6 +17,7 @@ from autosched.codegen.kernel import (
     Buffer,
     Choose,
     Comment,
+    Drain,
     For,
     Function,
     If,
@@ -93,6 +94,8 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
             yield f"{pad}{target} <- {intrinsic.name}({given})"
         case Prefetch(buffer, index, write):
             yield f"{pad}prefetch {buffer}{index_text(index)}{' for writing' if write else ''}"
+        case Drain():
+            yield f"{pad}drain what went past the caches"
         case Async(body, barrier, slot):
             yield f"{pad}start{f', then signal {barrier}[{slot}]' if barrier else ''}:"
             yield from _block(body, depth + 1)
@@ -124,6 +127,7 @@ def _assign(stmt: Assign) -> str:
     lane = stmt.lane
     subscripts = [_subscript(i, lane.var if lane else None, lane.width if lane else 0) for i in stmt.index]
     text = f"{stmt.buffer}[{', '.join(subscripts)}] = {value_text(stmt.value)}"
+    text += " past the caches" if stmt.stream else ""
     # `acc[r, :16] = 0` says all; where more than the plain subscript depends on the lane it has to be named.
     if lane is not None and (
         stmt.valid != TRUE or stmt.index[-1] != Var(lane.var) or lane.var in value_vars(stmt.value)

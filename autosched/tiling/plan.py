@@ -13,12 +13,14 @@ from typing import TypeAlias
 
 from autosched.ir.formula import Formulas
 from autosched.ir.program import Assume, Program, Stage, Statement
+from autosched.ir.value import Read
 from autosched.machine.target import Target
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.leeway import Leeway
 from autosched.tiling.nest import Nest
 from autosched.tiling.space import Space
 from autosched.tiling.steps.names import StepNames
+from autosched.tiling.streams import Stream
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class ScalarPart:
     `prepared`: it runs once, before the timed call; `across`: the reduction axis (innermost) whose partial results may
     lie in the lanes of a register, or None; `rows`: the spatial axis of which several iterations may then run together;
     `blocked`: the reduction axis that may go outside the vectorised one, a few iterations at a time; `fused`: whether
-    products and additions become one instruction."""
+    products and additions become one instruction; `stream`: what may be written past the caches, or None."""
 
     stage: Stage
     names: StepNames
@@ -91,6 +93,7 @@ class ScalarPart:
     blocked: str | None = None
     leeway: Leeway = field(default_factory=Leeway)
     fused: bool = False
+    stream: Stream | None = None
 
     @property
     def title(self) -> str:
@@ -100,11 +103,15 @@ class ScalarPart:
 @dataclass(frozen=True)
 class RowsPart:
     """Scalar stages inside the loops `shared` (proved independent for all of them together), outermost first: what a
-    row of one leaves behind is still in a cache for the next. The members share one set of decisions, `names`."""
+    row of one leaves behind is still in a cache for the next. The members share one set of decisions, `names`.
+    `stream`: what may be written past the caches, or None; `asked`: what the first member reads of a row, where asking
+    for the next row's ahead of time may help."""
 
     shared: tuple[str, ...]
     members: tuple[ScalarPart, ...]
     names: StepNames
+    stream: Stream | None = None
+    asked: tuple[Read, ...] = ()
 
     @property
     def title(self) -> str:

@@ -37,6 +37,7 @@ from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.register_tile import one_tile_fits
+from autosched.tiling.streams import stream_of
 
 SCOPES = ("thread", "warp", "warpgroup", "core")
 MOST_PLANS = 12
@@ -264,7 +265,8 @@ class _Layout:
         if is_gpu(self.target):
             part = scalar_part(self.program, stage, names, self.dependences, Leeway(reassociate=False))
             return replace(part, scheme="gpu", across=None, rows=None, blocked=None)
-        return scalar_part(self.program, stage, names, self.dependences, self.leeway, fuses(self.target))
+        part = scalar_part(self.program, stage, names, self.dependences, self.leeway, fuses(self.target))
+        return replace(part, stream=stream_of(self.program, (stage,), (), self.target) if part.vector else None)
 
     def joined(self, parts: list[Part]) -> list[Part]:
         """The parts with each run of scalar ones joined where they can share loops."""
@@ -274,9 +276,9 @@ class _Layout:
             if isinstance(part, ScalarPart) and not part.prepared:
                 run.append(part)
             else:
-                result += [*rows_parts(self.program, run), part]
+                result += [*rows_parts(self.program, run, self.target), part]
                 run = []
-        return [*result, *rows_parts(self.program, run)]
+        return [*result, *rows_parts(self.program, run, self.target)]
 
 
 def _fused(

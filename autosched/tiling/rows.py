@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autosched.ir.program import Program, Stage
+from autosched.machine.target import Target
 from autosched.tiling.dependence import together
 from autosched.tiling.plan import RowsPart, ScalarPart
 from autosched.tiling.scalar_parts import is_constant
 from autosched.tiling.steps import StepNames
+from autosched.tiling.streams import asked_ahead, stream_of
 
 
 def shared_axes(program: Program, stages: Sequence[Stage]) -> tuple[str, ...]:
@@ -34,7 +36,7 @@ def shared_axes(program: Program, stages: Sequence[Stage]) -> tuple[str, ...]:
     return tuple(free)
 
 
-def rows_parts(program: Program, parts: Sequence[ScalarPart]) -> list[ScalarPart | RowsPart]:
+def rows_parts(program: Program, parts: Sequence[ScalarPart], target: Target) -> list[ScalarPart | RowsPart]:
     """The parts, in order, with runs of them that can share loops joined: each run as long as it can be."""
     result: list[ScalarPart | RowsPart] = []
     at = 0
@@ -54,7 +56,12 @@ def rows_parts(program: Program, parts: Sequence[ScalarPart]) -> list[ScalarPart
         else:
             members = parts[at : at + run]
             names = members[0].names
-            result.append(RowsPart(shared, tuple(_member(m, shared, names) for m in members), names))
+            joined = tuple(_member(m, shared, names) for m in members)
+            stages = [m.stage for m in joined]
+            along = joined[0].across or joined[0].vector
+            stream = stream_of(program, stages, shared, target) if any(m.vector for m in joined) else None
+            asked = asked_ahead(program, stages, along, shared, target)
+            result.append(RowsPart(shared, joined, names, stream, asked))
         at += run
     return result
 
@@ -62,4 +69,4 @@ def rows_parts(program: Program, parts: Sequence[ScalarPart]) -> list[ScalarPart
 def _member(part: ScalarPart, shared: tuple[str, ...], names: StepNames) -> ScalarPart:
     """A stage as a member: its shared axes are neither vectorised nor run several at a time."""
     vector = None if part.vector in shared else part.vector
-    return replace(part, names=names, vector=vector, rows=None, blocked=None)
+    return replace(part, names=names, vector=vector, rows=None, blocked=None, stream=None)

@@ -11,24 +11,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autosched.ir.formula import applies
+from autosched.ir.program import Stage
 from autosched.ir.value import Value
 from autosched.logic import FALSE, Bool, Int, Var, any_of
 from autosched.machine.target import Target
 from autosched.tiling.plan import Part, RowsPart, ScalarPart
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps import StepNames
+from autosched.tiling.streams import LEAST_BYTES
 
 VECTORS = (1, 4, 8, 16, 32)
 GPU_VECTORS = (1, 32, 64, 128)
 """Elements of a scalar stage that one warp computes together."""
 UNROLLS = (1, 2, 4, 8)
 ROWS = (1, 2, 4, 8)
+ROWS_TOGETHER = (1, 2, 4)
+"""Rows of several stages at once."""
 BLOCKS = (0, 2, 4, 8)
 MOST_VECTORS = 16
 """Vectors of one loop body: more only spill registers."""
 SPATIAL, ACROSS = 0, 1
 """What lies in the lanes: elements of the result, or partial results of one."""
 LIBRARY, VECTOR = 0, 1
+CACHED, PAST = 0, 1
+"""Where results are written: through the caches, or past them."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,9 @@ class Choices:
     blocks: tuple[int, ...] = BLOCKS
     lanes: tuple[int, ...] = (SPATIAL, ACROSS)
     math: tuple[int, ...] = (LIBRARY, VECTOR)
+    together: tuple[int, ...] = ROWS_TOGETHER
+    ahead: tuple[int, ...] = (0, 1)
+    stores: tuple[int, ...] = (CACHED, PAST)
 
 
 def choices_of(parts: Sequence[Part], target: Target) -> Choices:
@@ -50,7 +59,7 @@ def choices_of(parts: Sequence[Part], target: Target) -> Choices:
     if len([p for p in parts if not (isinstance(p, ScalarPart) and p.prepared)]) == 1:
         return Choices()
     width = max(4, target.limits.get("vector_bytes", 16) // 4)
-    return Choices((1, width), (4,), (1,), (4,), (ACROSS,), (VECTOR,))
+    return Choices((1, width), (4,), (1,), (4,), (ACROSS,), (VECTOR,), (1,), (1,), (CACHED,))
 
 
 def lanes_of(part: ScalarPart, values: Mapping[str, int]) -> int:
@@ -94,6 +103,9 @@ def scalar_step(part: ScalarPart, threads: int, choices: Choices = Choices()) ->
         block = Var(names("block"))
         decisions.append(Decision(block.name, choices.blocks))
         inert[block.name] = any_of(single, across)
+    if part.stream and part.vector:
+        decisions.append(_stores(names, choices))
+        inert[names("stores")] = _narrow(names, part.stage)
     if applies(_values(part), part.leeway.formulas):
         decisions.append(_math(names, choices))
     return Step("scalar", (*decisions, count), tuple(rules), {}, inert)
@@ -103,13 +115,35 @@ def rows_step(part: RowsPart, threads: int, choices: Choices = Choices()) -> Ste
     """The one step of a rows part: one width and one number of vectors for all of its stages."""
     names = part.names
     decisions: list[Decision] = []
+    rules: list[Rule] = []
     inert: dict[str, Bool] = {}
     if any(m.vector or m.across for m in part.members):
         decisions += [Decision(names("vector"), choices.vectors), Decision(names("unroll"), choices.unrolls)]
-        inert[names("unroll")] = Var(names("vector")).eq(1)
+        single = Var(names("vector")).eq(1)
+        together = Var(names("rows"))
+        decisions.append(Decision(together.name, choices.together))
+        inert |= {names("unroll"): single, together.name: single}
+        held = Var(names("unroll")) * together
+        rules.append(Rule(names("rows"), held <= MOST_VECTORS, f"more than {MOST_VECTORS} vectors"))
+        if part.asked:
+            decisions.append(Decision(names("ahead"), choices.ahead, ("no", "next row")[-len(choices.ahead) :]))
+            inert[names("ahead")] = single
+        if part.stream:
+            writer = next(m.stage for m in part.members if m.stage.name == part.stream.writer)
+            decisions.append(_stores(names, choices))
+            inert[names("stores")] = _narrow(names, writer)
     if any(applies(_values(m), m.leeway.formulas) for m in part.members):
         decisions.append(_math(names, choices))
-    return Step("rows", (*decisions, Decision(names("threads"), tuple(range(1, threads + 1)))), (), {}, inert)
+    return Step("rows", (*decisions, Decision(names("threads"), tuple(range(1, threads + 1)))), tuple(rules), {}, inert)
+
+
+def _stores(names: StepNames, choices: Choices) -> Decision:
+    return Decision(names("stores"), choices.stores, ("cached", "past caches")[: len(choices.stores)])
+
+
+def _narrow(names: StepNames, writer: Stage) -> Bool:
+    """Where a vector of results is too small for a store past the caches."""
+    return Var(names("vector")) * writer.assign.value.dtype.bytes < LEAST_BYTES
 
 
 def _math(names: StepNames, choices: Choices) -> Decision:

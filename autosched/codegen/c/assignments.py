@@ -236,7 +236,8 @@ class AssignPrinter:
         scope = self.scope
         first = scope.element(stmt.buffer, _substituted(stmt.index, lane.var))
         if valid.count is None:
-            return f"{scope.vectors.store(register)}(&{first}, {text});"
+            store = scope.vectors.stream if stmt.stream else scope.vectors.store
+            return f"{store(register)}(&{first}, {text});"
         return f"{scope.vectors.store_first(register)}(&{first}, {scope.index.number(valid.count)}, {text});"
 
     def _lane_loop(self, stmt: Assign, valid: Valid) -> Iterator[str]:

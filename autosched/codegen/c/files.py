@@ -276,7 +276,7 @@ class _Printer:
         headers = {i.header for i in kernel.intrinsics if i.header}
         for header in sorted({"float.h", "math.h", "stdbool.h", "string.h"} | headers):
             yield f"#include <{header}>"
-        if "immintrin.h" not in headers and "_mm" in " ".join(self.vectors.functions.values()):
+        if "immintrin.h" not in headers and "_mm" in " ".join((*ordered(self.used), *self.vectors.functions.values())):
             yield from ("#ifdef __x86_64__", "#include <immintrin.h>", "#endif")
         yield ""
         for title, texts in (

@@ -23,6 +23,15 @@ static inline ptrdiff_t floor_div_index(ptrdiff_t a, ptrdiff_t b) {
 }""",
     "floor_mod_index": """\
 static inline ptrdiff_t floor_mod_index(ptrdiff_t a, ptrdiff_t b) { return a - floor_div_index(a, b) * b; }""",
+    "drain_stores": """\
+/* What this thread has written past the caches is in memory before anything that it writes after. */
+static inline void drain_stores(void) {
+#ifdef __x86_64__
+  _mm_sfence();
+#else
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}""",
     "prefetch_address": """\
 /* The address may lie outside the array, so it is computed as an integer. */
 static inline const void *prefetch_address(const void *base, ptrdiff_t bytes) {

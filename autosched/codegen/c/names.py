@@ -25,7 +25,7 @@ _RESERVED = frozenset(
     """.split()  # noqa: SIM905
 )
 _HELPER = (
-    r"^(load|store|splat|first|load_first|store_first|repeat_\d+|select|min|max|greater|lesser|fma|sqrt|rint|floor"
+    r"^(load|store|stream|splat|first|load_first|store_first|repeat_\d+|select|min|max|greater|lesser|fma|sqrt|rint|floor"
     r"|ceil|fabs|bits|satrint|approximate_[a-z]+)_[a-z]\w*x\d+$"
 )
 

@@ -119,6 +119,15 @@ _MASKED = {
 """By the bytes of an element and of the vector. Source: Intel Intrinsics Guide."""
 
 
+_STREAMED = {
+    16: ("__SSE2__", "_mm_stream_si128", "__m128i"),
+    32: ("__AVX__", "_mm256_stream_si256", "__m256i"),
+    64: ("__AVX512F__", "_mm512_stream_si512", "__m512i"),
+}
+"""x86's stores past the caches by the bytes of a vector: the feature, the function, its type. Source: Intel Intrinsics
+Guide."""
+
+
 def _clamped(elements: int) -> str:
     return f"count < 0 ? 0 : count > {elements} ? {elements} : count"
 
@@ -209,6 +218,26 @@ VECTOR_INLINE {v} {name}(const {t} *p) {{
     def store(self, r: Register) -> str:
         v, t, name = self.vector(r), storage_type(r.dtype), f"store_{r.vector}"
         self.functions[name] = f"VECTOR_INLINE void {name}({t} *p, {v} x) {{ memcpy(p, &x, sizeof x); }}"
+        return name
+
+    def stream(self, r: Register) -> str:
+        v, t, name = self.vector(r), storage_type(r.dtype), f"stream_{r.vector}"
+        size = r.dtype.bytes * r.elements
+        past = _STREAMED.get(size)
+        if past is None:
+            return self.store(r)
+        feature, stem, wide = past
+        self.functions[name] = f"""\
+/* Past the caches where the place is aligned. */
+VECTOR_INLINE void {name}({t} *p, {v} x) {{
+#ifdef {feature}
+  if (((uintptr_t)p & {size - 1}) == 0) {{
+    {stem}(({wide} *)p, ({wide})x);
+    return;
+  }}
+#endif
+  memcpy(p, &x, sizeof x);
+}}"""
         return name
 
     def store_first(self, r: Register) -> str:

@@ -16,6 +16,7 @@ from autosched.codegen.kernel import (
     Await,
     Choose,
     Comment,
+    Drain,
     For,
     If,
     IntrinsicCall,
@@ -70,6 +71,9 @@ class StatementPrinter:
                 offset = scope.flat(buffer, index)
                 address = f"prefetch_address({name}, ({offset}) * ({INDEX_TYPE})sizeof *{name})"
                 yield f"__builtin_prefetch({address}, {int(write)}, 3);"
+            case Drain():
+                scope.use("drain_stores")
+                yield "drain_stores();"
             case Comment(text):
                 for line in text.splitlines():
                     yield f"/* {line.replace('*/', '* /')} */"

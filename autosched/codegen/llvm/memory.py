@@ -9,11 +9,17 @@ from autosched.codegen.llvm.errors import UnsupportedError
 from autosched.codegen.llvm.loads import Loads
 from autosched.codegen.llvm.masks import Mask, only_lane
 from autosched.codegen.llvm.ops import Ops
-from autosched.codegen.llvm.places import Places
+from autosched.codegen.llvm.places import Place, Places
 from autosched.codegen.llvm.registers import Registers
 from autosched.codegen.llvm.types import Val, memory, scalar, suffix, typed
 from autosched.ir.value import Index
 from autosched.logic import Int
+
+LINE_BYTES = 64
+ONE = "!0"
+"""The module's metadata of one 1, which marks such stores."""
+LEAST_BYTES = 16
+"""The smallest vector that an instruction writes past the caches."""
 
 
 class Memory:
@@ -34,16 +40,31 @@ class Memory:
         self._check_scope(buffer)
         return self.loads.load(buffer, index, lane, mask)
 
-    def write(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, value: Val, mask: Mask | None) -> None:
-        """`buffer[index] = value` in the lanes that `mask` keeps (None: all); a register has no mask."""
+    def write(
+        self,
+        buffer: Buffer,
+        index: tuple[Index, ...],
+        lane: Lane | None,
+        value: Val,
+        mask: Mask | None,
+        stream: bool = False,
+    ) -> None:
+        """`buffer[index] = value` in the lanes that `mask` keeps (None: all); a register has no mask. `stream`: past
+        the caches, where that is a whole vector."""
         if buffer.scope == "register":
             self.registers.write(buffer, index, lane, value)
         else:
             self._check_scope(buffer)
-            self._store(buffer, index, lane, value, mask)
+            self._store(buffer, index, lane, value, mask, stream)
 
     def _store(
-        self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, value: Val, mask: Mask | None
+        self,
+        buffer: Buffer,
+        index: tuple[Index, ...],
+        lane: Lane | None,
+        value: Val,
+        mask: Mask | None,
+        stream: bool,
     ) -> None:
         """`buffer[index] = value` in the lanes that `mask` keeps (None: all)."""
         self._check_scope(buffer)
@@ -69,6 +90,8 @@ class Memory:
                 )
                 where = f"ptr align {place.align} {place.pointer}, <{n} x i1> {mask.name}"
                 self.out.line(f"  call void {function}({kind} {raw}, {where})")
+            elif stream and n * dtype.bytes >= LEAST_BYTES:
+                self._stream(f"{kind} {raw}", place, n * dtype.bytes)
             else:
                 self.out.line(f"  store {kind} {raw}, ptr {place.pointer}, align {place.align}")
         elif mask:
@@ -82,6 +105,33 @@ class Memory:
             for e, pointer in enumerate(self.places.lane_pointers(place, dtype.bytes, n)):
                 part = self.out.let(f"extractelement {kind} {raw}, i64 {e}")
                 self.out.line(f"  store {element} {part}, ptr {pointer}, align {dtype.bytes}")
+
+    def _stream(self, value: str, place: Place, size: int) -> None:
+        """A store past the caches, of a vector of `size` bytes, where it lies aligned: instructions ask for that, and
+        arrays are known to start on an element only."""
+        out = self.out
+        align = min(size & -size, LINE_BYTES)
+        past, plain, after = out.label("past"), out.label("plain"), out.label("stored")
+        if place.align < align:
+            address = out.let(f"ptrtoint ptr {place.pointer} to i64")
+            rest = out.let(f"and i64 {address}, {align - 1}")
+            out.branch_if(out.let(f"icmp eq i64 {rest}, 0", "c"), past, plain)
+            out.start(plain)
+            out.line(f"  store {value}, ptr {place.pointer}, align {place.align}")
+            out.branch(after)
+        else:
+            out.branch(past)
+        out.start(past)
+        out.line(f"  store {value}, ptr {place.pointer}, align {align}, !nontemporal {ONE}")
+        out.branch(after)
+        out.start(after)
+
+    def drain(self, isa: str) -> None:
+        """Order what went past the caches before later stores. x86 orders all other stores by itself."""
+        if isa == "x86":
+            self.out.line(f"  call void {self.out.declarations.need('void', 'llvm.x86.sse.sfence')}()")
+        else:
+            self.out.line("  fence seq_cst")
 
     def _check_scope(self, buffer: Buffer) -> None:
         if buffer.scope not in ("global", "workspace", "packed"):

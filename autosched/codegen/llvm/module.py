@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autosched.codegen.kernel import Function, Kernel
+from autosched.codegen.llvm.memory import ONE
 from autosched.codegen.llvm.statements import Printer, Shared, quoted
 from autosched.codegen.llvm.types import memory, scalar
 from autosched.ir.dtypes import DType
@@ -28,6 +29,8 @@ def print_llvm(kernel: Kernel) -> str:
         # Without these, 512-bit types are split on CPUs that LLVM tunes for 256 bits.
         f"attributes #0 = {{ nounwind {wide} }}",
     ]
+    if any("!nontemporal" in part for part in parts):
+        parts.append(f"{ONE} = !{{i32 1}}")
     return "\n\n".join(parts) + "\n"
 
 

@@ -16,6 +16,7 @@ from autosched.codegen.kernel import (
     Buffer,
     Choose,
     Comment,
+    Drain,
     For,
     Function,
     If,
@@ -90,6 +91,8 @@ class Printer:
                 self._call(stmt)
             case Prefetch(buffer, index, write):
                 self.memory.prefetch(self.buffers[buffer], index, write)
+            case Drain():
+                self.memory.drain(self.shared.kernel.isa)
             case Comment(text):
                 self.out.line(f"  ; {' '.join(text.split())}")
             case Async() | Wait() | Signal() | Await() | Roles():
@@ -264,7 +267,8 @@ class Printer:
                 self.memory.write(buffer, stmt.index, stmt.lane, value, mask)
             return
         if valid is True:
-            self.memory.write(buffer, stmt.index, stmt.lane, self.values.value(stmt.value, stmt.lane), None)
+            value = self.values.value(stmt.value, stmt.lane)
+            self.memory.write(buffer, stmt.index, stmt.lane, value, None, stmt.stream)
             return
         zero = self.ops.literal(0, buffer.dtype)
         if valid is False:

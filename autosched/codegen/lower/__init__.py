@@ -11,7 +11,8 @@ from autosched.codegen.lower.checks import choose
 from autosched.codegen.lower.context import Context, called_functions, used_buffers
 from autosched.codegen.lower.gpu_nest import lower_gpu
 from autosched.codegen.lower.literal import lower_literal
-from autosched.codegen.lower.scalar import lower_rows, lower_scalar, prepare_scalar
+from autosched.codegen.lower.rows import lower_rows
+from autosched.codegen.lower.scalar import lower_scalar, prepare_scalar
 from autosched.codegen.lower.spatial_nest import lower_spatial
 from autosched.codegen.lower.tensor_nest import lower_tensor
 from autosched.ir.program import Program

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from autosched.codegen.kernel import Assign, Stmt
 from autosched.codegen.lower.operands import LANE
-from autosched.codegen.lower.rename import place, place_index
+from autosched.codegen.lower.rename import place_index
 from autosched.ir.value import Read, Value, is_value, map_value, reads
 from autosched.logic import Bool, Const, Int, Var
 from autosched.logic.expr import substitute_int
@@ -54,13 +54,14 @@ class Fed:
     register: str
     over: str
 
-    def stored(self, at: dict[str, Int], number: int, valid: Bool) -> list[Stmt]:
-        """Compute the reduction's vector `number` at a place, and store it; lanes that are not `valid` stay zero."""
+    def stored(self, at: dict[str, Int], number: int, copy: int, valid: Bool) -> list[Stmt]:
+        """Compute the reduction's vector `number` at a place of one copy, and store it; lanes not `valid` stay 0."""
         stage, lane = self.maker.stage, self.maker.shape.lane
         here = at | {self.maker.axes[-1].name: at[self.over]}
         index = place_index(stage.assign.index, here)
+        value = self.maker.placed(stage.assign.value, here, copy)
         return [
-            Assign(self.register, (Const(number), Var(LANE)), place(stage.assign.value, here), lane, valid),
+            Assign(self.register, (Const(number), Var(LANE)), value, lane, valid),
             Assign(stage.assign.tensor, index, self.held(number), lane, valid),
         ]
 

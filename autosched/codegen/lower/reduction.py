@@ -164,7 +164,7 @@ class Reduction:
             held = self.held(copy * self.each + u)
             term = place(self.value, at, partial(self.of_copy, copy=copy))
             if self.fed is not None:
-                stmts += self.fed.stored(at, n, Var(LANE) < only if only else TRUE)
+                stmts += self.fed.stored(at, n, copy, Var(LANE) < only if only else TRUE)
                 term = self.fed.taken(term, n)
             new = self.contracted(held, term)
             value = guarded(tuple(place_condition(g, at) for g in self.stage.guards), new, held)

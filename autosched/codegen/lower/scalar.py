@@ -1,13 +1,13 @@
-"""Lowering of scalar parts: a stage element by element, or in vectors along one of its axes; and of rows of stages."""
+"""Lowering of scalar parts: a stage element by element, or in vectors along one of its axes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from autosched.codegen.kernel import Assign, For, Function, Stmt
+from autosched.codegen.kernel import Assign, Drain, For, Function, Stmt
 from autosched.codegen.lower.blocked import blocked
 from autosched.codegen.lower.context import Context, identifier
-from autosched.codegen.lower.fed import Fed, feeds
 from autosched.codegen.lower.invariant import split_invariant
 from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.reduction import Reduction
@@ -28,7 +28,7 @@ from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Read, Value, reads
 from autosched.logic import Const, Int, Var
 from autosched.logic.expr import substitute_int
-from autosched.tiling.plan import RowsPart, ScalarPart
+from autosched.tiling.plan import ScalarPart
 
 PREPARE = Shape(width=16)
 """How a preparation computes: it is not timed, so nothing is decided about it."""
@@ -37,44 +37,6 @@ PREPARE = Shape(width=16)
 def lower_scalar(part: ScalarPart, ctx: Context) -> tuple[Stmt, ...]:
     """Spatial axes outside, the vectorised one innermost among them, reductions inside with a register accumulator."""
     return Scalar(part, ctx, shape_of(part, ctx.values)).emit()
-
-
-def lower_rows(part: RowsPart, ctx: Context) -> tuple[Stmt, ...]:
-    """The shared loops once, the outermost among threads, and inside them each stage's own."""
-    first = part.members[0].stage
-    shared = [a for a in first.axes if a.name in part.shared]
-    at: dict[str, Int] = {a.name: Var(identifier(a.name)) for a in shared}
-    body: list[Stmt] = []
-    members = [Scalar(m, ctx, replace(shape_of(m, ctx.values), threads=1)) for m in part.members]
-    maker: Scalar | None = None
-    for number, member in enumerate(members):
-        names = [a.name for a in member.stage.axes[: len(shared)]]
-        here = dict(zip(names, at.values(), strict=True))
-        behind = members[number + 1] if number + 1 < len(members) else None
-        if maker is not None:
-            body += fed_reduction(maker, member, (here,))
-            maker = None
-        elif behind is not None and behind.shape.across and feeds(member.part, behind.part, len(shared)):
-            maker = member
-        else:
-            body += member.loops(len(shared), (here,), False)
-    threads = ctx.values.get(part.names("threads"), 1)
-    for k, axis in reversed(list(enumerate(shared))):
-        lower, upper = substitute_int(axis.lower, at), substitute_int(axis.upper, at)
-        loop = For(identifier(axis.name), lower, upper, tuple(body))
-        body = list(shared_out(loop, threads) if k == 0 else (loop,))
-    return tuple(body)
-
-
-def fed_reduction(maker: Scalar, summing: Scalar, ats: Ats) -> tuple[Stmt, ...]:
-    """The reduction's loops, with the stage before it computed in them."""
-    assert summing.part.across is not None
-    before, inner = maker.hoisted(maker.axes[-1], ats)
-    tensor, dtype = maker.stage.assign.tensor, maker.stage.assign.value.dtype
-    shape = (summing.shape.unroll, summing.shape.width)
-    register = maker.ctx.declare(f"{tensor}_now", dtype, shape, "register").name
-    fed = Fed(inner, register, summing.part.across)
-    return (*before, *Reduction(summing, (summing.axes[-1],), ats, False, fed).emit())
 
 
 def prepare_scalar(part: ScalarPart, ctx: Context) -> None:
@@ -105,9 +67,12 @@ class Scalar:
         by_name = {a.name: a for a in self.stage.axes}
         self.axes = [by_name[n] for n in self.part.order]
         self.spatial = {a.name for a in self.stage.spatial}
+        self.kept: set[str] = set()  # registers of what is the same along the vectorised axis
+        self.copies = 1
+        self.behind = (Drain(),) if self.shape.stream else ()
 
     def emit(self) -> tuple[Stmt, ...]:
-        return self.loops(0, ({},), False)
+        return (*self.loops(0, ({},), False), *self.behind)
 
     def loops(self, k: int, ats: Ats, vectored: bool) -> tuple[Stmt, ...]:
         """Loops from axis `k` inwards."""
@@ -134,7 +99,7 @@ class Scalar:
             return (loop,)
         if self.part.scheme == "gpu":
             return (replace(loop, kind="block.x"),)
-        return shared_out(loop, self.shape.threads)
+        return shared_out(loop, self.shape.threads, self.behind)
 
     def tiles(self, axis: Axis, k: int, ats: Ats) -> tuple[Stmt, ...]:
         """Several rows at a time, then one at a time."""
@@ -178,29 +143,41 @@ class Scalar:
     def hoisted(self, axis: Axis, ats: Ats) -> tuple[tuple[Stmt, ...], Scalar]:
         """What an elementwise stage computes once for all of the vectorised axis, and the stage that reads it there."""
         stage = self.stage
-        if stage.guards or len(ats) > 1 or stage.assign.op != "=":
+        if stage.guards or stage.assign.op != "=":
             return (), self
         split = split_invariant(stage.assign.value, frozenset({axis.name}), stage.assign.tensor)
         if not split.parts:
             return (), self
         before: list[Stmt] = []
-        held: list[Value] = []
+        held: list[Read] = []
         for part in split.parts:
-            buffer = self.ctx.declare(f"{stage.assign.tensor}_inv", part.dtype, (self.shape.width,), "register")
-            before.append(Assign(buffer.name, (Var(LANE),), place(part, ats[0]), self.shape.lane))
-            held.append(Read(buffer.name, (Var(LANE),), part.dtype))
+            shape = (len(ats), self.shape.width)
+            buffer = self.ctx.declare(f"{stage.assign.tensor}_inv", part.dtype, shape, "register").name
+            for copy, at in enumerate(ats):
+                before.append(Assign(buffer, (Const(copy), Var(LANE)), place(part, at), self.shape.lane))
+            held.append(Read(buffer, (Const(0), Var(LANE)), part.dtype))
         inner = Scalar(replace(self.part, leeway=replace(self.part.leeway, formulas={})), self.ctx, self.shape)
         inner.stage = replace(stage, assign=replace(stage.assign, value=split.with_parts(tuple(held))))
+        inner.kept, inner.copies = {r.tensor for r in held}, len(ats)
         return tuple(before), inner
 
     def points(self, ats: Ats, vectored: bool) -> tuple[Stmt, ...]:
         lane = self.shape.lane if vectored else None
         stmts: list[Stmt] = []
-        for at in ats:
+        for number, at in enumerate(ats):
             index = place_index(self.stage.assign.index, at)
-            stmt = Assign(self.stage.assign.tensor, index, place(updated(self.stage), at), lane)
+            value = self.placed(updated(self.stage), at, number % self.copies)
+            stmt = Assign(self.stage.assign.tensor, index, value, lane, stream=self.shape.stream and vectored)
             stmts += under(guard_formula(self.stage, at), stmt)
         return tuple(stmts)
+
+    def placed(self, value: Value, at: Mapping[str, Int], copy: int) -> Value:
+        """A value at a place of one copy of the body: what was computed before the loops is that copy's."""
+
+        def own(read: Read) -> Value:
+            return Read(read.tensor, (Const(copy), Var(LANE)), read.dtype) if read.tensor in self.kept else read
+
+        return place(value, at, own)
 
 
 def with_formulas(stage: Stage, part: ScalarPart, shape: Shape) -> Stage:
@@ -212,4 +189,4 @@ def with_formulas(stage: Stage, part: ScalarPart, shape: Shape) -> Stage:
     return replace(stage, assign=replace(stage.assign, value=apply_formulas(stage.assign.value, known)), init=init)
 
 
-__all__ = ["lower_rows", "lower_scalar", "prepare_scalar"]
+__all__ = ["Scalar", "lower_scalar", "prepare_scalar"]

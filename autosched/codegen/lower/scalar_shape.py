@@ -13,7 +13,7 @@ from autosched.ir.value import Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars, minimum
 from autosched.logic.expr import substitute_bool
 from autosched.tiling.plan import ScalarPart
-from autosched.tiling.scalar_steps import ACROSS, VECTOR, lanes_of
+from autosched.tiling.scalar_steps import ACROSS, CACHED, PAST, VECTOR, lanes_of
 
 Ats: TypeAlias = tuple[dict[str, Int], ...]
 """Where the axes are, for each copy of an unrolled body."""
@@ -24,7 +24,7 @@ THREAD = "thread"
 class Shape:
     """`width` elements of a vector, `unroll` vectors at once, `rows` of a reduction at once, `across`: whether the
     lanes hold partial results, `block`: iterations of a reduction outside the vectors, `formulas`: in place of the
-    library."""
+    library, `stream`: vectors of results go past the caches."""
 
     width: int = 1
     unroll: int = 1
@@ -33,6 +33,7 @@ class Shape:
     block: int = 0
     threads: int = 1
     formulas: bool = False
+    stream: bool = False
 
     @property
     def wide(self) -> bool:
@@ -58,16 +59,17 @@ def shape_of(part: ScalarPart, values: Mapping[str, int]) -> Shape:
         value("block", 0),
         value("threads", 1),
         value("math", 0) == VECTOR,
+        part.stream is not None and value("stores", CACHED) == PAST,
     )
 
 
-def shared_out(loop: For, threads: int) -> tuple[Stmt, ...]:
+def shared_out(loop: For, threads: int, behind: tuple[Stmt, ...] = ()) -> tuple[Stmt, ...]:
     """The loop in equal runs, one a thread: a thread calls its body once, and what is the same throughout is computed
-    once. The loop as it is for one thread."""
+    once. The loop as it is for one thread. `behind`: what each thread does at its end."""
     if threads == 1:
         return (loop,)
     if not isinstance(loop.lower, Const) or not isinstance(loop.upper, Const):
-        return (replace(loop, kind="parallel"),)
+        return (replace(loop, kind="parallel", body=(*loop.body, *behind)),)
     trips = -(-(loop.upper.value - loop.lower.value) // loop.step)
     each = -(-trips // threads) * loop.step
     first = loop.lower + Var(THREAD) * each
@@ -77,7 +79,7 @@ def shared_out(loop: For, threads: int) -> tuple[Stmt, ...]:
             THREAD,
             Const(0),
             Const(-(-trips * loop.step // each)),
-            (replace(loop, lower=first, upper=last),),
+            (replace(loop, lower=first, upper=last), *behind),
             "parallel",
         ),
     )

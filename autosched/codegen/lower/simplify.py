@@ -11,6 +11,7 @@ from autosched.codegen.kernel import (
     Await,
     Choose,
     Comment,
+    Drain,
     For,
     If,
     IntrinsicCall,
@@ -63,6 +64,6 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
                 result.append(replace(stmt, slot=slot, times=times))
             case Roles():
                 result.append(replace(stmt, bodies=tuple(bind(body, values) for body in stmt.bodies)))
-            case Comment() | Wait():
+            case Comment() | Wait() | Drain():
                 result.append(stmt)
     return tuple(result)

@@ -22,6 +22,7 @@ from autosched.codegen.kernel import (
     Await,
     Choose,
     Comment,
+    Drain,
     For,
     If,
     IntrinsicCall,
@@ -194,7 +195,7 @@ class _Walker:
                 case Roles():
                     for part in stmt.bodies:
                         self.visit(part, path, env, runs)
-                case Wait() | Signal() | Await() | Comment():
+                case Wait() | Signal() | Await() | Drain() | Comment():
                     pass
 
     def _loop(self, loop: For, path: tuple[Level, ...], env: dict[str, Any], runs: Floats) -> None:

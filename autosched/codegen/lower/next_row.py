@@ -1,0 +1,59 @@
+"""Rows: what the first stage reads of the next row is asked for while this row is computed.
+
+Prefetchers of the hardware begin anew at each page, and the stage that waits for a row has little to do meanwhile. The
+pass behind it asks, a share in each trip of its loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from autosched.codegen.kernel import For, If, Prefetch, Stmt
+from autosched.codegen.lower.context import Context, identifier
+from autosched.ir.value import Read
+from autosched.logic import Const, Int, Var
+from autosched.logic.expr import substitute_int
+from autosched.tiling.plan import RowsPart
+from autosched.tiling.streams import LINE_BYTES
+
+
+@dataclass(frozen=True)
+class NextRow:
+    """Asks for what `reads` name, along their last subscript, `rows` rows behind those of the innermost shared loop,
+    for as many rows."""
+
+    reads: tuple[Read, ...]
+    shared: tuple[str, ...]
+    rows: int
+
+    def asked_by(self, stmts: tuple[Stmt, ...], axis: str) -> tuple[Stmt, ...]:
+        """The statements of a pass along an axis, asking in its loops."""
+        result: list[Stmt] = []
+        for stmt in stmts:
+            match stmt:
+                case For() if stmt.var == identifier(axis):
+                    result.append(replace(stmt, body=(*self._asks(stmt), *stmt.body)))
+                case For() | If():
+                    result.append(replace(stmt, body=self.asked_by(stmt.body, axis)))
+                case _:
+                    result.append(stmt)
+        return tuple(result)
+
+    def _asks(self, loop: For) -> list[Prefetch]:
+        at: dict[str, Int] = {name: Var(identifier(name)) for name in self.shared}
+        own = at[self.shared[-1]]
+        found = []
+        for read in self.reads:
+            line = max(1, LINE_BYTES // read.dtype.bytes)
+            for row in range(self.rows, 2 * self.rows):
+                there = at | {self.shared[-1]: own + row}
+                first = tuple(substitute_int(i, there) for i in read.index[:-1] if isinstance(i, Int))
+                found += [Prefetch(read.tensor, (*first, Var(loop.var) + Const(k))) for k in range(0, loop.step, line)]
+        return found
+
+
+def next_row(part: RowsPart, ctx: Context) -> NextRow | None:
+    """What asks for the next row, where the schedule says so."""
+    if not part.asked or not ctx.values.get(part.names("ahead")):
+        return None
+    return NextRow(part.asked, part.shared, ctx.values.get(part.names("rows"), 1))

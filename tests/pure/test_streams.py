@@ -1,0 +1,115 @@
+"""Rows that bypass the caches, ask for the next row, and run several at once: what is offered where, and that every
+such row computes the program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.agreement import disagreement, expect
+from support.plans import covering_rows, machine
+from support.scalar_programs import scalar_plans
+
+from autosched.codegen.kernel import Assign, Drain, Kernel, Prefetch, statements
+from autosched.codegen.lower import lower
+from autosched.ir import parse, workload
+from autosched.ir.program import Program
+from autosched.ir.reuse import keep_common
+from autosched.tiling.plan import Plan, RowsPart, ScalarPart
+
+SMALL = replace(
+    machine(), memories=tuple(replace(m, bytes=256) if m.shared_by == "core" else m for m in machine().memories)
+)
+"""A machine whose cores' caches hold next to nothing."""
+KEPT = keep_common(workload("softmax", m=5, n=37))
+assert KEPT is not None
+PROGRAMS = {
+    "softmax": KEPT.after,
+    "layer_norm": workload("layer_norm", m=5, n=37),
+    "elementwise": workload("elementwise", m=7, n=45),
+    "deep": parse(
+        """
+def deep(X: bf16[k, m, n], Y: bf16[k, m, n], *, k=2, m=5, n=33):
+    S: f32[k, m]
+    for p in range(k):
+        for i in range(m):
+            S[p, i] = 0
+            for j in range(n):
+                S[p, i] += f32(X[p, i, j])
+            for j in range(n):
+                Y[p, i, j] = bf16(f32(X[p, i, j]) - S[p, i])
+""",
+        filename="deep.py",
+    ),
+}
+
+
+def row_of(plan: Plan, **chosen: int) -> int:
+    names = {d.name.split(".")[-1]: d.name for d in plan.space.decisions}
+    return plan.space.row_of({names[n]: v for n, v in chosen.items()})
+
+
+def kernel_of(wanted: Program, **chosen: int) -> Kernel:
+    plan = scalar_plans(wanted, SMALL)[0]
+    return lower(plan, plan.space.schedule(row_of(plan, **chosen)))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_row_computes_the_program(name: str, threads: int) -> None:
+    wanted = PROGRAMS[name]
+    expected = expect(wanted)
+    plan = scalar_plans(wanted, SMALL, threads)[0]
+    assert any(d.name.endswith("stores") for d in plan.space.decisions)
+    assert disagreement(plan, covering_rows(plan), expected) is None
+
+
+def test_what_stages_leave_in_the_output_stays_in_one_row() -> None:
+    kernel = kernel_of(PROGRAMS["softmax"], vector=16, rows=2, stores=1)
+    assert kernel.buffers["Y_row"].shape == (1, 2, 37)
+    stored = [s for s in statements(kernel.main.body) if isinstance(s, Assign) and s.buffer == "Y"]
+    assert stored
+    assert all(s.stream for s in stored)
+    assert kernel.main.body[-1] == Drain()
+    plain = kernel_of(PROGRAMS["softmax"], vector=16, rows=2)
+    assert "Y_row" not in plain.buffers
+    assert not any(isinstance(s, Drain) or (isinstance(s, Assign) and s.stream) for s in statements(plain.main.body))
+
+
+def test_all_lines_of_the_next_rows_are_asked_for() -> None:
+    kernel = kernel_of(workload("softmax", m=6, n=64), vector=16, unroll=2, rows=2, ahead=1)
+    asked = {str(s.index) for s in statements(kernel.main.body) if isinstance(s, Prefetch)}
+    assert {s.buffer for s in statements(kernel.main.body) if isinstance(s, Prefetch)} == {"X"}
+    assert len(asked) == 2 * 2  # rows, lines of a trip
+
+
+READ_LATER = """
+def f(X: f32[m, n], Y: f32[m, n], *, m=9, n=40):
+    S: f32[m]
+    for i in range(m):
+        S[i] = 0
+        for j in range(n):
+            S[i] += X[i, j]
+        for j in range({low}, n):
+            Y[i, j] = {first}
+        for j in range(n):
+            {last}
+"""
+
+
+@pytest.mark.parametrize(
+    ("low", "first", "last", "buffered"),
+    [
+        ("0", "X[i, j] * S[i]", "Y[i, j] = Y[i, j] / X[i, j]", True),
+        ("0", "X[i, j] * S[i]", "Y[i, j] += X[i, j]", True),
+        ("0", "X[i, j] * S[i]", "Y[i, j] = Y[i, n - 1 - j] + 1", None),  # half of them wait for others
+        ("0", "X[i, j] * S[i]", "S[i] = S[i] + Y[i, j]", None),  # read after its last store
+        ("1", "X[i, j] * S[i]", "Y[i, j] = X[i, j] - S[i]", None),  # other elements
+    ],
+)
+def test_where_stores_may_bypass_the_caches(low: str, first: str, last: str, buffered: bool | None) -> None:
+    wanted = parse(READ_LATER.format(low=low, first=first, last=last), filename="f.py")
+    found = [p.stream for plan in scalar_plans(wanted, SMALL) for p in plan.parts if isinstance(p, RowsPart)]
+    assert {s.buffered if s else None for s in found} == {buffered}
+    large = [p for plan in scalar_plans(wanted) for p in plan.parts if isinstance(p, RowsPart | ScalarPart)]
+    assert all(p.stream is None for p in large)  # what a core's caches hold is written through them
