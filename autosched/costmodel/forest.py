@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from autosched.costmodel.learner import load
 from autosched.costmodel.protocol import Floats
 from autosched.costmodel.residual import Matrix, Residual
 
@@ -16,6 +17,7 @@ class ForestModel(Residual):
     name = "forest/1"
 
     def _learn(self, matrix: Matrix, left: Floats, weight: Floats) -> None:
+        load("sklearn.ensemble")
         from sklearn.ensemble import RandomForestRegressor
 
         forest = RandomForestRegressor(_TREES, max_features=0.5, min_samples_leaf=2, random_state=self._seed)

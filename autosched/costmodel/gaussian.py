@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from autosched.costmodel.learner import load
 from autosched.costmodel.protocol import Floats
 from autosched.costmodel.residual import Matrix, Residual
 
@@ -18,6 +19,7 @@ class GaussianModel(Residual):
     name = "gp/1"
 
     def _learn(self, matrix: Matrix, left: Floats, weight: Floats) -> None:
+        load("sklearn.gaussian_process")
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 

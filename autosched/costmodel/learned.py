@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import FEATURE_VERSION, Features
+from autosched.costmodel.learner import load
 from autosched.costmodel.protocol import Floats, Prediction, Samples
 from autosched.costmodel.residual import PRIOR_SIGMA, Matrix, Residual, check_version, ln
 
@@ -58,7 +59,8 @@ class ResidualModel(Residual):
         return guesses.mean(axis=0), guesses.std(axis=0)
 
     def _train(self, matrix: Any, label: Any, weight: Any, member: int) -> xgboost.Booster:
-        import xgboost  # here, since loading it takes longer than most commands that never fit anything
+        load("xgboost")  # here, since loading it takes longer than most commands that never fit anything
+        import xgboost
 
         parameters = {
             "objective": "reg:squarederror",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from autosched.costmodel.features import Features
+from autosched.costmodel.learner import load
 from autosched.costmodel.protocol import Floats, Prediction, Samples
-from autosched.costmodel.residual import Matrix, Residual
+from autosched.costmodel.residual import Matrix, Residual, known
 
 if TYPE_CHECKING:
     import xgboost
@@ -28,6 +29,7 @@ class RankingModel(Residual):
         super().fit(samples)
 
     def _fit_times(self, matrix: Matrix, analytic_s: Floats, time_s: Floats) -> None:
+        load("xgboost")
         import xgboost
 
         super()._fit_times(matrix, analytic_s, time_s)
@@ -59,6 +61,6 @@ class RankingModel(Residual):
         booster = getattr(self, "_booster", None)
         if booster is None or not len(plain.log_s):
             return plain
-        scores = np.asarray(booster.inplace_predict(features.matrix), np.float32)
+        scores = np.asarray(booster.inplace_predict(known(features.matrix)), np.float32)
         log_s = self._centre - self._spread * (scores - self._score) / self._unit
         return Prediction(log_s.astype(np.float32), plain.sigma, plain.valid)

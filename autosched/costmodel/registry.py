@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 from importlib.metadata import entry_points
 from threading import Thread
 
@@ -12,6 +11,7 @@ from autosched.costmodel.chance import RandomModel
 from autosched.costmodel.forest import ForestModel
 from autosched.costmodel.gaussian import GaussianModel
 from autosched.costmodel.learned import AnalyticModel, ResidualModel
+from autosched.costmodel.learner import load
 from autosched.costmodel.protocol import CostModel
 from autosched.costmodel.ranking import RankingModel
 from autosched.errors import UnknownNameError
@@ -36,12 +36,12 @@ def load_soon(name: str) -> None:
     """Begin to load what a model learns with, in a thread of its own: it takes a second, and is wanted only once the
     first candidates are measured. What cannot be loaded is reported there."""
 
-    def load() -> None:
+    def begin() -> None:
         with suppress(ImportError):
-            import_module(_LEARNER[name])
+            load(_LEARNER[name])
 
     if name in _LEARNER:
-        Thread(target=load, name=f"load {_LEARNER[name]}").start()
+        Thread(target=begin, name=f"load {_LEARNER[name]}").start()
 
 
 def cost_models() -> list[str]:

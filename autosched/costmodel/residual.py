@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import FEATURE_VERSION, FeatureMismatchError, Features
+from autosched.costmodel.learner import load
 from autosched.costmodel.protocol import GENERALISES, Floats, Prediction, Samples
 
 if TYPE_CHECKING:
@@ -57,12 +58,13 @@ class Residual:
         check_version(samples.features)
         self._forget()
         self._names = samples.features.names
-        ok = samples.ok
+        matrix = known(samples.features.matrix)
+        ok = samples.ok & np.isfinite(samples.analytic_s)
         if ok.any():
-            self._fit_times(samples.features.matrix[ok], samples.analytic_s[ok], samples.time_s[ok])
+            self._fit_times(matrix[ok], samples.analytic_s[ok], samples.time_s[ok])
         bad = np.array([status in GENERALISES for status in samples.status], np.bool_)
         if bad.any() and ok.any():
-            self._fit_failures(samples.features.matrix[ok | bad], bad[ok | bad])
+            self._fit_failures(matrix[ok | bad], bad[ok | bad])
 
     def predict(self, features: Features, analytic_s: Floats) -> Prediction:
         check_version(features)
@@ -72,12 +74,13 @@ class Residual:
         rows = len(analytic_s)
         log_s = ln(analytic_s) + np.float32(self._shift)
         sigma = np.full(rows, PRIOR_SIGMA, np.float32)
+        matrix = known(features.matrix) if rows else features.matrix
         if self._learnt and rows:
-            mean, sigma = (np.asarray(column, np.float32) for column in self._guess(features.matrix))
+            mean, sigma = (np.asarray(column, np.float32) for column in self._guess(matrix))
             log_s += mean
         valid = np.ones(rows, np.float32)
         if self._failures is not None and rows:
-            valid = self._failures.predict_proba(features.matrix)[:, 0].astype(np.float32)
+            valid = self._failures.predict_proba(matrix)[:, 0].astype(np.float32)
         return Prediction(log_s, sigma, valid)
 
     def _fit_times(self, matrix: Matrix, analytic_s: Floats, time_s: Floats) -> None:
@@ -90,7 +93,8 @@ class Residual:
 
     def _fit_failures(self, matrix: Matrix, bad: npt.NDArray[np.bool_]) -> None:
         """P(failure) from scikit-learn's boosted trees, which take absent quantities (NaN) as they are."""
-        from sklearn.ensemble import HistGradientBoostingClassifier  # here: loading it takes longer than most commands
+        load("sklearn.ensemble")  # here: loading it takes longer than most commands
+        from sklearn.ensemble import HistGradientBoostingClassifier
 
         model = HistGradientBoostingClassifier(
             max_iter=_ROUNDS, max_depth=4, min_samples_leaf=2, early_stopping=False, random_state=self._seed
@@ -105,6 +109,13 @@ def check_version(features: Features) -> None:
             f"features of version {features.version}; this model understands version {FEATURE_VERSION}",
             hint="compute the features again with this version of autosched",
         )
+
+
+def known(matrix: Matrix) -> Matrix:
+    """The features, an infinite one as if it were absent (NaN): a clock that knows no bound for a row is a mistake, but
+    learners refuse all rows for it, and a study goes on without."""
+    endless = np.isinf(matrix)
+    return np.where(endless, np.float32(np.nan), matrix) if endless.any() else matrix
 
 
 def ln(seconds: Floats) -> npt.NDArray[np.float32]:

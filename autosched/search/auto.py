@@ -23,7 +23,7 @@ from autosched.search.space import Rows, SearchSpace
 from autosched.store.records import Trial
 from autosched.tiling.schedule import Candidate
 
-_POOL = 50_000
+_POOL = 16_000
 _STRATIFIED = 3_000
 _QUANTILE_Z = 0.8  # deviations below the mean: some optimism, since only the best of a batch counts
 _AT_RANDOM = 0.08

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import ndtr
 
+from autosched.costmodel.learner import load
 from autosched.costmodel.protocol import CostModel
 from autosched.search.memory import Memory, clocked, draw, topped_up
 from autosched.search.moves import neighbours
@@ -140,6 +141,7 @@ class Bayesian:
 
     def _seek(self, x: Floats, y: Floats) -> None:
         """Find length scales, where that was not done for a while. (Imports are here, since they take a second.)"""
+        load("sklearn.gaussian_process")
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel

@@ -72,6 +72,18 @@ class CostModelConformance:
         rows = features(50, 9)
         assert np.array_equal(once.predict(rows, np.ones(50)).log_s, twice.predict(rows, np.ones(50)).log_s)
 
+    def test_what_a_clock_gets_wrong_ends_no_study(self) -> None:
+        wrong = samples(30, 3)
+        wrong.features.matrix[[3, 20], [1, 0]] = np.inf, -np.inf
+        wrong.analytic_s[[5, 6]] = np.inf, np.nan
+        rows = features(20, 5)
+        rows.matrix[2] = np.inf
+        model = self.make()
+        model.fit(wrong)
+        guess = model.predict(rows, np.full(20, 1e-3))
+        assert np.all(np.isfinite(guess.log_s))
+        assert np.all(np.isfinite(guess.sigma))
+
     def test_features_of_another_version_are_refused(self) -> None:
         model = self.make()
         with pytest.raises(FeatureMismatchError, match="version old"):
