@@ -7,20 +7,26 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.plans import covering_rows, leading, machine, plans_of, small_programs
+from support.plans import CONV, covering_rows, leading, machine, plans_of, small_programs
 
 from autosched.codegen.check import check_kernel
 from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.errors import NoScheduleError
-from autosched.ir import random_inputs, run_with_error
+from autosched.ir import parse, random_inputs, run_with_error
 from autosched.logic import Var
 from autosched.search import tune
 from autosched.search.tune import TuneRequest
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
-PROGRAMS = small_programs()
+SMALLER = {
+    "conv_f32": {"h": 4, "w": 5, "ci": 3, "kh": 2},
+    "conv_s32": {"h": 4, "w": 5, "kh": 2, "t": "u8", "u": "s8", "acc": "s32"},
+    "conv_strided": {"ci": 3, "kh": 2, "stride": 2, "pad": 2},
+}
+"""Sizes at which every decision keeps its choices; those of `small_programs` run as machine code, in tests/cpu."""
+PROGRAMS = small_programs() | {name: parse(CONV, filename="conv.py", sizes=sizes) for name, sizes in SMALLER.items()}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -57,16 +57,19 @@ def test_scale() -> None:
 
 
 def test_every_strategy_searches_it() -> None:
+    """Those with a model, which fit it after twelve trials, have two trials more; the quick ones have six."""
     recording = read_any(CACHE)
     names = all_strategies(recording)
     assert "clock" not in names
     assert {"auto", "bayesian", "ils", "random"} <= set(names)
-    table = autosched.simulate(recording, "all", trials=18, repeats=1, cost_model="analytic")
+    table = autosched.simulate(recording, "all", trials=14, repeats=1, cost_model="analytic")
     assert table.strategies == tuple(names)
     assert table.best_s == recording.best_s
+    quick = sorted(set(names) - {"auto", "bayesian"})
+    longer = autosched.simulate(recording, quick, trials=18, repeats=1, cost_model="analytic")
     for name in names:
-        assert len({r.row for r in table.rows if r.strategy == name}) == 18
-        assert 0 <= table.regrets[name][0, -1] < 0.5
+        assert len({r.row for r in table.rows if r.strategy == name}) == 14
+        assert 0 <= (longer if name in quick else table).regrets[name][0, -1] < 0.5
 
 
 def test_seeds_are_paired_and_answers_repeat() -> None:
