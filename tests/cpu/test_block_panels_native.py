@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cpu.c_build import build, call, missing_features, needs_compiler
+from cpu.c_build import missing_features, needs_compiler
+from cpu.native import check_exported_c, check_machine_code
 from support.agreement import Expected, expect
 from support.block_panels import PROGRAMS, blocked, small
 from support.plans import machine, plans_of
 
-from autosched.codegen.c import print_c
-from autosched.codegen.callable import CompiledKernel
 from autosched.codegen.kernel import Kernel
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
-from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.machine.detect import host_features
 
@@ -42,9 +37,7 @@ def kernels(name: str, count: int) -> tuple[list[Kernel], Expected]:
 def test_machine_code(name: str) -> None:
     found, expected = kernels(name, 3)
     for kernel in found:
-        compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
-        result = compiled(**{n: a.copy() for n, a in expected.arrays.items()})
-        assert expected.difference({kernel.program.outputs[0]: result}) is None
+        check_machine_code(kernel, expected)
 
 
 @needs_compiler
@@ -53,9 +46,5 @@ def test_exported_c(tmp_path: Path) -> None:
     made: list[tuple[Kernel, Expected]] = []
     for name in ("f32", "u8s8"):
         found, expected = kernels(name, 2)
-        for kernel in found:
-            if not missing_features(kernel):
-                made.append((replace(kernel, name=f"f{len(made)}"), expected))
-    library = build([print_c(kernel) for kernel, _ in made], tmp_path, "-O1", "-fopenmp")
-    for kernel, expected in made:
-        assert expected.difference(call(library, kernel, expected.arrays, expected.scalars)) is None
+        made += [(kernel, expected) for kernel in found if not missing_features(kernel)]
+    check_exported_c(made, tmp_path, "-fopenmp")

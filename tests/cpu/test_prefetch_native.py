@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cpu.c_build import build, call, missing_features, needs_compiler
+from cpu.c_build import missing_features, needs_compiler
+from cpu.native import check_exported_c, check_machine_code
 from support.agreement import Expected, expect
 from support.plans import machine, plans_of
 
-from autosched.codegen.c import print_c
-from autosched.codegen.callable import CompiledKernel
 from autosched.codegen.kernel import Kernel
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import workload
@@ -48,15 +44,10 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Kernel, Expected]]:
 def test_machine_code(kernels: list[tuple[Kernel, Expected]]) -> None:
     for kernel, expected in kernels:
         assert "llvm.prefetch" in print_llvm(kernel)
-        compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
-        result = compiled(**{n: a.copy() for n, a in expected.arrays.items()})
-        assert expected.difference({"C": result}) is None
+        check_machine_code(kernel, expected)
 
 
 @needs_compiler
 @pytest.mark.compiler
 def test_exported_c(kernels: list[tuple[Kernel, Expected]], tmp_path: Path) -> None:
-    made = [(replace(k, name=f"f{n}"), e) for n, (k, e) in enumerate(kernels) if not missing_features(k)]
-    library = build([print_c(kernel) for kernel, _ in made], tmp_path, "-O1", "-fopenmp")
-    for kernel, expected in made:
-        assert expected.difference(call(library, kernel, expected.arrays, expected.scalars)) is None
+    check_exported_c([(k, e) for k, e in kernels if not missing_features(k)], tmp_path, "-fopenmp")

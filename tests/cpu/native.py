@@ -1,0 +1,32 @@
+"""What a kernel computes as machine code and as exported C, against what is expected; for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cpu.c_build import build, call
+from support.agreement import Expected
+
+from autosched.codegen.c import print_c
+from autosched.codegen.callable import CompiledKernel
+from autosched.codegen.kernel import Kernel
+from autosched.codegen.llvm.compile import compile_object
+from autosched.codegen.llvm.jit import load
+from autosched.codegen.llvm.module import print_llvm
+
+
+def check_machine_code(kernel: Kernel, expected: Expected) -> None:
+    """Fails where the compiled kernel (of one output) differs."""
+    compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
+    result = compiled(**{n: a.copy() for n, a in expected.arrays.items()})
+    assert expected.difference({kernel.program.outputs[0]: result}) is None, kernel.schedule
+
+
+def check_exported_c(made: Sequence[tuple[Kernel, Expected]], folder: Path, *flags: str) -> None:
+    """Builds all kernels into one library of C, and fails where one of them differs."""
+    named = [(replace(kernel, name=f"f{n}"), expected) for n, (kernel, expected) in enumerate(made)]
+    library = build([print_c(kernel) for kernel, _ in named], folder, "-O1", *flags)
+    for kernel, expected in named:
+        assert expected.difference(call(library, kernel, expected.arrays, expected.scalars)) is None, kernel.schedule
