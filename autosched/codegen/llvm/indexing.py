@@ -100,18 +100,18 @@ class Indexing:
         raise AssertionError(f"not an integer expression: {node!r}")
 
     def _bind(self, form: Affine) -> Linear:
-        if len(form.coefficients) == 1:
-            ((name, c),) = form.coefficients.items()
-            value = self.env[name]
-            if len(value.terms) <= 1:
-                return Linear(form.constant + c * value.constant, tuple((t, c * k) for t, k in value.terms))
-        constant, terms = form.constant, []
+        constant, moving = form.constant, list[tuple[Linear, int]]()
         for name, c in form.coefficients.items():
             value = self.env[name]
             constant += c * value.constant
             if value.terms:
-                terms += [(t, c * k) for t, k in value.terms]
-        return make_linear(constant, terms) if terms else Linear(constant)
+                moving.append((value, c))
+        if not moving:
+            return Linear(constant)
+        if len(moving) == 1:  # the usual case: its terms are different and in order already
+            ((value, c),) = moving
+            return Linear(constant, value.terms if c == 1 else tuple((t, c * k) for t, k in value.terms))
+        return make_linear(constant, ((t, c * k) for value, c in moving for t, k in value.terms))
 
     def range_of(self, value: Linear) -> Range:
         """Inclusive bounds of a sum, None where a term has none."""

@@ -25,6 +25,30 @@ class Registers:
         self.ops = ops
         self.known: dict[tuple[str, int], str] = {}  # alloca of each register (buffer, number) in use
         self._access: dict[tuple[int, Lane | None], tuple[object, Access]] = {}
+        self._held: dict[str, str] = {}
+        """What registers hold by now in the block `_block`, as SSA values: no need to load it."""
+        self._block = ""
+
+    def load(self, buffer: Buffer, index: tuple[Int, ...]) -> str:
+        """What one vector register holds, as an SSA value; `index` is all subscripts but the last."""
+        register, held = self.register(buffer, index), self._here()
+        found = held.get(register)
+        if found is None:
+            found = held[register] = self.out.let(f"load {self.register_type(buffer)}, ptr {register}")
+        return found
+
+    def store(self, buffer: Buffer, index: tuple[Int, ...], value: str) -> None:
+        """Let one vector register hold an SSA value or a constant of its type."""
+        register = self.register(buffer, index)
+        self._here()[register] = value
+        self.out.line(f"  store {self.register_type(buffer)} {value}, ptr {register}")
+
+    def _here(self) -> dict[str, str]:
+        """What is known of the block at hand: nothing where it has just begun."""
+        if self._block != self.out.block:
+            self._block = self.out.block
+            self._held.clear()
+        return self._held
 
     def register(self, buffer: Buffer, index: tuple[Int, ...]) -> str:
         """The alloca of one vector register, `index` being all subscripts but the last."""
@@ -67,10 +91,9 @@ class Registers:
         )
 
     def read(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None) -> Val:
-        register, n = self.register(buffer, index[:-1]), buffer.shape[-1]  # type: ignore[arg-type]
+        whole, n = self.load(buffer, index[:-1]), buffer.shape[-1]  # type: ignore[arg-type]
         elements, dtype = self._elements(buffer, index, lane), buffer.dtype
         kind = self.register_type(buffer)
-        whole = self.out.let(f"load {kind}, ptr {register}")
         if n == 1:
             return Val(whole, dtype)
         if elements == list(range(n)):
@@ -82,18 +105,18 @@ class Registers:
         return Val(self.out.let(f"shufflevector {kind} {whole}, {kind} poison, <{m} x i32> <{picked}>"), dtype, m)
 
     def write(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, value: Val) -> None:
-        register, n = self.register(buffer, index[:-1]), buffer.shape[-1]  # type: ignore[arg-type]
-        elements, kind = self._elements(buffer, index, lane), self.register_type(buffer)
+        outer: tuple[Int, ...] = index[:-1]  # type: ignore[assignment]
+        elements, kind, n = self._elements(buffer, index, lane), self.register_type(buffer), buffer.shape[-1]
         if elements != list(range(n)):
-            whole = self.out.let(f"load {kind}, ptr {register}")
+            whole = self.load(buffer, outer)
             for e, number in enumerate(elements):
                 part = value.text
                 if value.lanes > 1:
                     part = f"{scalar(value.dtype)} {self.out.let(f'extractelement {value.text}, i64 {e}')}"
                 whole = self.out.let(f"insertelement {kind} {whole}, {part}, i64 {number}")
-            self.out.line(f"  store {kind} {whole}, ptr {register}")
+            self.store(buffer, outer, whole)
             return
-        self.out.line(f"  store {self.ops.splat(value, n).text}, ptr {register}")
+        self.store(buffer, outer, self.ops.splat(value, n).name)
 
     def _element_access(self, index: tuple[Index, ...], buffer: Buffer, lane: Lane | None) -> Access:
         """The classification of the last subscript alone."""

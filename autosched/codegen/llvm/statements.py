@@ -299,7 +299,7 @@ class Printer:
             buffer = self.buffers[ref.buffer]
             natural = registers.register_type(buffer)
             declared = intrinsic.operands[name].registers.get("llvm", natural)
-            value = out.let(f"load {natural}, ptr {registers.register(buffer, ref.index)}")
+            value = registers.load(buffer, ref.index)
             values[name] = value if declared == natural else out.let(f"bitcast {natural} {value} to {declared}")
         lines, result = render_llvm(intrinsic, values, out.fresh)
         for line in lines:
@@ -311,7 +311,7 @@ class Printer:
         declared = accumulator.registers.get("llvm", natural)
         if declared != natural:
             result = out.let(f"bitcast {declared} {result} to {natural}")
-        out.line(f"  store {natural} {result}, ptr {registers.register(buffer, ref.index)}")
+        registers.store(buffer, ref.index, result)
 
     def text(self) -> str:
         return "start.0:\n" + self.out.text()
