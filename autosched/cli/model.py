@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from autosched.cli import options
-from autosched.cli.output import answer_json, table, talk
-from autosched.costmodel.registry import cost_models
+from autosched.cli import inputs, options
+from autosched.cli.compare import PICTURES
+from autosched.cli.output import answer, answer_json, table, talk
+from autosched.cli.warm import warm_from
+from autosched.costmodel.importance import importance
+from autosched.costmodel.pretrained import Earlier
+from autosched.costmodel.registry import cost_model, cost_models
 from autosched.errors import UnknownNameError, UsageError
+from autosched.report import plots
+from autosched.report.exchange import write_figure
 from autosched.search.model_quality import FIGURES, Interval, model_quality, summary
 from autosched.search.recorder import reclocked
 from autosched.search.registry import strategies
@@ -31,7 +38,7 @@ SHOWN = {
 
 @app.callback()
 def model() -> None:
-    """A group even with one command."""
+    """Cost models: how good they are, and what they rely on."""
 
 
 @app.command("eval")
@@ -93,6 +100,41 @@ def evaluate(
         answer_json({"schema": "autosched/model-eval/1", "chosen": chosen, "models": found})
     else:
         table(("space", "model", "rows", *(SHOWN[f] for f in FIGURES)), rows)
+
+
+@app.command("importance")
+def show_importance(
+    where: Annotated[str, typer.Argument(metavar="WHERE", help="A recording, a study, or a store of this target.")],
+    model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="The cost model.")] = "xgb",
+    most: Annotated[int, typer.Option("--most", "-n", metavar="N", help="Features shown.")] = 15,
+    target: options.TargetOpt = "native",
+    seed: options.SeedOpt = 0,
+    store: options.StoreOpt = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Also draw it: .png, .svg or .pdf.")
+    ] = None,
+    json: options.JsonOpt = False,
+) -> None:
+    """Which features a model relies on: how much its error grows where one of them is shuffled among the rows.
+
+    It is fitted to half of the rows and asked about the others.
+    """
+    if model not in cost_models():
+        raise UnknownNameError("cost model", model, cost_models())
+    if most < 1:
+        raise UsageError("--most is 1 at least")
+    if output is not None and output.suffix not in PICTURES:
+        raise UsageError(f"-o {output}: no format for it", hint="it ends in .png, .svg or .pdf")
+    learnt = Earlier.join(list(warm_from([where], store, inputs.target(target))))
+    found = importance(cost_model(model, seed), learnt.samples, seed)
+    if output is not None:
+        write_figure(output, lambda axes: plots.importance(found, most, axes))
+    if json:
+        answer_json({"schema": "autosched/importance/1", "model": model, "studies": learnt.studies, **asdict(found)})
+        return
+    answer(f"error  {found.error:.3f} (ln units, root mean square of {found.rows} rows not seen)")
+    rows = [(i.feature, i.unit, f"{i.rise:.4f}", f"{i.deviation:.4f}") for i in found.features[:most]]
+    table(("feature", "unit", "rise", "deviation"), rows)
 
 
 def _said(interval: Interval) -> str:

@@ -44,7 +44,7 @@ def picked(record: StudyRecord, trials: list[Trial], number: int | None) -> Tria
 
 def kernel_of(record: StudyRecord, trial: Trial) -> Kernel:
     """Lower a stored trial again. Raises StoreError where this version no longer has its plan."""
-    _, plans = plans_of(_request(record))
+    _, plans = plans_of(request_of(record))
     for plan in plans:
         if plan.name == trial.plan:
             return lower(plan, plan.space.schedule(trial.row))
@@ -56,13 +56,14 @@ def kernel_of(record: StudyRecord, trial: Trial) -> Kernel:
 
 def program_of(record: StudyRecord) -> Program:
     """The program as it was given, before any rewriting, with the data that were given with it."""
-    return _request(record).program
+    return request_of(record).program
 
 
 def target_of(record: StudyRecord) -> Target:
     """The machine that the study is for."""
-    return _request(record).target
+    return request_of(record).target
 
 
-def _request(record: StudyRecord) -> TuneRequest:
+def request_of(record: StudyRecord) -> TuneRequest:
+    """The request that the study came from, as far as its plans depend on it."""
     return reopen(record, inputs.catalogue(record.settings.get("intrinsics", ())))

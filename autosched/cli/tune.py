@@ -16,6 +16,7 @@ from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.progress import Progress
 from autosched.cli.tune_many import Said, tune_many
 from autosched.cli.tune_report import as_json, as_text
+from autosched.cli.warm import warm_from as earlier
 from autosched.search.conditional import MODES
 from autosched.search.stopping import Goals
 from autosched.search.tune import EFFORTS, TuneRequest
@@ -57,6 +58,14 @@ def tune(
     seed: options.SeedOpt = 0,
     threads: Annotated[int, typer.Option("--threads", metavar="N", help="Threads that a kernel may use.")] = 1,
     store: options.StoreOpt = None,
+    warm_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--warm-from",
+            metavar="WHERE",
+            help="Learn from this first: a study, a store, or a recording (repeatable; other shapes will do).",
+        ),
+    ] = None,
     occurs: Annotated[
         str | None,
         typer.Option("--occurs", metavar="N,…", help="How often each of several programs occurs, in order; else once."),
@@ -99,9 +108,10 @@ def tune(
         inputs.choice("way to treat conditions", conditions, MODES)
         weights = inputs.occurrences(occurs, len(loaded))
         with inputs.open_store(store) as opened:
+            machine = inputs.target(target)
             first = TuneRequest(
                 loaded[0],
-                inputs.target(target),
+                machine,
                 device=device,
                 trials=EFFORTS[effort] * len(loaded) if trials is None else trials,
                 timeout_s=inputs.timeout(timeout),
@@ -117,6 +127,7 @@ def tune(
                 objective=objective,
                 conditions=conditions,
                 goals=Goals(inputs.goal(until, loaded[0]), inputs.share(least_gain)),
+                earlier=earlier(warm_from, store, machine),
                 fresh=fresh,
                 intrinsic_paths=inputs.intrinsic_paths(intrinsics),
             )

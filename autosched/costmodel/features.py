@@ -74,6 +74,18 @@ class FeatureSchema:
             raise FeatureMismatchError(f"features of different versions cannot be joined: {sorted(versions)}")
         return FeatureSchema(tuple(units), tuple(units.values()), versions.pop())
 
+    def adopt(self, features: Features) -> Features:
+        """The same rows in this schema's columns: what it has not is left out, what they have not is NaN, and 0 where
+        it marks a plan. For models that were fitted with other columns."""
+        place = {name: i for i, name in enumerate(features.names)}
+        matrix = np.full((len(features), len(self.names)), np.nan, np.float32)
+        for column, name in enumerate(self.names):
+            if name in place:
+                matrix[:, column] = features.matrix[:, place[name]]
+            elif name.startswith("plan."):
+                matrix[:, column] = 0.0
+        return Features(self.names, self.units, features.version, matrix)
+
     def stack(self, tables: Sequence[Features]) -> Features:
         """The rows of all tables below each other, in this schema's columns; absent quantities are NaN, and a plan's
         mark (`plan.…`) is 0 in rows of other plans. Raises FeatureMismatchError for a column that is not in it."""

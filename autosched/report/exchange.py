@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,12 @@ def write_csv(path: Path, found: Comparison) -> None:
 def write_plot(path: Path, found: Comparison) -> None:
     """The curves as a file of the kind that its ending names. MissingError without matplotlib, UsageError where the
     file cannot be written or has no ending that matplotlib knows."""
-    axes = found.plot(figure(path).add_subplot())
+    write_figure(path, found.plot)
+
+
+def write_figure(path: Path, draw: Callable[[Any], Any]) -> None:
+    """What `draw` puts on the axes that it is given, as a file; raises as `write_plot` does."""
+    axes = draw(figure(path).add_subplot())
     try:
         axes.figure.savefig(path)
     except (OSError, ValueError) as error:

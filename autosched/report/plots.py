@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from autosched.costmodel.importance import Relied
 from autosched.errors import UsageError
 from autosched.report import statistics
 from autosched.report.extras import extra
@@ -104,6 +105,15 @@ def performance(found: Performance, ax: Any = None, seed: int = 0, over: str = "
     axes.set_xlabel("time (s)" if over == "time" else "trials")
     axes.set_ylabel("performance (0 random search, 1 optimum)")
     axes.legend()
+    return axes
+
+
+def importance(found: Relied, most: int = 15, ax: Any = None) -> Any:
+    """The features that a model relies on, the most important on top, as bars with the deviation over shuffles."""
+    axes = _axes(ax)
+    shown = [i for i in found.features if i.rise > 0][:most][::-1]
+    axes.barh([i.feature for i in shown], [i.rise for i in shown], xerr=[i.deviation for i in shown])
+    axes.set_xlabel(f"rise of the error without it (ln units; {found.error:.3f} with all)")
     return axes
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from autosched.costmodel.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model
 from autosched.errors import NoScheduleError, StoreError, WrongResultError
 from autosched.search.protocol import Strategy
@@ -223,16 +224,20 @@ def open_study(
     threads: int = 2,
     builder: Builder | None = None,
     watch: Stopwatch | None = None,
+    earlier: Earlier | None = None,
 ) -> Study:
     """Create a study or continue the stored one: its trials come back, and it keeps its first seed.
 
-    Raises UnknownNameError for a strategy or model, StoreError for a store that cannot be used or a study of that name
+    With `earlier` studies the model begins with what they taught. Raises UnknownNameError for a strategy or model,
+    StoreError for a store that cannot be used or a study of that name
     with another key.
     """
     watch = watch or Stopwatch(time.monotonic)
     stored = store.open(record, fresh=fresh) if store else record
     trials = store.trials(record.name) if store else []
-    model = TimedModel(cost_model(model_name, stored.seed, threads), watch)
+    with watch.phase("model"):
+        own = cost_model(model_name, stored.seed, threads)
+        model = TimedModel(Pretrained(own, earlier, stored.seed, threads) if earlier else own, watch)
     with watch.phase("search"):
         chosen = strategy(strategy_name, space, stored.seed, model)
         return Study(stored, space, chosen, store, trials=trials, builder=builder, watch=watch)

@@ -10,7 +10,9 @@ from itertools import chain
 from typing import Any
 
 from autosched.costmodel import clock as clocks
+from autosched.costmodel.features import FEATURE_VERSION
 from autosched.costmodel.objective import OBJECTIVES, objective_clock
+from autosched.costmodel.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model, cost_models, load_soon
 from autosched.device.protocol import Device
 from autosched.device.registry import device as open_device
@@ -59,7 +61,8 @@ EFFORTS = {"quick": 32, "standard": 64, "full": 256}
 class TuneRequest:
     """What to tune, where and for how long. `trials` is the study's total; `only` are globs of intrinsic names.
     `conditions` says what becomes of mappings that carry some: `refuse`, `guard` or `assume`. Values of constant data
-    are the program's (`ir.data.with_data`). `goals` may end the search sooner."""
+    are the program's (`ir.data.with_data`). `goals` may end the search sooner; the cost model begins
+    with what `earlier` studies taught (`search.warm`), the study itself left out."""
 
     program: Program
     target: Target
@@ -80,6 +83,7 @@ class TuneRequest:
     intrinsic_paths: tuple[str, ...] = ()
     conditions: str = "guard"
     goals: Goals = field(default_factory=Goals)
+    earlier: tuple[Earlier, ...] = ()
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -212,6 +216,7 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         fresh=request.fresh,
         builder=getattr(device, "callable", None),
         watch=watch,
+        earlier=_earlier(request, record.name),
     )
     return Tuning(request, study, device, tuple(matches), tuple(plans), watch)
 
@@ -244,10 +249,25 @@ def tune(request: TuneRequest, listener: Listener | None = None) -> tuple[Tuning
 def outlook_of(tuning: Tuning) -> Outlook:
     """What is left to gain in the study, by the model that the request names; it knows the trials so far."""
     study, request = tuning.study, tuning.request
-    model = TimedModel(cost_model(request.cost_model, study.seed), tuning.watch)
-    outlook = Outlook(study.space, model, study.seed)
+    model, earlier = cost_model(request.cost_model, study.seed), _earlier(request, study.name)
+    if earlier is not None:
+        model = Pretrained(model, earlier, study.seed)
+    outlook = Outlook(study.space, TimedModel(model, tuning.watch), study.seed)
     outlook.observe(study.searched)
     return outlook
+
+
+def _earlier(request: TuneRequest, study: str) -> Earlier | None:
+    others = [e for e in request.earlier if study not in e.studies]
+    return Earlier.join(others) if others else None
+
+
+def versions_of(plans: Sequence[Plan]) -> dict[str, str]:
+    """What the rows of these plans mean depends on: fields of a study's key."""
+    return {
+        "intrinsics": _digest(f"{i.name} {i.version}" for p in plans for i in _intrinsics(p)),
+        "spaces": _digest(f"{p.name} {p.space.version}" for p in plans),
+    }
 
 
 def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) -> StudyRecord:
@@ -258,8 +278,7 @@ def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) ->
         "program": str(program),
         "target": f"{target.name} {target.version}",
         "device": " ".join(f"{k}={v}" for k, v in sorted(described.items())),
-        "intrinsics": _digest(f"{i.name} {i.version}" for p in plans for i in _intrinsics(p)),
-        "spaces": _digest(f"{p.name} {p.space.version}" for p in plans),
+        **versions_of(plans),
         "clock": clocks.VERSION,
         "autosched": __version__,
     }
@@ -279,6 +298,8 @@ def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) ->
             "objective": request.objective,
             "only": list(request.only),
             "numerics": request.numerics,
+            "features": FEATURE_VERSION,
+            "warm_from": [name for e in request.earlier for name in e.studies],
             "intrinsics": list(request.intrinsic_paths),
             "target": target_yaml(target),
             "certificates": {p.name: [certificate_json(m) for m in p.mappings] for p in plans},

@@ -60,3 +60,28 @@ def test_tuning_says_that_nothing_ran(cli: Cli) -> None:
     found = cli.near()(*asked, "--store", ":memory:", "--json").json
     assert (found["device"], found["target"], found["space"]["rows"]) == ("replay", "native", 60)
     assert found["verified"] == {"ok": False, "max_abs_error": None, "tolerance": None, "by": "recorded as right"}
+
+
+def test_features_are_ranked(cli: Cli) -> None:
+    cli = cli.near()
+    out = cli("model", "importance", FILE, "-n", 3, "-o", "bars.svg").out.splitlines()
+    assert out[0].startswith("error  ")
+    assert len(out) == 5
+    assert (cli.folder / "bars.svg").stat().st_size > 1000
+    found = cli("model", "importance", FILE, "--json").json
+    assert found["schema"] == "autosched/importance/1"
+    rises = [f["rise"] for f in found["features"]]
+    assert rises == sorted(rises, reverse=True)
+    assert "no format for it" in cli("model", "importance", FILE, "-o", "bars.txt", status=2).err
+
+
+def test_a_model_starts_from_earlier_studies(cli: Cli) -> None:
+    cli = cli.near()
+    flags = ("-D", "k=16", "-D", "n=16", "-t", "amd-zen4", "-d", "simulator", "-q")
+    cli("tune", "matmul", "-D", "m=16", *flags, "-n", 6, "--store", "first.db")
+    name = cli("studies", "--store", "first.db", "--json").json[0]["study"]
+    for where in (name, "first.db", FILE):
+        cli("tune", "matmul", "-D", "m=32", *flags, "-n", 2, "--warm-from", where, "--store", "first.db", "--fresh")
+    other = ("-t", "intel-skylake-sp", "--warm-from", "first.db")
+    assert "no study of intel-skylake-sp" in cli("tune", "matmul", *flags, *other, status=2).err
+    assert "nowhere" in cli("tune", "matmul", *flags, "--warm-from", "nowhere", "--store", "first.db", status=2).err
