@@ -56,7 +56,7 @@ def composes(mapping: Mapping, most: int = 400) -> None:
             assert got == want, (o, read, mapping.axes, at)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(programs(), instructions(), st.integers(0, 3))
 def test_chains_compose_to_the_address(program: str, instruction: str, pick: int) -> None:
     (found,) = match(parse(program), [made_up(instruction)])

@@ -76,7 +76,7 @@ def made(seed: int, change: bool) -> tuple[Program, Intrinsic] | None:
         return None
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(0, 1 << 40))
 def test_what_is_made_to_fit_matches(seed: int) -> None:
     pair = made(seed, change=False)
@@ -88,7 +88,7 @@ def test_what_is_made_to_fit_matches(seed: int) -> None:
         assert NEEDS_PADDING in found.reason.message, f"{found.reason}\n{pair[0]}\n{pair[1].program}"
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(0, 1 << 40))
 def test_what_is_changed_still_computes_the_program(seed: int) -> None:
     pair = made(seed, change=True)

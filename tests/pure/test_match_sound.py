@@ -253,7 +253,7 @@ def instructions(draw: st.DrawFn) -> str:
 SEEN: dict[str, int] = {}
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(programs(), instructions(), st.integers(0, 1000), st.integers(0, 3))
 def test_random_mappings_compute_the_program(program: str, instruction: str, seed: int, family: int) -> None:
     numerics = "{accumulate: exact}"
