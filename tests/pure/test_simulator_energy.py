@@ -58,8 +58,8 @@ def test_what_a_target_does_not_say_is_named() -> None:
 
 
 def test_the_objective_decides_what_is_best() -> None:
-    program = autosched.workload("matmul", m=160, n=96, k=256, a="s8", b="s8", acc="s32")
-    small = [dataclasses.replace(m, bytes=8192) if m.holds else m for m in GEMMINI.memories]
+    program = autosched.workload("matmul", m=96, n=64, k=160, a="s8", b="s8", acc="s32")
+    small = [dataclasses.replace(m, bytes=4096) if m.holds else m for m in GEMMINI.memories]
     tight = dataclasses.replace(GEMMINI, memories=tuple(small))
     best = {}
     for objective in ("latency", "energy", "edp"):
