@@ -217,7 +217,7 @@ def test_good_schedules_beat_bad_ones_by_far() -> None:
     assert plan.space.legal([row]).all(), plan.space.why_not(row)
     fast = seconds(device, Candidate(plan, row))
     slow = seconds(device, Candidate(plan, plan.space.row_of({"reg_i": 1})))
-    assert 2 * fast < slow
+    assert 4 * fast < slow
     peak = H200.rates["ops.tensor.f16"] * H200.clock_hz * H200.cores
     assert 0.15 < 2 * 4096**3 / fast / peak < 0.65
 
