@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
-from autosched.costmodel.clock_scalar import memory_seconds, scalar_cycles, scattered
+from autosched.costmodel.clock_rows import UNASKED, memory_seconds, revisited_seconds
+from autosched.costmodel.clock_scalar import scalar_cycles, scattered
 from autosched.costmodel.clock_spatial import spatial_tensor
 from autosched.costmodel.clock_streams import knows_prefetch, waited_seconds
 from autosched.costmodel.clock_visited import work_left
@@ -46,7 +47,7 @@ from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.steps.visited import skipping_row
 
-VERSION = "2"
+VERSION = "3"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 
@@ -111,8 +112,8 @@ def _terms(part: Part, plan: Plan, values: Columns) -> Terms:
             return _tensor(part, values, plan.target)
         case ScalarPart():
             return _scalar(part, values, plan)
-        case RowsPart(_, members, names):
-            return _rows(members, names, values, plan)
+        case RowsPart():
+            return _rows(part, part.members, values, plan)
         case LiteralPart():
             return _literal(part, values, plan)
 
@@ -326,20 +327,28 @@ def _extent(axis: Axis) -> int:
 def _scalar(part: ScalarPart, values: Columns, plan: Plan) -> Terms:
     if part.scheme == "gpu":
         return _only_compute(*gpu_scalar(part, values, plan, _work(part, plan)))
-    return _rows((part,), part.names, values, plan)
+    return _rows(part, (part,), values, plan)
 
 
-def _rows(members: Sequence[ScalarPart], names: StepNames, values: Columns, plan: Plan) -> Terms:
+def _rows(part: RowsPart | ScalarPart, members: Sequence[ScalarPart], values: Columns, plan: Plan) -> Terms:
     """Scalar stages in one pass over the rows that they share."""
     n = len(values[plan.space.decisions[0].name])
+    names, none = part.names, np.zeros(n)
     threads = values[names("threads")].astype(np.float64)
+    past, ahead = (np.asarray(values.get(names(d), none), np.float64) for d in ("stores", "ahead"))
     cycles = sum((scalar_cycles(m, values, n, plan.target) for m in members), start=np.zeros(n))
     compute = cycles / plan.target.clock_hz / threads
     stages = tuple(m.stage for m in members)
-    memory = memory_seconds(stages, plan.program, plan.target, threads) * scattered(members[0], values, n)
+    memory = memory_seconds(stages, plan.program, plan.target, threads, past) * scattered(members[0], values, n)
     terms = _only_compute(compute, np.where(threads > 1, FORK_SECONDS, 0.0))
     longest, other = np.maximum(compute, memory), np.minimum(compute, memory)
-    return terms | {"memory": memory, "total": longest + UNHIDDEN * other + terms["overhead"]}
+    again, unhidden = none, np.full(n, UNHIDDEN)
+    if isinstance(part, RowsPart):
+        rows = np.asarray(values.get(names("rows"), none + 1.0), np.float64)
+        again = revisited_seconds(part, plan.program, plan.target, rows, ahead) / threads
+        unhidden += UNASKED * (1.0 - ahead) if part.asked else 0.0
+    total = longest + unhidden * other + UNHIDDEN * again + terms["overhead"]
+    return terms | {"l2": again, "memory": memory, "total": total}
 
 
 def _literal(part: LiteralPart, values: Columns, plan: Plan) -> Terms:

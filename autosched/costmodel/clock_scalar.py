@@ -1,7 +1,7 @@
-"""Seconds of scalar stages on a CPU: instructions of the vectors, chains of dependent additions, bytes of the tensors.
+"""Cycles of scalar stages on a CPU: instructions of the vectors, chains of dependent additions.
 
 A loop body takes as long as issuing it, or as the latency of its accumulators where there are too few; a stage (or a
-row of stages) takes as long as that, or as moving its tensors through the level of memory that holds them.
+row of stages) takes as long as that, or as moving its tensors (`clock_rows`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from autosched.codegen.access import index_vars
 from autosched.codegen.lower.invariant import split_invariant
-from autosched.ir.program import Axis, Program, Stage
-from autosched.ir.value import Call, Literal, Read, Scalar, Value, reads, walk
+from autosched.ir.formula import Formula
+from autosched.ir.program import Axis
+from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, reads, walk
 from autosched.logic import Const
-from autosched.machine.target import Memory, Target
+from autosched.machine.target import Target
 from autosched.tiling.plan import ScalarPart
 from autosched.tiling.scalar_parts import side_by_side
 from autosched.tiling.scalar_steps import ACROSS, lanes_of
@@ -27,7 +28,8 @@ Column = npt.NDArray[np.float64]
 LATENCY = 4.0  # of an addition or a fused product, cycles
 PER_CYCLE = 2.0  # vector instructions, and loads, a cycle
 CALL_CYCLES = 12.0  # a call into the math library, an element
-FORMULA_CYCLES = 9.0  # a formula, a register
+FORMULA_PER_CYCLE = 3.0  # steps of a formula a cycle: half of them are products, the others go to other units
+DIVISION_CYCLES = 4.0  # a quotient or a root, a register
 STEP_CYCLES = 1.5  # a trip of a loop
 GATHER_CYCLES = 6.0  # an element that is no neighbour of the one before: most wait for a line of their own
 TURN_CYCLES = 6.0  # one step of combining the lanes of a register
@@ -53,11 +55,17 @@ def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Tar
     registers = np.maximum(1.0, width * element / target.limits.get("vector_bytes", 16))
     changing = _changing(part)
     nodes = [n for n in walk(changing) if not isinstance(n, Read | Literal | Scalar)]
-    calls = sum(isinstance(n, Call) and n.function in SLOW for n in nodes)
-    issue = (len(nodes) + 1.0) / PER_CYCLE * registers
+    slow = [n for n in nodes if isinstance(n, Call) and n.function in SLOW]
+    quotients = sum(_divides(n) for n in nodes)
+    issue = ((len(nodes) + 1.0) / PER_CYCLE + quotients * DIVISION_CYCLES) * registers
     for read in reads(changing):
         issue = issue + np.where(across > 0, *(_load(read, a, width, registers) for a in (part.across, part.vector)))
-    issue = issue + calls * np.where(formulas > 0, FORMULA_CYCLES * registers, CALL_CYCLES * width)
+    known = part.leeway.formulas
+    for call in slow:
+        library = CALL_CYCLES * width
+        formula = known.get((call.function, call.dtype.name)) or known.get((call.function, "f32"))
+        cycles_ = formula_cycles(formula) * registers if formula else library
+        issue = issue + np.where(formulas > 0, cycles_, library)
     issue = issue + STEP_CYCLES / np.where(width > 1, unroll * np.where(across > 0, together, 1.0), 1.0)
     chains = np.where(width > 1, unroll * np.where(across > 0, together, 1.0), 1.0)
     summed = bool(stage.reduction) and part.register
@@ -67,9 +75,29 @@ def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Tar
     points = float(max(1, prod(extent(a) for a in stage.axes)))
     cycles: Column = points / width * body
     results = float(prod(extent(a) for a in stage.spatial))
-    combining = (np.log2(np.maximum(1.0, width)) + unroll) * TURN_CYCLES / np.minimum(together, 2.0)
+    combining = (np.log2(np.maximum(1.0, width)) + unroll) * TURN_CYCLES / np.minimum(together, 4.0)
     total: Column = cycles + np.where(across > 0, results * combining, 0.0)
     return total
+
+
+def formula_cycles(formula: Formula) -> float:
+    """Cycles of a formula for one register: its operations, divisions and roots apart; a number's bits cost nothing."""
+    values = [*(step for _, step in formula.steps), formula.result]
+    nodes = [n for v in values for n in walk(v) if not isinstance(n, Read | Literal | Scalar)]
+    divisions = sum(_divides(n) for n in nodes)
+    free = sum(isinstance(n, Call) and n.function.startswith("bits_") for n in nodes)
+    return divisions * DIVISION_CYCLES + (len(nodes) - divisions - free) / FORMULA_PER_CYCLE
+
+
+def _divides(node: Value) -> bool:
+    """Whether a node is a quotient or a root of floats."""
+    match node:
+        case Arith("/", _, _, dtype):
+            return dtype.is_float
+        case Call("sqrt", _, _):
+            return True
+        case _:
+            return False
 
 
 def _load(read: Read, axis: str | None, width: Column, registers: Column) -> Column:
@@ -99,26 +127,6 @@ def scattered(part: ScalarPart, v: Mapping[str, Any], rows: int) -> Column:
     block = v[names("block")] if names("block") in v else np.zeros(rows)
     across = v[names("lanes")] if names("lanes") in v else np.full(rows, lanes_of(part, {}))
     return np.where((block == 0) & (across == 0), STRIDED, 1.0)
-
-
-def memory_seconds(stages: tuple[Stage, ...], program: Program, target: Target, threads: Column) -> Column:
-    """Seconds to move each tensor of these stages once, through the level of memory that holds all of them."""
-    touched = {r.tensor for s in stages for r in (*s.reads, s.target)}
-    total = sum(float(prod(program.tensors[t].extents)) * program.tensors[t].dtype.bits / 8 for t in touched)
-    for m in target.memories:
-        if m.name.startswith("L") and m.name != "L1" and total <= m.bytes and m.bandwidth_bytes_per_s:
-            return _moving(total, m, threads)
-    last = [m for m in target.memories if m.bandwidth_bytes_per_s]
-    return _moving(total, last[-1], threads) if last else np.zeros_like(threads)
-
-
-def _moving(total: float, level: Memory, threads: Column) -> Column:
-    """Seconds to move so many bytes out of a level: each thread draws what one core can, all together what the level
-    has."""
-    whole = level.bandwidth_bytes_per_s or float("inf")
-    if level.shared_by != "device":
-        return total / whole / threads
-    return np.maximum(total / whole, total / (level.core_bandwidth_bytes_per_s or whole) / threads)
 
 
 def extent(axis: Axis) -> int:
