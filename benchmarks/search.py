@@ -1,8 +1,8 @@
 """Strategies side by side on recorded spaces, our own and those that others measured whole.
 
-    python -m benchmarks.search                              # everything: 50 seeds, 256 trials, all spaces
+    python -m benchmarks.search                              # all recorded spaces: 50 seeds, 256 trials
     python -m benchmarks.search --seeds 10 --trials 64 --spaces gemm_f32_512 --strategies auto random
-    python -m benchmarks.search --more FILE…                 # and these (caches, T4 results, recordings)
+    python -m benchmarks.search --more FILE FOLDER…          # and these (caches, T4 results, recordings)
 
 Every strategy gets the same seeds. What is told is the regret (best so far / optimum - 1, median over seeds) after
 some trials, and the performance: 0 random search, 1 optimum, the mean over all trials with its 95 % interval over
@@ -34,8 +34,6 @@ from autosched.search.simulate import all_strategies, has_clock, simulate
 from autosched.store.exchanged import read_any
 
 RECORDED = Path(__file__).with_name("recorded")
-IMPORTED = Path(__file__).resolve().parents[2] / "shared" / "data" / "kernel_tuner"
-SAME = "convolution_milo_A4000_T4"  # the measurements of convolution_milo_A4000 in the other format
 CHECKPOINTS = (16, 32, 64, 256)
 _CHUNK = 5  # seeds of one task
 
@@ -51,9 +49,9 @@ class Task:
 
 
 def spaces(more: Sequence[Path] = ()) -> dict[str, Path]:
-    """Name to file of every space that is here."""
-    files = [*sorted(RECORDED.glob("*.json.gz")), *sorted(IMPORTED.glob("*.json.gz")), *more]
-    return {p.name.removesuffix(".gz").removesuffix(".json"): p for p in files if not p.name.startswith(SAME)}
+    """Name to file of every recorded space, and of `more`: files, and folders of them."""
+    files = [f for p in (RECORDED, *more) for f in (sorted(p.glob("*.json*")) if p.is_dir() else [p])]
+    return {f.name.removesuffix(".gz").removesuffix(".json"): f for f in files}
 
 
 def play(task: Task) -> list[Row]:
@@ -128,8 +126,8 @@ def text(name: str, result: dict[str, Any]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--spaces", nargs="*", metavar="NAME", help="of those in benchmarks/recorded and beside us")
-    parser.add_argument("--more", nargs="*", type=Path, default=[], metavar="FILE")
+    parser.add_argument("--spaces", nargs="*", metavar="NAME", help="of those in benchmarks/recorded and of --more")
+    parser.add_argument("--more", nargs="*", type=Path, default=[], metavar="FILE|FOLDER")
     parser.add_argument("--strategies", nargs="*", metavar="NAME")
     parser.add_argument("--trials", type=int, default=256)
     parser.add_argument("--seeds", type=int, default=50)
