@@ -143,7 +143,8 @@ def _group(
     for loop in reversed(loops):
         extent = float(loop.axis.units * loop.axis.unit)
         span = span | {loop.axis.name: np.minimum(loop.span * loop.trips, extent)}
-        prints.append({o: footprint(nest, o, panel[o], span) for o in operands})
+        moves = {o for o in operands if any(a.name == loop.axis.name for a in nest.operand_axes(o))}
+        prints.append({o: footprint(nest, o, panel[o], span) if o in moves else prints[-1][o] for o in operands})
     prints.reverse()  # prints[d]: loops d.. run inside
     totals = [sum(p.values()) for p in prints]
     written = nest.intrinsic.accumulator.name
