@@ -144,10 +144,10 @@ class _Checker:
             case Await(_, slot, times):
                 self._known(slot, "a slot")
                 self._known(times, "a number of arrivals")
+                self._outside_workers("a barrier is awaited")
             case Roles(names, parts):
                 self._require(len(names) == len(parts), f"{len(names)} names of {len(parts)} roles")
-                inside = [v for v, kind in self.variables.items() if kind in WORKERS]
-                self._require(not inside, f"roles inside a loop over workers ({', '.join(inside)})")
+                self._outside_workers("roles")
                 for part in parts:
                     self._body(part)
             case Wait() | Drain() | Comment():
@@ -226,6 +226,11 @@ class _Checker:
                 self._known(subscript, f"an index of {buffer.name}")
             if buffer.scope == "register":
                 self._unrolled(buffer, subscript, element=position == len(index) - 1)
+
+    def _outside_workers(self, what: str) -> None:
+        """Others may go on there, which is for the block as a whole."""
+        inside = [v for v, kind in self.variables.items() if kind in WORKERS]
+        self._require(not inside, f"{what} inside a loop over workers ({', '.join(inside)})")
 
     def _register(self, intrinsic: str, operand: str, ref: RegisterRef) -> None:
         buffer = self._buffer(ref.buffer)

@@ -23,6 +23,10 @@ class DeadlockError(KernelError):
     """A barrier is awaited that nothing will ever signal."""
 
 
+class _OverError(Exception):
+    """Another role failed: this one ends where it waits."""
+
+
 @dataclass
 class _Role:
     """One role's thread of control; `ready` says whether what it waits for has come."""
@@ -34,7 +38,6 @@ class _Role:
     waits: str = ""
     done: bool = False
     error: BaseException | None = None
-    thread: threading.Thread | None = None
 
 
 class Concurrency:
@@ -48,6 +51,7 @@ class Concurrency:
         self.roles: list[_Role] = []
         self.current: _Role | None = None
         self.back = threading.Semaphore(0)
+        self.over = False
 
     def begin(self) -> None:
         """A new block: its barriers have seen nothing."""
@@ -100,6 +104,8 @@ class Concurrency:
             role.ready, role.waits = come, what
             self.back.release()
             role.turn.acquire()
+            if self.over:
+                raise _OverError
             return
         while not come():
             if not self.landing:
@@ -107,32 +113,45 @@ class Concurrency:
             self._land()
 
     def run_roles(self, names: tuple[str, ...], bodies: list[Action]) -> None:
-        """All bodies side by side, until each has ended."""
+        """All bodies side by side, until each has ended; where one fails, the others end where they wait."""
         self.roles = [_Role(name, body) for name, body in zip(names, bodies, strict=True)]
-        for role in self.roles:
-            role.thread = threading.Thread(target=self._life, args=(role,), daemon=True)
-            role.thread.start()
-        while left := [r for r in self.roles if not r.done]:
-            able = [r for r in left if r.ready()]
-            if self.landing and (not able or self.order.random() < 0.3):
-                self._land()
-                continue
-            if not able:
-                raise DeadlockError("; ".join(f"{r.name} awaits {r.waits}" for r in left))
-            role = self.order.choice(able)
-            self.current = role
-            role.turn.release()
-            self.back.acquire()
-            self.current = None
-            if role.error is not None:
-                raise role.error
-        self.roles = []
+        threads = [threading.Thread(target=self._life, args=(role,), daemon=True) for role in self.roles]
+        for thread in threads:
+            thread.start()
+        try:
+            while left := [r for r in self.roles if not r.done]:
+                self._go_on(left)
+        finally:
+            self.over = True
+            for role, thread in zip(self.roles, threads, strict=True):
+                role.turn.release()
+                thread.join()
+            self.roles, self.current, self.back, self.over = [], None, threading.Semaphore(0), False
+
+    def _go_on(self, left: list[_Role]) -> None:
+        """Land a copy, or let one role run until it waits."""
+        able = [r for r in left if r.ready()]
+        if self.landing and (not able or self.order.random() < 0.3):
+            self._land()
+            return
+        if not able:
+            raise DeadlockError("; ".join(f"{r.name} awaits {r.waits}" for r in left))
+        role = self.order.choice(able)
+        self.current = role
+        role.turn.release()
+        self.back.acquire()
+        self.current = None
+        if role.error is not None:
+            raise role.error
 
     def _life(self, role: _Role) -> None:
         role.turn.acquire()
         try:
-            with np.errstate(all="ignore"):
-                role.body()
+            if not self.over:
+                with np.errstate(all="ignore"):
+                    role.body()
+        except _OverError:
+            pass
         except BaseException as error:
             role.error = error
         role.done = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 
 import numpy as np
 import pytest
@@ -109,8 +110,10 @@ def test_a_barrier_awaited_too_little_is_found() -> None:
 
 
 def test_a_deadlock_is_told() -> None:
+    before = threading.active_count()
     with pytest.raises(DeadlockError, match=r"producer awaits empty\[0\] x 1; consumer awaits full\[0\] x 2"):
         run_kernel(roles(AT // SLOTS + 1, AT // SLOTS, signals=False), {"A": np.zeros(N, np.float32)})
+    assert threading.active_count() == before, "no role is left behind"
     lonely = kernel(Await("full", ZERO, Const(1)))
     with pytest.raises(DeadlockError, match="no copy is under way"):
         run_kernel(lonely, {"A": np.zeros(N, np.float32)})
@@ -123,5 +126,7 @@ def test_workers_of_a_block_race_in_shared_memory() -> None:
 
 
 def test_roles_stand_outside_loops_over_workers() -> None:
-    with pytest.raises(KernelError, match="inside a loop over workers"):
+    with pytest.raises(KernelError, match="awaited inside a loop over workers"):
+        kernel(alone(Await("full", ZERO, Const(1))))
+    with pytest.raises(KernelError, match="roles inside a loop over workers"):
         kernel(alone(Roles(("one",), ((fetch(ZERO, ZERO),),))))
