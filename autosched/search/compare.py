@@ -87,8 +87,8 @@ def _contestant(given: str | Factory, model: str) -> Contestant:
     if not isinstance(given, str):
         return Contestant(getattr(given, "__name__", type(given).__name__), given, model)
     name, _, own = given.partition(":")
-    if name not in known_strategies():
-        raise UnknownNameError("strategy", name, known_strategies())
+    if name not in known_strategies(extras=True):
+        raise UnknownNameError("strategy", name, known_strategies(extras=True))
     chosen = own or model
     if chosen not in cost_models():
         raise UnknownNameError("cost model", chosen, cost_models())

@@ -14,6 +14,10 @@ from autosched.search.constrained import Constrained
 from autosched.search.evolutionary import Evolutionary
 from autosched.search.genetic import Genetic
 from autosched.search.ils import GreedyILS
+from autosched.search.kernel_tuner_bridge import MODULES
+from autosched.search.kernel_tuner_bridge import factory as bridged
+from autosched.search.optuna_sampler import SAMPLERS
+from autosched.search.optuna_sampler import factory as sampler
 from autosched.search.portfolio import Portfolio
 from autosched.search.protocol import Factory, Strategy
 from autosched.search.simple import ByClock, Random
@@ -34,12 +38,14 @@ _BUILT_IN: dict[str, Factory] = {
     "ils": GreedyILS,
     "random": Random,
 }
+_EXTRAS: dict[str, Factory] = {**{n: bridged(n) for n in MODULES}, **{n: sampler(n) for n in SAMPLERS}}
+"""Strategies of other packages, which may not be installed."""
 _NEEDS_CLOCK = ("clock",)
 
 
-def strategies() -> list[str]:
-    """The names that `strategy` knows."""
-    return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
+def strategies(extras: bool = False) -> list[str]:
+    """The names that `strategy` knows; with `extras` also those that need a package of their own."""
+    return sorted({*_BUILT_IN, *(_EXTRAS if extras else ()), *(p.name for p in entry_points(group=GROUP))})
 
 
 def needs_clock(name: str) -> bool:
@@ -48,11 +54,12 @@ def needs_clock(name: str) -> bool:
 
 
 def strategy(name: str, space: SearchSpace, seed: int = 0, model: CostModel | None = None) -> Strategy:
-    """A new strategy over the space. Raises UnknownNameError."""
-    if name in _BUILT_IN:
-        return _BUILT_IN[name](space, seed, model)
+    """A new strategy over the space. Raises UnknownNameError, and MissingError for one whose package is not here."""
+    known = _BUILT_IN | _EXTRAS
+    if name in known:
+        return known[name](space, seed, model)
     for point in entry_points(group=GROUP):
         if point.name == name:
             made: Strategy = point.load()(space, seed, model)
             return made
-    raise UnknownNameError("strategy", name, strategies())
+    raise UnknownNameError("strategy", name, strategies(extras=True))

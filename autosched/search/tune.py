@@ -92,7 +92,7 @@ class TuneRequest:
             raise UsageError(f"--threads {self.threads}: at least 1")
         conditional.check_mode(self.conditions)
         for kind, name, known in (
-            ("strategy", self.strategy, strategies()),
+            ("strategy", self.strategy, strategies(extras=True)),
             ("cost model", self.cost_model, cost_models()),
             ("objective", self.objective, OBJECTIVES),
             ("device", named(self.device)[0], ["auto", *device_names()]),
