@@ -35,9 +35,7 @@ def kernels(name: str, count: int) -> tuple[list[Kernel], Expected]:
 @pytest.mark.x86
 @pytest.mark.parametrize("name", ["f32", "u8s8", "batch"])
 def test_machine_code(name: str) -> None:
-    found, expected = kernels(name, 3)
-    for kernel in found:
-        check_machine_code(kernel, expected)
+    check_machine_code(*kernels(name, 3))
 
 
 @needs_compiler

@@ -44,7 +44,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Kernel, Expected]]:
 def test_machine_code(kernels: list[tuple[Kernel, Expected]]) -> None:
     for kernel, expected in kernels:
         assert "llvm.prefetch" in print_llvm(kernel)
-        check_machine_code(kernel, expected)
+        check_machine_code([kernel], expected)
 
 
 @needs_compiler
