@@ -70,6 +70,8 @@ def evaluate(
         wrong = next((n for n in given if n not in known), None)
         if wrong is not None:
             raise UnknownNameError(kind, wrong, known)
+    if not names:
+        raise UsageError("no cost model to judge", hint=f"known: {', '.join(cost_models())}")
     if measured < 1 or seeds < 1:
         raise UsageError("--measured and --seeds are 1 at least")
     rows, found = [], []

@@ -11,7 +11,7 @@ from autosched import api
 from autosched.cli import options
 from autosched.cli.compare import Line, can_write, write
 from autosched.cli.output import answer, answer_json
-from autosched.errors import UsageError
+from autosched.errors import UnknownNameError, UsageError
 from autosched.report.exchange import as_json
 
 
@@ -53,6 +53,8 @@ def simulate(
     if output is not None:
         can_write(output)
     chosen = [name.strip() for name in strategies.split(",") if name.strip()]
+    if baseline is not None and chosen != ["all"] and baseline not in chosen:  # said before minutes of runs
+        raise UnknownNameError("strategy", baseline, chosen)
     with Line(quiet, verbose) as line:
         found = api.simulate(
             recording, "all" if chosen == ["all"] else chosen, trials, repeats, cost_model=cost_model, on_run=line

@@ -50,7 +50,10 @@ def tune(
         str, typer.Option("--effort", metavar="EFFORT", help="quick (32), standard (64) or full (256 trials).")
     ] = "standard",
     strategy: Annotated[
-        str, typer.Option("--strategy", "-s", metavar="NAME", help="auto, clock, evolutionary or random.")
+        str,
+        typer.Option(
+            "--strategy", "-s", metavar="NAME", help="auto, clock, random, evolutionary, bayesian, … (docs/cli.md)."
+        ),
     ] = "auto",
     cost_model: Annotated[
         str, typer.Option("--cost-model", metavar="NAME", help="xgb, analytic, forest, gp, rank, random.")

@@ -28,6 +28,7 @@ def test_json(cli: Cli) -> None:
 
 WRONG = {
     ("model", "eval", FILE, "-m", "xbg"): "did you mean 'xgb'",
+    ("model", "eval", FILE, "-m", ","): "no cost model to judge",
     ("model", "eval", FILE, "--chosen", "rand"): "did you mean 'random'",
     ("model", "eval", FILE, "--measured", 0): "1 at least",
     ("model", "eval", "nowhere.gz"): "cannot read nowhere.gz",
