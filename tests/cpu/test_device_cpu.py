@@ -95,6 +95,22 @@ def test_wrong_numbers_are_found(device, good, text, index, wrong):
     check_good(device, good)
 
 
+@pytest.mark.parametrize("calls", [1, 2], ids=["by the second call", "when timed"])
+def test_a_kernel_that_is_right_at_first_is_found(device, good, calls):
+    extra = f"""%c = load i64, ptr @count
+  %d = add i64 %c, 1
+  store i64 %d, ptr @count
+  %bad = icmp sge i64 %c, {calls}
+  %excess = select i1 %bad, float 1.0, float 0.0
+  %first = load float, ptr %y
+  %changed = fadd float %first, %excess
+  store float %changed, ptr %y"""
+    measured = device.measure(kernels.built("@count = global i64 0\n" + kernels.kernel(extra=extra)))
+    assert measured.status == "wrong"
+    assert measured.extra["index"] == [0]
+    check_good(device, good)
+
+
 @ON_LINUX
 @pytest.mark.parametrize("past", [1, 16])
 def test_a_read_past_the_end_is_a_crash(device, good, past):
