@@ -123,9 +123,12 @@ class KernelTuned:
         self._state = random.getstate(), np.random.get_state()
         random.setstate(outside[0])
         np.random.set_state(outside[1])
-        if isinstance(said, Exception):
-            raise said
-        self._waiting, self._last = said is not None, said or []
+        if isinstance(said, Exception):  # some fail where a row has no neighbour: that ends a run as well
+            if not self._last:
+                raise UsageError(f"Kernel Tuner's strategy fails on this space: {said!r}") from said
+            said = None
+        self._waiting = said is not None
+        self._last = said or self._last
         return said
 
     def _start(self) -> None:

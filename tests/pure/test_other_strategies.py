@@ -6,6 +6,7 @@ import random
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,3 +73,21 @@ def test_they_are_known_and_run_only_when_named() -> None:
     assert "optuna-tpe" not in all_strategies(read_any(CACHE))
     with pytest.raises(UnknownNameError, match="did you mean 'optuna-tpe'"):
         strategy("optuna-tpee", SearchSpace(TINY, clock))
+
+
+@needs_tuner
+def test_one_that_fails_is_started_again() -> None:
+    def failing(space: Any, runner: Any, options: Any) -> None:
+        runner.run([space.get_random_sample(1)[0]], options)
+        raise TypeError("no neighbour")
+
+    def hopeless(space: Any, runner: Any, options: Any) -> None:
+        raise TypeError("no neighbour")
+
+    made: Any = strategy("kt-mls", SearchSpace(TINY, clock), 0)
+    made._tune = failing
+    assert len({t.key for t in play(made, 4, 1)}) == 4
+    made = strategy("kt-mls", SearchSpace(TINY, clock), 0)
+    made._tune = hopeless
+    with pytest.raises(UsageError, match="fails on this space: TypeError"):
+        made.propose(1)
