@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -27,8 +28,8 @@ PROGRAMS = programs()
 LARGER = {"m": 24, "n": 48, "k": 64}
 
 
-def first_rows(plan, count: int = 3) -> list[int]:
-    return list(covering_rows(plan, seed=2))[:count]
+def first_rows(plan, count: int = 2) -> list[int]:
+    return list(islice(covering_rows(plan, seed=2), count))
 
 
 def without_check(kernel: Kernel, branch: str) -> Kernel:

@@ -35,7 +35,7 @@ def test_covering_rows_compute_the_program(name: str) -> None:
     arrays = random_inputs(program, np.random.default_rng(1))
     stages = frozenset(s.name for s in program.stages)
     wanted, tolerance = run_with_error(program, arrays, fused_stages=stages)
-    for plan in leading(plans_of(program, threads=2), 3):
+    for plan in leading(plans_of(program, threads=2), 2):
         for row in covering_rows(plan):
             schedule = plan.space.schedule(row)
             kernel = lower(plan, schedule)
