@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import islice
 
 import numpy as np
@@ -13,9 +14,14 @@ from autosched.codegen.check import check_kernel
 from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.ir.interpreter import run
-from autosched.tiling.plan import ScalarPart
+from autosched.tiling.plan import Plan, ScalarPart
 
 PROGRAMS = programs()
+
+
+@cache
+def plans_of(name: str) -> list[Plan]:
+    return adapted_plans(PROGRAMS[name], machine())
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -23,7 +29,7 @@ def test_kernels_of_adapted_programs(name: str) -> None:
     program = PROGRAMS[name]
     arrays, scalars = inputs(program, 5)
     wanted = run(program, arrays, scalars)
-    plans = adapted_plans(program, machine())
+    plans = plans_of(name)
     assert plans, "tuning finds no plan"
     for plan in plans[:3]:
         for row in islice(covering_rows(plan), 3):
@@ -35,7 +41,7 @@ def test_kernels_of_adapted_programs(name: str) -> None:
 
 
 def test_constants_are_prepared_and_no_more() -> None:
-    plans = {p.name.rpartition("[")[2]: p for p in adapted_plans(PROGRAMS["signed_by_signed"], machine())}
+    plans = {p.name.rpartition("[")[2]: p for p in plans_of("signed_by_signed")}
     for name, prepared, timed in (("offset-binary A]", "B_sum", "A_u8"), ("offset-binary B]", "B_u8", "A_sum")):
         parts = [p for p in plans[name].parts if isinstance(p, ScalarPart)]
         assert [(p.stage.name, p.prepared) for p in sorted(parts, key=lambda p: p.prepared)] == [
@@ -50,7 +56,7 @@ def test_constants_are_prepared_and_no_more() -> None:
 
 
 def test_a_panel_of_a_prepared_tensor_is_prepared_too() -> None:
-    (plan, *_) = (p for p in adapted_plans(PROGRAMS["signed_by_signed"], machine()) if "offset-binary B" in p.name)
+    (plan, *_) = (p for p in plans_of("signed_by_signed") if "offset-binary B" in p.name)
     ids = plan.space.enumerate().ids
     values = plan.space.values(ids)
     packs = next(d.name for d in plan.space.decisions if d.name.endswith("pack_a"))
@@ -63,6 +69,6 @@ def test_a_panel_of_a_prepared_tensor_is_prepared_too() -> None:
 
 
 def test_the_names_of_plans_are_stable() -> None:
-    first, second = ([p.name for p in adapted_plans(PROGRAMS["two"], machine())] for _ in range(2))
+    first, second = ([p.name for p in found] for found in (plans_of("two"), adapted_plans(PROGRAMS["two"], machine())))
     assert first == second
     assert any("offset-binary A" in n and "offset-binary S" in n for n in first), first
