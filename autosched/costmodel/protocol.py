@@ -31,9 +31,9 @@ class Samples:
 
     @property
     def ok(self) -> npt.NDArray[np.bool_]:
-        """Rows with a time that can be learnt from."""
+        """Rows with a time that can be learnt from, and one of the clock to hold it against."""
         fine = np.array([status == "ok" for status in self.status], np.bool_)
-        return fine & np.isfinite(self.time_s) & (self.time_s > 0)
+        return fine & np.isfinite(self.analytic_s) & np.isfinite(self.time_s) & (self.time_s > 0)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class Residual:
         self._forget()
         self._names = samples.features.names
         matrix = known(samples.features.matrix)
-        ok = samples.ok & np.isfinite(samples.analytic_s)
+        ok = samples.ok
         if ok.any():
             self._fit_times(matrix[ok], samples.analytic_s[ok], samples.time_s[ok])
         bad = np.array([status in GENERALISES for status in samples.status], np.bool_)

@@ -61,7 +61,8 @@ def device(name: str = "auto", program: Program | None = None, target: Target | 
         if "unexpected keyword argument" not in str(error):
             raise
         unknown = str(error).split("'")[1]
-        raise UsageError(f"the device {name} takes no option {unknown!r}") from None
+        hint = "only the simulator weighs energy: -d simulator" if unknown == "objective" else None
+        raise UsageError(f"the device {name} takes no option {unknown!r}", hint=hint) from None
 
 
 def _factory(name: str) -> Callable[..., Device]:

@@ -204,9 +204,3 @@ def shares(found: Facts, threads: int) -> list[float]:
                     worst = [n / total for n in trips]
                 break
     return worst
-
-
-def imbalance(found: Facts) -> float:
-    """The largest share of a parallel loop's work over the mean."""
-    threads = round(threads_of(found))
-    return max(shares(found, threads)) * threads

@@ -7,6 +7,7 @@ from math import ceil, prod
 
 from autosched.codegen.kernel import Kernel
 from autosched.device.simulator.walk import Facts, Level
+from autosched.errors import AutoschedError
 from autosched.machine.target import Target
 
 OWN_REGISTERS = 30  # a thread's, beside its fragments
@@ -14,7 +15,7 @@ WARPS_OF_A_GROUP = 4  # PTX ISA: a warpgroup is four warps in a row
 GRANULE = 8  # registers are given out in eights (CUDA occupancy calculator)
 
 
-class RefusedError(Exception):
+class RefusedError(AutoschedError):
     """A kernel that the device cannot launch; the message says which limit it breaks."""
 
 

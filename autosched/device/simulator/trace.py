@@ -45,7 +45,7 @@ def trace(kernel: Kernel, target: Target) -> dict[str, Any]:
                 args = {"actor": span.actor, "amount": span.amount}
                 end = (span.end - span.start) * scale
                 events.append(_event(span.name, lanes[name], start + span.start * scale, end, args))
-        start, cut = start + outcome.end * scale, cut or len(spans) >= MOST_SPANS
+        start, cut = start + outcome.end * scale, cut or len(spans) >= MOST_SPANS or outcome.skipped > 0
     about = {"kernel": kernel.name, "target": target.name, "complete": not cut, "schedule": str(kernel.schedule)}
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}
 
