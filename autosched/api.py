@@ -185,7 +185,7 @@ def tune(
     figures for them. `timeout` in seconds. With a `store` the study continues where an earlier call left off. Raises
     NoScheduleError when no candidate survived, and what TuneRequest refuses.
     """
-    from autosched.search.tune import TuneRequest
+    from autosched.search.request import TuneRequest
     from autosched.search.tune import tune as run
 
     request = TuneRequest(
@@ -231,7 +231,7 @@ def tune_all(
     survived: these have an `error`.
     """
     from autosched.search.many import tune_all as run
-    from autosched.search.tune import TuneRequest
+    from autosched.search.request import TuneRequest
 
     made: dict[str, Any] = {"store": _as_store(store), "catalogue": catalogue(), **options}
     requests = [TuneRequest(program, _as_target(target), **made) for program in programs]
@@ -269,7 +269,8 @@ def compare(
     """
     from autosched.report.comparison import Comparison
     from autosched.search import compare as comparing
-    from autosched.search.tune import TuneRequest, prepare
+    from autosched.search.request import TuneRequest
+    from autosched.search.tune import prepare
 
     chosen, numbers = comparing.contestants(strategies, cost_model), comparing.seeds_of(seeds)
     request = TuneRequest(

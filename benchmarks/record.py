@@ -17,7 +17,7 @@ from typing import Any
 
 from autosched import api
 from autosched.search.recorder import RowDone, record
-from autosched.search.tune import TuneRequest
+from autosched.search.request import TuneRequest
 from autosched.store.replay_file import write_replay
 
 FOLDER = Path(__file__).with_name("recorded")

@@ -25,8 +25,9 @@ from autosched import api
 from autosched.costmodel import clock as clocks
 from autosched.costmodel.features import feature_table
 from autosched.logic import Var
+from autosched.search.request import TuneRequest
 from autosched.search.space import SearchSpace
-from autosched.search.tune import TuneRequest, plans_of
+from autosched.search.tune import plans_of
 from autosched.tiling.plan import Plan
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Rule, Step

@@ -110,7 +110,7 @@ def _run(request: Request) -> Tuned:
     from autosched import api
     from autosched.errors import AutoschedError
     from autosched.search.events import Event, TrialDone
-    from autosched.search.tune import TuneRequest
+    from autosched.search.request import TuneRequest
     from autosched.search.tune import tune as run
 
     history: list[tuple[int, float, float]] = []

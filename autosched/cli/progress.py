@@ -13,7 +13,7 @@ from rich.table import Column
 from autosched.cli.output import seconds, speed, talk
 from autosched.ir.work import operations
 from autosched.search import events
-from autosched.search.tune import TuneRequest
+from autosched.search.request import TuneRequest
 
 PLAIN_EVERY_S = 30.0
 

@@ -8,7 +8,9 @@ from autosched.codegen.lower import lower
 from autosched.errors import NoScheduleError, StoreError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.search.tune import TuneRequest, plans_of, reopen
+from autosched.search.identity import reopen
+from autosched.search.request import TuneRequest
+from autosched.search.tune import plans_of
 from autosched.store.records import StudyRecord, Trial
 
 

@@ -18,8 +18,8 @@ from autosched.cli.tune_many import Said, tune_many
 from autosched.cli.tune_report import as_json, as_text
 from autosched.cli.warm import warm_from as earlier
 from autosched.search.conditional import MODES
+from autosched.search.request import EFFORTS, TuneRequest
 from autosched.search.stopping import Goals
-from autosched.search.tune import EFFORTS, TuneRequest
 from autosched.search.tune import tune as run
 from autosched.store.explain import MEMORY, path_of
 

@@ -11,7 +11,7 @@ from autosched.cli.tune_report import as_json
 from autosched.ir.work import operations
 from autosched.search import events
 from autosched.search.many import Part, TunedAll, tune_all
-from autosched.search.tune import TuneRequest
+from autosched.search.request import TuneRequest
 
 
 @dataclass(frozen=True)

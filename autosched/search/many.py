@@ -17,8 +17,9 @@ from autosched.errors import NoScheduleError, UsageError, WrongResultError
 from autosched.ir.work import operations
 from autosched.search.events import Event
 from autosched.search.loop import Result, run
+from autosched.search.request import TuneRequest
 from autosched.search.stopping import Outlook
-from autosched.search.tune import TuneRequest, Tuning, outlook_of, prepare
+from autosched.search.tune import Tuning, outlook_of, prepare
 
 SLICE = 8
 """Trials between two decisions on who is next."""

@@ -17,8 +17,9 @@ from autosched.device.protocol import Device
 from autosched.errors import StoreError, UsageError
 from autosched.machine.catalogue import target_yaml
 from autosched.search.recorded import program_of, target_of
+from autosched.search.request import TuneRequest
 from autosched.search.space import PlanRows, Rows, SearchSpace
-from autosched.search.tune import TuneRequest, plans_of, prepare
+from autosched.search.tune import plans_of, prepare
 from autosched.store.recorded_space import RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES, Measurement
 from autosched.tensorize.spec.catalogue import Catalogue

@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from autosched.costmodel import clock as clocks
-from autosched.costmodel.features import FEATURE_VERSION
-from autosched.costmodel.objective import OBJECTIVES, objective_clock
+from autosched.costmodel.objective import objective_clock
 from autosched.costmodel.pretrained import Earlier, Pretrained
-from autosched.costmodel.registry import cost_model, cost_models, load_soon
+from autosched.costmodel.registry import cost_model, load_soon
 from autosched.device.protocol import Device
 from autosched.device.registry import device as open_device
-from autosched.device.registry import device_names, named
-from autosched.errors import NoScheduleError, UnknownNameError, UsageError
-from autosched.ir import parse
-from autosched.ir.program import Program
+from autosched.errors import NoScheduleError
 from autosched.ir.rewrite import simplify
 from autosched.ir.work import operations
-from autosched.machine.catalogue import target_yaml
-from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Target
 from autosched.search import conditional, recorded
 from autosched.search.adapted import adapted_programs
 from autosched.search.baseline import Baseline, measure_baseline
 from autosched.search.conditional import candidates_of
 from autosched.search.events import Listener, Matched, NearMiss, NotPlanned, Scored
+from autosched.search.identity import study_record
 from autosched.search.left_out import by_reason, left_out
 from autosched.search.loop import BATCH, Result, run
 from autosched.search.memory import clocked
-from autosched.search.registry import strategies
+from autosched.search.request import TuneRequest
 from autosched.search.space import SearchSpace
 from autosched.search.split import split_programs
-from autosched.search.stopping import Goals, Outlook
+from autosched.search.stopping import Outlook
 from autosched.search.stopwatch import Stopwatch, TimedModel
 from autosched.search.study import Study, open_study
 from autosched.store.protocol import Store
 from autosched.store.records import StudyRecord
-from autosched.tensorize.explanation.certificate import certificate_json
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import NUMERICS_LEVELS, Match
+from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
@@ -51,58 +44,6 @@ from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import MOST_PLANS, WITHIN, make_plans
 from autosched.tiling.rank import plan_cycles
-from autosched.version import __version__
-
-EFFORTS = {"quick": 32, "standard": 64, "full": 256}
-"""Trials of each effort."""
-
-
-@dataclass(frozen=True)
-class TuneRequest:
-    """What to tune, where and for how long. `trials` is the study's total; `only` are globs of intrinsic names.
-    `conditions` says what becomes of mappings that carry some: `refuse`, `guard` or `assume`. Values of constant data
-    are the program's (`ir.data.with_data`). `goals` may end the search sooner; the cost model begins
-    with what `earlier` studies taught (`search.warm`), the study itself left out."""
-
-    program: Program
-    target: Target
-    device: str = "auto"
-    trials: int = 64
-    timeout_s: float | None = None
-    strategy: str = "auto"
-    cost_model: str = "xgb"
-    seed: int = 0
-    threads: int = 1
-    store: Store | None = None
-    catalogue: Catalogue = field(default_factory=Catalogue.builtin)
-    only: tuple[str, ...] = ()
-    numerics: str = "reassociated"
-    cache: str = "warm"
-    objective: str = "latency"
-    fresh: bool = False
-    intrinsic_paths: tuple[str, ...] = ()
-    conditions: str = "guard"
-    goals: Goals = field(default_factory=Goals)
-    earlier: tuple[Earlier, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.trials < 1:
-            raise UsageError(f"--trials {self.trials} leaves nothing to measure", hint="give 1 or more")
-        if self.threads < 1:
-            raise UsageError(f"--threads {self.threads}: at least 1")
-        conditional.check_mode(self.conditions)
-        for kind, name, known in (
-            ("strategy", self.strategy, strategies(extras=True)),
-            ("cost model", self.cost_model, cost_models()),
-            ("objective", self.objective, OBJECTIVES),
-            ("device", named(self.device)[0], ["auto", *device_names()]),
-            ("level of numerics", self.numerics, NUMERICS_LEVELS),
-        ):
-            if name not in known:
-                raise UnknownNameError(kind, name, known)
-        if self.program.symbolic:
-            name, (low, high) = next(iter(self.program.symbolic.items()))
-            raise UsageError(f"the size {name} is symbolic ({low}..{high})", hint=f"give it a value: -D {name}={high}")
 
 
 @dataclass(frozen=True)
@@ -262,75 +203,6 @@ def _earlier(request: TuneRequest, study: str) -> Earlier | None:
     return Earlier.join(others) if others else None
 
 
-def versions_of(plans: Sequence[Plan]) -> dict[str, str]:
-    """What the rows of these plans mean depends on: fields of a study's key."""
-    return {
-        "intrinsics": _digest(f"{i.name} {i.version}" for p in plans for i in _intrinsics(p)),
-        "spaces": _digest(f"{p.name} {p.space.version}" for p in plans),
-    }
-
-
-def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) -> StudyRecord:
-    """The study's name and key: everything that its results depend on."""
-    program, target = request.program, request.target
-    described = device.describe()
-    key = {
-        "program": str(program),
-        "target": f"{target.name} {target.version}",
-        "device": " ".join(f"{k}={v}" for k, v in sorted(described.items())),
-        **versions_of(plans),
-        "clock": clocks.VERSION,
-        "autosched": __version__,
-    }
-    if program.data:
-        key["data"] = " ".join(f"{name}={d.sha256}" for name, d in sorted(program.data.items()))
-    return StudyRecord(
-        name=study_name(program, target, str(described.get("name", request.device)), key),
-        key=key,
-        program=str(program),
-        program_name=program.name,
-        target=target.name,
-        device=str(described.get("name", request.device)),
-        seed=request.seed,
-        settings={
-            "threads": request.threads,
-            "cache": request.cache,
-            "objective": request.objective,
-            "only": list(request.only),
-            "numerics": request.numerics,
-            "features": FEATURE_VERSION,
-            "warm_from": [name for e in request.earlier for name in e.studies],
-            "intrinsics": list(request.intrinsic_paths),
-            "target": target_yaml(target),
-            "certificates": {p.name: [certificate_json(m) for m in p.mappings] for p in plans},
-            "conditions": request.conditions,
-            "data": conditional.data_of(program, plans),
-        },
-    )
-
-
-def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None) -> TuneRequest:
-    """The request that a stored study came from, as far as plans depend on it: enough to lower any of its trials.
-
-    `catalogue` must hold the study's own intrinsics (`record.settings["intrinsics"]` are their files).
-    """
-    settings = record.settings
-    program = conditional.with_stored_data(parse(record.program, filename=record.name), settings.get("data", {}))
-    return TuneRequest(
-        program,
-        target_from_yaml(settings["target"], record.name),
-        device=record.device,
-        threads=int(settings["threads"]),
-        cache=settings["cache"],
-        objective=settings.get("objective", "latency"),
-        only=tuple(settings["only"]),
-        numerics=settings["numerics"],
-        catalogue=catalogue,
-        seed=record.seed if seed is None else seed,
-        conditions=settings.get("conditions", "refuse"),
-    )
-
-
 def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     """Simplify the program by proved rewrites, match it and lay out its plans, those of adapted programs included."""
     intrinsics = usable(request.catalogue, request.target, request.device, request.only)
@@ -363,25 +235,6 @@ def leeway_of(request: TuneRequest) -> Leeway:
     return Leeway(formulas=formulas_of(functions) if fuses(request.target) else {})
 
 
-def study_name(program: Program, target: Target, device: str, key: dict[str, str]) -> str:
-    """A readable name that ends in a digest of the key: program, sizes and dtypes, target, device.
-
-    The same command gives the same name; results that must not be mixed (another version, other instructions, an edited
-    program) get a study of their own, and nothing is lost.
-    """
-    sizes = [f"{k}{v}" for k, v in program.sizes.items()]
-    dtypes = list(dict.fromkeys(program.dtypes.values())) or list(
-        dict.fromkeys(program.tensors[p].dtype.name for p in program.parameters if p in program.tensors)
-    )
-    parts = [program.name, "-".join([*sizes, *dtypes])]
-    digest = _digest(f"{k}={v}" for k, v in key.items())[:6]
-    return "-".join(p for p in parts if p) + f"@{target.name}-{device}-{digest}"
-
-
-def _intrinsics(plan: Plan) -> list[Intrinsic]:
-    return [p.nest.intrinsic for p in plan.tensor_parts]
-
-
 def _why_empty(plans: Sequence[Plan]) -> str:
     """The rules that leave each plan without a legal row."""
     lines = []
@@ -404,7 +257,3 @@ def _say_near_miss(request: TuneRequest, record: StudyRecord, emit: Listener) ->
 
 def _names(store: Store | None) -> set[str]:
     return {record.name for record in store.studies()} if store else set()
-
-
-def _digest(lines: Any) -> str:
-    return hashlib.sha256("\n".join(sorted(set(lines))).encode()).hexdigest()[:16]

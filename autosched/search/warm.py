@@ -17,8 +17,9 @@ from autosched.costmodel.features import FEATURE_VERSION, FeatureMismatchError, 
 from autosched.costmodel.pretrained import Earlier
 from autosched.costmodel.protocol import Samples
 from autosched.errors import StoreError
+from autosched.search.identity import versions_of
 from autosched.search.recorded import RecordedClock, plans_of
-from autosched.search.tune import TuneRequest, versions_of
+from autosched.search.request import TuneRequest
 from autosched.search.tune import plans_of as plans_again
 from autosched.store.recorded_space import RecordedSpace
 from autosched.store.records import STATUSES, StudyRecord, Trial

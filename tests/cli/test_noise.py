@@ -15,7 +15,8 @@ from autosched.cli.tune_report import as_text
 from autosched.search import SearchSpace, Stopwatch, open_study, run
 from autosched.search.events import Noisy
 from autosched.search.noise import Noise
-from autosched.search.tune import TuneRequest, Tuning
+from autosched.search.request import TuneRequest
+from autosched.search.tune import Tuning
 
 REQUEST = TuneRequest(autosched.workload("matmul", m=8, n=8, k=8), api.target("x86-avx512"))
 

@@ -19,7 +19,8 @@ from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.ir import workload
 from autosched.machine.detect import detect
-from autosched.search.tune import TuneRequest, plans_of
+from autosched.search.request import TuneRequest
+from autosched.search.tune import plans_of
 
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 pytestmark = [pytest.mark.compiler, pytest.mark.skipif(not COMPILERS, reason="no gcc or clang on this machine")]

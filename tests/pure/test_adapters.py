@@ -18,7 +18,8 @@ from autosched.ir.interpreter import run
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Cast, Literal, Read, Value
 from autosched.logic import Var
-from autosched.search.tune import TuneRequest, plans_of
+from autosched.search.request import TuneRequest
+from autosched.search.tune import plans_of
 from autosched.tensorize import Catalogue, Intrinsic, explain, match, to_json
 from autosched.tensorize.adapters import adapt, adaptations
 from autosched.tensorize.adapters.polynomial import polynomial

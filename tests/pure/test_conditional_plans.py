@@ -20,7 +20,7 @@ from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.ir.interpreter import run
 from autosched.ir.printer import print_program
-from autosched.search.tune import TuneRequest
+from autosched.search.request import TuneRequest
 from autosched.tensorize import match
 from autosched.tensorize.spec.catalogue import Catalogue
 

@@ -9,7 +9,8 @@ from support.plans import covering_rows, machine
 
 from autosched.ir import parse, random_inputs, run, run_with_error, workload
 from autosched.ir.split import Cut, split_reduction
-from autosched.search.tune import TuneRequest, plans_of
+from autosched.search.request import TuneRequest
+from autosched.search.tune import plans_of
 
 SUM = """
 def total(A: s32[n], C: s32[1], *, n=37):

@@ -9,7 +9,8 @@ import pytest
 
 import autosched
 from autosched.search.left_out import by_reason, left_out
-from autosched.search.tune import TuneRequest, plans_of
+from autosched.search.request import TuneRequest
+from autosched.search.tune import plans_of
 
 BYTES = {"m": 64, "n": 64, "k": 64, "a": "u8", "b": "s8", "acc": "s32"}
 SAID = {

@@ -16,7 +16,7 @@ from autosched.errors import NoScheduleError
 from autosched.ir import parse, random_inputs, run_with_error
 from autosched.logic import Var
 from autosched.search import tune
-from autosched.search.tune import TuneRequest
+from autosched.search.request import TuneRequest
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 

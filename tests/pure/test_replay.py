@@ -19,7 +19,8 @@ from autosched.device.replay import ReplayDevice
 from autosched.errors import StoreError, UnknownNameError, UsageError
 from autosched.search.recorded import plans_of, space_of
 from autosched.search.recorder import RowDone, reclocked, record
-from autosched.search.tune import TuneRequest, prepare
+from autosched.search.request import TuneRequest
+from autosched.search.tune import prepare
 from autosched.store.recorded_space import RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES
 from autosched.store.replay_file import read_replay, write_replay

@@ -15,7 +15,8 @@ from autosched.codegen.lower import lower
 from autosched.costmodel.clock import clock
 from autosched.errors import AutoschedError
 from autosched.ir import parse, workload
-from autosched.search.tune import TuneRequest, leeway_of
+from autosched.search.request import TuneRequest
+from autosched.search.tune import leeway_of
 from autosched.tiling.plan import RowsPart, ScalarPart
 from autosched.tiling.scalar_steps import VECTOR
 

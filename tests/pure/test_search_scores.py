@@ -12,9 +12,10 @@ import pytest
 import autosched
 from autosched.costmodel.clock import clock, floors, run_length
 from autosched.logic import Var
+from autosched.search.request import TuneRequest
 from autosched.search.scores import Scores, settle
 from autosched.search.space import SearchSpace
-from autosched.search.tune import TuneRequest, plans_of
+from autosched.search.tune import plans_of
 from autosched.tiling.plan import Plan
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Rule, Step

@@ -10,7 +10,7 @@ from autosched.ir import parse, random_inputs
 from autosched.ir.inputs import split_inputs
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.search.tune import TuneRequest
+from autosched.search.request import TuneRequest
 from autosched.search.tune import plans_of as tuning_plans
 from autosched.tiling.plan import Plan
 

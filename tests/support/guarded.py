@@ -11,7 +11,7 @@ from autosched.device.violations import assuming, violations
 from autosched.ir import parse, random_inputs
 from autosched.ir.inputs import split_inputs
 from autosched.ir.program import Program
-from autosched.search.tune import TuneRequest
+from autosched.search.request import TuneRequest
 from autosched.search.tune import plans_of as tuning_plans
 from autosched.tiling.plan import Plan
 
