@@ -51,6 +51,8 @@ def show(
     kernel = kernel_of(record, chosen)
     if trace is not None:
         _write_trace(trace, kernel, target_of(record))
+        if json:
+            answer_json({"schema": "autosched/trace/1", "study": record.name, "trial": chosen.number, "file": str(trace)})
         return
     if json:
         answer_json(

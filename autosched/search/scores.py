@@ -17,7 +17,7 @@ from autosched.tiling.table import Table
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float32]
 
-_BLOCK = 1 << 16  # rows a block: larger ones gain nothing, smaller ones pay numpy and the interpreter more often
+BLOCK = 1 << 16  # rows a block: larger ones gain nothing, smaller ones pay numpy and the interpreter more often
 _ROUNDING = 1 - 1e-6
 """Bound and clock add the same numbers in another order, and seconds are kept in float32."""
 
@@ -58,7 +58,7 @@ class Scores:
             return []
         mask = self._open if limit_s == np.inf else self._open & (self._floors() <= limit_s)
         runs = np.flatnonzero(mask)
-        return [runs[top : top + _BLOCK] for top in range(0, len(runs), _BLOCK)]
+        return [runs[top : top + BLOCK] for top in range(0, len(runs), BLOCK)]
 
     def work_out(self, runs: Ids) -> None:
         """Ask the clock for these runs."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import Features, FeatureSchema, feature_table
-from autosched.search.scores import Scores, settle
+from autosched.search.scores import BLOCK, Scores, settle
 from autosched.tiling.schedule import Candidate
 from autosched.tiling.table import tabulate
 
@@ -34,7 +34,6 @@ LIMIT = 10_000_000
 """Legal rows of one plan above which a uniform sample stands for the plan."""
 _SAMPLE = 500_000
 _PROBE = 2048
-_BLOCK = 1 << 16  # rows a block: larger ones gain nothing, smaller ones pay numpy and the interpreter more often
 _MARGIN = 1.25  # rows a probe is asked for beyond those wanted, since it only estimates where they end
 
 
@@ -300,11 +299,11 @@ class SearchSpace:
         plan = self.plans[number].plan
         length = self._run_length(plan)
         found = np.empty(len(ids), np.float32)
-        for top in range(0, len(ids), _BLOCK * length):
-            heads = ids[top : top + _BLOCK * length] // length * length
+        for top in range(0, len(ids), BLOCK * length):
+            heads = ids[top : top + BLOCK * length] // length * length
             first = np.flatnonzero(np.diff(heads, prepend=-1))
             seconds = np.asarray(self._clock(plan, plan.space.values(heads[first]))["total"], np.float32)
-            found[top : top + _BLOCK * length] = np.repeat(seconds, np.diff(first, append=len(heads)))
+            found[top : top + BLOCK * length] = np.repeat(seconds, np.diff(first, append=len(heads)))
         return found
 
     def _best_of(self, numbers: Sequence[int], k: int) -> list[tuple[Ids, Seconds]]:

@@ -16,3 +16,6 @@ def test_a_trace_of_the_best_trial(cli: Cli) -> None:
     lanes = {e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "thread_name"}
     assert {"bus", "array", "statements"} <= lanes
     assert near("show", study, "--trace", "no/trace.json", status=2).err
+    told = near("show", study, "--trace", "again.json", "--json").json
+    assert told["schema"] == "autosched/trace/1"
+    assert (cli.folder / told["file"]).exists()

@@ -14,12 +14,11 @@ from autosched.codegen.llvm.registers import Registers
 from autosched.codegen.llvm.types import Val, memory, scalar, suffix, typed
 from autosched.ir.value import Index
 from autosched.logic import Int
+from autosched.tiling.streams import LEAST_BYTES
 
 LINE_BYTES = 64
 ONE = "!0"
 """The module's metadata of one 1, which marks such stores."""
-LEAST_BYTES = 16
-"""The smallest vector that an instruction writes past the caches."""
 
 
 class Memory:
@@ -53,20 +52,7 @@ class Memory:
         the caches, where that is a whole vector."""
         if buffer.scope == "register":
             self.registers.write(buffer, index, lane, value)
-        else:
-            self._check_scope(buffer)
-            self._store(buffer, index, lane, value, mask, stream)
-
-    def _store(
-        self,
-        buffer: Buffer,
-        index: tuple[Index, ...],
-        lane: Lane | None,
-        value: Val,
-        mask: Mask | None,
-        stream: bool,
-    ) -> None:
-        """`buffer[index] = value` in the lanes that `mask` keeps (None: all)."""
+            return
         self._check_scope(buffer)
         place = self.places.place(buffer, index, lane, mask)
         dtype, element = buffer.dtype, memory(buffer.dtype)
