@@ -52,7 +52,8 @@ def show(
     if trace is not None:
         _write_trace(trace, kernel, target_of(record))
         if json:
-            answer_json({"schema": "autosched/trace/1", "study": record.name, "trial": chosen.number, "file": str(trace)})
+            about = {"study": record.name, "trial": chosen.number, "file": str(trace)}
+            answer_json({"schema": "autosched/trace/1", **about})
         return
     if json:
         answer_json(
