@@ -51,7 +51,7 @@ def test_the_readme_s_commands_are_what_ci_runs() -> None:
     commands = dict(re.findall(r"<!-- ci: (\w+) -->\n```sh\n(.*?)\n```", text, re.DOTALL))
     assert set(commands) == {"tune", "test"}
     assert commands["tune"].endswith("autosched tune matmul -D m=512 -D n=512 -D k=512 -D a=u8 -D b=s8 -D acc=s32")
-    assert commands["test"].endswith("pytest")
+    assert commands["test"].split(" && ")[-1].startswith("pytest ")
     script = (ROOT / ".ci/run").read_text()
     assert "for name in tune test" in script
     subprocess.run(["bash", "-n", ROOT / ".ci/run"], check=True)

@@ -226,7 +226,7 @@ def test_the_best_rows_are_those_of_a_full_sort(k: int, seed: int) -> None:
 def test_threads_and_blocks_do_not_change_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     plans = [make_plan("a"), make_plan("b", 2.0)]
     one = SearchSpace(plans, clock, threads=1)
-    monkeypatch.setattr(spaces, "_BLOCK", 1000)
+    monkeypatch.setattr(spaces, "BLOCK", 1000)
     two = SearchSpace(plans, clock, threads=2)
     for n, entry in enumerate(one.plans):
         whole = clock(entry.plan, entry.plan.space.values(entry.ids))["total"].astype(np.float32)
