@@ -123,8 +123,9 @@ def _left(tuning: Tuning, result: Result) -> list[str]:
     lines, bound = [], tuning.lower_bound_s
     if bound and result.best is not None:
         gap = result.best.time_s / bound - 1
-        far = f"within {gap:.0%} of" if gap >= 0 else f"{-gap:.0%} below"
-        lines.append(f"       {far} the space's lower bound by the clock ({seconds(bound)})")
+        far = f"within {gap:.0%} of" if gap >= 0 else "faster than"
+        off = "" if gap >= 0 else f", which is {-gap:.0%} off"
+        lines.append(f"       {far} the space's lower bound by the clock ({seconds(bound)}){off}")
     if result.reason == "reached":
         lines.append(f"ended  what --until asks for is reached, after {result.done} trials")
     if result.reason == "gain" and result.gain is not None:
