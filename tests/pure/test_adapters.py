@@ -95,6 +95,7 @@ def test_every_rewrite_keeps_the_meaning(program: Program, seed: int) -> None:
         ("(s32(A[i, p]) - x) * (s32(B[p, j]) - z[j])", "u8", "s8", [("zero points",)]),
         ("s32(s16(A[i, p]) - 7) * s32(B[p, j])", "u8", "s8", [("zero points",)]),
         ("-(s32(A[i, p]) * s32(B[p, j]))", "u8", "s8", [("negate",)]),
+        ("x * ((s32(A[i, p]) + 256) * (s32(B[p, j]) - 512))", "u8", "s8", [("zero points", "scale")]),
         ("s32(s64(A[i, p]) * s64(B[p, j])) * 8", "u8", "s8", [("scale",)]),
         ("(s32(A[i, p]) * s32(B[p, j])) << z[j]", "u8", "s8", [("scale",)]),
         ("s32(A[i, p]) * s32(B[p, j]) - s32(A[i, 3 - p]) * s32(B[3 - p, j])", "u8", "s8", [("split",)]),

@@ -36,8 +36,7 @@ def prove(before: Value, after: Value, timeout_ms: int) -> str:
         raise NotProved(claim) from error
     if left.size() != right.size():
         raise NotProved(claim)
-    rest = z3.simplify(left - right, som=True, push_ite_bv=True)
-    if z3.is_bv_value(rest) and rest.as_long() == 0:
+    if _vanishes(left - right) or _vanishes(_opened(left - right)):
         solver = z3.Solver()
         solver.add(left != right)
         asked("adapter", claim, solver, "unsat")
@@ -46,6 +45,28 @@ def prove(before: Value, after: Value, timeout_ms: int) -> str:
     if proof.status != "proved":
         raise NotProved(claim)
     return proof.method
+
+
+def _vanishes(term: Any) -> bool:
+    rest = z3.simplify(term, som=True, push_ite_bv=True)
+    return z3.is_bv_value(rest) and bool(rest.as_long() == 0)
+
+
+def _opened(term: Any) -> Any:
+    """The term with a variable for each element that it extends: what is 0 for all numbers is 0 for these. The rewriter
+    would join an extended byte and an added 256 to one bit pattern, and no longer see a sum."""
+    found: dict[Any, Any] = {}
+    seen, waiting = set[int](), [term]
+    while waiting:
+        node = waiting.pop()
+        if node.get_id() in seen:
+            continue
+        seen.add(node.get_id())
+        if z3.is_app(node) and node.decl().kind() in (z3.Z3_OP_ZERO_EXT, z3.Z3_OP_SIGN_EXT):
+            found[node] = z3.FreshConst(node.sort())
+        else:
+            waiting += node.children()
+    return z3.substitute(term, *found.items())
 
 
 def prove_conversion(staged: Value, claim: Value) -> str:
