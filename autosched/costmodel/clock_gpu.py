@@ -48,7 +48,7 @@ LAUNCH_SECONDS = 3e-6  # of an empty kernel, between two events (a round figure)
 # Of the code generator: what its code costs beyond the units that it keeps busy.
 UNHIDDEN = 0.15  # share of the shorter of two units' work that does not overlap with the longer
 BARRIER_CYCLES = 30.0  # of a block-wide barrier among a few warps (a round figure)
-TOGETHER_SHARE = 1.12  # of a slice's cycles where the workers also start its copies
+TOGETHER_SHARE = 1.12  # of a slice's cycles where workers start its copies (chosen with the bf16 ladder in view)
 STORE_BYTES = 32.0  # a cycle that one SM writes
 SCATTERED_STORE = 1.25  # times as long where registers go to memory lane by lane: rows of the tile end within sectors
 EXPOSED_STORE = {0: 0.6, 1: 0.6, 2: 0.3}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from importlib import import_module, metadata
+from inspect import signature
 from typing import Any
 
 from autosched.device.protocol import Device
@@ -61,8 +62,16 @@ def device(name: str = "auto", program: Program | None = None, target: Target | 
         if "unexpected keyword argument" not in str(error):
             raise
         unknown = str(error).split("'")[1]
-        hint = "only the simulator weighs energy: -d simulator" if unknown == "objective" else None
+        others = [other for other in BUILTIN if _takes(other, unknown)]
+        hint = f"{' and '.join(others)} {'do' if len(others) > 1 else 'does'}" if others else None
         raise UsageError(f"the device {name} takes no option {unknown!r}", hint=hint) from None
+
+
+def _takes(name: str, option: str) -> bool:
+    try:
+        return option in signature(_factory(name)).parameters
+    except MissingError:
+        return False
 
 
 def _factory(name: str) -> Callable[..., Device]:

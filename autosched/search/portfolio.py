@@ -57,9 +57,10 @@ class Portfolio:
         self._proposed.update(t.key for t in trials)
         for trial in trials:
             cost = trial.measurement.cost if trial.measurement.ok else None
-            better = cost is not None and cost < self._best
-            self._best = cost if better and cost is not None else self._best
-            self._since = 0 if better else self._since + 1
+            if cost is not None and cost < self._best:
+                self._best, self._since = cost, 0
+            else:
+                self._since += 1
         for member in self.members:
             member.observe(trials)
 

@@ -39,7 +39,6 @@ class Scores:
         """Where each run starts among the rows."""
         self._sizes = np.diff(self._first, append=len(ids))
         self._heads = ids[self._first] if length > 1 else ids
-        self._length = length
         self._floor: Seconds | None = None
         self._tables = tuple(floors)
         self._seconds = np.full(len(self._first), np.inf, np.float32)

@@ -10,6 +10,7 @@ from pure.gpu_plans import plans
 
 import autosched
 from autosched.codegen.lower import lower
+from autosched.device.registry import device
 from autosched.device.simulator import SimulatorDevice
 from autosched.device.simulator.energy import energy
 from autosched.device.simulator.walk import facts
@@ -79,3 +80,9 @@ def test_an_objective_needs_figures_and_the_simulator() -> None:
         autosched.tune(program, target="nvidia-a100", device="simulator", trials=2, objective="energy")
     with pytest.raises(AutoschedError, match="speed"):
         autosched.tune(program, target="gemmini", device="simulator", trials=2, objective="speed")
+
+
+def test_who_weighs_energy_is_said_where_another_device_is_asked() -> None:
+    with pytest.raises(UsageError, match="the device cpu takes no option 'objective'") as refused:
+        device("cpu", autosched.workload("matmul", m=8, n=8, k=8, a="f32", b="f32"), objective="energy")
+    assert refused.value.hint == "simulator does"

@@ -91,7 +91,7 @@ class Registers:
         )
 
     def read(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None) -> Val:
-        whole, n = self.load(buffer, index[:-1]), buffer.shape[-1]  # type: ignore[arg-type]
+        whole, n = self.load(buffer, _outer(buffer, index)), buffer.shape[-1]
         elements, dtype = self._elements(buffer, index, lane), buffer.dtype
         kind = self.register_type(buffer)
         if n == 1:
@@ -105,7 +105,7 @@ class Registers:
         return Val(self.out.let(f"shufflevector {kind} {whole}, {kind} poison, <{m} x i32> <{picked}>"), dtype, m)
 
     def write(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, value: Val) -> None:
-        outer: tuple[Int, ...] = index[:-1]  # type: ignore[assignment]
+        outer = _outer(buffer, index)
         elements, kind, n = self._elements(buffer, index, lane), self.register_type(buffer), buffer.shape[-1]
         if elements != list(range(n)):
             whole = self.load(buffer, outer)
@@ -126,3 +126,11 @@ class Registers:
             found = (index, classify(index[-1:], buffer.shape[-1:], lane))
             self._access[key] = found
         return found[1]
+
+
+def _outer(buffer: Buffer, index: tuple[Index, ...]) -> tuple[Int, ...]:
+    """Which register of the buffer is meant."""
+    found = tuple(part for part in index[:-1] if isinstance(part, Int))
+    if len(found) < len(index) - 1:
+        raise UnsupportedError(f"a register of {buffer.name} is chosen by data", hint="keep the buffer in memory")
+    return found
