@@ -1,0 +1,60 @@
+"""Cubins kept on disk, by all that they depend on."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from autosched.device.cuda.nvrtc import OPTIONS, Cubin
+from autosched.device.cuda.resources import Resources
+
+
+def cubin_key(
+    text: str, headers: Mapping[str, str], arch: str, toolkit: str, options: tuple[str, ...] = OPTIONS
+) -> str:
+    """32 hexadecimal digits: equal for equal texts, headers, architecture, compiler and options."""
+    everything = json.dumps([text, sorted(headers.items()), arch, toolkit, list(options)])
+    return hashlib.sha256(everything.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class CubinCache:
+    """A folder with two files a cubin: `KEY.cubin`, and `KEY.json` with what it takes. Files that cannot be read count
+    as missing, and a folder that cannot be written keeps nothing: a cache is never an error."""
+
+    folder: Path
+
+    def get(self, key: str) -> Cubin | None:
+        """The cubin of a key, or None."""
+        try:
+            said = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
+            code = (self.folder / f"{key}.cubin").read_bytes()
+            kernels = {name: Resources(**r) for name, r in said["kernels"].items()}
+            return Cubin(code, said["arch"], said["toolkit"], kernels, tuple(said["warnings"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def put(self, key: str, cubin: Cubin) -> None:
+        """Keep a cubin; readers see all of it or nothing."""
+        said = {
+            "arch": cubin.arch,
+            "toolkit": cubin.toolkit,
+            "kernels": {name: asdict(r) for name, r in cubin.kernels.items()},
+            "warnings": list(cubin.warnings),
+        }
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._write(f"{key}.cubin", cubin.code)
+            self._write(f"{key}.json", json.dumps(said).encode())
+
+    def _write(self, name: str, data: bytes) -> None:
+        handle, path = tempfile.mkstemp(dir=self.folder)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(path, self.folder / name)

@@ -1,0 +1,106 @@
+"""`compile_cuda`: CUDA C++ text to a cubin, by NVRTC. No driver, no toolkit headers and no files take part."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from autosched.device.cuda.resources import Resources, resources_of, warnings_of
+from autosched.device.cuda.toolkit import Toolkit, toolkit
+from autosched.errors import AutoschedError, Location
+
+OPTIONS = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
+"""Products and additions are fused where the text says so (`fma`), as on the CPU; what else is default is IEEE's."""
+SHOWN_ERRORS = 3
+
+
+class CompileError(AutoschedError):
+    """CUDA text that NVRTC refuses; `location` is the first error's line."""
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """Machine code of one architecture, what its kernels take, by name, and what the compiler warned of."""
+
+    code: bytes = field(repr=False)
+    arch: str
+    toolkit: str
+    kernels: dict[str, Resources]
+    warnings: tuple[str, ...] = ()
+
+
+def compile_cuda(
+    text: str,
+    arch: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    name: str = "kernel.cu",
+    kit: Toolkit | None = None,
+    options: tuple[str, ...] = OPTIONS,
+) -> Cubin:
+    """A cubin of `text` for `arch` (`sm_90a`). `headers` are the files that it includes, by the names it includes them
+    by; `name` is what messages call the text. CompileError with the compiler's words and the line; MissingError where
+    no NVRTC is here that knows the architecture.
+    """
+    kit = kit or toolkit(arch)
+    headers = dict(headers or {})
+    library = kit.library
+    program = ctypes.c_void_p()
+    names = (ctypes.c_char_p * len(headers))(*(n.encode() for n in headers))
+    texts = (ctypes.c_char_p * len(headers))(*(t.encode() for t in headers.values()))
+    _check(
+        library,
+        library.nvrtcCreateProgram(
+            ctypes.byref(program), text.encode(), name.encode(), len(headers), texts, names
+        ),
+    )
+    try:
+        words = [f"--gpu-architecture={arch}".encode(), *(o.encode() for o in options)]
+        status = library.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
+        log = _bytes(library, "ProgramLog", program).rstrip(b"\0").decode(errors="replace")
+        if status:
+            raise _refused(log or _message(library, status), arch, {name: text, **headers})
+        code = _bytes(library, "CUBIN", program)
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+    return Cubin(code, arch, kit.name, resources_of(log), warnings_of(log))
+
+
+def _bytes(library: ctypes.CDLL, what: str, program: ctypes.c_void_p) -> bytes:
+    """`ProgramLog` or `CUBIN`."""
+    size = ctypes.c_size_t()
+    _check(library, getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+    held = ctypes.create_string_buffer(size.value)
+    _check(library, getattr(library, f"nvrtcGet{what}")(program, held))
+    return held.raw
+
+
+def _check(library: ctypes.CDLL, status: int) -> None:
+    if status:
+        raise CompileError(f"NVRTC: {_message(library, status)}")
+
+
+def _message(library: ctypes.CDLL, status: int) -> str:
+    said: bytes = library.nvrtcGetErrorString(status)
+    return said.decode()
+
+
+def _refused(log: str, arch: str, files: Mapping[str, str]) -> CompileError:
+    """The first errors of a log, with the line that the first is about."""
+    errors = [line for line in log.splitlines() if re.search(r"\berror\b|\bfatal\b", line)]
+    shown = "; ".join(e.strip() for e in errors[:SHOWN_ERRORS]) or log.strip()
+    more = f"; and {len(errors) - SHOWN_ERRORS} more" if len(errors) > SHOWN_ERRORS else ""
+    return CompileError(f"NVRTC refuses it for {arch}: {shown}{more}", location=_place(errors, files))
+
+
+def _place(errors: list[str], files: Mapping[str, str]) -> Location | None:
+    """Where `name(12): error: …` is; ptxas counts lines of its own text, which nobody has."""
+    for line in errors:
+        match = re.match(r"(?P<file>.+?)\((?P<line>\d+)\): ", line)
+        if match and match["file"] in files:
+            number = int(match["line"])
+            lines = files[match["file"]].splitlines()
+            return Location(match["file"], number, 1, lines[number - 1] if number <= len(lines) else "")
+    return None
