@@ -27,6 +27,7 @@ from autosched.ir.program import Axis
 from autosched.ir.value import walk
 from autosched.logic import TRUE, Const, evaluate
 from autosched.machine.target import Target
+from autosched.tiling.apiece import apiece
 from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
@@ -45,7 +46,7 @@ from autosched.tiling.steps import (
 from autosched.tiling.steps.layout import depth_stride, line_crossings, row_stride, runs
 from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
-from autosched.tiling.steps.visited import skipping_row
+from autosched.tiling.values import rows_of
 
 VERSION = "3"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
@@ -72,6 +73,7 @@ LINE_BYTES = 64
 LOADS_PER_CYCLE = 2.0  # where a target does not say
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
+Column = npt.NDArray[np.float64]
 Terms = dict[str, npt.NDArray[np.float64]]
 
 
@@ -121,31 +123,34 @@ def _terms(part: Part, plan: Plan, values: Columns) -> Terms:
 def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = False) -> Terms:
     """The terms of a nest; with `least`, lower bounds that read no decision about cache blocks."""
     nest, names = part.nest, part.names
-    v = values if least else {name: values[name] for name in _needed(nest, names, target)}
-    threads = v[names("threads")].astype(np.float64)
-    n = len(threads)
+    n = rows_of(values)
+    threads = values[names("threads")].astype(np.float64)
     share = 1.0 / threads if least else _share(nest, names, values, threads)
     cycle = 1.0 / target.clock_hz
-    compute, load, tile = _core(nest, names, v, target)
-    left = work_left(nest, names, v, n)
+
+    def once(name: str, quantity: Callable[[Columns], Sequence[Column]]) -> list[Column]:
+        return apiece(values, names(f"clock {name}"), quantity)
+
+    compute, load, tile = once("core", lambda v: _core(nest, names, v, target))
+    left = once("left", lambda v: (work_left(nest, names, v, rows_of(v)),))[0]
     compute, load = compute * left, load * left
     caches = [m for m in target.memories if m.shared_by in ("core", "device") and m.name.startswith("L")]
-    moved = [] if least else traffic(nest, names, v, tuple(m.bytes * CACHE_SHARE for m in caches))
+    sizes = tuple(m.bytes * CACHE_SHARE for m in caches)
+    moved = [] if least else once("traffic", lambda v: traffic(nest, names, _moving(nest, names, v), sizes))
     levels = _bandwidths(target)
     terms: Terms = {"compute": compute * cycle * share, "load": load * cycle * share, "tile": tile * cycle * share}
     for name, bytes_in, (all_cores, one_core) in zip(("l2", "l3", "memory"), moved, levels, strict=False):
         terms[name] = np.maximum(bytes_in / all_cores, bytes_in * share / one_core)
     for name in ("l2", "l3", "memory"):
         terms.setdefault(name, np.zeros(n))
-    terms["pack"] = copy_seconds(nest, names, values, target, least=least)
+    terms["pack"] = once("pack", lambda v: (copy_seconds(nest, names, v, target, least=least),))[0]
     terms["pack"] += CHECK_CYCLES * check_elements(nest.mapping.program, part.guards) * cycle  # by one thread
     terms["overhead"] = np.where(threads > 1, FORK_SECONDS, 0.0) + np.zeros(n)
     stack = np.stack([terms[k] for k in ("compute", "load", "l2", "l3", "memory")])
     longest = stack.max(axis=0)
     hidden = longest + UNHIDDEN * (stack.sum(axis=0) - longest)
     if knows_prefetch(nest) and not least:
-        known = {**v, names("prefetch"): values[names("prefetch")]}
-        hidden = hidden + waited_seconds(nest, names, known, terms, target, UNHIDDEN)
+        hidden = hidden + waited_seconds(nest, names, values, terms, target, UNHIDDEN)
     terms["total"] = hidden + terms["tile"] + terms["pack"] + terms["overhead"]
     return terms
 
@@ -166,21 +171,16 @@ def run_length(plan: Plan) -> int:
     return length
 
 
-def _needed(nest: Nest, names: StepNames, target: Target) -> list[str]:
+def _moving(nest: Nest, names: StepNames, v: Columns) -> dict[str, npt.NDArray[np.int64]]:
+    """The columns that say what moves between caches."""
     tiled = tiled_axes(nest)
-    found = [names("threads"), names("order"), names("inner"), names("accumulators")]
-    found += [names.register(a) for a in tiled] + [names.tiles(a) for a in tiled]
+    found = [names("order"), names("inner"), *map(names.register, tiled), *map(names.tiles, tiled)]
     found += [names.pack(o.name) for o in nest.intrinsic.inputs]
     lanes, rows, depth = blocked_axes(nest)
     found += [names.block(a) for a in (lanes, rows, depth) if a]
-    if depth is not None:
-        found += [names("unroll"), names(f"blocks_{depth.name}")]
-    if skipping_row(nest) is not None:
-        found.append(names("skip"))
-    if line_axis(nest) is not None:
-        found.append(names("lines"))
-    found += [names("loads")] if offered(nest, target) else []
-    return found + ([names("edges")] if apart(nest) else [])
+    found += [] if depth is None else [names(f"blocks_{depth.name}")]
+    found += [] if line_axis(nest) is None else [names("lines")]
+    return {name: v[name] for name in found}
 
 
 def _share(nest: Nest, names: StepNames, values: Columns, threads: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -194,7 +194,7 @@ def _share(nest: Nest, names: StepNames, values: Columns, threads: npt.NDArray[n
 def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt.NDArray[np.float64], ...]:
     """Cycles for issuing (or latency), for loading, and for starting and finishing tiles, over all tile variants."""
     tiled = tiled_axes(nest)
-    n = len(v[names("threads")])
+    n = rows_of(v)
     intrinsic = nest.intrinsic
     rate = target.rates.get(intrinsic.name) or 1.0 / intrinsic.timing.get("interval", 1.0)
     latency = float(intrinsic.timing.get("latency", 4.0))
@@ -278,7 +278,7 @@ def _asked_inside(nest: Nest, operand: str) -> bool:
 
 def _checked(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.NDArray[np.float64]:
     """The share of register tiles whose guarded loads are checked: all, or (edges apart) those at an edge."""
-    everywhere = np.ones(len(v[names("threads")]))
+    everywhere = np.ones(rows_of(v))
     forms = conditions(nest, operand) if apart(nest) else None
     if not forms:
         return everywhere

@@ -122,7 +122,7 @@ def feature_table(plan: Plan, ids: Ids, values: Columns, clock_terms: Columns) -
     columns += [(f"ln.{name}", "ln(1 + count)") for name in derived]
     columns += [(f"clock.{name}", "ln s") for name in (*terms, "total")]
     columns += [(f"limit.{name}", "0 or 1") for name in terms]
-    matrix = np.empty((len(ids), len(columns)), np.float32)
+    matrix = np.empty((len(columns), len(ids)), np.float32).T  # each column lies in one piece
     matrix[:, 0] = 1.0
     at = 1
     for decision in plan.space.decisions:
@@ -130,13 +130,18 @@ def feature_table(plan: Plan, ids: Ids, values: Columns, clock_terms: Columns) -
         at += 1
     for name in derived:
         count = np.asarray(values[name], np.float64)
-        matrix[:, at] = np.copysign(np.log1p(np.abs(count)), count)
+        matrix[:, at] = np.copysign(np.log(1.0 + np.abs(count)), count)  # counts are whole: nothing is lost near 0
         at += 1
     for name in (*terms, "total"):
         matrix[:, at] = np.log(np.maximum(clock_terms[name], _SHORTEST_S))
         at += 1
     if terms:
-        largest = np.argmax(matrix[:, at - len(terms) - 1 : at - 1], axis=1)
-        matrix[:, at:] = largest[:, None] == np.arange(len(terms))
+        first = at - len(terms) - 1
+        most = matrix[:, first : at - 1].max(axis=1)
+        unclaimed = np.ones(len(ids), np.bool_)
+        for k in range(len(terms)):  # the first of equals
+            here = unclaimed & (matrix[:, first + k] == most)
+            unclaimed ^= here
+            matrix[:, at + k] = here
     names, units = zip(*columns, strict=True)
     return Features(names, units, FEATURE_VERSION, matrix)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from autosched.logic import Int, affine
 from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.remember import of_nest
 from autosched.tiling.steps import BLOCK, ORDERS, PANEL, StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.lines import AROUND, WITHIN
 
@@ -78,26 +79,37 @@ def footprint(nest: Nest, operand: str, panel: bool | npt.NDArray[np.bool_], spa
     mine = nest.operand_axes(operand)
     tensor = nest.mapping.program.tensors[read.tensor]
     size = float(tensor.dtype.bytes)
-    ordered: Column = prod((span[a.name] for a in mine), start=np.ones(1) * size)
+    ordered: Column | float = prod((span[a.name] for a in mine), start=size)
     if isinstance(panel, bool) and panel:
-        return ordered
+        return np.asarray(ordered)
     axes: dict[str, Column] = {}
     for a in mine:
         left = span[a.name]
         for name, _, extent in reversed(a.members):
             axes[name] = np.minimum(left, extent)
-            left = np.maximum(1.0, np.ceil(left / extent))
-    total: Column = np.ones(1) * size
+            if name != a.members[0][0]:
+                left = np.maximum(1.0, np.ceil(left / extent))
+    total: Column | float = size
+    for steps, size_of in _subscripts(nest, operand):
+        if steps is None:
+            total = total * size_of
+        elif reach := [c * (axes[name] - 1.0) for name, c in steps if name in axes]:
+            total = total * np.minimum(sum(reach[1:], start=reach[0] + 1.0), size_of)
+    return np.where(panel, ordered, total) if not isinstance(panel, bool) else np.asarray(total)
+
+
+@of_nest
+def _subscripts(nest: Nest, operand: str) -> tuple[tuple[tuple[tuple[str, int], ...] | None, float], ...]:
+    """For each dimension of the operand's tensor how far a step of each program axis moves in it (None where the
+    subscript is no sum of axes), and its extent."""
+    read = nest.mapping.operands[operand]
+    tensor = nest.mapping.program.tensors[read.tensor]
+    found = []
     for part, extent in zip(read.index, tensor.extents, strict=True):
         form = affine(part) if isinstance(part, Int) else None
-        if form is None:
-            total = total * extent
-            continue
-        reach: Column = np.ones(1)
-        for name, c in form.coefficients.items():
-            reach = reach + abs(c) * (axes.get(name, np.ones(1)) - 1)
-        total = total * np.minimum(reach, extent)
-    return np.where(panel, ordered, total)
+        steps = None if form is None else tuple((name, abs(c)) for name, c in form.coefficients.items())
+        found.append((steps, float(extent)))
+    return tuple(found)
 
 
 def traffic(
@@ -151,27 +163,33 @@ def _group(
     visits = np.ones(n)
     if nest.depth is not None:
         visits = v[names(f"blocks_{nest.depth.name}")].astype(np.float64)
+    moved = {o: _moved(nest, o, loops, [p[o] for p in prints]) for o in operands}
+    moved[written] = [np.where(visits > 1, 2.0, 1.0) * bytes_in for bytes_in in moved[written]]
+    fetched = [sum(m[d] for m in moved.values()) for d in range(len(loops))]
     result = []
     for capacity in capacities:
-        bytes_in = np.zeros(n)
         held = _held(totals, capacity, n)
-        for o in operands:
-            mine = {a.name for a in nest.operand_axes(o)}
-            # What fits is there from the call before: caches are warm.
-            moved = np.zeros(n)
-            for d in range(1, len(prints)):
-                # From one turn of the innermost of these loops to the next, what both touch (lines of a window) stays.
-                slides = loops[d - 1].axis.name in mine
-                factor, reused = prints[d - 1 if slides else d][o], not slides
-                for loop in reversed(loops[: d - 1 if slides else d]):
-                    if loop.axis.name in mine:
-                        reused = False
-                    if not reused:
-                        factor = factor * loop.trips
-                moved = moved + (held[d] - held[d - 1]) * factor
-            bytes_in += moved * np.where(visits > 1, 2.0, 1.0) if o == written else moved
-        result.append(bytes_in)
+        # What fits is there from the call before: caches are warm.
+        shares = [held[d + 1] - held[d] for d in range(len(loops))]
+        result.append(np.asarray(sum((s * f for s, f in zip(shares, fetched, strict=True)), start=np.zeros(n))))
     return result
+
+
+def _moved(nest: Nest, operand: str, loops: Sequence[LoopColumn], prints: Sequence[Column]) -> list[Column]:
+    """For each loop, outermost first: the bytes fetched where a cache holds what the loops inside it touch."""
+    mine = {a.name for a in nest.operand_axes(operand)}
+    found = []
+    for d in range(1, len(prints)):
+        # From one turn of the innermost of these loops to the next, what both touch (lines of a window) stays.
+        slides = loops[d - 1].axis.name in mine
+        factor, reused = prints[d - 1 if slides else d], not slides
+        for loop in reversed(loops[: d - 1 if slides else d]):
+            if loop.axis.name in mine:
+                reused = False
+            if not reused:
+                factor = factor * loop.trips
+        found.append(factor)
+    return found
 
 
 def _held(totals: Sequence[Any], capacity: float, n: int) -> list[Column]:

@@ -69,6 +69,9 @@ class Space:
                              hint="narrow the domains of its decisions")  # fmt: skip
         self.strides = tuple(prod(self.radices[i + 1 :]) for i in range(len(self.radices)))
         self._domains = {d.name: np.array(d.domain, np.int64) for d in self.decisions}
+        self.reads: dict[str, frozenset[int]] = {}
+        """Positions of the decisions that quantities were seen to read, by name (`tiling.apiece`)."""
+        self._reached: dict[str, frozenset[int]] = {}
 
     def _check_names(self) -> None:
         seen = set(self.constants)
@@ -118,13 +121,14 @@ class Space:
 
     def depends_on(self, node: Expr) -> frozenset[int]:
         """Positions of the decisions that an expression depends on, through derived quantities too."""
-        found: set[int] = set()
-        for name in free_vars(node):
-            if name in self.position:
-                found.add(self.position[name])
-            elif name in self.derived:
-                found |= self.depends_on(self.derived[name])
-        return frozenset(found)
+        return frozenset().union(*(self._reach(name) for name in free_vars(node)))
+
+    def _reach(self, name: str) -> frozenset[int]:
+        if name not in self._reached:
+            derived = self.derived.get(name)
+            own = frozenset((self.position[name],)) if name in self.position else frozenset()
+            self._reached[name] = own if derived is None else self.depends_on(derived)
+        return self._reached[name]
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -160,7 +164,7 @@ class Space:
             d.name: self._domains[d.name][(numbers // stride) % radix]
             for d, stride, radix in zip(self.decisions, self.strides, self.radices, strict=True)
         }
-        return Values(Lazy({**self.constants, **base}, self.derived), len(numbers))
+        return Values(Lazy({**self.constants, **base}, self.derived), len(numbers), self, numbers)
 
     def _checked(self, ids: npt.ArrayLike) -> Ids:
         numbers = np.atleast_1d(np.asarray(ids, np.int64))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import Int, evaluate
+
+if TYPE_CHECKING:
+    from autosched.tiling.space import Space
 
 
 class Lazy(Mapping[str, Any]):
@@ -43,16 +46,27 @@ class Values(Mapping[str, npt.NDArray[np.int64]]):
     array([3, 3])
     """
 
-    def __init__(self, columns: Lazy, rows: int) -> None:
+    def __init__(
+        self, columns: Lazy, rows: int, space: Space | None = None, ids: npt.NDArray[np.int64] | None = None
+    ) -> None:
         self.columns = columns
         """The same as they were computed: Python ints where a quantity is the same in all rows."""
-        self._rows = rows
+        self.rows = rows
+        self.space = space
+        """The space whose rows `ids` these are, where nothing but their ids decides the columns."""
+        self.ids = np.zeros(0, np.int64) if ids is None else ids
 
     def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
-        return np.broadcast_to(np.asarray(self.columns[name], np.int64), (self._rows,))
+        return np.broadcast_to(np.asarray(self.columns[name], np.int64), (self.rows,))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)
 
     def __len__(self) -> int:
         return len(self.columns)
+
+
+def rows_of(columns: Mapping[str, npt.NDArray[np.int64]]) -> int:
+    """How many rows the columns have: asked of the columns themselves only where nobody knows."""
+    known = getattr(columns, "rows", None)
+    return len(next(iter(columns.values()))) if known is None else int(known)

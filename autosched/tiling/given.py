@@ -1,0 +1,76 @@
+"""`Given`: columns of rows of which some decisions alone are known; whoever asks for more is told what is missing.
+
+What a quantity depends on need not be said then: it is evaluated, and what it asks for is found out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.logic import Var
+
+if TYPE_CHECKING:
+    from autosched.tiling.space import Space
+
+
+class WantedError(Exception):
+    """A column was asked for that depends on decisions which are not known; `positions` are all that it depends on."""
+
+    def __init__(self, positions: frozenset[int]) -> None:
+        super().__init__(sorted(positions))
+        self.positions = positions
+
+
+class Given(Mapping[str, npt.NDArray[np.int64]]):
+    """The columns of the rows `ids` that depend on the decisions at `positions` and on nothing else."""
+
+    def __init__(self, space: Space, positions: Iterable[int], ids: npt.NDArray[np.int64]) -> None:
+        self._space, self._positions = space, frozenset(positions)
+        self._values = space.values(ids)
+        self.rows = len(ids)
+
+    def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
+        if name not in self._space.names:
+            raise KeyError(name)
+        reached = self._space.depends_on(Var(name))
+        if not reached <= self._positions:
+            raise WantedError(reached)
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._space.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._space.names)
+
+    def __len__(self) -> int:
+        return len(self._space.names)
+
+
+def masked(space: Space, ids: npt.NDArray[np.int64], positions: Iterable[int]) -> npt.NDArray[np.int64]:
+    """The ids of these rows with every decision but those at `positions` at its first value."""
+    kept: npt.NDArray[np.int64] = np.zeros(len(ids), np.int64)
+    for first, last in neighbouring(sorted(positions)):
+        digits = ids // space.strides[last]
+        if first:  # the most significant digits have nothing above them
+            digits %= np.int64(space.strides[first - 1] // space.strides[last])
+        kept += digits * space.strides[last]
+    return kept
+
+
+def neighbouring(positions: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """First and last of each run of consecutive numbers: digits that stand next to each other in a row's id."""
+    run: tuple[int, int] | None = None
+    for p in positions:
+        if run is not None and p == run[1] + 1:
+            run = run[0], p
+            continue
+        if run is not None:
+            yield run
+        run = p, p
+    if run is not None:
+        yield run
