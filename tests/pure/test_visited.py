@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from support.agreement import disagreement
 from support.plans import covering_rows, machine, plans_of
@@ -11,7 +13,7 @@ from autosched.codegen.lower import lower
 from autosched.costmodel.clock import clock
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
-from autosched.logic import evaluate
+from autosched.logic import Const, evaluate
 from autosched.tiling.plan import Plan
 
 CONV = {"n": 1, "h": 5, "w": 7, "ci": 3, "co": 17, "kh": 3, "kw": 3, "t": "f32", "acc": "f32"}
@@ -71,6 +73,34 @@ def test_no_product_with_the_border_is_issued() -> None:
     lines, columns = 3 * 5 - 2, 3 * 7 - 2  # positions of the window inside the image
     assert counted[1] == lines * columns * 3 * -(-17 // 8)
     assert counted[0] == lines * 3 * 7 * 3 * -(-17 // 8)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_tiles_away_from_the_border_share_their_code(stride: int) -> None:
+    """Of the tiles along a line the first and the last are printed for themselves, and those between them once."""
+    shape: dict[str, Any] = {**CONV, "h": 3, "w": 20 * stride}
+    program = workload("conv2d", **shape, pad=1, stride=stride)
+    plan = nest_plan(program)
+    row = plan.space.row_of({"reg_y": 1, "reg_x": 4, "reg_o": 1, "skip": 1, "pack_a": 2})
+    assert not plan.space.why_not(row)
+    kernel = lower(plan, plan.space.schedule(row))
+    tiles = {(s.lower, s.upper) for s in loops(kernel.main.body) if s.var == "xt"}
+    assert tiles == {(Const(1), Const(4 if stride == 1 else 5))}
+    assert disagreement(plan, [row]) is None
+    lines, columns = (3 * 3 - 2, 3 * 20 - 2) if stride == 1 else (2 * 2, 3 * 20 - 1)
+    assert calls(kernel.main.body, {}) == lines * columns * 3 * -(-17 // 8)
+
+
+def loops(body: tuple[Stmt, ...]) -> list[For]:
+    """Loops, outer ones first."""
+    found: list[For] = []
+    for stmt in body:
+        match stmt:
+            case For(body=inner):
+                found += [stmt, *loops(inner)]
+            case If(_, inner):
+                found += loops(inner)
+    return found
 
 
 def test_the_clock_counts_what_is_left() -> None:

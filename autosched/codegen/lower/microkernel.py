@@ -201,7 +201,7 @@ class Micro:
         if self.window is not None:
             others = [a for a in others if a not in self.window.axes]
 
-        apart = unrolled(self.nest, self.skips) if self.skips else ()
+        apart = unrolled(self.nest, self.skips) if self.skips and not at[self.skips.name].inside else ()
         inner = self.unguarded(at, counts, others)
 
         def loop(k: int, at: Places) -> tuple[Stmt, ...]:
@@ -232,7 +232,7 @@ class Micro:
     def kept(self, at: Places, counts: dict[str, int]) -> dict[str, tuple[Int, Int]]:
         """The first of the tile's rows that guards do not rule out here, and the one after the last."""
         row = self.skips
-        if row is None or counts[row.name] == 1:
+        if row is None or counts[row.name] == 1 or at[row.name].inside:
             return {}
         window = {a.name: at[a.name].unit for a in unrolled(self.nest, row)}
         first = substitute_int(at[row.name].unit, {f"{identifier(row.name)}r": Const(0)})

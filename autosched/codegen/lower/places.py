@@ -14,11 +14,13 @@ LANE = "e"
 @dataclass(frozen=True)
 class Position:
     """Where the code being emitted stands on one nest axis: register tile `tile` (or None), element of the register
-    tile or unit `unit`, both expressions; `partial` when the intrinsic tile there may reach past the extent."""
+    tile or unit `unit`, both expressions; `partial` when the intrinsic tile there may reach past the extent; `inside`
+    when no border reaches the register tile, so that a row that skips borders has nothing to skip."""
 
     tile: Int | None
     unit: Int
     partial: bool = False
+    inside: bool = False
 
 
 def elements(nest: Nest, at: Mapping[str, Position], lanes: Mapping[str, Int]) -> dict[str, Int]:

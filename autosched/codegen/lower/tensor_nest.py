@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from autosched.codegen.kernel import For, If, Stmt
 from autosched.codegen.lower.context import Context, identifier
@@ -17,12 +18,13 @@ from autosched.codegen.lower.microkernel import DepthRange, Micro
 from autosched.codegen.lower.operands import Position, Source, source
 from autosched.codegen.lower.pieces import Around
 from autosched.codegen.lower.simplify import bind
-from autosched.logic import TRUE, Const, Int, IntLike, Var, all_of, minimum, to_int
+from autosched.logic import TRUE, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps import BLOCK, ORDERS, blocked_axes, tiled_axes
 from autosched.tiling.steps.lines import WITHIN, line_axis
 from autosched.tiling.steps.parallel import split_axes
+from autosched.tiling.steps.visited import untouched
 
 Places = dict[str, Position]
 Body = Callable[[Places, dict[str, int]], tuple[Stmt, ...]]
@@ -192,16 +194,22 @@ class NestLowering:
         var = Var(f"{identifier(axis.name)}t")
         unit = Var(f"{identifier(axis.name)}r")
 
-        def place(tile: Int, n: int, partial: bool) -> tuple[Stmt, ...]:
-            return body(at | {axis.name: Position(tile, tile * size + unit, partial)}, counts | {axis.name: n})
+        def place(tile: Int, n: int, partial: bool, inside: bool = False) -> tuple[Stmt, ...]:
+            return body(at | {axis.name: Position(tile, tile * size + unit, partial, inside)}, counts | {axis.name: n})
 
         stmts: list[Stmt] = []
         if full:
             upper = minimum(r.upper, full) if rest else r.upper
-            if axis is self.micro.skips:  # what is skipped is decided tile by tile
-                for tile in range(full):
-                    there = (If(all_of(r.lower <= tile, upper > tile), place(var, size, False)),)
-                    stmts += bind(there, {var.name: Const(tile)})
+            if axis is self.micro.skips:  # what is skipped is decided tile by tile; where nothing is, tiles are alike
+                for alike, tiles in groupby(range(full), lambda tile: untouched(self.nest, axis, tile * size, size)):
+                    run = list(tiles)
+                    if alike and len(run) > 1:
+                        inside = place(var, size, False, inside=True)
+                        stmts += _loop(var.name, maximum(r.lower, run[0]), minimum(upper, run[-1] + 1), inside)
+                        continue
+                    for tile in run:
+                        there = (If(all_of(r.lower <= tile, upper > tile), place(var, size, False)),)
+                        stmts += bind(there, {var.name: Const(tile)})
             else:
                 stmts += _loop(var.name, r.lower, upper, place(var, size, False))
         if rest:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from itertools import product
 from math import prod
 
-from autosched.logic import Affine, Bool, Const, Int, Var, any_of, maximum, minimum
+from autosched.logic import Affine, Bool, Const, Int, Var, any_of, evaluate, maximum, minimum
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.remember import of_nest
 from autosched.tiling.step import Decision, Rule, Step
@@ -94,6 +94,17 @@ def visited(nest: Nest, axis: NestAxis, single: Mapping[str, Int], first: Int, c
     return maximum(*lower), minimum(*upper)
 
 
+def untouched(nest: Nest, row: NestAxis, first: int, count: int) -> bool:
+    """Whether guards rule out none of `count` units of a skipped row from `first` on, wherever the window stands."""
+    window = unrolled(nest, row)
+    for place in product(*(range(a.units) for a in window)):
+        at: dict[str, Int] = {a.name: Const(p) for a, p in zip(window, place, strict=True)}
+        lower, upper = visited(nest, row, at, Const(first), count)
+        if (evaluate(lower, {}), evaluate(upper, {})) != (0, count):
+            return False
+    return True
+
+
 def settled(nest: Nest, operand: str, single: frozenset[str], rows: frozenset[str], loops: frozenset[str]) -> bool:
     """Whether an operand's guard holds wherever the tile looks: each part ties one of the reduction `loops`, or one of
     the skipped `rows`, to axes with one position."""
@@ -125,4 +136,4 @@ def share(nest: Nest, axis: NestAxis, single: frozenset[str]) -> float:
     return total / (axis.units * max(1, prod(extents[n] for n in names)))
 
 
-__all__ = ["bounding", "settled", "share", "skip", "skipping_row", "unrolled", "visited"]
+__all__ = ["bounding", "settled", "share", "skip", "skipping_row", "unrolled", "untouched", "visited"]
