@@ -1,7 +1,11 @@
-"""Record spaces: uniform samples of what `tune` searches, measured on this machine and kept as replay files.
+"""Record spaces: samples of what `tune` searches, measured on this machine or simulated, kept as replay files.
 
-    python -m benchmarks.record                                  # all spaces, one to six minutes each
+    python -m benchmarks.record                                  # all measured spaces, one to six minutes each
+    python -m benchmarks.record --simulated                      # GEMMs on the simulated H200: the same file anywhere
     python -m benchmarks.record --only gemm_f32_512 --rows 4000
+
+Rows are drawn uniformly over all plans; of simulated spaces as many of each plan, since plans of narrow instructions
+have far more rows than those worth searching.
 
 A file is self-contained (docs/replay.md): `autosched tune PROGRAM -d replay:FILE` searches it, and
 `benchmarks.model_quality` judges models on it.
@@ -33,24 +37,33 @@ HELD_OUT: dict[str, tuple[str, dict[str, Any]]] = {
     "depthwise_f32_56x56x144_s2": ("depthwise_conv2d", {"n": 1, "h": 56, "w": 56, "c": 144, "stride": 2}),
 }
 """Other shapes, on which a change of the clock must not make things worse."""
-ROWS = {**dict.fromkeys(SPACES, 2048), **dict.fromkeys(HELD_OUT, 512)}
+SIMULATED: dict[str, tuple[str, dict[str, Any]]] = {
+    "h200_bf16_4096x4096x4096": ("matmul", {"m": 4096, "n": 4096, "k": 4096, "a": "bf16", "b": "bf16"}),
+    "h200_bf16_256x7168x2048": ("matmul", {"m": 256, "n": 7168, "k": 2048, "a": "bf16", "b": "bf16"}),
+    "h200_fp8_1024x4096x7168": ("matmul", {"m": 1024, "n": 4096, "k": 7168, "a": "e4m3", "b": "e4m3"}),
+}
+"""On the simulator's H200, with its seeded noise of 1 %."""
+ROWS = {**dict.fromkeys(SPACES, 2048), **dict.fromkeys(HELD_OUT, 512), **dict.fromkeys(SIMULATED, 4096)}
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.record", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="*", choices=list(ROWS), default=list(ROWS), metavar="SPACE")
-    parser.add_argument("--rows", type=int, help="rows a space (else 2,048, and 512 of held-out shapes)")
+    parser.add_argument("--only", nargs="*", choices=list(ROWS), metavar="SPACE")
+    parser.add_argument("--simulated", action="store_true", help="those on the simulator")
+    parser.add_argument("--rows", type=int, help="rows a space (else 2,048, 512 of held-out shapes, 4,096 simulated)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
-    target = api.target("native")
-    for name in options.only:
-        workload, sizes = (SPACES | HELD_OUT)[name]
-        request = TuneRequest(api.workload(workload, **sizes), target, device="cpu", seed=options.seed)
+    for name in options.only or (SIMULATED if options.simulated else SPACES | HELD_OUT):
+        workload, sizes = (SPACES | HELD_OUT | SIMULATED)[name]
+        target, device = ("nvidia-h200", "simulator") if name in SIMULATED else ("native", "cpu")
+        program = api.workload(workload, **sizes)
+        request = TuneRequest(program, api.target(target), device=device, seed=options.seed)
         began = time.monotonic()
         created = time.strftime("%Y-%m-%d", time.gmtime())
-        recording = record(request, options.rows or ROWS[name], created=created, on_row=_say(name))
+        rows, even = options.rows or ROWS[name], name in SIMULATED
+        recording = record(request, rows, even=even, created=created, on_row=_say(name))
         size = write_replay(options.folder / f"{name}.json.gz", recording)
         took = time.monotonic() - began
         print(

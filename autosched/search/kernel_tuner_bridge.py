@@ -43,6 +43,7 @@ MOST = 100_000
 """Legal rows above which its listing of a space takes too long."""
 _RUNS = 3  # times in a row that a strategy may end without asking for a new row
 _FEW = 16  # with a handful of rows its strategies do not all work
+_STALE = 1000  # questions in a row with known answers after which a run is ended: where rows are scattered, some never stop
 
 Row = tuple[int, int]
 
@@ -187,9 +188,14 @@ def _runner(rows: dict[tuple[int, ...], Row], desk: _Desk, stop: type[Exception]
     class Asking(Runner):  # type: ignore[misc]  # the package has no types
         """Wants what is not known yet, all of a population at once."""
 
+        stale = 0  # questions in a row whose answers were all known
+
         def run(self, parameter_space: Any, tuning_options: Any) -> list[dict[str, Any]]:
             configs = [tuple(int(v) for v in c) for c in parameter_space]
             new = list(dict.fromkeys(rows[c] for c in configs if rows[c] not in desk.seconds))
+            self.stale = 0 if new else self.stale + 1
+            if self.stale > _STALE:
+                raise stop("it goes round in circles")
             if new:
                 desk.wanted.put(new)
                 if not desk.answered.get():

@@ -44,18 +44,23 @@ class RowDone:
 
 
 def record(
-    request: TuneRequest, rows: int, *, created: str = "", on_row: Callable[[RowDone], None] | None = None
+    request: TuneRequest,
+    rows: int,
+    *,
+    even: bool = False,
+    created: str = "",
+    on_row: Callable[[RowDone], None] | None = None,
 ) -> RecordedSpace:
     """Measure `rows` different rows of the space that `tune` would search, drawn uniformly with the request's seed over
-    the legal rows of all plans; all of them where there are no more. Raises what `prepare` raises, UsageError for no
-    rows."""
+    the legal rows of all plans, or (`even`) as many of each plan; all of them where there are no more. Raises what
+    `prepare` raises, UsageError for no rows."""
     if rows < 1:
         raise UsageError(f"{rows} rows leave nothing to record", hint="give 1 or more")
     tuning = prepare(replace(request, store=None, strategy="random", cost_model="analytic"))
     space, device = tuning.study.space, tuning.device
     try:
         rng = np.random.default_rng(request.seed)
-        drawn = space.locate(rng.choice(space.rows, min(rows, space.rows), replace=False))
+        drawn = drawn_evenly(space, rows, rng) if even else _drawn(space, rows, rng)
         measured = _measured(space, device, drawn, rng, on_row or (lambda done: None))
         described = device.describe()
     finally:
@@ -78,10 +83,27 @@ def record(
             "only": list(request.only),
             "numerics": request.numerics,
             "conditions": request.conditions,
+            "even": even,
             "autosched": __version__,
         },
         created=created,
     )
+
+
+def _drawn(space: SearchSpace, rows: int, rng: np.random.Generator) -> Rows:
+    return space.locate(rng.choice(space.rows, min(rows, space.rows), replace=False))
+
+
+def drawn_evenly(space: SearchSpace, rows: int, rng: np.random.Generator) -> Rows:
+    """`rows` different legal rows, as many of each plan as of any other: what a plan has less, the larger ones have
+    more. Fewer where the space has no more."""
+    parts, left = [], rows
+    for place, number in enumerate(np.argsort(space.counts, kind="stable").tolist()):
+        ids = space.plans[number].ids
+        share = min(len(ids), left // (len(space.plans) - place))
+        parts.append(Rows.of(number, rng.choice(ids, share, replace=False)))
+        left -= share
+    return Rows.join(parts)
 
 
 def _measured(

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import evaluate
+from autosched.tiling.counting import distinct_ranks
 from autosched.tiling.enumerate import ROOT, Joiner
 
 if TYPE_CHECKING:
@@ -55,8 +56,10 @@ def frame(space: Space) -> Frame:
 
 
 def sample(space: Space, n: int, rng: np.random.Generator) -> Ids:
-    """See `Space.sample`. Where the legal rows are too many to hold and too sparse to hit, fewer than `n` come back
-    after 2^25 draws."""
+    """See `Space.sample`. Where rows cannot be counted and are too many to hold and too sparse to hit, fewer than `n`
+    come back after 2^25 draws."""
+    if space.count is not None:
+        return space.count.rows(distinct_ranks(space.count.legal, n, rng))
     whole = space.frame
     universe = len(whole.prefixes) * prod(space.radices[d] for d in whole.free)
     if whole.exact:
@@ -96,6 +99,8 @@ def neighbours(space: Space, row: int) -> Ids:
 def canonical(space: Space, ids: Ids) -> Ids:
     """See `Space.canonical`. Resetting one decision may free or bind another, so this repeats until nothing changes."""
     ids = ids.copy()
+    if not space.inert:
+        return ids
     for _ in range(len(space.inert) + 1):
         columns = space.values(ids).columns
         changed = ids.copy()
