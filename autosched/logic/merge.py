@@ -21,7 +21,7 @@ def merge_dimensions(index: Sequence[Part], extents: Sequence[int]) -> tuple[tup
     >>> p = Var("p")
     >>> index, extents = merge_dimensions((Var("x") * 2 + p // 3, p % 3), (8, 3))
     >>> str(index[0]), extents
-    ('x * 2 * 3 + p', (24,))
+    ('x * 6 + p', (24,))
     """
     parts: list[Part | Int] = list(index)
     sizes = list(extents)

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from autosched.errors import UnknownNameError, UsageError
 from autosched.logic import TRUE, And, Expr, Int, Var, all_of, free_vars
+from autosched.tiling import counting
 from autosched.tiling import enumerate as staged
 from autosched.tiling import explain as explaining
 from autosched.tiling import sample as sampling
@@ -249,8 +250,14 @@ class Space:
     # Drawing rows
 
     @cached_property
+    def count(self) -> counting.Count | None:
+        """How many rows are legal, and which one has a rank, without listing them; computed once. None where prefixes
+        have too little in common."""
+        return counting.counted(self)
+
+    @cached_property
     def frame(self) -> sampling.Frame:
-        """What samples are drawn from; computed once."""
+        """What samples are drawn from where rows cannot be counted; computed once."""
         return sampling.frame(self)
 
     def sample(self, n: int, rng: np.random.Generator) -> Ids:

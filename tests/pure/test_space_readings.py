@@ -92,6 +92,16 @@ def test_enumeration_mask_and_why_not_agree_with_plain_python(space: Space, bloc
     assert bool(space.why_not(row)) == bool(broken[row])
 
 
+@settings(max_examples=200, deadline=None)
+@given(spaces())
+def test_counting_without_listing_finds_the_same_rows(space: Space) -> None:
+    legal, counted = space.enumerate(), space.count
+    assert counted is not None
+    assert counted.legal == len(legal)
+    assert np.sort(counted.rows(np.arange(counted.legal))).tolist() == legal.ids.tolist()
+    assert counted.legal + sum(counted.rejected.values()) == space.size
+
+
 @settings(max_examples=60, deadline=None)
 @given(spaces(), st.integers(0, 10**6))
 def test_z3_agrees_with_the_mask(space: Space, pick: int) -> None:

@@ -139,17 +139,37 @@ def _chi_square(space: Space, draws: int, seed: int) -> float:
     return float(((counts - expected) ** 2 / expected).sum() / (len(legal) - 1))
 
 
+def test_samples_are_uniform() -> None:
+    assert 0.7 < _chi_square(micro(registers=8), 3000, seed=1) < 1.35
+
+
 @pytest.mark.parametrize("most", [1 << 21, 3])
-def test_samples_are_uniform_whole_or_by_prefixes(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+def test_samples_of_what_is_not_counted_are_uniform_too(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """With room for 3 prefixes only, completions are drawn and rejected; the distribution is the same."""
     monkeypatch.setattr(sampling, "_MOST_PREFIXES", most)
     monkeypatch.setattr(sampling, "_DRAWS", 64)
     space = micro(registers=8)
+    monkeypatch.setitem(vars(space), "count", None)
     assert space.frame.exact == (most > 3)
     assert 0.7 < _chi_square(space, 3000, seed=1) < 1.35
 
 
-def test_sparse_spaces_of_trillions_are_sampled_by_prefixes() -> None:
+def test_a_rule_over_all_decisions_is_no_obstacle() -> None:
+    """One row in 10^7 is legal, and only the last decision tells; sums that agree are one state."""
+    names = "abcdefgh"
+    ties = sum((Var(n) * (11 + 2 * k) for k, n in enumerate(names)), start=Var("a") * 3) % 1_000
+    steps = [Step(n, (Decision(n, tuple(range(20))),)) for n in names]
+    rules = (Rule("all", ties.eq(7), "no"), Rule("two", (Var("a") * Var("h") * Var("c")).eq(1_000), "no"))
+    space = Space("tied", [*steps, Step("rules", (), rules)])
+    counted = space.count
+    assert counted is not None
+    ids = space.sample(1_000, np.random.default_rng(0))
+    assert len(np.unique(ids)) == 1_000
+    assert space.legal(ids).all()
+    assert counted.legal / space.size < 1e-7
+
+
+def test_sparse_spaces_of_trillions_are_sampled() -> None:
     """About one row in 10^9 is legal; drawing ids and rejecting would never end."""
     names = [f"t{i}" for i in range(8)]
     decisions = tuple(Decision(n, tuple(range(1, 33))) for n in names)

@@ -1,0 +1,89 @@
+"""Walks over expressions: their parts, the names in them, and replacing names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from autosched.logic.tree import (
+    And,
+    Binary,
+    Bool,
+    Compare,
+    Expr,
+    Int,
+    IntLike,
+    Not,
+    Or,
+    Var,
+    Where,
+    all_of,
+    any_of,
+    binary,
+    compare,
+    negate,
+    to_int,
+    where,
+)
+
+
+def children(node: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions."""
+    match node:
+        case Binary(_, a, b) | Compare(_, a, b):
+            return (a, b)
+        case Where(c, a, b):
+            return (c, a, b)
+        case And(parts) | Or(parts):
+            return parts
+        case Not(part):
+            return (part,)
+        case _:
+            return ()
+
+
+@lru_cache(maxsize=1 << 14)
+def free_vars(node: Expr) -> frozenset[str]:
+    """The names of all variables in `node`."""
+    if isinstance(node, Var):
+        return frozenset((node.name,))
+    return frozenset().union(*(free_vars(c) for c in children(node)))
+
+
+def substitute(node: Expr, values: Mapping[str, IntLike]) -> Expr:
+    """`node` with variables replaced, simplified again.
+
+    >>> print(substitute(Var("i") * 4 + Var("k"), {"k": 1, "i": Var("x") + 2}))
+    (x + 2) * 4 + 1
+    """
+    match node:
+        case Var(name):
+            return to_int(values[name]) if name in values else node
+        case Binary(op, a, b):
+            return binary(op, substitute_int(a, values), substitute_int(b, values))
+        case Where(c, a, b):
+            return where(substitute_bool(c, values), substitute_int(a, values), substitute_int(b, values))
+        case Compare(op, a, b):
+            return compare(op, substitute_int(a, values), substitute_int(b, values))
+        case And(parts):
+            return all_of(*(substitute_bool(p, values) for p in parts))
+        case Or(parts):
+            return any_of(*(substitute_bool(p, values) for p in parts))
+        case Not(part):
+            return negate(substitute_bool(part, values))
+        case _:
+            return node
+
+
+def substitute_int(node: Int, values: Mapping[str, IntLike]) -> Int:
+    """`substitute`, typed for integers."""
+    result = substitute(node, values)
+    assert isinstance(result, Int)
+    return result
+
+
+def substitute_bool(node: Bool, values: Mapping[str, IntLike]) -> Bool:
+    """`substitute`, typed for truth values."""
+    result = substitute(node, values)
+    assert isinstance(result, Bool)
+    return result

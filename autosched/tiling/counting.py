@@ -1,0 +1,210 @@
+"""How many legal rows there are, and the n-th of them, without listing any: prefixes that have the same rest are one.
+
+Decisions are made one after the other. What the rules still ask of a prefix hangs on a few values of it (a partial sum
+of bytes, whether something is staged: `logic.residual`), so prefixes that agree in those are one state. Counting from
+the end gives each state's legal completions; walking by these counts gives the row of a rank. So a sample is uniform
+and nothing is drawn in vain, however rare legal rows are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.logic import Bool, Const, Int, evaluate, free_vars
+from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.residual import Residual
+from autosched.tiling.enumerate import plan_stages
+from autosched.tiling.values import Lazy
+
+if TYPE_CHECKING:
+    from autosched.tiling.space import Space
+
+Ids = npt.NDArray[np.int64]
+MOST_STEPS = 1 << 22
+"""Pairs of a state and the next value above which states are too many to be worth it."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The legal ways from each state before a decision to one after it, sorted by state: the decision's index, and the
+    next state. The ways of state s stand at `first[s]` to `first[s + 1]`; `ways` counts, exclusive and running over
+    all, the full rows that they lead to."""
+
+    stride: int
+    first: Ids
+    index: Ids
+    following: Ids
+    ways: Ids
+
+
+@dataclass(frozen=True)
+class Count:
+    """`legal` rows; `rejected`: for each rule the rows that it removed (see `Legal`); and how to find one by its rank.
+    Decisions that no rule reads come last: `free` holds stride and number of values of each."""
+
+    legal: int
+    rejected: dict[str, int]
+    layers: tuple[Layer, ...]
+    free: tuple[tuple[int, int], ...]
+
+    def rows(self, ranks: npt.ArrayLike) -> Ids:
+        """The ids of the legal rows of these ranks, 0 to `legal` - 1; different ranks are different rows."""
+        rest = np.array(ranks, np.int64)
+        ids = np.zeros(len(rest), np.int64)
+        for stride, radix in self.free:
+            rest, digit = np.divmod(rest, radix)
+            ids += digit * stride
+        state = np.zeros(len(rest), np.int64)
+        for layer in self.layers:
+            place = layer.ways[layer.first[state]] + rest
+            way = np.searchsorted(layer.ways, place, side="right") - 1
+            rest = place - layer.ways[way]
+            ids += layer.index[way] * layer.stride
+            state = layer.following[way]
+        return ids
+
+
+def counted(space: Space, most: int = MOST_STEPS) -> Count | None:
+    """The legal rows of a space; None where there are more than `most` ways between its states, or no decisions."""
+    if not space.decisions:
+        return None
+    stages = plan_stages(space, space.parts)
+    order = [d for stage in stages if stage.parts for d in stage.decisions]
+    free = [d for d in range(len(space.decisions)) if d not in order]
+    order = order or free[:1]  # a rule may be false whatever is decided
+    free = [d for d in free if d not in order]
+    counter = _Counter(space, prod(space.radices[d] for d in order))
+    halves = []
+    for d in order:
+        half = counter.decide(d, most)
+        if half is None:
+            return None
+        halves.append(half)
+    completions = np.ones(counter.states, np.int64)
+    layers = []
+    for stride, states, state, index, following in reversed(halves):
+        ways = np.concatenate([[0], np.cumsum(completions[following])])
+        first = np.searchsorted(state, np.arange(states + 1))
+        completions = np.diff(ways[first])
+        layers.append(Layer(stride, first, index, following, ways[:-1] if len(following) else ways))
+    outside = prod(space.radices[d] for d in free)
+    rejected = {r.name: n * outside for r, n in zip(space.rules, counter.rejected, strict=True)}
+    legal = int(completions[0]) * outside if len(completions) else 0
+    return Count(legal, rejected, tuple(reversed(layers)), tuple((space.strides[d], space.radices[d]) for d in free))
+
+
+class _Counter:
+    """The states of all prefixes so far. `columns` holds the values that tell them apart, `prefixes` how many prefixes
+    each stands for."""
+
+    def __init__(self, space: Space, rows: int) -> None:
+        self._space = space
+        self.rejected = [0] * len(space.rules)
+        self._rows = rows  # full rows that one prefix stands for
+        constants = {n: Const(v) for n, v in space.constants.items()}
+        self._derived: dict[str, Int] = {n: substitute_int(e, constants) for n, e in space.derived.items()}
+        self._pending: list[tuple[int, Bool]] = [(p.rule, substitute_bool(p.holds, constants)) for p in space.parts]
+        self._columns: dict[str, Ids] = {}
+        self._prefixes = np.ones(1, np.int64)
+        self._names = (f"#{n}" for n in count())
+
+    @property
+    def states(self) -> int:
+        return len(self._prefixes)
+
+    def decide(self, position: int, most: int) -> tuple[int, int, Ids, Ids, Ids] | None:
+        """Make a decision: its stride, the number of states before, and for each legal way the state, the index and
+        the next state; None where there are too many ways."""
+        decision, stride = self._space.decisions[position], self._space.strides[position]
+        before, radix = self.states, len(decision.domain)
+        if before * radix > most:
+            return None
+        self._rows //= radix
+        base = {name: column[:, None] for name, column in self._columns.items()}
+        base[decision.name] = np.array(decision.domain, np.int64)[None, :]
+        known = set(base)
+        rest = Residual(known, lambda: next(self._names))
+        complete: dict[str, Int] = {}
+        derived: dict[str, Int] = {}
+        for name, expression in self._derived.items():
+            if free_vars(expression) <= known:
+                complete[name] = expression
+                known.add(name)
+            else:
+                derived[name] = rest.integer(expression)
+        env = Lazy(base, complete)
+        alive = self._pruned(env, known, rest, (before, radix))
+        self._derived = _reachable(derived, self._pending)
+        env = Lazy(base, {**complete, **rest.defined})
+        state, index = np.nonzero(alive)
+        asked = {n for e in (*self._derived.values(), *(h for _, h in self._pending)) for n in free_vars(e)}
+        columns = {
+            name: np.broadcast_to(np.asarray(env[name], np.int64), (before, radix))[state, index]
+            for name in sorted(asked & (known | rest.defined.keys()))
+        }
+        following, first = _merged(list(columns.values()), len(state))
+        self._columns = {name: column[first] for name, column in columns.items()}
+        totals = np.zeros(len(first), np.int64)
+        np.add.at(totals, following, self._prefixes[state])
+        self._prefixes = totals
+        return stride, before, state, index, following
+
+    def _pruned(
+        self, env: Mapping[str, object], known: set[str], rest: Residual, shape: tuple[int, int]
+    ) -> npt.NDArray[np.bool_]:
+        """Which ways no rule forbids that is complete now; the rows that each rule removes are counted, and of the
+        other rules their rest stays."""
+        alive = np.ones(shape, np.bool_)
+        rules, self._pending = self._pending, []
+        for rule, whole in rules:
+            holds = rest.truth(whole) if not free_vars(whole) <= known else whole
+            if not free_vars(holds) <= known:
+                self._pending.append((rule, holds))
+            else:
+                with np.errstate(divide="ignore"):
+                    truth = np.broadcast_to(np.asarray(evaluate(holds, env), np.bool_), shape)
+                lost = np.count_nonzero(alive & ~truth, axis=1)
+                self.rejected[rule] += int(lost @ self._prefixes) * self._rows
+                alive = alive & truth
+        return alive
+
+
+def _reachable(derived: dict[str, Int], pending: list[tuple[int, Bool]]) -> dict[str, Int]:
+    """The derived quantities that pending rules still ask for, through each other too."""
+    asked: set[str] = {n for _, holds in pending for n in free_vars(holds)}
+    for name in reversed(derived):
+        if name in asked:
+            asked |= free_vars(derived[name])
+    return {n: e for n, e in derived.items() if n in asked}
+
+
+def _merged(columns: list[Ids], rows: int) -> tuple[Ids, Ids]:
+    """For each row the number of the set of equal rows that it belongs to, and a row of each set."""
+    place = np.zeros(rows, np.int64)
+    for column in columns:
+        _, code = np.unique(column, return_inverse=True)
+        _, place = np.unique(place * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
+    first = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
+    first[place[::-1]] = np.arange(rows)[::-1]
+    return place, first
+
+
+def distinct_ranks(legal: int, n: int, rng: np.random.Generator) -> Ids:
+    """`min(n, legal)` different numbers below `legal`, uniformly, in random order."""
+    if legal <= 4 * n:
+        return rng.permutation(legal)[:n].astype(np.int64)
+    found = np.zeros(0, np.int64)
+    while len(found) < n:
+        both = np.concatenate([found, rng.integers(0, legal, n - len(found) + 16)])
+        found = both[np.sort(np.unique(both, return_index=True)[1])]
+    return found[:n]
+
+
+__all__ = ["Count", "Layer", "counted", "distinct_ranks"]
