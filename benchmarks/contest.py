@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from autosched.ir.program import Program
+from benchmarks import cpus
 from benchmarks.peers.task import Array
 from benchmarks.sampling import Times, quartiles, repeats_of, time_calls
 
@@ -79,6 +80,7 @@ def compare(bout: Bout) -> Outcome | str:
     # Idle threads of a peer must sleep, or they hold a core while the next one is timed; but not between two calls of
     # its own, or each would wait for them to wake. So they spin for about a millisecond, which SETTLE_S outlasts.
     limits |= {"GOMP_SPINCOUNT": "30000", "KMP_BLOCKTIME": "1", "OPENBLAS_THREAD_TIMEOUT": "22"}
+    limits |= cpus.places(cpus.chosen(bout.threads))
     command = [sys.executable, "-m", "benchmarks.contest"]
     try:
         done = subprocess.run(
@@ -99,24 +101,26 @@ def from_json(data: dict[str, Any]) -> Outcome:
 
 def _compare(bout: Bout) -> Outcome:
     from autosched.machine.detect import cpu_model
+    own = cpus.chosen(bout.threads)
+    cpus.hold(own)  # before torch and others are loaded, which start threads
     from benchmarks import peers
-    from benchmarks.kernel import load_kernel, pin
+    from benchmarks.kernel import load_kernel
     from benchmarks.peak import Peak
     from benchmarks.stream import Stream
     from benchmarks.work import work_of
 
-    pin(bout.threads)
     contenders: list[peers.Contender] = []
     notes: dict[str, str] = {}
 
     def meet(program: Program, arrays: dict[str, Array]) -> None:
-        task = peers.Task(program, {n: arrays[n] for n in program.inputs}, bout.threads, bout.packed)
+        task = peers.Task(program, {n: arrays[n] for n in program.inputs}, own, bout.packed)
         found, missing = peers.contenders(task)
         contenders.extend(found)
         notes.update(missing)
 
     kernel = load_kernel(bout.store, bout.study, meet)
     program, ours = kernel.program, kernel.run
+    cpus.place(own)
     ours()
     wrong: dict[str, str] = {}
     fair = []
@@ -139,7 +143,8 @@ def _compare(bout: Bout) -> Outcome:
         if not now:
             alone.append(time_calls(ours, mine))
         if number % PEAK_EVERY == 0:
-            peak.sample()
+            with cpus.everywhere(own):
+                peak.sample()
         stream.sample()
     against = [
         Against(c.name, c.family, quartiles([p for p, _ in samples[c.name]]),

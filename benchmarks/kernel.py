@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from autosched.ir.program import Program
+from benchmarks import cpus
 from benchmarks.peers.task import Array
 from benchmarks.sampling import repeats_of, time_calls
 
@@ -58,17 +58,12 @@ def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Ar
     return LoadedKernel(program, held, run)
 
 
-def pin(threads: int) -> None:
-    """This process to as many CPUs: the last ones, since the first serve most interrupts."""
-    from autosched.machine.detect import usable_cpus
-
-    os.sched_setaffinity(0, set(usable_cpus()[-threads:]))
-
-
 def main() -> None:
     store, study, threads = sys.argv[1:]
-    pin(int(threads))
+    own = cpus.chosen(int(threads))
+    cpus.hold(own)
     kernel = load_kernel(store, study, lambda program, arrays: None)
+    cpus.place(own)
     kernel.run()
     repeats = repeats_of(kernel.run)
     print(json.dumps({"ready": True}), flush=True)

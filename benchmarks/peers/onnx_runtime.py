@@ -90,6 +90,8 @@ class Graph:
         options = ort.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = self.task.threads, 1
         options.log_severity_level = 3
+        if workers := [str(c + 1) for c in self.task.cpus[1:]]:  # it counts CPUs from 1
+            options.add_session_config_entry("session.intra_op_thread_affinities", ";".join(workers))
         # Idle threads must sleep, or they hold a core while the next one is timed.
         options.add_session_config_entry("session.force_spinning_stop", "1")
         session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])

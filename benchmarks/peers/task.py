@@ -20,12 +20,17 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """A program with its inputs. `packed`: what is `const` may be prepared before the timed call."""
+    """A program with its inputs. `cpus`: one for each thread, the caller's first. `packed`: what is `const` may be prepared
+    before the timed call."""
 
     program: Program
     arrays: Mapping[str, Array]
-    threads: int
+    cpus: tuple[int, ...]
     packed: bool
+
+    @property
+    def threads(self) -> int:
+        return len(self.cpus)
 
     def dtype(self, name: str) -> str:
         return self.program.tensors[name].dtype.name
