@@ -19,11 +19,11 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from autosched.device import oracle as oracles
+from autosched.device.answers import measurement, number_of, unbuilt
 from autosched.device.builder import Builder
 from autosched.device.job import Effort, Job, Outcome, Tensor
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.protocol import Build
-from autosched.device.timing import spread
 from autosched.device.violations import assuming, violations
 from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.program import Program
@@ -125,14 +125,14 @@ class CpuDevice:
         if repeats not in EFFORTS:
             raise UsageError(f"repeats is one of {', '.join(EFFORTS)}, not {repeats!r}")
         if build.error is not None or build.payload is None:
-            return Measurement("build", message=build.error or "nothing was built", costs_s={"build": build.seconds})
+            return unbuilt(build)
         best_s = self._fastest_s if best_s is None else best_s
         limit_s = None if best_s is None else SLOWER * best_s
         rough_s = None if best_s is None or repeats != "search" else ROUGH * best_s
         effort = replace(EFFORTS[repeats], slower_than_s=limit_s, rough_above_s=rough_s, cold=self.cache == "cold")
         clock = time.perf_counter()
         outcome = self._ask(build, "measure", build.payload, effort)
-        measured = _measurement(build, outcome, time.perf_counter() - clock)
+        measured = measurement(build, outcome, time.perf_counter() - clock)
         if measured.time_s is not None:
             self._fastest_s = min(measured.time_s, self._fastest_s or measured.time_s)
         return measured
@@ -154,10 +154,10 @@ class CpuDevice:
             answer = self._ask(builds[left[0]], "interleaved", jobs, rounds, effort, deadline_s=limit_s)
             took_s = (time.perf_counter() - clock) / len(left)
             if isinstance(answer, list):
-                results |= {i: _measurement(builds[i], o, took_s) for i, o in zip(left, answer, strict=True)}
+                results |= {i: measurement(builds[i], o, took_s) for i, o in zip(left, answer, strict=True)}
                 continue
-            culprit = left[_number(answer.extra.get("stage", ""))]
-            results[culprit] = _measurement(builds[culprit], answer, took_s)
+            culprit = left[number_of(answer.extra.get("stage", ""))]
+            results[culprit] = measurement(builds[culprit], answer, took_s)
         return [results[i] for i in range(len(builds))]
 
     def callable(self, candidate: Candidate) -> Any:
@@ -274,27 +274,6 @@ def _require(target: Target) -> None:
         )
 
 
-def _measurement(build: Build, outcome: Outcome, took_s: float) -> Measurement:
-    costs = {"build": build.seconds} | (outcome.costs_s or {"check": took_s})
-    time_s = None
-    if outcome.status == "ok":
-        ordered = sorted(outcome.samples_s)
-        middle = len(ordered) // 2
-        time_s = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-    return Measurement(
-        status=outcome.status,
-        time_s=time_s,
-        samples_s=outcome.samples_s,
-        spread=spread(outcome.samples_s),
-        max_abs_error=outcome.max_abs_error,
-        tolerance=outcome.tolerance,
-        message=outcome.message,
-        kernel_sha=build.kernel_sha,
-        costs_s=costs,
-        extra=build.extra | outcome.extra,
-    )
-
-
 def _obituary(death: WorkerDiedError) -> str:
     why = {
         "SIGSEGV": "an access outside its buffers",
@@ -304,12 +283,6 @@ def _obituary(death: WorkerDiedError) -> str:
     }.get(death.reason, "the worker ended")
     said = f": {death.stderr.splitlines()[-1]}" if death.stderr else ""
     return f"{death.reason} in stage {death.stage}: {why}{said}"
-
-
-def _number(stage: str) -> int:
-    """The job's number in a stage such as `check 3`."""
-    last = stage.split(" ")[-1]
-    return int(last) if last.isdigit() else 0
 
 
 __all__ = ["CpuDevice", "Job"]

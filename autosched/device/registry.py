@@ -18,7 +18,7 @@ GROUP = "autosched.devices"
 BUILTIN = {
     "cpu": ("autosched.device.cpu", "CpuDevice"),
     "simulator": ("autosched.device.simulator", "SimulatorDevice"),
-    "cuda": ("autosched.device.cuda", "CudaDevice"),
+    "cuda": ("autosched.device.cuda.device", "CudaDevice"),
     "replay": ("autosched.device.replay", "ReplayDevice"),
 }
 """Name to module and factory, imported when asked for. A factory takes `(program, target, **options)`."""

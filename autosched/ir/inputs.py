@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from autosched.ir.numerics import container, round_float, store
 from autosched.ir.program import Program
 
 
-def random_inputs(program: Program, rng: np.random.Generator) -> dict[str, Any]:
+def random_inputs(program: Program, rng: np.random.Generator, most: int | None = None) -> dict[str, Any]:
     """One array an input tensor (name to array) and one number a run-time scalar.
 
     Integers are uniform over their whole type, floats over [-1, 1), each cut to the ranges that `assume` states.
     A tensor whose values are known (`Program.data`) has these, or as much of them as its shape holds.
+    A tensor of more than `most` elements repeats a random run of so many (a prime number keeps rows apart).
     Separate what `run` takes with `split_inputs`. Symbolic sizes must have been filled in.
     """
     found: dict[str, Any] = {}
@@ -33,7 +35,11 @@ def random_inputs(program: Program, rng: np.random.Generator) -> dict[str, Any]:
                 continue
             if known is not None:
                 low, high = known.low, known.high
-            found[name] = store(_draw(tensor.dtype, tensor.extents, low, high, rng, name), tensor.dtype)
+            whole = tensor.extents
+            repeats = most is not None and prod(whole) > most
+            shape = (most,) if most is not None and repeats else whole
+            drawn = store(_draw(tensor.dtype, shape, low, high, rng, name), tensor.dtype)
+            found[name] = np.resize(drawn, whole) if repeats else drawn
     return found
 
 

@@ -1,0 +1,258 @@
+"""One candidate on the card: prepare, check, time. Runs in the worker process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from autosched.device.compare import Difference
+from autosched.device.cuda.clocks import Clocks
+from autosched.device.cuda.data import POISONS, SCRATCH_POISON, Data, Wrong
+from autosched.device.cuda.driver import Card, CudaError, Launcher
+from autosched.device.cuda.job import CudaJob
+from autosched.device.job import Effort, Outcome
+from autosched.device.timing import batch, sample
+
+COLD_CACHES = 2
+"""Calls rotate through data of this many times the last cache."""
+MOST_SETS, MOST_COLD_BYTES = 64, 16 << 30
+MOST_RECORDED = 256
+"""Calls in one graph; more are several launches of it."""
+HOPELESS = 3.0
+"""A first call this many times slower than the limit for sampling is not repeated."""
+WARM_S = 3e-3
+"""Calls before the first sample: clocks rise with load."""
+REFUSED = (
+    "INVALID_VALUE",
+    "INVALID_IMAGE",
+    "INVALID_CLUSTER_SIZE",
+    "INVALID_KERNEL_IMAGE",
+    "INVALID_PTX",
+    "INVALID_SOURCE",
+    "LAUNCH_OUT_OF_RESOURCES",
+    "NO_BINARY_FOR_GPU",
+    "NOT_FOUND",
+    "NOT_SUPPORTED",
+    "OUT_OF_MEMORY",
+    "UNSUPPORTED_PTX_VERSION",
+)
+"""Errors after which the device still works; all others end the context, and the worker with it."""
+Report = Callable[[str], None]
+
+
+def refused(error: CudaError) -> bool:
+    """Whether the device would not take the launch, and still works."""
+    return error.code.removeprefix("CUDA_ERROR_") in REFUSED
+
+
+class Ready:
+    """A candidate whose code is loaded and whose memory is there: `sets` of addresses, the first of which is checked.
+    Calling it runs it that many times, one set after the other, and says how long the device took, in seconds."""
+
+    def __init__(self, card: Card, data: Data, job: CudaJob, sets: int = 1) -> None:
+        self.card, self.data, self.job = card, data, job
+        self._owned: list[int] = []
+        self._graphs: dict[int, Any] = {}
+        self._at = 0
+        self.module = card.load(job.code)
+        try:
+            self.sets = [dict(data.addresses) | self._held()]
+            self._launchers = [self._launchers_of(self.sets[0])]
+            self._prepare = [card.launcher(self.module, c, self.sets[0], job.maps) for c in job.prepare]
+            self._extra_sets = max(0, sets - 1)
+        except BaseException:
+            self.close()
+            raise
+
+    def _held(self) -> dict[str, int]:
+        found = {}
+        for name, held in self.job.held.items():
+            found[name] = self._allocate(held.bytes)
+            self.card.fill(found[name], SCRATCH_POISON, held.bytes)
+        return found
+
+    def _allocate(self, size: int) -> int:
+        address = self.card.allocate(size)
+        self._owned.append(address)
+        return address
+
+    def _launchers_of(self, addresses: Mapping[str, int]) -> list[Launcher]:
+        return [self.card.launcher(self.module, call, addresses, self.job.maps) for call in self.job.calls]
+
+    def prepare(self) -> None:
+        """Lay out constants, once."""
+        for launch in self._prepare:
+            launch()
+        self.card.wait("preparing")
+
+    def check(self, poison: int) -> Difference | None:
+        """One call of the first set on poisoned outputs, compared. Wrong where it differs."""
+        self.data.reset(self.sets[0], poison)
+        for launch in self._launchers[0]:
+            launch()
+        self.card.wait("running")
+        self.data.untouched()
+        return self.data.verify(self.sets[0], self.job.slack)
+
+    def spread(self) -> None:
+        """The other sets: copies of everything that a call touches."""
+        for _ in range(self._extra_sets):
+            copies = dict(self.sets[0])
+            for name in self.job.buffers:
+                held = self.job.held.get(name)
+                size = held.bytes if held is not None else self.data.tensors[name].bytes
+                copies[name] = self._allocate(size)
+                self.card.copy(copies[name], self.sets[0][name], size)
+            self.sets.append(copies)
+            self._launchers.append(self._launchers_of(copies))
+        self.card.wait("copying data")
+
+    def __call__(self, times: int) -> float:
+        recorded = min(times, MOST_RECORDED)
+        graph = self._graph(recorded)
+        replays, rest = divmod(times, recorded)
+        for addresses in self.sets:
+            self.data.refill(addresses)
+
+        def issue() -> None:
+            for _ in range(replays):
+                self.card.replay(graph)
+            for _ in range(rest):
+                self._issue()
+
+        return self.card.timed(issue)
+
+    def _graph(self, times: int) -> Any:
+        if times not in self._graphs:
+            with self.card.captured() as made:
+                for _ in range(times):
+                    self._issue()
+            self._graphs[times] = made[0]
+        return self._graphs[times]
+
+    def _issue(self) -> None:
+        for launch in self._launchers[self._at % len(self.sets)]:
+            launch()
+        self._at += 1
+
+    def close(self) -> None:
+        for graph in self._graphs.values():
+            self.card.discard(graph)
+        for address in self._owned:
+            self.card.free(address)
+        self.card.unload(self.module)
+        self._owned, self._graphs = [], {}
+
+
+class Bench:
+    """Holds one data set on one card."""
+
+    def __init__(self, card: Card, data: Data, clocks: Clocks | None = None) -> None:
+        self.card, self.data, self.clocks = card, data, clocks or Clocks(0)
+        self.l2_bytes = card.facts().limits["l2_bytes"]
+
+    def measure(self, job: CudaJob, effort: Effort, report: Report) -> Outcome:
+        """Check and time one candidate. CudaError where the device failed and cannot be used any more."""
+        costs: dict[str, float] = {}
+        clock = time.perf_counter()
+        ready: Ready | None = None
+        try:
+            ready, difference = self.ready(job, effort, report)
+            costs["check"] = time.perf_counter() - clock
+            report("time")
+            clock = time.perf_counter()
+            first_s = ready(1)
+            limit = effort.slower_than_s
+            if limit is not None and first_s > HOPELESS * limit:
+                samples, why = [min(first_s, ready(1))], "slow"
+            else:
+                ready(batch(max(first_s, WARM_S / 1000), Effort(sample_s=WARM_S)))
+                samples, why = sample(ready, effort, ready(1))
+            costs["time"] = time.perf_counter() - clock
+            clocks = self.clocks.now()
+            self._again(ready)
+        except Wrong as wrong:
+            d = wrong.difference
+            detail = {"index": wrong.index, "wrong_elements": d.wrong} if d else {}
+            error, tolerance = (d.error, d.tolerance) if d else (None, None)
+            costs.setdefault("check", time.perf_counter() - clock)
+            return Outcome("wrong", (), error, tolerance, str(wrong), costs, detail)
+        except CudaError as error:
+            if not refused(error):
+                raise
+            return Outcome("refused", message=error.message, costs_s=costs)
+        finally:
+            if ready is not None:
+                ready.close()
+        return fine(samples, difference, costs, {"stopped": why} | clocks)
+
+    def interleaved(self, jobs: tuple[CudaJob, ...], rounds: int, effort: Effort, report: Report) -> list[Outcome]:
+        """All jobs in turn, `rounds` times (A B C A B C …), after a check each; a wrong one is left out."""
+        outcomes: list[Outcome | None] = [None] * len(jobs)
+        ready: dict[int, tuple[Ready, Difference | None]] = {}
+        try:
+            for i, job in enumerate(jobs):
+                report(f"check {i}")
+                try:
+                    ready[i] = self.ready(job, effort, lambda stage: None)
+                except Wrong as wrong:
+                    outcomes[i] = Outcome("wrong", message=str(wrong))
+                except CudaError as error:
+                    if not refused(error):
+                        raise
+                    outcomes[i] = Outcome("refused", message=error.message)
+            samples: dict[int, list[float]] = {i: [] for i in ready}
+            times = {i: batch(min(one(1), one(1)), effort) for i, (one, _) in ready.items()}
+            for _ in range(rounds):
+                for i, (one, _) in ready.items():
+                    report(f"time {i}")
+                    one(1)
+                    samples[i].append(one(times[i]) / times[i])
+            for i, (one, difference) in ready.items():
+                try:
+                    self._again(one)
+                    outcomes[i] = fine(samples[i], difference, {}, {"stopped": "rounds"} | self.clocks.now())
+                except Wrong as wrong:
+                    outcomes[i] = Outcome("wrong", message=str(wrong))
+        finally:
+            for one, _ in ready.values():
+                one.close()
+        return [o for o in outcomes if o is not None]
+
+    def ready(self, job: CudaJob, effort: Effort, report: Report) -> tuple[Ready, Difference | None]:
+        """Load, prepare, check twice (on two poisons), and lay out the memory of the timed calls."""
+        report("load")
+        made = Ready(self.card, self.data, job, self.sets(job) if effort.cold else 1)
+        try:
+            report("prepare")
+            made.prepare()
+            report("check")
+            difference = made.check(POISONS[0])
+            made.check(POISONS[1])
+            report("copy")
+            made.spread()
+        except BaseException:
+            made.close()
+            raise
+        return made, difference
+
+    def sets(self, job: CudaJob) -> int:
+        """How many argument sets walk through `COLD_CACHES` times the last cache, at least two."""
+        sizes = {n: t.bytes for n, t in self.data.tensors.items()} | {n: h.bytes for n, h in job.held.items()}
+        size = max(1, sum(sizes[n] for n in job.buffers))
+        room = max(2, MOST_COLD_BYTES // size)
+        return max(2, min(-(-COLD_CACHES * self.l2_bytes // size) + 1, MOST_SETS, room))
+
+    def _again(self, ready: Ready) -> None:
+        """The outputs after timing: blocks that race may be right once. Inouts hold sums of many calls by now."""
+        if not self.data.first:
+            self.data.verify(ready.sets[0], ready.job.slack)
+
+
+def fine(
+    samples: list[float], difference: Difference | None, costs: dict[str, float], extra: dict[str, Any]
+) -> Outcome:
+    """What a candidate that is right and was timed amounts to."""
+    error, tolerance = (difference.error, difference.tolerance) if difference else (0.0, 0.0)
+    return Outcome("ok", tuple(samples), error, tolerance, "", costs, extra)

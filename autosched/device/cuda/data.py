@@ -1,0 +1,144 @@
+"""The program's tensors on the device: what goes in, and whether what comes out is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.device.compare import Difference, compare
+from autosched.device.cuda.driver import Card
+from autosched.device.cuda.job import Sample
+from autosched.device.job import Tensor
+
+GUARD = 4096
+"""Canary bytes before and after every array of the check."""
+CANARY, SCRATCH_POISON = 0xA5, 0xFF
+POISONS = (0xCD, 0x7F)
+"""As the CPU's (`device.arena`): outputs hold the first before the check and the second before timing."""
+
+
+class Wrong(Exception):
+    """The outputs differ; carries the outcome's fields."""
+
+    def __init__(self, message: str, difference: Difference | None = None, index: list[int] | None = None) -> None:
+        super().__init__(message)
+        self.difference, self.index = difference, index
+
+
+def numpy_dtype(name: str) -> Any:
+    """A numpy type by name; those of ml_dtypes only where one is asked for."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
+
+
+class Data:
+    """Arrays of one data set on the card; `addresses` are the tensors', each between canaries."""
+
+    def __init__(self, card: Card, folder: Path, tensors: tuple[Tensor, ...], samples: tuple[Sample, ...] = ()) -> None:
+        self.card = card
+        self.tensors = {t.name: t for t in tensors}
+        self.samples = samples
+        self.addresses: dict[str, int] = {}
+        self.first: dict[str, int] = {}
+        """Inouts' values at entry, on the card."""
+        self._bases: list[int] = []
+        self._want: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any] | None]] = {}
+        for t in tensors:
+            base = card.allocate(t.bytes + 2 * GUARD)
+            self._bases.append(base)
+            card.fill(base, CANARY, t.bytes + 2 * GUARD)
+            card.wait("filling")
+            self.addresses[t.name] = base + GUARD
+            if t.input:
+                values = np.fromfile(folder / f"{t.name}.in", np.uint8)
+                assert values.size == t.bytes
+                card.upload(self.addresses[t.name], values)
+                if t.output:
+                    self.first[t.name] = card.allocate(t.bytes)
+                    card.upload(self.first[t.name], values)
+            if t.output:
+                path = folder / f"{t.name}.tol"
+                tolerance = np.fromfile(path, np.float64) if path.exists() else None
+                kind = numpy_dtype(t.dtype) if tolerance is None else np.float64
+                self._want[t.name] = np.fromfile(folder / f"{t.name}.want", kind), tolerance
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(self._want)
+
+    @property
+    def bytes(self) -> int:
+        return sum(t.bytes for t in self.tensors.values())
+
+    def reset(self, addresses: Mapping[str, int], poison: int) -> None:
+        """Outputs to poison, inouts to their values at entry."""
+        for name in self.outputs:
+            size = self.tensors[name].bytes
+            if name in self.first:
+                self.card.copy(addresses[name], self.first[name], size)
+            else:
+                self.card.fill(addresses[name], poison, size)
+
+    def refill(self, addresses: Mapping[str, int]) -> None:
+        """Inouts to their values at entry."""
+        for name, source in self.first.items():
+            self.card.copy(addresses[name], source, self.tensors[name].bytes)
+
+    def untouched(self) -> None:
+        """Wrong where bytes around an array were written; they are made good for the next kernel."""
+        touched = []
+        edge = np.empty(GUARD, np.uint8)
+        for t, base in zip(self.tensors.values(), self._bases, strict=True):
+            for at in (base, base + GUARD + t.bytes):
+                self.card.download(edge, at)
+                if (edge != CANARY).any():
+                    touched.append(t.name)
+                    self.card.fill(at, CANARY, GUARD)
+        if touched:
+            raise Wrong(f"bytes outside {', '.join(dict.fromkeys(touched))} were written")
+
+    def verify(self, addresses: Mapping[str, int], slack: float = 1.0) -> Difference | None:
+        """The difference nearest to its tolerance; Wrong at the first output that is past it."""
+        found: list[Difference] = []
+        for name, (want, exact) in self._want.items():
+            tolerance = exact if exact is None else slack * exact
+            t = self.tensors[name]
+            got = np.empty(t.shape, numpy_dtype(t.dtype))
+            self.card.download(got, addresses[name])
+            parts = [s for s in self.samples if s.output == name]
+            if not parts:
+                found.append(_compared(name, got, want, tolerance, (0,) * got.ndim))
+            for s in parts:
+                here = slice(s.start, s.start + s.elements)
+                corner = got[tuple(slice(low, low + n) for low, n in s.box)]
+                near = None if tolerance is None else tolerance[here]
+                found.append(_compared(name, corner, want[here], near, tuple(low for low, _ in s.box)))
+        return max(found, key=lambda d: d.error / d.tolerance if d.tolerance else 0.0, default=None)
+
+    def close(self) -> None:
+        for address in (*self._bases, *self.first.values()):
+            self.card.free(address)
+        self._bases, self.first = [], {}
+
+
+def _compared(name: str, got: Any, want: Any, tolerance: Any, at: tuple[int, ...]) -> Difference:
+    """The difference of a part of an output that begins `at`."""
+    d = compare(np.ascontiguousarray(got).reshape(-1), want, tolerance)
+    if d.ok:
+        return d
+    index = [int(i) + low for i, low in zip(np.unravel_index(d.index, got.shape), at, strict=True)]
+    allowed = f", tolerance {d.tolerance:.3g}" if d.tolerance else ""
+    raise Wrong(
+        f"{name}{index} is {d.got:.9g}, not {d.want:.9g} (error {d.error:.3g}{allowed}); "
+        f"{d.wrong:,} of {want.size:,} elements compared are wrong",
+        d,
+        index,
+    )

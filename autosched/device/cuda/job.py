@@ -1,0 +1,104 @@
+"""What the CUDA worker is sent: a cubin and how to launch it. Plain values, standard library only: a job that was made
+elsewhere runs where there is nothing but a driver, numpy and cuda-bindings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+Dim3 = tuple[int, int, int]
+Box = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The address of a buffer: a program's tensor, or one of the job's `held`."""
+
+    buffer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A run-time scalar, by its bytes."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A tensor map, by its name among the job's `maps`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One launch. `shared_bytes` are dynamic; `cluster` is (1, 1, 1) for none."""
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int = 0
+    arguments: tuple[Pointer | Value | Mapped, ...] = ()
+    cluster: Dim3 = (1, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """A tensor map as `cuTensorMapEncodeTiled` takes it: the driver's name of the element type (`BFLOAT16`), extents
+    and box in elements and strides in bytes, innermost first, the swizzle in bytes."""
+
+    buffer: str
+    element: str
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Memory of the kernel's own. `packed`: filled once by the preparing launches."""
+
+    bytes: int
+    packed: bool = False
+
+
+@dataclass(frozen=True)
+class CudaJob:
+    """One candidate, built. Buffers that `held` does not name are the program's tensors. Tolerances count `slack`
+    times: an instruction may keep fewer bits than the program's sum has."""
+
+    code: bytes = field(repr=False)
+    calls: tuple[Call, ...]
+    prepare: tuple[Call, ...] = ()
+    held: dict[str, Held] = field(default_factory=dict)
+    maps: dict[str, Encoding] = field(default_factory=dict)
+    slack: float = 1.0
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        """Names of the buffers that the timed calls use."""
+        used: dict[str, None] = {}
+        for call in self.calls:
+            for argument in call.arguments:
+                match argument:
+                    case Pointer(name):
+                        used[name] = None
+                    case Mapped(name):
+                        used[self.maps[name].buffer] = None
+        return tuple(used)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A box of an output that is compared (first, length in each dimension), whose wanted elements and tolerances are
+    in `<name>.want` and `<name>.tol` from element `start` on."""
+
+    output: str
+    box: Box
+    start: int
+
+    @property
+    def elements(self) -> int:
+        return prod(n for _, n in self.box)

@@ -1,0 +1,89 @@
+"""The CUDA worker: a fresh interpreter that launches candidates for its parent, one at a time.
+
+It may die of a candidate, or lose its context to one and end itself: nothing but the candidate is lost then. Messages
+are those of `device.worker`, and `card`, which asks for the device's facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from autosched.device.cuda.bench import Bench
+from autosched.device.cuda.clocks import Clocks
+from autosched.device.cuda.data import Data
+from autosched.device.cuda.driver import Card, CudaError
+from autosched.device.job import Outcome
+from autosched.device.serve import connect
+from autosched.errors import MissingError
+
+
+def main(connection_fd: int, life_fd: int, ordinal: int) -> None:
+    """Serve until the parent closes the connection, or until the device's context is lost."""
+    folders: list[str] = []
+    connection = connect(connection_fd, life_fd, folders)
+    connection.send(("done", None))
+    Server(connection, lambda: Card(ordinal), Clocks(ordinal), folders).run()
+
+
+class Server:
+    """Answers requests on a connection; `make` opens the card at the first of them."""
+
+    def __init__(
+        self, connection: Connection[Any, Any], make: Callable[[], Card], clocks: Clocks, folders: list[str]
+    ) -> None:
+        self.connection, self.make, self.clocks, self.folders = connection, make, clocks, folders
+        self.card: Card | None = None
+        self.bench: Bench | None = None
+        self.stage = "start"
+
+    def run(self) -> None:
+        """Until the connection closes or the context is lost; that is said first, as the candidate's crash."""
+        while True:
+            try:
+                what, *rest = self.connection.recv()
+            except (EOFError, OSError):
+                return
+            try:
+                answer = self.answer(what, rest)
+            except CudaError as error:
+                detail = {"stage": self.stage, "error": error.code}
+                crash = Outcome("crash", message=f"{error.message} (stage {self.stage})", extra=detail)
+                lost = what in ("measure", "interleaved")
+                self.connection.send(("done", crash) if lost else ("failed", error.message))
+                return
+            except MissingError as error:
+                self.connection.send(("failed", error))
+            except Exception as error:  # ours, not the kernel's: the parent raises it
+                self.connection.send(("failed", f"{type(error).__name__}: {error}"))
+            else:
+                self.connection.send(("done", answer))
+
+    def answer(self, what: str, rest: list[Any]) -> Any:
+        """What a request is answered with. CudaError where the device cannot be used any more."""
+        if self.card is None:
+            self.card = self.make()
+        match what:
+            case "card":
+                return self.card.facts()
+            case "data":
+                folder, tensors, samples = rest
+                self.folders[:] = [folder]
+                if self.bench is not None:
+                    self.bench.data.close()
+                self.bench = Bench(self.card, Data(self.card, Path(folder), tensors, samples), self.clocks)
+                return None
+            case "measure":
+                assert self.bench is not None
+                return self.bench.measure(*rest, self.report)
+            case _:
+                assert what == "interleaved"
+                assert self.bench is not None
+                return self.bench.interleaved(*rest, self.report)
+
+    def report(self, stage: str) -> None:
+        """Tell the parent what comes next, so that a death can be placed."""
+        self.stage = stage
+        self.connection.send(("at", stage))

@@ -1,0 +1,110 @@
+"""A card made of host memory: kernels are Python functions, by name. What `device.cuda.driver.Card` does for a GPU, so
+that everything above the driver runs where there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from autosched.device.cuda.driver import CardFacts, CudaError
+from autosched.device.cuda.job import Call, Pointer, Value
+
+FACTS = CardFacts(
+    "NVIDIA H200", "sm_90", (13, 0), 1 << 30, {"l2_bytes": 1 << 16, "shared_bytes": 232448, "threads_per_block": 1024}
+)
+
+
+class HostCard:
+    """`kernels` take addresses and scalars' bytes, in order. `fail` holds driver errors by kernel."""
+
+    def __init__(self, kernels: Mapping[str, Callable[..., None]], fail: Mapping[str, str] | None = None) -> None:
+        self.kernels, self.fail = dict(kernels), dict(fail or {})
+        self.memory: dict[int, Any] = {}
+        self.clock_s = 0.0
+        self.launched: list[str] = []
+        self._recording: list[Callable[[], None]] | None = None
+
+    def facts(self) -> CardFacts:
+        return FACTS
+
+    def allocate(self, size: int) -> int:
+        held = np.zeros(size + 256, np.uint8)
+        address = -(-held.ctypes.data // 256) * 256
+        self.memory[address] = held
+        return address
+
+    def free(self, address: int) -> None:
+        del self.memory[address]
+
+    def upload(self, address: int, data: Any) -> None:
+        ctypes.memmove(address, data.ctypes.data, data.nbytes)
+
+    def download(self, data: Any, address: int) -> None:
+        ctypes.memmove(data.ctypes.data, address, data.nbytes)
+
+    def copy(self, to: int, source: int, size: int) -> None:
+        ctypes.memmove(to, source, size)
+
+    def fill(self, address: int, byte: int, size: int) -> None:
+        ctypes.memset(address, byte, size)
+
+    def load(self, code: bytes) -> bytes:
+        if code == b"bad":
+            raise CudaError("CUDA_ERROR_INVALID_IMAGE", "loading the code")
+        return code
+
+    def unload(self, module: bytes) -> None:
+        pass
+
+    def launcher(self, module: bytes, call: Call, addresses: Mapping[str, int], maps: Any) -> Callable[[], None]:
+        values: list[Any] = []
+        for argument in call.arguments:
+            match argument:
+                case Pointer(name):
+                    values.append(addresses[name])
+                case Value(data):
+                    values.append(data)
+
+        def run() -> None:
+            if call.kernel in self.fail:
+                raise CudaError(self.fail[call.kernel], f"launching {call.kernel}")
+            self.launched.append(call.kernel)
+            self.clock_s += 1e-5
+            self.kernels[call.kernel](*values)
+
+        def issue() -> None:
+            if self._recording is None:
+                run()
+            else:
+                self._recording.append(run)
+
+        return issue
+
+    def wait(self, doing: str = "") -> None:
+        pass
+
+    @contextlib.contextmanager
+    def captured(self) -> Any:
+        made: list[Any] = []
+        self._recording = []
+        try:
+            yield made
+        finally:
+            made.append(self._recording)
+            self._recording = None
+
+    def replay(self, graph: list[Callable[[], None]]) -> None:
+        for run in graph:
+            run()
+
+    def discard(self, graph: Any) -> None:
+        pass
+
+    def timed(self, issue: Callable[[], None]) -> float:
+        before = self.clock_s
+        issue()
+        return self.clock_s - before
