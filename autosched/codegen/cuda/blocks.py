@@ -1,0 +1,132 @@
+"""The frame of a kernel's body: which block and thread this is, its memory and its registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from autosched.codegen.cuda.fragments import LANE, THREAD
+from autosched.codegen.cuda.grids import THREADS_OF, WARP, Grid, block_number, trips
+from autosched.codegen.cuda.scope import Scope
+from autosched.codegen.cuda.shared import SharedMemory
+from autosched.codegen.cuda.statements import INDENT, StatementPrinter
+from autosched.codegen.cuda.types import element_type
+from autosched.codegen.kernel import For, statements
+from autosched.logic import Const, Int, Var
+
+NUMBER = ".block"
+"""The block's number in the grid, where block loops are taken apart from it."""
+
+
+def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: StatementPrinter) -> Iterator[str]:
+    """All lines of the kernel's body."""
+    yield from (INDENT + line for line in _checked(grid, scope))
+    numbers = {loop.var: (block_number(loop, Const(0)), block_number(loop, Const(trips(loop) - 1))) for loop in grid.blocks}
+    ranges = {n: (low.value, high.value) for n, (low, high) in numbers.items()}  # type: ignore[attr-defined]
+    total = prod(grid.counts.values())
+    ranges |= {THREAD: (0, grid.block_threads - 1), LANE: (0, _lanes(grid) - 1), NUMBER: (0, max(0, total - 1))}
+    with scope.ranged(ranges):
+        body = [INDENT + line if not line.startswith("#") else line for line in printer.body(grid.body, ())]
+        frame = [*_shared(scope, shared), *_blocks(grid, scope, total), *_threads(grid, scope, "\n".join(body))]
+        yield from (INDENT + line for line in frame)
+        registers = list(_registers(scope))
+        if registers:
+            yield from (INDENT + line for line in registers)
+        if frame or registers:
+            yield ""
+    yield from body
+
+
+def _checked(grid: Grid, scope: Scope) -> Iterator[str]:
+    """Which of two ways is taken is known on the device alone: the other one ends at once."""
+    if grid.checks:
+        fast = " && ".join(f"{scope.names(name)}[0] == 0" for name in grid.checks)
+        yield f"if ({fast}) return;" if grid.fallback else f"if (!({fast})) return;"
+
+
+def _shared(scope: Scope, shared: SharedMemory) -> Iterator[str]:
+    if not shared.buffers:
+        return
+    yield f"extern __shared__ __align__({shared.alignment()}) unsigned char shared[];"
+    for name, offset in shared.offsets.items():
+        buffer = shared.buffers[name]
+        type_ = element_type(buffer.dtype)
+        at = f"shared + {offset}" if offset else "shared"
+        shape = buffer.shape[1:] if shared.ranked else buffer.shape
+        yield f"{type_}* const {scope.names(name)} = reinterpret_cast<{type_}*>({at});  // {list(shape)}"
+
+
+def _blocks(grid: Grid, scope: Scope, total: int) -> Iterator[str]:
+    """Variables of the loops over blocks."""
+    if not grid.blocks:
+        if grid.rows and grid.block_threads > 1:
+            yield "if (threadIdx.x != 0) return;"
+        return
+    cluster = f" / {grid.cluster}" if grid.cluster > 1 else ""
+    if not grid.folded:
+        for loop in grid.blocks:
+            axis = loop.kind[-1]
+            number = f"blockIdx.{axis}" + (cluster if axis == "x" else "")
+            yield from _named(scope, loop, number)
+        return
+    own = scope.spell(NUMBER)
+    if grid.rows:
+        yield f"const int {own} = blockIdx.x * {grid.block_threads} + threadIdx.x;"
+        if total % grid.block_threads:
+            yield f"if ({own} >= {total}) return;"
+    else:
+        yield f"const int {own} = blockIdx.x{cluster};"
+    below = total
+    for loop in grid.blocks:
+        below //= trips(loop)
+        place: Int = Var(NUMBER) // below if below > 1 else Var(NUMBER)
+        if loop is not grid.blocks[0]:
+            place = place % trips(loop)
+        yield from _named(scope, loop, scope.index.number(place, 5))
+
+
+def _named(scope: Scope, loop: For, number: str) -> Iterator[str]:
+    comment = f"  // {loop.note}" if loop.note else ""
+    scaled = number if loop.step == 1 else f"{number} * {loop.step}"
+    low = loop.lower.value  # type: ignore[attr-defined]
+    yield f"const int {scope.names(loop.var)} = {scaled}{f' + {low}' if low else ''};{comment}"
+
+
+def _threads(grid: Grid, scope: Scope, body: str) -> Iterator[str]:
+    """Which thread, worker and lane this is, as far as the body asks."""
+    if grid.rows:
+        return
+    if _names(body, scope.spell(THREAD)):
+        yield f"const int {scope.spell(THREAD)} = threadIdx.x;"
+    seen: set[str] = set()
+    for loop in (s for s in statements(grid.body) if isinstance(s, For)):
+        if loop.var in seen:
+            continue
+        seen.add(loop.var)
+        each = THREADS_OF.get(loop.kind)
+        name = scope.names(loop.var)
+        if loop.kind == "cluster" and _names(body, name):
+            scope.used.headers.add("cluster")
+            yield f"const int {name} = cluster_rank();"
+        elif each is not None and _names(body, name):
+            yield f"const int {name} = threadIdx.x{f' / {each}' if each > 1 else ''};"
+    if _names(body, scope.spell(LANE)):
+        yield f"const int {scope.spell(LANE)} = threadIdx.x % {_lanes(grid)};"
+
+
+def _names(body: str, name: str) -> bool:
+    import re
+
+    return re.search(rf"\b{name}\b", body) is not None
+
+
+def _lanes(grid: Grid) -> int:
+    """Threads of a worker."""
+    found = [THREADS_OF[s.kind] for s in statements(grid.body) if isinstance(s, For) and s.kind in THREADS_OF]
+    return max(found, default=WARP)
+
+
+def _registers(scope: Scope) -> Iterator[str]:
+    for name, layout in scope.layouts.items():
+        shape = "".join(f"[{n}]" for n in layout.shape())
+        yield f"{layout.type} {scope.names(name)}{shape};"

@@ -1,0 +1,11 @@
+"""CUDA kernels on the CPU, with every mistake named: emitted text compiled as host C++, threads as fibers.
+
+Read `emulate` (arrays in, outputs or an error out), then `text` (emitted text as host C++), `build` (the compiler's part),
+`card` (the runtime by ctypes) and `models` (instructions from their semantics). The runtime is C++, in
+`include/emulate/runtime`; host versions of the device headers are in `include/emulate/autosched`.
+"""
+
+from autosched.codegen.cuda.emulation.errors import EmulationError, Violation
+from autosched.codegen.cuda.emulation.run import Emulated, Unit, build, emulate
+
+__all__ = ["Emulated", "EmulationError", "Unit", "Violation", "build", "emulate"]

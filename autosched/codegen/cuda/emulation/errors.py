@@ -1,0 +1,66 @@
+"""What the emulator finds wrong with a kernel, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autosched.errors import AutoschedError, Location
+
+Index = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a file, in the words of the compiler's debug information."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """`kind` is one of a few words (`race`, `out of bounds`, `deadlock` …); `places` go from the line itself out through
+    what it was inlined into; `other` says who did the other access of a race, and where."""
+
+    kind: str
+    detail: str
+    kernel: str
+    block: Index
+    thread: Index
+    places: tuple[Place, ...] = ()
+    other: str = ""
+    other_places: tuple[Place, ...] = ()
+
+
+class EmulationError(AutoschedError):
+    """A kernel does something that a card would answer with wrong numbers, on some days or on all, or never end."""
+
+    exit_code = 4
+
+    def __init__(self, violation: Violation, file: str, lines: list[str]) -> None:
+        self.violation = v = violation
+        place = _own(v.places, file)
+        message = f"{v.kind}: {v.detail} (kernel {v.kernel}, block {v.block}, thread {v.thread})"
+        if v.other:
+            there = _own(v.other_places, file)
+            at = f", at {there}" if there is not None else ""
+            message += f"; the other: {v.other}{at}"
+        location = None
+        if place is not None:
+            text = lines[place.line - 1] if 0 < place.line <= len(lines) else ""
+            column = len(text) - len(text.lstrip()) + 1
+            location = Location(file, place.line, column, text)
+        super().__init__(message, location=location)
+
+    @property
+    def line(self) -> int | None:
+        """The line of the emitted file."""
+        return self.location.line if self.location else None
+
+
+def _own(places: tuple[Place, ...], file: str) -> Place | None:
+    """The innermost place in the emitted file; functions of the headers are only on the way to it."""
+    return next((p for p in places if p.file == file), places[0] if places else None)

@@ -1,0 +1,162 @@
+"""Register buffers as arrays of one thread: which elements lane `t` holds, in which of its registers.
+
+A register that an instruction of a warp takes is spread over its lanes by the fragment map of the YAML; registers that
+share an assignment with one lie like it; all others belong to a thread as they are. Dimensions that number workers
+disappear: each worker has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from autosched.codegen.cuda.registers import Registers, lanes_of, register_type, registers_of
+from autosched.codegen.cuda.types import element_type
+from autosched.codegen.kernel import WORKERS, Assign, Buffer, For, IntrinsicCall, Kernel, Stmt, statements
+from autosched.ir.dtypes import DType
+from autosched.ir.value import Index, Read, walk
+from autosched.logic import Const, Int, Var
+from autosched.logic.expr import substitute_int
+from autosched.tensorize.intrinsic import Intrinsic, Operand
+
+LANE, THREAD = ".lane", ".thread"
+"""Variables: a thread's number in its worker, and in its block."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One register buffer in one thread. `owners` are dimensions that number workers; `lanes` threads hold the rest
+    together, `held` elements each in `registers`; `operand` is what an instruction takes it as."""
+
+    buffer: Buffer
+    owners: frozenset[int]
+    lanes: int
+    held: int
+    registers: Registers
+    operand: Operand | None = None
+    intrinsic: Intrinsic | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype
+
+    @property
+    def opaque(self) -> bool:
+        """Whether nobody knows which lane holds which element: such a fragment is filled and stored as a whole."""
+        return self.lanes > 1 and (self.operand is None or self.operand.fragment is None)
+
+    @property
+    def packed(self) -> bool:
+        """Whether a register holds several elements."""
+        return bool(self.registers.constraint) and self.dtype.bits < self.registers.bits
+
+    @property
+    def type(self) -> str:
+        """The C type of one register."""
+        if self.operand is not None:
+            return register_type(self.operand, self.registers)
+        return element_type(self.dtype)
+
+    def shape(self) -> tuple[int, ...]:
+        """The array's dimensions: the buffer's own but for workers and elements, then registers."""
+        outer = [n for d, n in enumerate(self.buffer.shape[:-1]) if d not in self.owners]
+        return (*outer, self.registers.count)
+
+    def outer(self, index: tuple[Index, ...]) -> list[Index]:
+        """The subscripts that remain, elements aside."""
+        return [i for d, i in enumerate(index[:-1]) if d not in self.owners]
+
+    def element(self, v: Int) -> Int:
+        """The number of the lane's element `v` in the whole operand (row-major)."""
+        if self.lanes == 1:
+            return v
+        assert self.operand is not None
+        assert self.operand.fragment is not None
+        number: Int = Const(0)
+        for coordinate, extent in zip(self.operand.fragment.coordinates, self.operand.shape, strict=True):
+            placed = substitute_int(coordinate, {"t": Var(LANE), "v": v})
+            number = number * extent + placed
+        return number
+
+
+def layouts(kernel: Kernel, body: tuple[Stmt, ...]) -> dict[str, Layout]:
+    """The register buffers that the statements touch, in order of first use."""
+    found = _Finder(kernel, tuple(statements(body)))
+    return {name: found.layout(name) for name in found.names}
+
+
+@dataclass
+class _Finder:
+    kernel: Kernel
+    body: tuple[Stmt, ...]
+    names: list[str] = field(default_factory=list)
+    operands: dict[str, tuple[Intrinsic, str]] = field(default_factory=dict)
+    uses: dict[str, list[tuple[Index, ...]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.workers = {s.var for s in self.body if isinstance(s, For) and s.kind in WORKERS}
+        together: list[set[str]] = []
+        for stmt in self.body:
+            mine: set[str] = set()
+            for name, index in _places(stmt):
+                if self.kernel.buffers[name].scope != "register":
+                    continue
+                if name not in self.uses:
+                    self.names.append(name)
+                self.uses.setdefault(name, []).append(index)
+                mine.add(name)
+            if isinstance(stmt, IntrinsicCall):
+                for operand, ref in stmt.operands.items():
+                    if ref.lane is None:
+                        self.operands.setdefault(ref.buffer, (stmt.intrinsic, operand))
+            elif isinstance(stmt, Assign) and stmt.lane is not None and len(mine) > 1:
+                together.append(mine)
+        changed = True
+        while changed:
+            changed = False
+            for group in together:
+                known = next((self.operands[n] for n in sorted(group) if n in self.operands), None)
+                for name in group - self.operands.keys() if known else ():
+                    if self.kernel.buffers[name].shape[-1] == self._elements(known):
+                        self.operands[name] = known  # type: ignore[assignment]
+                        changed = True
+
+    @staticmethod
+    def _elements(known: tuple[Intrinsic, str] | None) -> int:
+        return known[0].operands[known[1]].elements if known else 0
+
+    def layout(self, name: str) -> Layout:
+        buffer = self.kernel.buffers[name]
+        owners = frozenset(
+            d
+            for d in range(len(buffer.shape) - 1)
+            if all(isinstance(index[d], Var) and index[d].name in self.workers for index in self.uses[name])  # type: ignore[union-attr]
+        )
+        known = self.operands.get(name)
+        if known is None:
+            own = Registers(buffer.shape[-1], element_type(buffer.dtype), "")
+            return Layout(buffer, owners, 1, buffer.shape[-1], own)
+        intrinsic, operand_name = known
+        lanes = lanes_of(intrinsic)
+        operand = replace(intrinsic.operands[operand_name], dtype=buffer.dtype)
+        if operand.dtype.bits != intrinsic.operands[operand_name].dtype.bits:
+            held = operand.elements // lanes
+            return Layout(buffer, owners, lanes, held, Registers(held, element_type(buffer.dtype), ""), operand, intrinsic)
+        registers = registers_of(intrinsic.operands[operand_name], lanes)
+        return Layout(buffer, owners, lanes, operand.elements // lanes, registers, operand, intrinsic)
+
+
+def _places(stmt: Stmt) -> Iterator[tuple[str, tuple[Index, ...]]]:
+    """Buffers that a statement itself names, with subscripts; a whole register gets a last subscript of 0."""
+    match stmt:
+        case Assign():
+            yield stmt.buffer, stmt.index
+            yield from ((n.tensor, n.index) for n in walk(stmt.value) if isinstance(n, Read))
+        case IntrinsicCall():
+            yield from ((r.buffer, (*r.index, Const(0)) if r.lane is None else r.index) for r in stmt.operands.values())
+
+
+def registers_bytes(found: Iterable[Layout]) -> int:
+    """Bytes of one thread's registers in all layouts."""
+    return sum(prod(x.shape()) * x.registers.bits // 8 for x in found)

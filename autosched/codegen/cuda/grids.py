@@ -1,0 +1,135 @@
+"""A kernel's main function cut into grids: each nest of block loops is one launch, all else runs in one thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from autosched.codegen.cuda.launch import MOST_BLOCKS, Dim3
+from autosched.codegen.kernel import WORKERS, Choose, Comment, Drain, For, Function, Stmt, statements
+from autosched.errors import UsageError
+from autosched.logic import Const, Int, Var
+
+WARP, WARPGROUP = 32, 128
+THREADS_OF = {"thread": 1, "warp": WARP, "warpgroup": WARPGROUP}
+"""Threads of one worker of each kind."""
+ROW_THREADS = 128
+"""Threads of a block whose iterations are single threads."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One launch. `blocks` are the loops over blocks, outermost first; `checks` are buffers of which one, other than 0,
+    chooses the `fallback` (this grid is then part of it, or not run). `rows`: blocks are single threads, and share
+    blocks of `ROW_THREADS`."""
+
+    blocks: tuple[For, ...]
+    body: tuple[Stmt, ...]
+    checks: tuple[str, ...] = ()
+    fallback: bool = False
+    note: str = ""
+
+    @property
+    def rows(self) -> bool:
+        """Whether one thread does all of a block's work: then many of them make one block of the machine's."""
+        return not any(isinstance(s, For) and s.kind in WORKERS for s in statements(self.body))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Iterations of each loop over blocks."""
+        return {loop.var: trips(loop) for loop in self.blocks}
+
+    @property
+    def folded(self) -> bool:
+        """Whether block numbers are taken apart from `blockIdx.x` alone: where a dimension would be too large."""
+        return self.rows or any(self._along(axis) > most for axis, most in zip("xyz", MOST_BLOCKS, strict=True))
+
+    def _along(self, axis: str) -> int:
+        return prod(trips(loop) for loop in self.blocks if loop.kind == f"block.{axis}")
+
+    @property
+    def cluster(self) -> int:
+        """Blocks of a cluster."""
+        return max((trips(s) for s in statements(self.body) if isinstance(s, For) and s.kind == "cluster"), default=1)
+
+    @property
+    def block_threads(self) -> int:
+        """Threads that the workers of one block are."""
+        found = [
+            trips(s) * THREADS_OF[s.kind] for s in statements(self.body) if isinstance(s, For) and s.kind in THREADS_OF
+        ]
+        return max(found, default=ROW_THREADS if self.blocks else 1)
+
+    @property
+    def shape(self) -> Dim3:
+        """Blocks of the launch. UsageError where no grid is large enough."""
+        total = prod(self.counts.values())
+        if self.rows:
+            total = -(-total // self.block_threads)
+        if total * self.cluster > MOST_BLOCKS[0] and self.folded:
+            raise UsageError(f"{total:,} blocks are more than a grid has", hint="choose larger tiles")
+        if self.folded:
+            return total * self.cluster, 1, 1
+        return self._along("x") * self.cluster, self._along("y"), self._along("z")
+
+
+def grids(function: Function) -> tuple[Grid, ...]:
+    """The launches of a function, in order."""
+    return tuple(_grids(function.body, (), False))
+
+
+def _grids(body: tuple[Stmt, ...], checks: tuple[str, ...], fallback: bool) -> list[Grid]:
+    found: list[Grid] = []
+    alone: list[Stmt] = []
+
+    def flush() -> None:
+        if any(not isinstance(s, Comment | Drain) for s in alone):
+            found.append(Grid((), tuple(alone), checks, fallback))
+        alone.clear()
+
+    for stmt in body:
+        match stmt:
+            case For(kind=kind) if kind.startswith("block."):
+                flush()
+                found.append(_grid(stmt, checks, fallback))
+            case Choose() if not checks:
+                flush()
+                found += _grids(stmt.body, stmt.checks, False)
+                found += _grids(stmt.fallback, stmt.checks, True)
+            case For(kind="serial" | "parallel") if (shared := _shared_out(stmt)) is not None:
+                flush()
+                found.append(Grid((shared,), shared.body, checks, fallback))
+            case _:
+                alone.append(stmt)
+    flush()
+    return found
+
+
+def _shared_out(loop: For) -> For | None:
+    """A loop whose iterations are independent, as blocks."""
+    return replace(loop, kind="block.x") if loop.kind == "parallel" else None
+
+
+def _grid(loop: For, checks: tuple[str, ...], fallback: bool) -> Grid:
+    blocks = [loop]
+    body = loop.body
+    while len(body) == 1 and isinstance(body[0], For) and body[0].kind.startswith("block."):
+        blocks.append(body[0])
+        body = body[0].body
+    return Grid(tuple(blocks), body, checks, fallback, loop.note)
+
+
+def trips(loop: For) -> int:
+    """Iterations of a loop with constant bounds (AssertionError for others, which bound loops never are)."""
+    assert isinstance(loop.lower, Const)
+    assert isinstance(loop.upper, Const)
+    return max(0, -(-(loop.upper.value - loop.lower.value) // loop.step))
+
+
+def block_number(loop: For, number: Int) -> Int:
+    """A bound loop's variable at iteration `number`."""
+    assert isinstance(loop.lower, Const)
+    return number * loop.step + loop.lower.value
+
+
+__all__ = ["THREADS_OF", "Grid", "Var", "block_number", "grids", "trips"]

@@ -1,0 +1,223 @@
+"""`print_cuda`: a kernel as a CUDA C++ file, and how the host launches it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from textwrap import wrap
+
+from autosched.codegen.c.formulas import Formulas
+from autosched.codegen.c.names import Names
+from autosched.codegen.cuda.blocks import block_lines
+from autosched.codegen.cuda.emission import device_function
+from autosched.codegen.cuda.fragments import layouts
+from autosched.codegen.cuda.grids import Grid, grids
+from autosched.codegen.cuda.headers import needed
+from autosched.codegen.cuda.helpers import helper_texts
+from autosched.codegen.cuda.launch import (
+    Argument,
+    BufferArgument,
+    Launch,
+    LaunchPlan,
+    ScalarArgument,
+    TensorMap,
+    Workspace,
+    check_launch,
+)
+from autosched.codegen.cuda.phases import Phases
+from autosched.codegen.cuda.scope import Scope, Used
+from autosched.codegen.cuda.shared import SharedMemory
+from autosched.codegen.cuda.statements import INDENT, StatementPrinter
+from autosched.codegen.cuda.types import element_type
+from autosched.codegen.kernel import Assign, Function, IntrinsicCall, Kernel, Stmt, statements
+from autosched.ir.value import Scalar, walk
+from autosched.machine.target import Target
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.spec.catalogue import Catalogue
+
+OPTIONS = ("--std=c++17", "--fmad=false")
+"""Products and additions are fused where the text says so."""
+_TAKEN = (
+    "autosched threadIdx blockIdx blockDim gridDim warpSize element narrow_element put_element fill copy copy_or_zero "
+    "start_copy start_copy_or_zero end_copies wait_copies row shared namespace template using class this new delete "
+    "operator public private friend virtual explicit try catch throw and or not xor alignas constexpr nullptr bool min max "
+    "f16 bf16 e4m3 e5m2 asm half"
+).split()
+
+
+@dataclass(frozen=True)
+class CudaSource:
+    """One file: `text` includes `headers` (name to text); `plan` says how it is launched; `options` are the compiler's,
+    beside the architecture."""
+
+    name: str
+    text: str
+    plan: LaunchPlan
+    headers: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = OPTIONS
+
+    @property
+    def arch(self) -> str:
+        return self.plan.arch
+
+
+def print_cuda(kernel: Kernel, target: Target, loads: Mapping[str, Intrinsic] | None = None) -> CudaSource:
+    """CUDA C++17 for the target's architecture. `loads` are intrinsics that may fill registers, by full name (those of
+    the catalogue). SpecError for an intrinsic without text; UsageError for what no launch can hold.
+    """
+    return _Printer(kernel, target, _loads(target) if loads is None else loads).source()
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel, target: Target, loads: Mapping[str, Intrinsic]) -> None:
+        self.kernel, self.target, self.loads = kernel, target, loads
+        self.arch = target.compiler.get("arch", "sm_80")
+        self.names = Names(_TAKEN)
+        self.name = self.names.fresh(kernel.name)
+        for buffer in kernel.buffers:
+            self.names(buffer)
+        self.used = Used()
+        self.formulas = Formulas(kernel.formulas, self.names, self.used.helpers.add)
+        self.maps: list[TensorMap] = []
+
+    def source(self) -> CudaSource:
+        prepare: list[Launch] = []
+        main: list[Launch] = []
+        texts: list[str] = []
+        for function in (*self.kernel.prepare, self.kernel.main):
+            base = self.name if function is self.kernel.main else self.names(f"{self.name}_{function.name}")
+            for number, grid in enumerate(grids(function)):
+                name = base if number == 0 else self.names.fresh(f"{base}_{number + 1}")
+                launch, text = self._launch(function, grid, name)
+                (main if function is self.kernel.main else prepare).append(launch)
+                texts.append(text)
+        plan = LaunchPlan(
+            self.name,
+            self.arch,
+            tuple(main),
+            tuple(prepare),
+            self._memory("workspace"),
+            self._memory("packed"),
+            tuple(self.maps),
+        )
+        intrinsics = [device_function(i, self.used.helpers.add) for i in self.used.intrinsics.values()]
+        if any("element<" in text for text in intrinsics):
+            self.used.headers.add("fragment")
+        if any("shared_address" in text for text in intrinsics):
+            self.used.headers.add("address")
+        headers = needed(f"autosched/{h}.cuh" for h in sorted(self.used.headers))
+        return CudaSource(self.name, "\n".join(self._file(intrinsics, texts)), plan, headers)
+
+    def _memory(self, scope: str) -> tuple[Workspace, ...]:
+        names = dict.fromkeys(n for f in (*self.kernel.prepare, self.kernel.main) for n in f.buffers)
+        held = [self.kernel.buffers[n] for n in names]
+        return tuple(Workspace(b.name, b.dtype, b.shape) for b in held if b.scope == scope)
+
+    # -- one launch ----------------------------------------------------------------------------------------------------
+
+    def _launch(self, function: Function, grid: Grid, name: str) -> tuple[Launch, str]:
+        kernel = self.kernel
+        found = layouts(kernel, grid.body)
+        scope = Scope(kernel, self.names, self.used, found, self.loads, self.formulas.name)
+        shared = SharedMemory.of(kernel, grid.body)
+        printer = StatementPrinter(scope, Phases(kernel, grid.body).needed, grid.cluster)
+        body = list(block_lines(grid, scope, shared, printer))
+        arguments = tuple(self._arguments(function, grid))
+        launch = Launch(
+            name,
+            grid.shape,
+            (grid.block_threads, 1, 1),
+            shared.bytes,
+            arguments,
+            (grid.cluster, 1, 1),
+            note=grid.note,
+        )
+        check_launch(launch, self.target.limits)
+        head = f'extern "C" __global__ void __launch_bounds__({launch.threads}) {name}('
+        parameters = [self._parameter(a) for a in arguments]
+        line = head + ", ".join(parameters) + ") {"
+        if len(line) > 118:
+            line = head + "\n" + ",\n".join(f"{INDENT * 2}{p}" for p in parameters) + ") {"
+        lines = [f"// {t}" for t in self._about(launch)]
+        return launch, "\n".join([*lines, line, *body, "}"])
+
+    def _about(self, launch: Launch) -> Iterator[str]:
+        grid = " x ".join(f"{n:,}" for n in launch.grid if n > 1) or "1"
+        cluster = f", clusters of {launch.cluster[0]}" if launch.cluster[0] > 1 else ""
+        shared = f", {launch.shared_bytes:,} bytes of shared memory" if launch.shared_bytes else ""
+        yield f"{grid} blocks of {launch.threads} threads{cluster}{shared}."
+
+    def _arguments(self, function: Function, grid: Grid) -> Iterator[Argument]:
+        touched = _touched(grid.body) | set(grid.checks)
+        written = {s.buffer for s in statements(grid.body) if isinstance(s, Assign)}
+        for name in function.buffers:
+            if name in touched:
+                yield BufferArgument(name, self.kernel.buffers[name].dtype, name in written)
+        values = (s.value for s in statements(grid.body) if isinstance(s, Assign))
+        scalars = {v.name for value in values for v in walk(value) if isinstance(v, Scalar)}
+        for name, scalar in self.kernel.program.scalars.items():
+            if name in scalars:
+                yield ScalarArgument(name, scalar.dtype)
+
+    def _parameter(self, argument: Argument) -> str:
+        match argument:
+            case BufferArgument(name, dtype, written):
+                const = "" if written else "const "
+                return f"{const}{element_type(dtype)}* __restrict__ {self.names(name)}"
+            case ScalarArgument(name, dtype):
+                return f"{element_type(dtype)} {self.names(name)}"
+            case _:
+                return f"const __grid_constant__ TensorMap {self.names(argument.name)}"
+
+    # -- the file ------------------------------------------------------------------------------------------------------
+
+    def _file(self, intrinsics: list[str], kernels: list[str]) -> Iterator[str]:
+        yield from self._describe()
+        for header in sorted(self.used.headers):
+            yield f'#include "autosched/{header}.cuh"'
+        yield ""
+        yield "using namespace autosched;"
+        yield ""
+        own = [_device(text) for text in self.formulas.texts()]
+        for text in (*helper_texts(self.used.helpers), *own, *intrinsics, *kernels):
+            yield from (text, "")
+
+    def _describe(self) -> Iterator[str]:
+        kernel = self.kernel
+        doc = " ".join(kernel.program.doc.split())
+        text = [f"{self.name}: {doc}" if doc else self.name, f"For {self.target.name} ({self.arch})."]
+        if kernel.schedule:
+            text += ["", "Schedule: " + ", ".join(f"{n} = {v}" for n, v in kernel.schedule.items()) + "."]
+        if kernel.relies:
+            text += ["", "Right only where: " + "; ".join(kernel.relies) + "."]
+        for paragraph in text:
+            yield from (f"// {line}".rstrip() for line in wrap(paragraph, 115) or [""])
+
+
+def _device(text: str) -> str:
+    return text.replace("static inline ", "__device__ __forceinline__ ")
+
+
+def _touched(body: tuple[Stmt, ...]) -> set[str]:
+    found: set[str] = set()
+    for stmt in statements(body):
+        if isinstance(stmt, Assign):
+            found |= {stmt.buffer, *(n.tensor for n in walk(stmt.value) if hasattr(n, "tensor"))}
+        elif isinstance(stmt, IntrinsicCall):
+            found |= {ref.buffer for ref in stmt.operands.values()}
+    return found
+
+
+@cache
+def _catalogue() -> Catalogue:
+    return Catalogue.builtin()
+
+
+def _loads(target: Target) -> dict[str, Intrinsic]:
+    """Copies that the target can issue and that have a text."""
+    found = _catalogue().of_isa(target.isa)
+    return {i.name: i for i in found if i.kind == "copy" and "cuda" in i.emit and target.has(i.requires)}
+
+
+__all__ = ["CudaSource", "print_cuda", "replace"]

@@ -1,0 +1,56 @@
+"""Registers of an instruction's operands in one lane, and the name of its device function."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from autosched.codegen.cuda.types import element_type
+from autosched.tensorize.intrinsic import Intrinsic, Operand
+
+_KINDS = {"b32": ("uint32_t", "r"), "f32": ("float", "f"), "f64": ("double", "d"), "b64": ("uint64_t", "l")}
+_KINDS |= {"b16": ("uint16_t", "h")}
+LANES = {"warp": 32, "warpgroup": 128}
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """Registers of one lane: how many, and the C type and `asm` constraint of one."""
+
+    count: int
+    type: str
+    constraint: str
+
+    @property
+    def bits(self) -> int:
+        """Of one register; 0 where it is an element of any type."""
+        return {"uint32_t": 32, "float": 32, "double": 64, "uint64_t": 64, "uint16_t": 16}.get(self.type, 0)
+
+
+def lanes_of(intrinsic: Intrinsic) -> int:
+    """Threads that issue it together."""
+    return LANES.get(intrinsic.scope, 1)
+
+
+def registers_of(operand: Operand, lanes: int) -> Registers:
+    """An operand's registers in one lane: as the YAML says, else 32-bit words (or its elements, where they are wider)."""
+    text = operand.registers.get("cuda")
+    if text:
+        count, kind = text.split(" x ")
+        return Registers(int(count), *_KINDS[kind])
+    bits = operand.elements * operand.dtype.bits // lanes
+    if operand.dtype.name in ("f32", "f64"):
+        return Registers(bits // operand.dtype.bits, *_KINDS[operand.dtype.name])
+    return Registers(max(1, -(-bits // 32)), *_KINDS["b32"])
+
+
+def identifier(intrinsic: Intrinsic) -> str:
+    """`cuda/mma.m16n8k16.f16.f16.f32` as a C identifier."""
+    return re.sub(r"\W", "_", intrinsic.name.partition("/")[2])
+
+
+def register_type(operand: Operand, registers: Registers) -> str:
+    """The C type of one register: the element's own where a register holds just one."""
+    if operand.dtype.bits == registers.bits:
+        return element_type(operand.dtype)
+    return registers.type

@@ -1,0 +1,165 @@
+"""What the statements of one launch need to know: names, ranges, registers, memory, and the functions they call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from autosched.codegen.access import flat_offset, strides
+from autosched.codegen.c.names import Names
+from autosched.codegen.c.values import ValuePrinter
+from autosched.codegen.cuda.registers import identifier
+from autosched.codegen.cuda.fragments import LANE, Layout
+from autosched.codegen.cuda.indices import CudaIndices, Wide
+from autosched.codegen.cuda.simplify import Simplifier
+from autosched.codegen.cuda.types import SUB_BYTE
+from autosched.codegen.kernel import Buffer, Kernel
+from autosched.ir.value import Index, Read
+from autosched.logic import Int, Var
+from autosched.tensorize.intrinsic import Intrinsic
+
+MOST_NARROW = 2**31
+"""Elements of an array that 32-bit offsets reach."""
+
+
+class Spelling(dict[str, str]):
+    """Variables to identifiers, on demand."""
+
+    def __init__(self, names: Names) -> None:
+        super().__init__()
+        self._names = names
+
+    def __missing__(self, key: str) -> str:
+        self[key] = self._names.fresh(key[1:]) if key.startswith(".") else self._names(key)
+        return self[key]
+
+
+@dataclass
+class Used:
+    """What a file needs beside its kernels: helpers by name, headers, device functions of intrinsics."""
+
+    helpers: set[str] = field(default_factory=set)
+    headers: set[str] = field(default_factory=lambda: {"types"})
+    intrinsics: dict[str, Intrinsic] = field(default_factory=dict)
+
+    def call(self, intrinsic: Intrinsic) -> str:
+        """The name of an intrinsic's device function, which is then printed."""
+        self.intrinsics.setdefault(intrinsic.name, intrinsic)
+        return identifier(intrinsic)
+
+
+class Scope:
+    """One launch being printed. `ranges` are inclusive bounds of variables where the text stands; `lanes` are threads of
+    a worker there (1: none); `running` says whether copies run on."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        names: Names,
+        used: Used,
+        layouts: Mapping[str, Layout],
+        loads: Mapping[str, Intrinsic],
+        formula: object,
+    ) -> None:
+        self.kernel, self.names, self.used, self.layouts, self.loads = kernel, names, used, layouts, loads
+        self.ranges: dict[str, tuple[int, int]] = {}
+        self.lanes = 1
+        self.workers: dict[str, int] = {}  # variable of each loop over workers around, to their number
+        self.running = False
+        self._simplifier: Simplifier | None = None
+        self.spelled = spelled = Spelling(names)
+        use = used.helpers.add
+        self.index = CudaIndices(spelled, self.ranges, use, lambda: self.simplifier)
+        self.wide = CudaIndices(Wide(spelled), self.ranges, use, lambda: self.simplifier)
+        self.values = ValuePrinter(self.index, self.read, names, use, formula)  # type: ignore[arg-type]
+
+    @property
+    def simplifier(self) -> Simplifier:
+        if self._simplifier is None:
+            self._simplifier = Simplifier(self.ranges)
+        return self._simplifier
+
+    def spell(self, var: str) -> str:
+        """A variable as an identifier; those of printed loops (`.v`) get the plain name where it is free."""
+        return self.spelled[var]
+
+    @contextmanager
+    def ranged(self, found: Mapping[str, tuple[int, int] | None]) -> Iterator[None]:
+        """Bounds of variables, for as long as it lasts."""
+        before = {name: self.ranges.get(name) for name in found}
+        self._set(found)
+        yield
+        self._set(before)
+
+    def _set(self, found: Mapping[str, tuple[int, int] | None]) -> None:
+        for name, bounds in found.items():
+            if bounds is None:
+                self.ranges.pop(name, None)
+            else:
+                self.ranges[name] = bounds
+        self._simplifier = None
+
+    # -- places -------------------------------------------------------------------------------------------------------
+
+    def buffer(self, name: str) -> Buffer:
+        return self.kernel.buffers[name]
+
+    def in_register(self, name: str) -> bool:
+        return name in self.layouts
+
+    def offset(self, buffer: Buffer, index: tuple[Int, ...]) -> Int:
+        """Row-major offset in elements."""
+        return self.simplifier.number(flat_offset(buffer, index))
+
+    def offset_text(self, buffer: Buffer, index: tuple[Index, ...]) -> str:
+        printer = self.wide if buffer.elements >= MOST_NARROW else self.index
+        if all(isinstance(i, Int) for i in index):
+            return printer.number(self.offset(buffer, index))  # type: ignore[arg-type]
+        parts = []
+        for part, stride in zip(index, strides(buffer.shape), strict=True):
+            text = printer.number(part, 5) if isinstance(part, Int) else f"({self.values.subscript(part)})"
+            parts.append(text if stride == 1 else f"{text} * {stride}")
+        return " + ".join(p for p in parts if p != "0") or "0"
+
+    def element(self, name: str, index: tuple[Index, ...]) -> str:
+        """An element of memory as an lvalue."""
+        return f"{self.names(name)}[{self.offset_text(self.buffer(name), index)}]"
+
+    def address(self, name: str, index: tuple[Index, ...]) -> str:
+        """Its address."""
+        text = self.offset_text(self.buffer(name), index)
+        return self.names(name) if text == "0" else f"&{self.names(name)}[{text}]"
+
+    def array(self, layout: Layout, index: tuple[Index, ...]) -> str:
+        """A lane's registers of one operand: `acc[ir][jr]`."""
+        outer = "".join(f"[{self.values.subscript(i)}]" for i in layout.outer(index))
+        return self.names(layout.buffer.name) + outer
+
+    def register(self, layout: Layout, index: tuple[Index, ...], v: Int) -> str:
+        """Element `v` of a lane's registers, to read (or to write, but for elements below a byte)."""
+        array, number = self.array(layout, index), self.index.number(v)
+        if not layout.packed:
+            return f"{array}[{number}]"
+        self.used.headers.add("fragment")
+        if layout.dtype.name in SUB_BYTE:
+            return f"narrow_element<{layout.dtype.bits}>({array}, {number})"
+        return f"element<{self.type(layout)}>({array}, {number})"
+
+    @staticmethod
+    def type(layout: Layout) -> str:
+        from autosched.codegen.cuda.types import element_type
+
+        return element_type(layout.dtype)
+
+    def read(self, read: Read) -> str:
+        """An element as stored, of memory or of a register (its last subscript is then the lane's own element)."""
+        layout = self.layouts.get(read.tensor)
+        if layout is None:
+            return self.element(read.tensor, read.index)
+        last = read.index[-1]
+        assert isinstance(last, Int)
+        return self.register(layout, read.index, last)
+
+
+LANE_VAR = Var(LANE)

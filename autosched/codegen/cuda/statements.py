@@ -1,0 +1,231 @@
+"""Statements of a loop tree as lines of CUDA C++, for one thread of one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from autosched.codegen.c.indices import loop_range
+from autosched.codegen.cuda.assign import AssignPrinter
+from autosched.codegen.cuda.fragments import LANE, THREAD
+from autosched.codegen.cuda.grids import THREADS_OF
+from autosched.codegen.cuda.phases import Path
+from autosched.codegen.cuda.scope import Scope
+from autosched.codegen.kernel import (
+    WORKERS,
+    Assign,
+    Async,
+    Await,
+    Choose,
+    Comment,
+    Drain,
+    For,
+    If,
+    IntrinsicCall,
+    Prefetch,
+    Roles,
+    Signal,
+    Stmt,
+    Wait,
+    bodies,
+    statements,
+)
+from autosched.codegen.lower.simplify import bind
+from autosched.errors import UsageError
+from autosched.logic import FALSE, TRUE, Bool, Compare, Const, Int, Var, affine, conjuncts, free_vars
+
+INDENT = "    "
+MOST_UNROLLED = 16
+"""Trips of a short loop with a constant number of them, which is unrolled."""
+STEP = ".u"
+
+
+class StatementPrinter:
+    """Prints the body of one launch; `barriers` are the phases that a barrier stands before."""
+
+    def __init__(self, scope: Scope, barriers: set[Path], cluster: int = 1) -> None:
+        self.scope, self.barriers, self.cluster = scope, barriers, cluster
+        self.assigns = AssignPrinter(scope)
+
+    def body(self, statements: tuple[Stmt, ...], path: Path | None = None) -> Iterator[str]:
+        for number, stmt in enumerate(statements):
+            here = (*path, number) if path is not None else None
+            if here in self.barriers:
+                yield self.barrier()
+            yield from self.statement(stmt, here)
+
+    def barrier(self) -> str:
+        if self.cluster == 1:
+            return "__syncthreads();"
+        self.scope.used.headers.add("cluster")
+        return "meet_cluster();"
+
+    def inside(self, statements: tuple[Stmt, ...], path: Path | None = None) -> Iterator[str]:
+        yield from (line if line.startswith("#") else INDENT + line for line in self.body(statements, path))
+
+    def statement(self, stmt: Stmt, path: Path | None) -> Iterator[str]:
+        scope = self.scope
+        match stmt:
+            case For():
+                yield from self._for(stmt, path)
+            case If(condition, body):
+                known = scope.simplifier.condition(condition)
+                if known == TRUE:
+                    yield from self.body(body, path)
+                elif known != FALSE and (free := free_vars(known) or body):
+                    yield f"if ({scope.index.condition(known)}) {{" if free else "{"
+                    with scope.ranged(narrowed(known, scope.ranges)):
+                        inner = list(self.inside(body, path))
+                    yield from inner
+                    yield "}"
+            case Assign():
+                yield from self.assigns.lines(stmt)
+            case IntrinsicCall():
+                yield from self._call(stmt)
+            case Async(body, "", _):
+                scope.running, before = True, scope.running
+                yield from self.body(body)
+                scope.running = before
+                scope.used.headers.add("copy")
+                yield "end_copies();"
+            case Wait(pending):
+                scope.used.headers.add("copy")
+                yield f"wait_copies<{pending}>();"
+            case Comment(text):
+                yield from (f"// {line}".rstrip() for line in text.splitlines())
+            case Prefetch() | Drain():
+                return
+            case Choose() | Async() | Signal() | Await() | Roles():
+                raise UsageError(
+                    "the copy engine, barriers and roles are not printed yet", hint="rows with copy = sync or cp.async"
+                )
+            case _:
+                assert_never(stmt)
+
+    # -- loops ---------------------------------------------------------------------------------------------------------
+
+    def _for(self, loop: For, path: Path | None) -> Iterator[str]:
+        if loop.kind in WORKERS:
+            yield from self._workers(loop, path)
+        elif (shared := self._shared_out(loop)) is not None:
+            yield from shared
+        else:
+            yield from self._plain(loop, path)
+
+    def _workers(self, loop: For, path: Path | None) -> Iterator[str]:
+        """A phase: every worker runs it, as its own number."""
+        scope = self.scope
+        assert isinstance(loop.upper, Const)
+        count = loop.upper.value
+        scope.workers[loop.var] = count
+        before, scope.lanes = scope.lanes, THREADS_OF.get(loop.kind, scope.lanes)
+        with scope.ranged({loop.var: (0, count - 1)}):
+            if loop.note:
+                yield f"// {loop.note}"
+            yield from self.body(loop.body, None if path is None else path)
+        scope.lanes = before
+        del scope.workers[loop.var]
+
+    def _shared_out(self, loop: For) -> list[str] | None:
+        """A loop of which each worker takes every so many trips: its lanes take them in turn."""
+        scope = self.scope
+        mine = [w for w in scope.workers if w in free_vars(loop.lower)]
+        if not mine or loop.kind != "serial" or not isinstance(loop.upper, Const):
+            return None
+        worker = mine[-1]
+        form = affine(loop.lower)
+        if form is None or form.coefficient(worker) * scope.workers[worker] != loop.step:
+            return None
+        first, step, total = loop.lower, loop.step, loop.upper.value
+        if scope.lanes > 1:
+            step *= scope.lanes
+            first = first - Var(worker) * form.coefficient(worker) + Var(THREAD) * form.coefficient(worker)
+        with scope.ranged({}):
+            trips = -(-total // step)
+            number = first + Var(STEP) * step
+            with scope.ranged({STEP: (0, trips - 1)}):
+                guard = scope.simplifier.condition(number < total)
+                inner: tuple[Stmt, ...] = bind(loop.body, {loop.var: number})
+                if guard != TRUE:
+                    inner = (If(guard, inner),)
+                before, scope.lanes = scope.lanes, 1
+                lines = list(self.body(inner))
+                scope.lanes = before
+        note = [f"// {loop.note}"] if loop.note else []
+        if trips == 1:
+            return [*note, *lines]
+        var = scope.spell(STEP)
+        pragma = "#pragma unroll" if trips <= MOST_UNROLLED else "#pragma unroll 4"
+        head = f"for (int {var} = 0; {var} < {trips}; ++{var}) {{"
+        return [*note, pragma, head, *(line if line.startswith("#") else INDENT + line for line in lines), "}"]
+
+    def _plain(self, loop: For, path: Path | None) -> Iterator[str]:
+        scope = self.scope
+        extent = scope.simplifier.number(loop.upper - loop.lower)
+        comment = f"  // {loop.note}" if loop.note else ""
+        var = scope.names(loop.var)
+        counted = loop.step == 1 and scope.simplifier.number(loop.lower) == Const(0)
+        phases = any(isinstance(s, For) and s.kind in WORKERS for s in statements(loop.body))
+        if isinstance(extent, Const) and (counted or not phases):
+            trips = max(0, -(-extent.value // loop.step))
+            lower = scope.simplifier.number(loop.lower)
+            place: Int = Var(loop.var) if counted else lower + Var(loop.var) * loop.step
+            body = loop.body if counted else bind(loop.body, {loop.var: place})
+            if trips == 0:
+                return
+            with scope.ranged({loop.var: (0, trips - 1)}):
+                if trips == 1:
+                    yield from self.body(body, path)
+                    return
+                inner = list(self.inside(body, path))
+            if not inner:
+                return
+            if loop.kind == "unrolled" or (trips <= MOST_UNROLLED and _straight(loop.body)):
+                yield "#pragma unroll"
+            elif phases:
+                yield "#pragma unroll 1"
+            yield f"for (int {var} = 0; {var} < {trips}; ++{var}) {{{comment}"
+            yield from inner
+            yield "}"
+            return
+        lower_text, upper_text = scope.index.number(loop.lower), scope.index.number(loop.upper, 5)
+        advance = f"++{var}" if loop.step == 1 else f"{var} += {loop.step}"
+        with scope.ranged({loop.var: loop_range(loop.lower, loop.upper, loop.step, scope.ranges)}):
+            inner = list(self.inside(loop.body, path))
+        if inner:
+            yield f"for (int {var} = {lower_text}; {var} < {upper_text}; {advance}) {{{comment}"
+            yield from inner
+            yield "}"
+
+    # -- instructions --------------------------------------------------------------------------------------------------
+
+    def _call(self, stmt: IntrinsicCall) -> Iterator[str]:
+        scope, intrinsic = self.scope, stmt.intrinsic
+        operands = [*(o for o in intrinsic.operands.values() if o.written)]
+        operands += [o for o in intrinsic.operands.values() if not o.written]
+        texts = []
+        for operand in operands:
+            ref = stmt.operands[operand.name]
+            if ref.lane is not None:
+                raise UsageError(f"{intrinsic.name} takes {operand.name} from shared memory, which is not printed yet")
+            texts.append(scope.array(scope.layouts[ref.buffer], (*ref.index, Const(0))))
+        yield f"{scope.used.call(intrinsic)}({', '.join(texts)});"
+
+
+def _straight(body: tuple[Stmt, ...]) -> bool:
+    """Whether a body issues instructions or copies without loops of many trips."""
+    return not any(isinstance(s, For) and s.kind == "serial" for s in statements(body))
+
+
+def narrowed(condition: Bool, ranges: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int] | None]:
+    """Bounds of variables where the condition holds, of those that it bounds by a number."""
+    found: dict[str, tuple[int, int] | None] = {}
+    for part in conjuncts(condition):
+        match part:
+            case Compare("<", Var(name), Const(value)) if name in ranges:
+                found[name] = ranges[name][0], min(ranges[name][1], value - 1)
+    return found
+
+
+__all__ = ["LANE", "StatementPrinter", "bodies", "replace"]
