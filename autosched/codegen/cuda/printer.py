@@ -49,13 +49,14 @@ _TAKEN = (
 @dataclass(frozen=True)
 class CudaSource:
     """One file: `text` includes `headers` (name to text); `plan` says how it is launched; `options` are the compiler's,
-    beside the architecture."""
+    beside the architecture; `intrinsics` are those that it defines as device functions."""
 
     name: str
     text: str
     plan: LaunchPlan
     headers: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = OPTIONS
+    intrinsics: tuple[Intrinsic, ...] = ()
 
     @property
     def arch(self) -> str:
@@ -107,7 +108,8 @@ class _Printer:
         if any("shared_address" in text for text in intrinsics):
             self.used.headers.add("address")
         headers = needed(f"autosched/{h}.cuh" for h in sorted(self.used.headers))
-        return CudaSource(self.name, "\n".join(self._file(intrinsics, texts)), plan, headers)
+        text, issued = "\n".join(self._file(intrinsics, texts)), tuple(self.used.intrinsics.values())
+        return CudaSource(self.name, text, plan, headers, intrinsics=issued)
 
     def _memory(self, scope: str) -> tuple[Workspace, ...]:
         names = dict.fromkeys(n for f in (*self.kernel.prepare, self.kernel.main) for n in f.buffers)

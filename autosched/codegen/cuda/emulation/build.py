@@ -18,7 +18,7 @@ from autosched.errors import MissingError
 
 INCLUDE = Path(__file__).parent.parent / "include"
 FLAGS = (
-    *("-std=c++20", "-O1", "-g1", "-fPIC", "-c", "-fsanitize=thread", "-fno-strict-aliasing", "-fno-exceptions"),
+    *("-std=c++20", "-O1", "-g1", "-gdwarf-4", "-fPIC", "-c", "-fsanitize=thread", "-fno-strict-aliasing", "-fno-exceptions"),
     # Lanes that part ways must come together at the same call again; contracted sums would be other numbers.
     *("-fno-thread-jumps", "-fno-math-errno", "-ffp-contract=off", "-w"),
 )
@@ -46,8 +46,8 @@ def session() -> tempfile.TemporaryDirectory[str]:
 def runtime() -> Path:
     """The runtime as a shared library."""
     library = Path(session().name) / "runtime.so"
-    sources = sorted(str(p) for p in (INCLUDE / "emulate" / "runtime").glob("*.cpp"))
-    _run([*compiler(), *_SHARED, *sources, "-o", str(library)], "the emulator's runtime")
+    source = INCLUDE / "emulate" / "runtime" / "runtime.cpp"
+    _run([*compiler(), *_SHARED, str(source), "-o", str(library)], "the emulator's runtime")
     return library
 
 
