@@ -11,7 +11,7 @@ from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.cuda.shared import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
-from autosched.codegen.kernel import For, statements
+from autosched.codegen.kernel import WORKERS, Assign, For, statements
 from autosched.logic import Const, Int, Var
 
 NUMBER = ".block"
@@ -25,6 +25,9 @@ def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: Stateme
     ranges = {n: (low.value, high.value) for n, (low, high) in numbers.items()}  # type: ignore[attr-defined]
     total = prod(grid.counts.values())
     ranges |= {THREAD: (0, grid.block_threads - 1), LANE: (0, _lanes(grid) - 1), NUMBER: (0, max(0, total - 1))}
+    workers = {s.var for s in statements(grid.body) if isinstance(s, For) and s.kind in WORKERS}
+    scope.fixed = frozenset({*numbers, THREAD, LANE, *workers})
+    scope.written = frozenset(s.buffer for s in statements(grid.body) if isinstance(s, Assign))
     with scope.ranged(ranges):
         body = [INDENT + line if not line.startswith("#") else line for line in printer.body(grid.body, ())]
         frame = [*_shared(scope, shared), *_blocks(grid, scope, total), *_threads(grid, scope, "\n".join(body))]

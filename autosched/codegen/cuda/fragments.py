@@ -67,15 +67,15 @@ class Layout:
         """The subscripts that remain, elements aside."""
         return [i for d, i in enumerate(index[:-1]) if d not in self.owners]
 
-    def element(self, v: Int) -> Int:
-        """The number of the lane's element `v` in the whole operand (row-major)."""
+    def element(self, v: Int, t: Int = Var(LANE)) -> Int:
+        """The number of lane `t`'s element `v` in the whole operand (row-major)."""
         if self.lanes == 1:
             return v
         assert self.operand is not None
         assert self.operand.fragment is not None
         number: Int = Const(0)
         for coordinate, extent in zip(self.operand.fragment.coordinates, self.operand.shape, strict=True):
-            placed = substitute_int(coordinate, {"t": Var(LANE), "v": v})
+            placed = substitute_int(coordinate, {"t": t, "v": v})
             number = number * extent + placed
         return number
 

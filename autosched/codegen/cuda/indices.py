@@ -34,6 +34,8 @@ class CudaIndices(IndexPrinter):
 
     def _int(self, node: Int) -> tuple[str, int]:
         match node:
+            case Binary("^", left, right):
+                return f"({self.number(left, 9)} ^ {self.number(right, 9)})", 9
             case Binary("min" | "max" as op, left, right):
                 return f"{op}({self.number(left)}, {self.number(right)})", 9
             case Binary("//" | "%" as op, left, right) if not self._natural(left, right):
@@ -41,6 +43,11 @@ class CudaIndices(IndexPrinter):
                 self.use(name)
                 return f"{name}({self.number(left)}, {self.number(right)})", 9
         return super()._int(node)
+
+    def _natural(self, left: Int, right: Int) -> bool:
+        """Whether C's division, which truncates, is floor division here."""
+        bounds = [self.simplifier().bounds(self.simplifier().sum(side)) for side in (left, right)]
+        return bounds[0] is not None and bounds[1] is not None and bounds[0][0] >= 0 and bounds[1][0] > 0
 
 
 class Wide(dict[str, str]):

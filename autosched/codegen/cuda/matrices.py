@@ -50,7 +50,7 @@ class _Rows:
 
     def index(self, t: Int, v: Int) -> tuple[Int, ...]:
         """Subscripts of the element that lane `t` holds as its `v`-th."""
-        element = substitute_int(self.layout.element(v), {LANE: t})
+        element = self.layout.element(v, t)
         return tuple(substitute_int(i, {self.lane: element}) for i in self.read.index if isinstance(i, Int))
 
     def offset(self, t: Int, v: Int) -> Int:

@@ -55,6 +55,7 @@ class CudaSource:
     text: str
     plan: LaunchPlan
     headers: Mapping[str, str] = field(default_factory=dict)
+    intrinsics: tuple[tuple[Intrinsic, str], ...] = ()
     options: tuple[str, ...] = OPTIONS
     intrinsics: tuple[Intrinsic, ...] = ()
 

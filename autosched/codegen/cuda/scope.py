@@ -12,11 +12,11 @@ from autosched.codegen.c.values import ValuePrinter
 from autosched.codegen.cuda.registers import identifier
 from autosched.codegen.cuda.fragments import LANE, Layout
 from autosched.codegen.cuda.indices import CudaIndices, Wide
-from autosched.codegen.cuda.simplify import Simplifier
-from autosched.codegen.cuda.types import SUB_BYTE
+from autosched.codegen.cuda.simplify import Simplifier, Sum
+from autosched.codegen.cuda.types import SUB_BYTE, element_type
 from autosched.codegen.kernel import Buffer, Kernel
 from autosched.ir.value import Index, Read
-from autosched.logic import Int, Var
+from autosched.logic import Int, Var, free_vars
 from autosched.tensorize.intrinsic import Intrinsic
 
 MOST_NARROW = 2**31
@@ -50,8 +50,8 @@ class Used:
 
 
 class Scope:
-    """One launch being printed. `ranges` are inclusive bounds of variables where the text stands; `lanes` are threads of
-    a worker there (1: none); `running` says whether copies run on."""
+    """One launch being printed. `ranges` are inclusive bounds of variables where the text stands; `lanes` are threads
+    of a worker there (1: none); `running` says whether copies run on."""
 
     def __init__(
         self,
@@ -67,6 +67,11 @@ class Scope:
         self.lanes = 1
         self.workers: dict[str, int] = {}  # variable of each loop over workers around, to their number
         self.running = False
+        self.fixed: frozenset[str] = frozenset()  # variables that no loop of one thread changes
+        self.written: frozenset[str] = frozenset()  # buffers that the launch writes
+        self.loops = 0  # loops around, of one thread
+        self.pointers: dict[tuple[str, Int], str] = {}
+        self.declared: list[str] = []  # declarations to stand before the current statement of the block
         self._simplifier: Simplifier | None = None
         self.spelled = spelled = Spelling(names)
         use = used.helpers.add
@@ -127,9 +132,27 @@ class Scope:
         return f"{self.names(name)}[{self.offset_text(self.buffer(name), index)}]"
 
     def address(self, name: str, index: tuple[Index, ...]) -> str:
-        """Its address."""
-        text = self.offset_text(self.buffer(name), index)
-        return self.names(name) if text == "0" else f"&{self.names(name)}[{text}]"
+        """Its address; what of it no loop changes is a pointer of its own, made before the loops."""
+        base, text = self.names(name), self.offset_text(self.buffer(name), index)
+        if self.loops and all(isinstance(i, Int) for i in index):
+            base, text = self._hoisted(self.buffer(name), self.offset(self.buffer(name), index))  # type: ignore[arg-type]
+        return base if text == "0" else f"&{base}[{text}]"
+
+    def _hoisted(self, buffer: Buffer, offset: Int) -> tuple[str, str]:
+        """A pointer to where the offset begins, and the rest of the offset."""
+        total = self.simplifier.sum(offset)
+        printer = self.wide if buffer.elements >= MOST_NARROW else self.index
+        fixed = Sum({a: c for a, c in total.terms.items() if free_vars(a) <= self.fixed})
+        if not fixed.terms:
+            return self.names(buffer.name), printer.number(offset)
+        key = buffer.name, fixed.node()
+        if key not in self.pointers:
+            same = sum(1 for name, _ in self.pointers if name == buffer.name)
+            self.pointers[key] = self.names.fresh(f"{self.names(buffer.name)}_at{same + 1 if same else ''}")
+            const = "" if buffer.name in self.written else "const "
+            type_ = f"{const}{element_type(buffer.dtype)}* const {self.pointers[key]}"
+            self.declared.append(f"{type_} = &{self.names(buffer.name)}[{printer.number(key[1])}];")
+        return self.pointers[key], printer.number(total.plus(fixed, -1).node())
 
     def array(self, layout: Layout, index: tuple[Index, ...]) -> str:
         """A lane's registers of one operand: `acc[ir][jr]`."""
@@ -148,8 +171,6 @@ class Scope:
 
     @staticmethod
     def type(layout: Layout) -> str:
-        from autosched.codegen.cuda.types import element_type
-
         return element_type(layout.dtype)
 
     def read(self, read: Read) -> str:

@@ -13,6 +13,8 @@ from math import gcd
 from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Truth, Var, Where, all_of, any_of, interval
 from autosched.logic.expr import where
 
+XOR = "^"
+"""Exclusive or of two numbers from zero up: the one operator here that the language of indices lacks."""
 Ranges = Mapping[str, tuple[int, int]]
 
 
@@ -70,7 +72,7 @@ class Simplifier:
 
     def equal(self, left: Int, right: Int) -> bool:
         """Whether both are the same number, as far as can be seen."""
-        difference = self.sum(left - right)
+        difference = self.sum(left).plus(self.sum(right), -1)
         return not difference.terms and difference.constant == 0
 
     def multiple(self, node: Int) -> int:
@@ -82,12 +84,22 @@ class Simplifier:
         """Inclusive bounds; None where there are none."""
         low = high = total.constant
         for atom, c in total.terms.items():
-            try:
-                ends = [c * end for end in interval(atom, self.ranges)]
-            except (KeyError, ValueError):
+            found = self._interval(atom)
+            if found is None:
                 return None
+            ends = [c * end for end in found]
             low, high = low + min(ends), high + max(ends)
         return low, high
+
+    def _interval(self, atom: Int) -> tuple[int, int] | None:
+        if isinstance(atom, Binary) and atom.op == XOR:
+            sides = [self._interval(side) for side in (atom.left, atom.right)]
+            highs = [side[1] for side in sides if side is not None and side[0] >= 0]
+            return (0, (1 << max(highs).bit_length()) - 1) if len(highs) == len(sides) else None
+        try:
+            return interval(atom, self.ranges)
+        except (KeyError, ValueError):
+            return None
 
     def sum(self, node: Int) -> Sum:
         found = self._known.get(node)
@@ -96,7 +108,11 @@ class Simplifier:
         return found
 
     def _sum(self, node: Int) -> Sum:
+        if (sides := exclusive(node)) is not None:
+            return self._exclusive(*sides)
         match node:
+            case Binary("^", left, right):
+                return self._exclusive(left, right)
             case Const(value):
                 return Sum({}, value)
             case Var(name):
@@ -123,6 +139,16 @@ class Simplifier:
                 return Sum({where(decided, self.number(then), self.number(other)): 1})
         return Sum({node: 1})
 
+    def _exclusive(self, left: Int, right: Int) -> Sum:
+        a, b = self.sum(left), self.sum(right)
+        if not a.terms and not b.terms:
+            return Sum({}, a.constant ^ b.constant)
+        if not a.terms and a.constant == 0:
+            return b
+        if not b.terms and b.constant == 0:
+            return a
+        return Sum({Binary(XOR, a.node(), b.node()): 1})
+
     def _joined(self, total: Sum) -> Sum:
         """`x // c * c + x % c` put together again, and `x - x // c * c` as `x % c`."""
         for atom, c in total.terms.items():
@@ -134,6 +160,12 @@ class Simplifier:
                         if total.terms.get(other) == c * n * factor:
                             rest = {a: f for a, f in total.terms.items() if a not in (atom, other)}
                             return self._joined(Sum(rest, total.constant).plus(self.sum(inner), c))
+                    for other, factor in total.terms.items():
+                        match other:
+                            case Binary("%", higher, Const(m)) if factor == c * n and self.equal(higher, pair.node()):
+                                rest = {a: f for a, f in total.terms.items() if a not in (atom, other)}
+                                whole = self._remainder(self.sum(inner), n * m)
+                                return self._joined(Sum(rest, total.constant).plus(whole, c))
         return total
 
     def _extreme(self, op: str, a: Sum, b: Sum) -> Sum:
@@ -238,6 +270,39 @@ class Simplifier:
         if op == "<" and not positive.terms:
             return Compare(">=", negative.node(), Const(1))
         return Compare(op, positive.node(), negative.node())
+
+
+def exclusive(node: Int) -> tuple[Int, Int] | None:
+    """The sides of an exclusive or that is spelled in sums, bit by bit: `(a + b) % 2 + (a // 2 + b // 2) % 2 * 2 + …`.
+
+    Both sides have as many bits as are spelled (which is how slices in shared memory are swizzled).
+    """
+    terms: list[Int] = []
+    while isinstance(node, Binary) and node.op == "+":
+        terms.append(node.right)
+        node = node.left
+    terms.append(node)
+    sides: tuple[Int, Int] | None = None
+    for number, term in enumerate(reversed(terms)):
+        bit = 1 << number
+        match term if number == 0 else _half(term, bit):
+            case Binary("%", Binary("+", a, b), Const(2)):
+                if number == 0:
+                    if not (isinstance(a, Binary) and a.op == "%" and isinstance(b, Binary) and b.op == "%"):
+                        return None
+                    sides = a, b
+                elif sides is None or (a, b) != (sides[0] // bit, sides[1] // bit):
+                    return None
+            case _:
+                return None
+    limit = Const(1 << len(terms))
+    if sides is None or any(not (isinstance(s, Binary) and s.right == limit) for s in sides):
+        return None
+    return sides
+
+
+def _half(term: Int, bit: int) -> Int | None:
+    return term.left if isinstance(term, Binary) and term.op == "*" and term.right == Const(bit) else None
 
 
 def _decided(op: str, low: int, high: int) -> bool | None:

@@ -38,7 +38,7 @@ from autosched.logic import FALSE, TRUE, Bool, Compare, Const, Int, Var, affine,
 INDENT = "    "
 MOST_UNROLLED = 16
 """Trips of a short loop with a constant number of them, which is unrolled."""
-STEP = ".u"
+STEP = ".turn"
 
 
 class StatementPrinter:
@@ -53,7 +53,11 @@ class StatementPrinter:
             here = (*path, number) if path is not None else None
             if here in self.barriers:
                 yield self.barrier()
-            yield from self.statement(stmt, here)
+            lines = list(self.statement(stmt, here))
+            if path == ():
+                yield from self.scope.declared
+                self.scope.declared.clear()
+            yield from lines
 
     def barrier(self) -> str:
         if self.cluster == 1:
@@ -62,7 +66,11 @@ class StatementPrinter:
         return "meet_cluster();"
 
     def inside(self, statements: tuple[Stmt, ...], path: Path | None = None) -> Iterator[str]:
-        yield from (line if line.startswith("#") else INDENT + line for line in self.body(statements, path))
+        """A loop's body."""
+        self.scope.loops += 1
+        lines = list(self.body(statements, path))
+        self.scope.loops -= 1
+        yield from (line if line.startswith("#") else INDENT + line for line in lines)
 
     def statement(self, stmt: Stmt, path: Path | None) -> Iterator[str]:
         scope = self.scope
@@ -150,7 +158,9 @@ class StatementPrinter:
                 if guard != TRUE:
                     inner = (If(guard, inner),)
                 before, scope.lanes = scope.lanes, 1
+                scope.loops += trips > 1
                 lines = list(self.body(inner))
+                scope.loops -= trips > 1
                 scope.lanes = before
         note = [f"// {loop.note}"] if loop.note else []
         if trips == 1:
