@@ -17,27 +17,36 @@ from autosched.codegen.kernel import (
     Assign,
     Async,
     Await,
+    Box,
     Buffer,
     Choose,
     Comment,
     Drain,
     For,
     Function,
+    Group,
     If,
     IntrinsicCall,
     Kernel,
     Prefetch,
+    Publish,
     RegisterRef,
     Roles,
+    Settle,
     Signal,
     Stmt,
     Wait,
+    statements,
 )
 from autosched.ir.value import Call, FromIndex, Logical, Read, Scalar, Select, Value, is_value, walk
 from autosched.logic import Bool, Const, Expr, Int, free_vars
 
 PRIVATE_SCOPES = ("register", "local", "shared", "accumulator")
 """Scopes whose memory a function declares itself; the others are passed to it."""
+
+
+MOST_DIMENSIONS, MOST_SIDE = 5, 256
+"""Of what the copy engine moves at once (CUDA driver API, cuTensorMapEncodeTiled)."""
 
 
 class KernelError(AssertionError):
@@ -133,27 +142,53 @@ class _Checker:
                     )
             case Prefetch(buffer, index, _):
                 self._index(self._buffer(buffer), index)
-            case Async(body, _, slot):
+            case Async(body, _, slot, boxes):
                 self._known(slot, "a slot")
+                copies = all(isinstance(s, For | If | Assign) for s in statements(body))
+                self._require(copies, "a copy under way does more than copy")
+                self._require(all(isinstance(s, For | If | Box) for s in statements(boxes)), "the engine moves boxes")
+                self._body(body)
+                self._body(boxes)
+            case Box():
+                self._box(stmt)
+            case Group(body):
                 self._require(
-                    all(isinstance(s, For | If | Assign) for s in body), "a copy under way does more than copy"
+                    all(isinstance(s, For | If | IntrinsicCall) for s in statements(body)), "a group is not of calls"
                 )
                 self._body(body)
             case Signal(_, slot):
                 self._known(slot, "a slot")
-            case Await(_, slot, times):
+            case Await(_, slot, times, phase):
                 self._known(slot, "a slot")
                 self._known(times, "a number of arrivals")
+                self._known(phase, "a phase")
                 self._outside_workers("a barrier is awaited")
             case Roles(names, parts):
                 self._require(len(names) == len(parts), f"{len(names)} names of {len(parts)} roles")
                 self._outside_workers("roles")
                 for part in parts:
                     self._body(part)
-            case Wait() | Drain() | Comment():
+            case Wait() | Settle() | Publish() | Drain() | Comment():
                 pass
             case _:
                 assert_never(stmt)
+
+    def _box(self, box: Box) -> None:
+        seen, there, here = box.map, self._buffer(box.map.buffer), self._buffer(box.buffer)
+        self._require(here.scope == "shared", f"a box of {seen.buffer} goes to {here.scope} memory")
+        self._require(there.dtype == here.dtype, f"a box of {there.dtype} goes to {here.dtype}")
+        ranks = len(seen.extents), len(seen.strides) + 1, len(seen.box), len(box.coordinates)
+        self._require(len(set(ranks)) == 1, f"the map {seen.name} has ranks {ranks}")
+        self._require(0 < ranks[0] <= MOST_DIMENSIONS, f"the map {seen.name} has {ranks[0]} dimensions")
+        self._require(all(0 < n <= MOST_SIDE for n in seen.box), f"the map {seen.name} has a box of {seen.box}")
+        reach = 1 + sum((n - 1) * s for n, s in zip(seen.extents, (1, *seen.strides), strict=True))
+        self._require(reach <= there.elements, f"the map {seen.name} reaches past {there.name}")
+        bits = there.dtype.bits
+        self._require(all(s * bits % 128 == 0 for s in seen.strides), f"the map {seen.name} has strides {seen.strides}")
+        self._require(not seen.swizzle or seen.box[0] * bits == seen.swizzle * 8, f"{seen.name}: {seen.box[0]} a span")
+        for coordinate in box.coordinates:
+            self._known(coordinate, f"a coordinate of {seen.name}")
+        self._index(here, box.index)
 
     def _for(self, loop: For) -> None:
         self._require(loop.kind in LOOP_KINDS, f"loop {loop.var}: unknown kind {loop.kind!r}")
@@ -252,6 +287,8 @@ class _Checker:
         self.variables[ref.lane.var] = "lane"
         self._index(buffer, ref.index)
         del self.variables[ref.lane.var]
+        if ref.descriptor is not None:
+            self._known(ref.descriptor.start, f"the start of {ref.buffer}")
 
     def _unrolled(self, buffer: Buffer, subscript: object, element: bool) -> None:
         """A register's number must be constant once unrolled, for each worker; the element may depend on the lane."""

@@ -46,12 +46,17 @@ class Concurrency:
     def __init__(self, order: random.Random) -> None:
         self.order = order
         self.landing: list[Action] = []  # copies that will signal a barrier
-        self.groups: dict[tuple[int, ...], list[Action]] = {}  # copies by issuing worker, oldest first
+        self.groups: dict[tuple[int, ...], list[Action]] = {}  # copies, and calls, by issuing worker, oldest first
         self.arrived: dict[tuple[str, int], int] = {}
         self.roles: list[_Role] = []
         self.current: _Role | None = None
         self.back = threading.Semaphore(0)
         self.over = False
+
+    @property
+    def role(self) -> str:
+        """The role that runs now; empty where none does."""
+        return self.current.name if self.current is not None else ""
 
     def begin(self) -> None:
         """A new block: its barriers have seen nothing."""
@@ -63,7 +68,7 @@ class Concurrency:
         self.landing.clear()
         self.groups.clear()
         if left:
-            raise KernelError(f"{left} copies were started and never waited for")
+            raise KernelError(f"{left} copies or calls were started and never waited for")
 
     def start_group(self, worker: tuple[int, ...], copy: Action) -> None:
         if self.order.random() < 0.5:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.access import classify
+from autosched.codegen.boxes import BoxMover
 from autosched.codegen.check import PRIVATE_SCOPES, KernelError
 from autosched.codegen.concurrent import Concurrency
 from autosched.codegen.emulate import Emulator
@@ -24,17 +25,21 @@ from autosched.codegen.kernel import (
     Assign,
     Async,
     Await,
+    Box,
     Choose,
     Comment,
     Drain,
     For,
     Function,
+    Group,
     If,
     IntrinsicCall,
     Kernel,
     Prefetch,
+    Publish,
     RegisterRef,
     Roles,
+    Settle,
     Signal,
     Stmt,
     Wait,
@@ -47,6 +52,8 @@ from autosched.ir.numerics import load, store
 from autosched.logic import TRUE, evaluate
 
 Runner = Callable[[Env], None]
+COPIES, CALLS = -1, -2
+"""What a worker has under way: groups of copies, and groups of calls."""
 INDEPENDENT = ("parallel", "block.x", "block.y", "block.z", *WORKERS)
 """Loops whose iterations run in no particular order. Workers of a block keep their registers from one loop over them to
 the next, and share the block's memory; what they leave in other iterations' registers they may not read either, since
@@ -86,6 +93,7 @@ class _Machine:
         self.regions: list[Region] = []
         self.block: list[Region] = []  # those of loops over the workers of a block
         self.workers: list[int] = []  # where the loops over workers stand
+        self.stretches: dict[tuple[int, str], Region] = {}  # of workers since their last barrier, by depth and role
         self.concurrency = Concurrency(self.order)
         self.emulators: dict[str, Emulator] = {}
         self.scalars = {name: _scalar(kernel, name, scalars) for name in kernel.program.scalars}
@@ -120,31 +128,38 @@ class _Machine:
                 return _located(self._assign(stmt), stmt)
             case IntrinsicCall():
                 return _located(self._call(stmt), stmt)
-            case Async() | Wait() | Signal() | Await() | Roles():
+            case Async() | Wait() | Group() | Settle() | Signal() | Await() | Roles():
                 return _located(self._concurrent(stmt), stmt)
-            case Prefetch() | Drain() | Comment():
+            case Box():
+                return _located(BoxMover(stmt, self.storages), stmt)
+            case Prefetch() | Publish() | Drain() | Comment():
                 return lambda env: None
             case _:
                 assert_never(stmt)
 
-    def _concurrent(self, stmt: Async | Wait | Signal | Await | Roles) -> Runner:
+    def _concurrent(self, stmt: Async | Wait | Group | Settle | Signal | Await | Roles) -> Runner:
         beside = self.concurrency
         match stmt:
             case Wait(pending):
-                return lambda env: beside.wait(tuple(self.workers), pending)
+                return lambda env: beside.wait((COPIES, *self.workers), pending)
+            case Settle(pending):
+                return lambda env: beside.wait((CALLS, *self.workers), pending)
+            case Group(body):
+                calls = self._body(body)
+                return lambda env: beside.start_group((CALLS, *self.workers), partial(calls, dict(env)))
             case Signal(barrier, slot):
                 place = compile_int(slot)
                 return lambda env: beside.signal(barrier, place(env))
-            case Await(barrier, slot, times):
+            case Await(barrier, slot, times, _):
                 place, count = compile_int(slot), compile_int(times)
                 return lambda env: beside.wait_for(barrier, place(env), count(env))
             case Roles(names, parts):
                 bodies = [self._body(part) for part in parts]
                 return lambda env: beside.run_roles(names, [partial(body, dict(env)) for body in bodies])
-            case Async(body, barrier, slot):
-                copy, place = self._body(body), compile_int(slot)
+            case Async(body, barrier, slot, boxes):
+                copy, place = self._body(boxes or body), compile_int(slot)
                 if not barrier:
-                    return lambda env: beside.start_group(tuple(self.workers), partial(copy, dict(env)))
+                    return lambda env: beside.start_group((COPIES, *self.workers), partial(copy, dict(env)))
                 return lambda env: beside.start(partial(copy, dict(env)), barrier, place(env))
 
     def _choose(self, checks: tuple[str, ...], body: Runner, fallback: Runner) -> Runner:
@@ -167,12 +182,17 @@ class _Machine:
         lower, upper, body = compile_int(loop.lower), compile_int(loop.upper), self._body(loop.body)
         lost = () if loop.kind in WORKERS else sorted(_written_privately(loop, self.kernel))
         private = [self.storages[name] for name in lost]
+        beside = self.concurrency
         works, block = loop.kind in WORKERS, loop.kind.startswith("block.")
 
         def run(env: Env) -> None:
             iterations = list(range(lower(env), upper(env), loop.step))
             self.order.shuffle(iterations)
             region = Region(loop.var)
+            if works:  # without a barrier in front this is one stretch with the loop before
+                around = len(self.block), beside.role
+                region = self.stretches.get(around, region) if loop.free else region
+                self.stretches[around] = region
             self.regions.append(region)
             if works:
                 self.block.append(region)
@@ -184,10 +204,11 @@ class _Machine:
                 if works:
                     self.workers[-1] = i
                 elif block:
-                    self.concurrency.begin()
+                    self.stretches.clear()
+                    beside.begin()
                 body(env)
                 if block:
-                    self.concurrency.end()
+                    beside.end()
             _forget(private)
             self.regions.pop()
             if works:

@@ -58,7 +58,8 @@ class Lane:
 @dataclass(frozen=True, slots=True)
 class For:
     """`for var in range(lower, upper, step)`. `unrolled` loops have constant bounds; a `parallel` or bound loop's
-    iterations are independent. `note` becomes a comment in printed code (`cache block of k`)."""
+    iterations are independent. `note` becomes a comment in printed code (`cache block of k`). A loop over workers that
+    is `free` has no barrier in front: each worker comes to it as it can."""
 
     var: str
     lower: Int
@@ -67,6 +68,7 @@ class For:
     kind: str = "serial"
     step: int = 1
     note: str = ""
+    free: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,30 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
+class Descriptor:
+    """How an instruction finds an operand in shared memory, in blocks of 8 rows by 16 bytes.
+
+    The operand begins `start` elements into its buffer, swizzles aside. `across`: its rows run along the operand's own
+    axis and not along the reduction. `leading` and `stride` are bytes from block to block: along and across a span of
+    `swizzle` bytes (`across`: from span to span, and along the reduction), or along the reduction and across it."""
+
+    start: Int
+    swizzle: int
+    across: bool
+    leading: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
 class RegisterRef:
     """One register: a register buffer and all indices but the last. With a `lane`, an operand that the instruction
-    takes from shared memory itself: the index of its element number `lane.var`, one for each of its elements."""
+    takes from shared memory itself: the index of its element number `lane.var`, one for each of its elements, which is
+    where the `descriptor` finds it."""
 
     buffer: str
     index: tuple[Int, ...]
     lane: Lane | None = None
+    descriptor: Descriptor | None = None
 
 
 @dataclass(frozen=True)
@@ -136,11 +155,70 @@ class Choose:
 class Async:
     """Copies that run on while their issuer goes on. With a `barrier` the copy engine signals its `slot` once all have
     landed; without, they are the issuing worker's next group, which a `Wait` waits for. Until then nothing may touch
-    what they write, nor change what they read."""
+    what they write, nor change what they read. Where the copy engine moves tiles, `boxes` says how: the same elements
+    to the same places as `body` says one by one."""
 
     body: tuple[Stmt, ...]
     barrier: str
     slot: Int
+    boxes: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BoxMap:
+    """How the copy engine sees a tensor: `extents` in elements, the innermost (contiguous) dimension first; `strides`,
+    also in elements, from one to the next along each dimension but the innermost; what it moves at once is a `box`,
+    whose rows are spans of `swizzle` bytes in which chunks of 16 bytes change places in shared memory."""
+
+    name: str
+    buffer: str
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+    @property
+    def elements(self) -> int:
+        total = 1
+        for n in self.box:
+            total *= n
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One of the `boxes` of an `Async`: the copy engine moves the box at `coordinates` (in elements, the innermost
+    first) of a tensor to where `index` of a shared buffer is, row-major from there on; zeros where the tensor has no
+    element. So many `blocks` of a cluster receive it, each in its part of the buffer (the first subscript). A `store` goes the
+    other way, and drops what is outside."""
+
+    map: BoxMap
+    coordinates: tuple[Int, ...]
+    buffer: str
+    index: tuple[Int, ...]
+    blocks: int = 1
+    store: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Calls that run on while their worker goes on. Until a `Settle` has waited for them nothing may touch what they
+    write, nor change what they read."""
+
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Go on once all groups of calls of this worker have ended, but for the `pending` last ones."""
+
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """What this worker's threads have written to shared memory is there for the copy engine, and for instructions that
+    take operands from it, after the next barrier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +238,13 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """Go on once a slot of a barrier has seen `times` arrivals since the block began."""
+    """Go on once a slot of a barrier has seen `times` arrivals since the block began, which is when its phase number
+    `phase` has ended; phase -1 has before it begins."""
 
     barrier: str
     slot: Int
     times: Int
+    phase: Int
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +266,7 @@ class Comment:
     text: str
 
 
-Concurrent: TypeAlias = Async | Wait | Signal | Await | Roles
+Concurrent: TypeAlias = Async | Wait | Box | Group | Settle | Publish | Signal | Await | Roles
 """What only kernels of a GPU have."""
 Stmt: TypeAlias = For | If | Choose | Assign | IntrinsicCall | Prefetch | Drain | Comment | Concurrent
 
@@ -194,7 +274,7 @@ Stmt: TypeAlias = For | If | Choose | Assign | IntrinsicCall | Prefetch | Drain 
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The statements inside a statement: one body of a loop or a branch, two of a choice, else none."""
     match stmt:
-        case For() | If() | Async():
+        case For() | If() | Async() | Group():
             return (stmt.body,)
         case Choose():
             return stmt.body, stmt.fallback

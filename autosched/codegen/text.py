@@ -14,18 +14,22 @@ from autosched.codegen.kernel import (
     Assign,
     Async,
     Await,
+    Box,
     Buffer,
     Choose,
     Comment,
     Drain,
     For,
     Function,
+    Group,
     If,
     IntrinsicCall,
     Kernel,
     Prefetch,
+    Publish,
     RegisterRef,
     Roles,
+    Settle,
     Signal,
     Stmt,
     Wait,
@@ -71,8 +75,8 @@ def _body(function: Function, kernel: Kernel) -> Iterator[str]:
 def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
     pad = _INDENT * depth
     match stmt:
-        case For(var, lower, upper, body, kind, step, note):
-            head = "for" if kind == "serial" else f"{kind} for"
+        case For(var, lower, upper, body, kind, step, note, free):
+            head = "for" if kind == "serial" else f"{'free ' if free else ''}{kind} for"
             by = f" step {step}" if step != 1 else ""
             comment = f"  # {note}" if note else ""
             yield f"{pad}{head} {var} in {lower}..{upper}{by}:{comment}"
@@ -96,15 +100,24 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
             yield f"{pad}prefetch {buffer}{index_text(index)}{' for writing' if write else ''}"
         case Drain():
             yield f"{pad}drain what went past the caches"
-        case Async(body, barrier, slot):
+        case Async(body, barrier, slot, boxes):
             yield f"{pad}start{f', then signal {barrier}[{slot}]' if barrier else ''}:"
-            yield from _block(body, depth + 1)
+            yield from _block(boxes or body, depth + 1)
         case Wait(pending):
             yield f"{pad}wait for all copies{f' but the last {pending}' if pending else ''}"
         case Signal(barrier, slot):
             yield f"{pad}signal {barrier}[{slot}]"
         case Await(barrier, slot, times):
             yield f"{pad}await {barrier}[{slot}] x {times}"
+        case Box():
+            yield pad + _box(stmt)
+        case Group(body):
+            yield f"{pad}begin:"
+            yield from _block(body, depth + 1)
+        case Settle(pending):
+            yield f"{pad}wait for all calls{f' but the last {pending}' if pending else ''}"
+        case Publish():
+            yield f"{pad}publish what was written to shared memory"
         case Roles(names, parts):
             for name, part in zip(names, parts, strict=True):
                 yield f"{pad}beside, as {name}:"
@@ -121,6 +134,17 @@ def _block(body: tuple[Stmt, ...], depth: int) -> Iterator[str]:
         yield from _statement(stmt, depth)
     if not body:
         yield _INDENT * depth + "pass"
+
+
+def _box(stmt: Box) -> str:
+    seen = stmt.map
+    box = " x ".join(str(n) for n in reversed(seen.box))
+    turned = f", swizzled by {seen.swizzle} B" if seen.swizzle else ""
+    there = f"{seen.buffer} at ({', '.join(str(c) for c in reversed(stmt.coordinates))})"
+    here = stmt.buffer + index_text(stmt.index)
+    here += f" of {stmt.blocks} blocks" if stmt.blocks > 1 else ""
+    source, target = (here, there) if stmt.store else (there, here)
+    return f"box of {box} from {source} to {target}{turned}"
 
 
 def _assign(stmt: Assign) -> str:

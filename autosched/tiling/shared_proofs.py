@@ -19,7 +19,7 @@ from autosched.tiling.plan import TensorPart
 from autosched.tiling.space import Space
 from autosched.tiling.steps.gpu_layout import BANK_BYTES, SharedLayout, chunk_elements, slice_axes, slice_extent
 from autosched.tiling.steps.gpu_operand import CHUNK_BYTES
-from autosched.tiling.steps.gpu_stage import GLOBAL, stage_name
+from autosched.tiling.steps.gpu_stage import DESCRIPTOR, GLOBAL, stage_name
 from autosched.tiling.steps.gpu_tile import gpu_pair
 from autosched.tiling.steps.names import StepNames
 from autosched.tiling.values import Lazy
@@ -69,21 +69,24 @@ def layouts(nest: Nest, operand: str, space: Space, names: StepNames) -> Iterato
     rule = next(r for r in space.rules if r.name == names(f"row_{operand}"))
     spans = next(r for r in space.rules if r.name == names(f"span_{operand}"))
     ways = next(r for r in space.rules if r.name == names(f"ways_{operand}"))
-    for extent, bytes_of_span in product(sorted(lengths), space.decision(swizzle).domain):
-        layout = SharedLayout(axes, (*(1 for _ in axes[:-1]), extent), chunk_elements(bits), bytes_of_span)
+    kinds = [kind for kind in space.decision(stage_name(names, operand)).domain if kind != GLOBAL]
+    for extent, bytes_of_span, kind in product(sorted(lengths), space.decision(swizzle).domain, kinds):
+        extents = (*(1 for _ in axes[:-1]), extent)
+        layout = SharedLayout(axes, extents, chunk_elements(bits), bytes_of_span, kind == DESCRIPTOR)
         env = {
             swizzle: bytes_of_span,
             names(f"row_{operand}"): layout.chunks * CHUNK_BYTES,
-            stage_name(names, operand): 1,
+            stage_name(names, operand): kind,
         }
         env[names(f"ways_{operand}")] = ways_of(layout)
         if all(evaluate(r.holds, env) for r in (rule, spans, ways)):
-            yield layout, f"rows of {extent} elements, swizzle {bytes_of_span} B"
+            by = ", by descriptor" if layout.described else ""
+            yield layout, f"rows of {extent} elements, swizzle {bytes_of_span} B{by}"
 
 
 def ways_of(layout: SharedLayout) -> int:
     """Rows of eight that meet in one bank, as the space derives it."""
-    return 1 if layout.swizzle else max(k for k in (1, 2, 4, 8) if layout.chunks % k == 0)
+    return 1 if layout.swizzle or layout.described else max(k for k in (1, 2, 4, 8) if layout.chunks % k == 0)
 
 
 def prove(layout: SharedLayout, operand: str, case: str) -> Iterator[Proof]:

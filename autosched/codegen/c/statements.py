@@ -14,14 +14,18 @@ from autosched.codegen.kernel import (
     Assign,
     Async,
     Await,
+    Box,
     Choose,
     Comment,
     Drain,
     For,
+    Group,
     If,
     IntrinsicCall,
     Prefetch,
+    Publish,
     Roles,
+    Settle,
     Signal,
     Stmt,
     Wait,
@@ -77,7 +81,7 @@ class StatementPrinter:
             case Comment(text):
                 for line in text.splitlines():
                     yield f"/* {line.replace('*/', '* /')} */"
-            case Async() | Wait() | Signal() | Await() | Roles():
+            case Async() | Wait() | Box() | Group() | Settle() | Publish() | Signal() | Await() | Roles():
                 raise UsageError(
                     "copies under way, barriers and roles are for GPU kernels", hint="C can hold rows without them"
                 )

@@ -13,17 +13,21 @@ from autosched.codegen.kernel import (
     Assign,
     Async,
     Await,
+    Box,
     Buffer,
     Choose,
     Comment,
     Drain,
     For,
     Function,
+    Group,
     If,
     IntrinsicCall,
     Kernel,
     Prefetch,
+    Publish,
     Roles,
+    Settle,
     Signal,
     Stmt,
     Wait,
@@ -95,7 +99,7 @@ class Printer:
                 self.memory.drain(self.shared.kernel.isa)
             case Comment(text):
                 self.out.line(f"  ; {' '.join(text.split())}")
-            case Async() | Wait() | Signal() | Await() | Roles():
+            case Async() | Wait() | Box() | Group() | Settle() | Publish() | Signal() | Await() | Roles():
                 raise UnsupportedError("copies under way, barriers and roles are for GPU kernels")
             case _:
                 assert_never(stmt)

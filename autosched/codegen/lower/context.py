@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from autosched.codegen.kernel import (
     Assign,
     Async,
+    Box,
     Buffer,
     Choose,
     For,
     Function,
+    Group,
     If,
     IntrinsicCall,
     Prefetch,
@@ -55,7 +57,7 @@ def used_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:
     """Names of all buffers that the statements touch, in order, with repeats."""
     for stmt in body:
         match stmt:
-            case For() | If() | Choose() | Async() | Roles():
+            case For() | If() | Choose() | Async() | Group() | Roles():
                 yield from stmt.checks if isinstance(stmt, Choose) else ()
                 for inner in bodies(stmt):
                     yield from used_buffers(inner)
@@ -64,6 +66,8 @@ def used_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:
                 yield from (r.tensor for r in reads(stmt.value))
             case IntrinsicCall():
                 yield from (ref.buffer for ref in stmt.operands.values())
+            case Box():
+                yield from (stmt.buffer, stmt.map.buffer)
             case Prefetch():
                 yield stmt.buffer
 

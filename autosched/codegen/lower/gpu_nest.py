@@ -82,9 +82,10 @@ class GpuNest:
                 return (out.leave_share(micro, work, shares),)
             return out.leave(micro, self.positions(work), work, self.local())
 
+        after = self.workers(out.stored()) if out.stored() and not shares else ()
         if not self.slices:
-            return self.grid.launch(lambda work: self.alone(work, micro, start(work), finish(work)))
-        return pipeline.emit(self.positions, self.local(), start, finish, self.workers)
+            return (*self.grid.launch(lambda work: self.alone(work, micro, start(work), finish(work))), *after)
+        return pipeline.emit(self.positions, self.local(), start, finish, self.workers, after)
 
     def alone(
         self, work: Work, micro: GpuMicro, start: tuple[Stmt, ...], finish: tuple[tuple[Stmt, ...], ...]
@@ -107,7 +108,8 @@ class GpuNest:
         start = (*micro.start(zero, plain.register, TRUE), *out.add_shares(micro, BLOCK, shares))
         first, *rest = out.leave(micro, at, work, self.local())
         body = tuple(stmt for phase in ((*start, *first), *rest) for stmt in self.workers(phase))
-        return self.grid.loops(body, self.grid.tiles)
+        after = self.workers(out.stored()) if out.stored() else ()
+        return self.grid.loops((*body, *after), self.grid.tiles)
 
     # -- where things are ------------------------------------------------------------------------------------------
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autosched.codegen.kernel import Assign, Async, Buffer, For, If, Lane, Stmt, Wait
+from autosched.codegen.kernel import Assign, Async, Box, BoxMap, Buffer, For, If, Lane, Publish, Stmt, Wait
 from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.epilogue import epilogue
 from autosched.codegen.lower.gpu_grid import RANK, Grid, Work
 from autosched.codegen.lower.gpu_micro import GpuMicro
 from autosched.codegen.lower.places import LANE, Position
 from autosched.codegen.lower.rename import place_index
+from autosched.ir.dtypes import DType
 from autosched.ir.value import Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.expr import substitute_bool
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps.gpu_epilogue import BULK_STORE, DIRECT, row_axis
-from autosched.tiling.steps.gpu_operand import CHUNK_BYTES, stored_bytes
+from autosched.tiling.steps.gpu_layout import SWIZZLES, SharedLayout, chunk_elements
+from autosched.tiling.steps.gpu_operand import CHUNK_BYTES, along, output_offset, stored_bytes
 
 
 class Out:
@@ -31,10 +33,12 @@ class Out:
         if self.kind != DIRECT:
             last = row_axis(self.nest, grid.pair)
             self.axes = (*(a for a in grid.pair if a is not last), last)
-            shape = tuple(grid.tile[a.name] * a.unit for a in self.axes)
+            extents = tuple(grid.tile[a.name] * a.unit for a in self.axes)
             outer = (grid.cluster,) if grid.cluster > 1 else ()
             dtype = ctx.tensor(self.tensor).dtype
-            self.tile = ctx.declare(f"{self.tensor}_tile", dtype, (*outer, *shape), "shared", self.tensor)
+            self.layout = SharedLayout(self.axes, extents, chunk_elements(dtype.bits), tile_swizzle(extents[-1], dtype))
+            shape = (*outer, *self.layout.shape)
+            self.tile = ctx.declare(f"{self.tensor}_tile", dtype, shape, "shared", self.tensor)
 
     def _output(self) -> tuple[str, tuple[Int, ...]]:
         """The tensor that the part writes last, and its subscripts in terms of the nest's program axes."""
@@ -56,7 +60,15 @@ class Out:
         dropped = micro.drop(zero, counts, TRUE)
         if self.tile is None:
             return ((*dropped, *micro.finish(zero, counts, TRUE)),)
-        return (*dropped, *self._into_tile(micro, zero, local)), self._out_of_tile(work)
+        if self.kind != BULK_STORE:
+            return (*dropped, *self._into_tile(micro, zero, local)), self._out_of_tile(work)
+        filled = (*dropped, *self._into_tile(micro, zero, local), Publish())
+        return self.stored(), filled, self._out_of_tile(work)
+
+    def stored(self) -> tuple[Stmt, ...]:
+        """The worker that asks the copy engine goes on once the tile has been read."""
+        worker, _ = worker_of(self.grid, self.nest)
+        return (If(worker.eq(0), (Wait(0),)),) if self.kind == BULK_STORE else ()
 
     def _into_tile(self, micro: GpuMicro, at: dict[str, Position], local: dict[str, Int]) -> tuple[Stmt, ...]:
         """What finishes a register tile, but stores to the tensor go to its tile instead."""
@@ -74,7 +86,8 @@ class Out:
         element: Int = Var(LANE) if acc.elements > 1 else Const(0)
         lanes = self.nest.lane_coordinates(acc.name, element)
         place = [local[a.name] * a.unit + lanes.get(a.intrinsic_axis or "", Const(0)) for a in self.axes]
-        index = (*([RANK] if self.grid.cluster > 1 else []), *place)
+        row = self.layout.row(dict(zip([a.name for a in self.axes], place, strict=True)))
+        index = (*([RANK] if self.grid.cluster > 1 else []), *self.layout.index(row, place[-1]))
 
         def visit(stmt: Stmt) -> Stmt:
             match stmt:
@@ -89,10 +102,24 @@ class Out:
 
     def _out_of_tile(self, work: Work) -> tuple[Stmt, ...]:
         assert self.tile is not None
-        size = self.tile.dtype.bytes
-        extents = [self.grid.tile[a.name] * a.unit for a in self.axes]
-        most = stored_bytes(self.nest, self.axes[-1], size) or size
-        wide = CHUNK_BYTES // size if most == CHUNK_BYTES and extents[-1] % (CHUNK_BYTES // size) == 0 else 1
+        if self.kind == BULK_STORE:
+            return self._box(work)
+        wide = CHUNK_BYTES // self.tile.dtype.bytes
+        worker, workers = worker_of(self.grid, self.nest)
+        store = self._rows(work, wide if self._whole_chunks(wide) else 1)
+        loop, pieces = store
+        return (For(loop, worker, Const(pieces[0]), pieces[1], "serial", workers, f"rows of {self.tensor}"),)
+
+    def _whole_chunks(self, wide: int) -> bool:
+        """Whether rows leave in chunks of `wide` elements."""
+        assert self.tile is not None
+        most = stored_bytes(self.nest, self.axes[-1], self.tile.dtype.bytes)
+        return most == CHUNK_BYTES and self.layout.extents[-1] % wide == 0
+
+    def _rows(self, work: Work, wide: int) -> tuple[str, tuple[int, tuple[Stmt, ...]]]:
+        """The variable of a loop over pieces of `wide` elements of the tile, how many there are, and their stores."""
+        assert self.tile is not None
+        extents = self.layout.extents
         pieces = extents[-1] // wide
         piece = Var("out_f")
         last: Int = piece % pieces * wide
@@ -110,15 +137,41 @@ class Out:
         axes = self.nest.at(positions)
         valid.append(substitute_bool(self.nest.written, axes))
         rank = [RANK] if self.grid.cluster > 1 else []
-        value = Read(self.tile.name, (*rank, *inside), self.tile.dtype)
+        value = Read(self.tile.name, (*rank, *self.layout.index(self.layout.row(place), last)), self.tile.dtype)
         lane = Lane(LANE, wide) if wide > 1 else None
         store = Assign(self.tensor, place_index(self.index, axes), value, lane, all_of(*valid))
-        total = pieces * (extents[0] if len(extents) > 1 else 1)
-        worker, workers = worker_of(self.grid, self.nest)
-        if self.kind != BULK_STORE:
-            return (For(piece.name, worker, Const(total), (store,), "serial", workers, f"rows of {self.tensor}"),)
-        whole = For(piece.name, Const(0), Const(total), (store,), "serial", 1, f"a tile of {self.tensor}")
-        return (If(worker.eq(0), (Async((whole,), "", Const(0)), Wait(0))),)
+        return piece.name, (pieces * (extents[0] if len(extents) > 1 else 1), (store,))
+
+    def _box(self, work: Work) -> tuple[Stmt, ...]:
+        """One worker has the copy engine store the tile, a box for each span of its rows."""
+        assert self.tile is not None
+        var, (count, body) = self._rows(work, CHUNK_BYTES // self.tile.dtype.bytes)
+        whole = For(var, Const(0), Const(count), body, "serial", 1, f"a tile of {self.tensor}")
+        spans, rows, chunks, chunk = self.layout.shape
+        offset, last = output_offset(self.nest), self.axes[-1]
+        at = self.grid.outside_places(work)
+        span: Int = Var("out_s") if spans > 1 else Const(0)
+        extents, strides = [last.extent], []
+        coordinates: list[Int] = [self.grid.first(last, work) * last.unit + span * (chunks * chunk)]
+        box = [chunks * chunk]
+        for axis in (*reversed(self.axes[:-1]), *(a for a in self.grid.outside if a.extent > 1)):
+            steps = along(offset, axis)
+            extents.append(axis.extent)
+            strides.append(int(steps[1] - steps[0]) if len(steps) > 1 else chunk)
+            inside = axis in self.axes
+            coordinates.append((self.grid.first(axis, work) if inside else at[axis.name].unit) * axis.unit)
+            box.append(rows if inside else 1)
+        if len(extents) == 1:
+            extents, strides, box, coordinates = [*extents, 1], [chunk], [*box, 1], [*coordinates, Const(0)]
+        name = f"{self.tile.name}_map"
+        seen = BoxMap(name, self.tensor, tuple(extents), tuple(strides), tuple(box), self.layout.swizzle)
+        rank = [RANK] if self.grid.cluster > 1 else []
+        index = (*rank, span, Const(0), Const(0), Const(0))
+        boxes: tuple[Stmt, ...] = (Box(seen, tuple(coordinates), self.tile.name, index, store=True),)
+        if spans > 1:
+            boxes = (For("out_s", Const(0), Const(spans), boxes, "unrolled", note=f"spans of {self.tensor}"),)
+        worker, _ = worker_of(self.grid, self.nest)
+        return (If(worker.eq(0), (Async((whole,), "", Const(0), boxes),)),)
 
     # -- of a share ---------------------------------------------------------------------------------------------------
 
@@ -150,6 +203,11 @@ class Out:
     @staticmethod
     def _lane(micro: GpuMicro) -> Lane | None:
         return micro.lane(micro.accumulator.elements)
+
+
+def tile_swizzle(row: int, dtype: DType) -> int:
+    """Bytes of the widest spans that rows of so many elements consist of."""
+    return max(s for s in SWIZZLES if s == 0 or row * dtype.bits % (s * 8) == 0)
 
 
 def worker_of(grid: Grid, nest: Nest) -> tuple[Int, int]:

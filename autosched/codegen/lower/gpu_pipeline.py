@@ -8,14 +8,31 @@ the next ones are under way:
     cp.async    start slices 0 … stages-2           loop: wait, barrier, start slice n+stages-1, compute on slice n
     TMA         the same, waiting at a barrier of the stage that the engine signals
     producer    loop: await empty, start slice n, which signals full   beside   loop: await full, compute, signal empty
+
+Calls that run on are a group for each slice. Where a producer works beside, a slice's group is waited for when the next
+one has begun, and only then is its stage empty: the tensor cores never idle between two slices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import replace
 
-from autosched.codegen.kernel import Async, Await, For, If, Roles, Signal, Stmt, Wait
+from autosched.codegen.kernel import (
+    Async,
+    Await,
+    For,
+    Group,
+    If,
+    IntrinsicCall,
+    Publish,
+    Roles,
+    Settle,
+    Signal,
+    Stmt,
+    Wait,
+)
 from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.gpu_grid import RANK, Grid, Work
 from autosched.codegen.lower.gpu_micro import GpuMicro
@@ -57,8 +74,10 @@ class Pipeline:
         start: Callable[[Work], Phase],
         finish: Callable[[Work], tuple[Phase, ...]],
         workers: Callable[[Phase], Phase],
+        after: Phase,
     ) -> Phase:
-        """A block: `start` and `finish` are phases of its workers, which `workers` puts a loop around."""
+        """A block: `start` and `finish` are phases of its workers, which `workers` puts a loop around; `after` comes
+        once all its work is done."""
 
         def ended(work: Work, first: Phase = ()) -> Phase:
             head, *rest = finish(work)
@@ -70,17 +89,23 @@ class Pipeline:
             return (*workers(start(work)), *inside, *ended(work, last))
 
         def consume(work: Work) -> Phase:
-            computed = workers(self.compute(work, places, local))
-            body = (self.landed(work), *computed, Signal(EMPTY, self.slot(work, SLICE)))
-            return (*workers(start(work)), *self.loop(work, body), *ended(work))
+            computed = freely(workers(self.compute(work, places, local)))
+            used: Phase = (Signal(EMPTY, self.slot(work, SLICE)),)
+            last: Phase = ()
+            if self.behind:
+                used = (If(work.first < SLICE, (Signal(EMPTY, self.slot(work, SLICE - 1)),)),)
+                last = (*freely(workers((Settle(0),))), Signal(EMPTY, self.slot(work, work.last - 1)))
+            slices = self.loop(work, (self.landed(work), *computed, *used))
+            return (*freely(workers(start(work))), *slices, *last, *ended(work))
 
         def produce(work: Work) -> Phase:
-            empty = Await(EMPTY, self.slot(work, SLICE), self.turn(work, SLICE))
+            turn = self.turn(work, SLICE)
+            empty = Await(EMPTY, self.slot(work, SLICE), turn, turn - 1)
             return self.loop(work, (empty, *self.ranks((self.engine(work, SLICE),))))
 
         if not self.roles:
-            return self.grid.launch(together)
-        return (Roles(("producer", "consumers"), (self.grid.launch(produce), self.grid.launch(consume))),)
+            return (*self.grid.launch(together), *after)
+        return (Roles(("producer", "consumers"), (self.grid.launch(produce), (*self.grid.launch(consume), *after))),)
 
     def _together(self, work: Work, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]) -> Phase:
         compute, ahead = self.compute(work, places, local), self.stages - 1
@@ -88,8 +113,9 @@ class Pipeline:
             worker, _ = worker_of(self.grid, self.nest)
             ask = workers((If(worker.eq(0), (self.engine(work, SLICE),)),))
             return self.loop(work, (*ask, self.landed(work), *workers(compute)))
+        shown: Phase = (Publish(),) if self.micro.direct and self.kind != BULK else ()
         if self.stages == 1:
-            return self.loop(work, (*workers(self.fills(work, SLICE)), *workers(compute)))
+            return self.loop(work, (*workers((*self.fills(work, SLICE), *shown)), *workers(compute)))
 
         def fetch(number: Int) -> Phase:
             """What fetches a slice, if there is one of that number."""
@@ -105,16 +131,18 @@ class Pipeline:
             first += fetch(work.first + k)
         body = (*fetch(SLICE + ahead), *compute)
         before: Phase = ()
+        if self.kind == SYNC:
+            first, body = [*first, *shown], (*body, *shown)
         if self.kind == ASYNC:
-            before = workers((Wait(self.stages - 2),))
+            before = workers((Wait(self.stages - 2), *shown))
         elif self.kind == BULK:
             before = (self.landed(work),)
         return (*workers(tuple(first)), *self.loop(work, (*before, *workers(body))))
 
     def landed(self, work: Work) -> Await:
         """The engine has fetched the current slice."""
-        times = self.turn(work, SLICE) * self.arrivals + self.arrivals
-        return Await(FULL, self.slot(work, SLICE), times)
+        turn = self.turn(work, SLICE)
+        return Await(FULL, self.slot(work, SLICE), turn * self.arrivals + self.arrivals, turn)
 
     # -- slices -------------------------------------------------------------------------------------------------------
 
@@ -166,7 +194,8 @@ class Pipeline:
         slot = self.slot(work, number)
         place = self.reduction(number)
         body = tuple(s.fill(work, place, slot, self.vector, Const(0), 1) for s in self.slices.values())
-        return Async(body, FULL, slot)
+        boxes = tuple(box for s in self.slices.values() for box in s.boxes(work, place, slot))
+        return Async(body, FULL, slot, boxes)
 
     def ranks(self, body: Phase) -> Phase:
         """What one thread of each block of a cluster does."""
@@ -191,10 +220,51 @@ class Pipeline:
             upper = Const(depth.units)
         depth_range = DepthRange(base, upper, True, True)
         if self.partial is None:
-            return self.micro.depth_loop(at, self.grid.register, depth_range)
+            calls = self.micro.depth_loop(at, self.grid.register, depth_range)
+            return self.grouped(calls, 1 if self.behind else 0)
         part = copy(self.micro)
         part.acc = self.partial
         done = SLICE - work.first
         first, last = (done % self.promote).eq(0), ((done + 1) % self.promote).eq(0) | (SLICE + 1).eq(work.last)
         clear, add = part.cleared(self.grid.register), self.micro.add(part.acc_read(), self.grid.register)
-        return (If(first, clear), *part.depth_loop(at, self.grid.register, depth_range), If(last, add))
+        calls = self.grouped(part.depth_loop(at, self.grid.register, depth_range), 0)
+        return (If(first, clear), *calls, If(last, add))
+
+    def grouped(self, calls: Phase, pending: int) -> Phase:
+        """Calls that run on as a group of their own, waited for but for the `pending` last; registers that such a call
+        reads may not be filled anew before it has ended."""
+        if not self.nest.intrinsic.asynchronous:
+            return calls
+        if self.alone:
+            return tuple(_each_alone(calls))
+        return (Group(calls), Settle(pending))
+
+    @property
+    def alone(self) -> bool:
+        """Whether calls read registers, which are filled between one call and the next."""
+        return len(self.micro.direct) < len(self.nest.intrinsic.inputs)
+
+    @property
+    def behind(self) -> bool:
+        """Whether a slice's calls are waited for one slice later."""
+        return self.roles and self.nest.intrinsic.asynchronous and not self.promote and not self.alone
+
+
+def freely(loops: Phase) -> Phase:
+    """Loops over workers without a barrier in front."""
+    return tuple(
+        replace(s, body=freely(s.body) if s.kind == "cluster" else s.body, free=True) if isinstance(s, For) else s
+        for s in loops
+    )
+
+
+def _each_alone(body: Phase) -> Iterator[Stmt]:
+    """Every call a group of its own, waited for at once."""
+    for stmt in body:
+        match stmt:
+            case IntrinsicCall():
+                yield from (Group((stmt,)), Settle(0))
+            case For() | If():
+                yield replace(stmt, body=tuple(_each_alone(stmt.body)))
+            case _:
+                yield stmt

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
-from autosched.codegen.kernel import Assign, Buffer, For, Lane, RegisterRef, Stmt
+from autosched.codegen.kernel import Assign, Box, BoxMap, Buffer, Descriptor, For, If, Lane, RegisterRef, Stmt
 from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.gpu_grid import RANK, Grid, Work
 from autosched.codegen.lower.panels import or_zero
@@ -16,6 +18,8 @@ from autosched.logic.expr import substitute_bool
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps.gpu_copy import BULK
 from autosched.tiling.steps.gpu_layout import SharedLayout, chunk_elements, slice_axes
+from autosched.tiling.steps.gpu_operand import CHUNK_BYTES, along, element_offset
+from autosched.tiling.steps.gpu_stage import DESCRIPTOR, stage_name
 
 
 @dataclass(frozen=True)
@@ -40,13 +44,20 @@ class SharedSlices:
         size, stages = ctx.values[names.block(depth)], ctx.values.get(names("stages"), 1)
         axes = slice_axes(nest, operand)
         extents = tuple(a.unit * (size if a is depth else grid.tile.get(a.name, 1)) for a in axes)
-        layout = SharedLayout(axes, extents, chunk_elements(spec.dtype.bits), ctx.values.get(names("swizzle"), 0))
+        described = ctx.values.get(stage_name(names, operand)) == DESCRIPTOR
+        swizzle = ctx.values.get(names("swizzle"), 0)
+        layout = SharedLayout(axes, extents, chunk_elements(spec.dtype.bits), swizzle, described)
         outer = (*([grid.cluster] if grid.cluster > 1 else []), *([stages] if stages > 1 else []))
         tensor = nest.mapping.operands[operand].tensor
         buffer = ctx.declare(f"{tensor}_shared", spec.dtype, (*outer, *layout.shape), "shared", tensor)
         own = {a.name for a in nest.operand_axes(operand)}
         common = grid.cluster > 1 and not any(n > 1 and name in own for name, n in grid.shape.items())
         return SharedSlices(nest, operand, grid, layout, buffer, size, stages, common)
+
+    @property
+    def turns(self) -> int:
+        """Slices in the buffer: of all stages, for all blocks of a cluster."""
+        return self.stages * self.grid.cluster
 
     def at(self, rank: Int, slot: Int, inside: tuple[Int, ...]) -> tuple[Int, ...]:
         outer: list[Int] = [rank] if self.grid.cluster > 1 else []
@@ -88,14 +99,71 @@ class SharedSlices:
         tensor = nest.mapping.operands[self.operand].tensor
         return For(piece.name, first, Const(layout.rows * pieces), body, "serial", step, f"copy a slice of {tensor}")
 
-    def element(self, work: Work, reduction: dict[str, Int], place: dict[str, Int]) -> tuple[Read, Bool]:
-        """The tensor's element at a place of the slice, and where there is one."""
+    def boxes(self, work: Work, reduction: dict[str, Int], slot: Int) -> tuple[Stmt, ...]:
+        """The same by the copy engine: a box for each span of the rows. A block of a cluster fetches its part of a
+        common slice for all: its spans or its rows; the first fetches everything where neither comes out even."""
+        layout, blocks = self.layout, self.grid.cluster if self.common else 1
+        spans, rows, chunks, chunk = layout.shape
+        sides = list(reversed(layout.extents[:-1]))
+        slow = _cut(sides, blocks)
+        apart, first = blocks > 1 and spans % blocks == 0, Const(0)
+        each = spans // blocks if apart else spans
+        span: Int = Var(f"{self.operand}_s") if each > 1 else first
+        row: Int = first
+        places: dict[str, Int] = {}
+        if apart:
+            span = span + RANK * each
+        elif slow is not None:
+            sides[slow] //= blocks
+            row = RANK * (rows // blocks)
+            places[layout.axes[-2 - slow].name] = RANK * sides[slow]
+        places[layout.axes[-1].name] = span * (chunks * chunk)
+        extents, strides, coordinates, kept = self._seen(self.positions(work, reduction), places)
+        box = (chunks * chunk, *(n for n, keep in zip(sides, kept, strict=True) if keep))
+        box += (1,) * (len(extents) - len(box))
+        tensor = self.nest.mapping.operands[self.operand].tensor
+        seen = BoxMap(f"{self.buffer.name}_map", tensor, extents, strides, box, layout.swizzle)
+        index = self.at(first if blocks > 1 else RANK, slot, (span, row, first, first))
+        body: tuple[Stmt, ...] = (Box(seen, coordinates, self.buffer.name, index, blocks),)
+        if each > 1:
+            note = f"spans of {tensor}"
+            body = (For(f"{self.operand}_s", first, Const(each), body, "unrolled", note=note),)
+        return (If(RANK.eq(0), body),) if blocks > 1 and not apart and slow is None else body
+
+    def _seen(
+        self, positions: dict[str, Int], places: dict[str, Int]
+    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[Int, ...], list[bool]]:
+        """Extents, strides and coordinates of a box's map, two dimensions at least; which axes of the rows, the fastest
+        first, are dimensions of it: those with several elements in the tensor or in the slice."""
+        layout, offset = self.layout, element_offset(self.nest, self.operand)
+        major, *others = reversed(list(zip(layout.axes, layout.extents, strict=True)))
+        extents, strides, kept = [major[0].extent], [], []
+        coordinates = [positions[major[0].name] + places[major[0].name]]
+        for axis, side in others:
+            kept.append(axis.extent > 1 or side > 1)
+            if kept[-1]:
+                steps = along(offset, axis)
+                extents.append(axis.extent)
+                strides.append(int(steps[1] - steps[0]) if len(steps) > 1 else layout.chunk)
+                coordinates.append(positions[axis.name] + places.get(axis.name, Const(0)))
+        if len(extents) == 1:
+            extents, strides, coordinates = [*extents, 1], [layout.chunk], [*coordinates, Const(0)]
+        return tuple(extents), tuple(strides), tuple(coordinates), kept
+
+    def positions(self, work: Work, reduction: dict[str, Int]) -> dict[str, Int]:
+        """Where a slice begins along every axis, in elements."""
         nest, grid = self.nest, self.grid
         positions: dict[str, Int] = {a.name: Const(0) for a in nest.axes}
         positions |= {n: p.unit * nest.by_name[n].unit for n, p in grid.outside_places(work).items()}
         positions |= {n: unit * nest.by_name[n].unit for n, unit in reduction.items()}
         for axis in grid.pair:
             positions[axis.name] = grid.first(axis, work) * axis.unit
+        return positions
+
+    def element(self, work: Work, reduction: dict[str, Int], place: dict[str, Int]) -> tuple[Read, Bool]:
+        """The tensor's element at a place of the slice, and where there is one."""
+        nest = self.nest
+        positions = self.positions(work, reduction)
         valid: list[Bool] = []
         for axis in self.layout.axes:
             positions[axis.name] = positions[axis.name] + place[axis.name]
@@ -116,6 +184,15 @@ class SharedSlices:
         return SharedSource(self, local, base, slot)
 
 
+def _cut(sides: list[int], blocks: int) -> int | None:
+    """The slowest dimension of a box's rows (of `sides`, the fastest first), if blocks can share it in whole eights of
+    rows."""
+    slow = next((k for k in reversed(range(len(sides))) if sides[k] > 1), None)
+    if blocks == 1 or slow is None or sides[slow] % blocks:
+        return None
+    return slow if prod(sides[:slow]) * (sides[slow] // blocks) % 8 == 0 else None
+
+
 @dataclass(frozen=True)
 class SharedSource:
     """A slice as registers are filled from it. `local` is the worker's own tile along each axis of the pair, `base` the
@@ -129,15 +206,19 @@ class SharedSource:
     def index(self, at: dict[str, Position], element: Int) -> tuple[Int, ...]:
         """Where a fragment's element lies."""
         nest, layout = self.slices.nest, self.slices.layout
-        lanes = nest.lane_coordinates(self.slices.operand, element)
-        place: dict[str, Int] = {}
-        for axis in layout.axes:
-            unit = self.local.get(axis.name, Const(0))
-            if axis is nest.depth:
-                unit = at[axis.name].unit - self.base
-            place[axis.name] = unit * axis.unit + lanes.get(axis.intrinsic_axis or "", Const(0))
+        place = self._place(at, nest.lane_coordinates(self.slices.operand, element))
         inside = layout.index(layout.row(place), place[layout.axes[-1].name])
         return self.slices.at(RANK, self.slot, inside)
+
+    def _place(self, at: dict[str, Position], lanes: Mapping[str, Int]) -> dict[str, Int]:
+        """The place in the slice of an element whose coordinates in the instruction's tile are `lanes`."""
+        place: dict[str, Int] = {}
+        for axis in self.slices.layout.axes:
+            unit = self.local.get(axis.name, Const(0))
+            if axis is self.slices.nest.depth:
+                unit = at[axis.name].unit - self.base
+            place[axis.name] = unit * axis.unit + lanes.get(axis.intrinsic_axis or "", Const(0))
+        return place
 
     def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
         """The fragment's element; zeros are there already where the program has none."""
@@ -145,8 +226,22 @@ class SharedSource:
 
     def descriptor(self, at: dict[str, Position]) -> RegisterRef:
         """The fragment as an instruction takes it from shared memory."""
-        spec = self.slices.nest.intrinsic.operands[self.slices.operand]
-        return RegisterRef(self.slices.buffer.name, self.index(at, Var(LANE)), Lane(LANE, spec.elements))
+        nest, layout = self.slices.nest, self.slices.layout
+        spec = nest.intrinsic.operands[self.slices.operand]
+        _, rows, chunks, chunk = layout.shape
+        place = self._place(at, {})
+        row, number = layout.row(place), place[layout.axes[-1].name] // chunk
+        start = (number // chunks * rows + row) * (chunks * chunk) + number % chunks * chunk
+        if self.slices.stages > 1:
+            start = self.slot * (self.slices.buffer.elements // self.slices.turns) + start
+        across, span = layout.axes[-1] is not nest.depth, chunks * CHUNK_BYTES
+        if layout.swizzle:
+            leading, stride = (rows * span, 8 * span) if across else (CHUNK_BYTES, 8 * span)
+        else:
+            leading, stride = (8 * span, rows * span) if across else (rows * span, 8 * span)
+        found = Descriptor(start, layout.swizzle, across, leading, stride)
+        index = self.index(at, Var(LANE))
+        return RegisterRef(self.slices.buffer.name, index, Lane(LANE, spec.elements), found)
 
 
 def vector_bytes(ctx: Context, grid: Grid) -> int:

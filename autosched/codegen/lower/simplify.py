@@ -9,14 +9,19 @@ from autosched.codegen.kernel import (
     Assign,
     Async,
     Await,
+    Box,
     Choose,
     Comment,
     Drain,
     For,
+    Group,
     If,
     IntrinsicCall,
     Prefetch,
+    Publish,
+    RegisterRef,
     Roles,
+    Settle,
     Signal,
     Stmt,
     Wait,
@@ -48,22 +53,33 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
                 valid = substitute_bool(stmt.valid, values)
                 result.append(replace(stmt, index=index, value=place(stmt.value, values), valid=valid))
             case IntrinsicCall():
-                operands = {
-                    k: replace(r, index=tuple(substitute_int(i, values) for i in r.index))
-                    for k, r in stmt.operands.items()
-                }
+                operands = {k: _bound(r, values) for k, r in stmt.operands.items()}
                 result.append(IntrinsicCall(stmt.intrinsic, operands))
             case Prefetch():
                 result.append(replace(stmt, index=tuple(substitute_int(i, values) for i in stmt.index)))
             case Async():
-                result.append(replace(stmt, body=bind(stmt.body, values), slot=substitute_int(stmt.slot, values)))
+                slot, boxes = substitute_int(stmt.slot, values), bind(stmt.boxes, values)
+                result.append(replace(stmt, body=bind(stmt.body, values), slot=slot, boxes=boxes))
             case Signal():
                 result.append(replace(stmt, slot=substitute_int(stmt.slot, values)))
             case Await():
                 slot, times = substitute_int(stmt.slot, values), substitute_int(stmt.times, values)
-                result.append(replace(stmt, slot=slot, times=times))
+                result.append(replace(stmt, slot=slot, times=times, phase=substitute_int(stmt.phase, values)))
+            case Box():
+                at = tuple(substitute_int(c, values) for c in stmt.coordinates)
+                index = tuple(substitute_int(i, values) for i in stmt.index)
+                result.append(replace(stmt, coordinates=at, index=index))
+            case Group():
+                result.append(Group(bind(stmt.body, values)))
             case Roles():
                 result.append(replace(stmt, bodies=tuple(bind(body, values) for body in stmt.bodies)))
-            case Comment() | Wait() | Drain():
+            case Comment() | Wait() | Settle() | Publish() | Drain():
                 result.append(stmt)
     return tuple(result)
+
+
+def _bound(ref: RegisterRef, values: Mapping[str, Int]) -> RegisterRef:
+    found = ref.descriptor
+    if found is not None:
+        found = replace(found, start=substitute_int(found.start, values))
+    return replace(ref, index=tuple(substitute_int(i, values) for i in ref.index), descriptor=found)

@@ -20,16 +20,20 @@ from autosched.codegen.kernel import (
     Assign,
     Async,
     Await,
+    Box,
     Choose,
     Comment,
     Drain,
     For,
+    Group,
     If,
     IntrinsicCall,
     Kernel,
     Lane,
     Prefetch,
+    Publish,
     Roles,
+    Settle,
     Signal,
     Stmt,
     Wait,
@@ -195,7 +199,9 @@ class _Walker:
                 case Roles():
                     for part in stmt.bodies:
                         self.visit(part, path, env, runs)
-                case Wait() | Signal() | Await() | Drain() | Comment():
+                case Group():
+                    self.visit(stmt.body, path, env, runs)
+                case Wait() | Box() | Settle() | Publish() | Signal() | Await() | Drain() | Comment():
                     pass
 
     def _loop(self, loop: For, path: tuple[Level, ...], env: dict[str, Any], runs: Floats) -> None:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autosched.logic import Const, Int, Var, all_of, where
+from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_layout import slice_axes, slice_bytes, slice_extent
-from autosched.tiling.steps.gpu_operand import ASYNC_COPIES, BULK_COPIES, aligned_bytes, has_any, no_bulk_copy
+from autosched.tiling.steps.gpu_operand import (
+    ASYNC_COPIES,
+    BULK_COPIES,
+    CHUNK_BYTES,
+    aligned_bytes,
+    has_any,
+    no_bulk_copy,
+)
+from autosched.tiling.steps.gpu_stage import DESCRIPTOR, stage_name
 from autosched.tiling.steps.names import StepNames
 
 SYNC, ASYNC, BULK = 0, 1, 2
@@ -20,6 +28,7 @@ SYNC_STAGES = 2
 WIDTHS = {0: "element", 4: "4 B", 8: "8 B", 16: "16 B"}
 BARRIER_BYTES = 16  # of a full and an empty barrier for one stage
 BOX = 256  # elements of a side of what the engine copies at once
+BOX_BYTES = 128  # of which its places in shared memory are multiples; of eight spans where they are swizzled
 
 
 def gpu_copy(
@@ -49,10 +58,7 @@ def gpu_copy(
             held = is_staged.eq(0) | copy.ne(BULK)
             rules.append(Rule(names(f"bulk_{operand}"), held, f"no TMA of {operand}: {why}"))
         elif BULK in kinds:
-            *sides, _ = (slice_extent(nest, a, pair, names) for a in slice_axes(nest, operand))
-            small = all_of(*(side <= BOX for side in sides))
-            sentence = f"a side of the box of {operand} is longer than {BOX} elements"
-            rules.append(Rule(names(f"bulk_{operand}"), is_staged.eq(0) | copy.ne(BULK) | small, sentence))
+            rules += _box_rules(nest, operand, pair, is_staged.eq(0) | copy.ne(BULK), names)
     deep = all_of(copy.eq(SYNC).implies(stages <= SYNC_STAGES), copy.eq(ASYNC).implies(stages >= 2))
     label = "{" + stages.name + "}"
     rules += [
@@ -78,3 +84,23 @@ def gpu_copy(
         names("barrier_bytes"): where(copy.eq(BULK), stages * BARRIER_BYTES, 0),
     }
     return Step("gpu copy", decisions, tuple(rules), derived, inert)
+
+
+def _box_rules(nest: Nest, operand: str, pair: tuple[NestAxis, ...], other: Bool, names: StepNames) -> list[Rule]:
+    """What holds of the boxes that the engine fetches of an operand, unless `other`."""
+    swizzle, described = Var(names("swizzle")), Var(stage_name(names, operand)).eq(DESCRIPTOR)
+    *sides, row = (slice_extent(nest, a, pair, names) for a in slice_axes(nest, operand))
+    short = (row <= BOX) | described | swizzle.ne(0)
+    small = all_of(short, *(side <= BOX for side in sides))
+    bits = nest.intrinsic.operands[operand].dtype.bits
+    plain = where(described, CHUNK_BYTES, ceil_div(row * bits, 8 * CHUNK_BYTES) * CHUNK_BYTES)
+    span = where(swizzle.ne(0), swizzle, plain)
+    piece: Int = span
+    for side in sides:
+        piece = piece * side
+    placed = (piece % where(swizzle.eq(0), BOX_BYTES, swizzle * 8)).eq(0)
+    longer = f"a side of the box of {operand} is longer than {BOX} elements"
+    return [
+        Rule(names(f"bulk_{operand}"), other | small, longer),
+        Rule(names(f"placed_{operand}"), other | placed, f"boxes of {operand} would begin where no swizzle does"),
+    ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autosched.ir.dtypes import DType
-from autosched.logic import Const, Int, Var, where
+from autosched.logic import TRUE, Const, Int, Var, all_of, ceil_div, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.gpu_copy import BOX
 from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, has_any, stored_bytes
 from autosched.tiling.steps.names import StepNames
 
@@ -38,14 +39,22 @@ def gpu_epilogue(
     size = outputs[0].bytes
     kinds = [DIRECT, ROWS]
     aligned = stored_bytes(nest, row_axis(nest, pair), size)
-    kinds += [BULK_STORE] if has_any(target, BULK_COPIES) and aligned == CHUNK_BYTES else []
-    tile: Int = Const(size)
+    whole = aligned == CHUNK_BYTES and nest.written == TRUE
+    kinds += [BULK_STORE] if has_any(target, BULK_COPIES) and whole else []
+    tile: Int = Const(1)
     for axis in pair:
-        tile = tile * Var(names(f"tile_{axis.name}")) * axis.unit
+        side = Var(names(f"tile_{axis.name}")) * axis.unit
+        tile = tile * (side if axis is not row_axis(nest, pair) else ceil_div(side * size, CHUNK_BYTES) * CHUNK_BYTES)
+    rules = [rule]
+    if BULK_STORE in kinds:
+        sides = [Var(names(f"tile_{a.name}")) * a.unit for a in pair if a is not row_axis(nest, pair)]
+        small = all_of(*(side <= BOX for side in sides))
+        sentence = f"a side of the box of {nest.stage.assign.tensor} is longer than {BOX} elements"
+        rules.append(Rule(epilogue.name, epilogue.ne(BULK_STORE) | small, sentence))
     derived = {names("out_bytes"): where(epilogue.eq(DIRECT), 0, tile), total: before + Var(names("out_bytes"))}
     return Step(
         "gpu epilogue",
         (Decision(epilogue.name, tuple(kinds), tuple(LABELS[k] for k in kinds)),),
-        (rule,),
+        tuple(rules),
         derived,
     )

@@ -2,7 +2,8 @@
 
 A slice has the rows of all axes but one, the *major* one, along which elements are neighbours. Its rows are cut into
 spans of the swizzle's bytes; inside a span, chunk `c` of row `r` lies at `c xor (r // (8 // m)) % m`, where a span has
-`m` chunks: what NVIDIA's 32-, 64- and 128-byte modes do. Eight rows at one chunk then meet all 32 banks once.
+`m` chunks: what NVIDIA's 32-, 64- and 128-byte modes do. Eight rows at one chunk then meet all 32 banks once. Where an
+instruction takes a slice by descriptor and nothing is swizzled, a span is one chunk: it asks for blocks of 8 rows.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from autosched.logic import Const, Int, Var, ceil_div, where
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_operand import CHUNK_BYTES, layout_major
+from autosched.tiling.steps.gpu_stage import DESCRIPTOR, stage_name
 from autosched.tiling.steps.names import StepNames
 
 SWIZZLES = (0, 32, 64, 128)
@@ -30,12 +32,14 @@ def chunk_elements(bits: int) -> int:
 
 @dataclass(frozen=True)
 class SharedLayout:
-    """One operand's slice: elements along each of its axes, the major one last; `swizzle` in bytes (0: none)."""
+    """One operand's slice: elements along each of its axes, the major one last; `swizzle` in bytes (0: none);
+    `described`: an instruction takes it by descriptor."""
 
     axes: tuple[NestAxis, ...]
     extents: tuple[int, ...]
     chunk: int
     swizzle: int
+    described: bool = False
 
     @property
     def rows(self) -> int:
@@ -49,7 +53,7 @@ class SharedLayout:
     @property
     def span(self) -> int:
         """Chunks of a span."""
-        return self.swizzle // CHUNK_BYTES or self.chunks
+        return self.swizzle // CHUNK_BYTES or (1 if self.described else self.chunks)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -67,7 +71,7 @@ class SharedLayout:
         """Where an element of a row lies, in terms of `shape`."""
         chunk, inside = element // self.chunk, element % self.chunk
         if not self.swizzle:
-            return Const(0), row, chunk, inside
+            return chunk // self.span, row, chunk % self.span, inside
         turned = exclusive_or(chunk % self.span, (row // (8 // self.span)) % self.span, self.span)
         return chunk // self.span, row, turned, inside
 
@@ -83,9 +87,10 @@ def exclusive_or(a: Int, b: Int, below: int) -> Int:
 
 
 def slice_axes(nest: Nest, operand: str) -> tuple[NestAxis, ...]:
-    """The axes of a slice, the major one last."""
+    """The axes of a slice, the major one last, and before it those along which an instruction's rows lie."""
     major = layout_major(nest, operand)
-    return (*(a for a in nest.operand_axes(operand) if a is not major), major)
+    others = [a for a in nest.operand_axes(operand) if a is not major]
+    return (*sorted(others, key=lambda a: a.intrinsic_axis is not None), major)
 
 
 def slice_extent(nest: Nest, axis: NestAxis, pair: tuple[NestAxis, ...], names: StepNames) -> Int:
@@ -108,6 +113,13 @@ def slice_bytes(nest: Nest, operand: str, pair: tuple[NestAxis, ...], names: Ste
     return whole
 
 
+def across_bytes(nest: Nest, operand: str) -> int:
+    """Bytes of a row that one instruction takes of an operand which runs along its own axis; 0 of one along the depth,
+    of which any 32 bytes are in reach."""
+    major = layout_major(nest, operand)
+    return 0 if major is nest.depth else major.unit * nest.intrinsic.operands[operand].dtype.bits // 8
+
+
 def gpu_layout(nest: Nest, pair: tuple[NestAxis, ...], staged: Mapping[str, Int], names: StepNames) -> Step:
     """`swizzle`: bytes of the span in which chunks change places. `staged`: 1 where an operand goes through shared
     memory. Derived for each operand: `ways_a`, rows of eight that meet in one bank."""
@@ -122,7 +134,8 @@ def gpu_layout(nest: Nest, pair: tuple[NestAxis, ...], staged: Mapping[str, Int]
         ways, length = names(f"ways_{operand}"), names(f"row_{operand}")
         odd = where((chunks % 8).eq(0), 8, where((chunks % 4).eq(0), 4, where((chunks % 2).eq(0), 2, 1)))
         derived[length] = chunks * CHUNK_BYTES
-        derived[ways] = where(Var(swizzle).eq(0), odd, 1) * is_staged
+        described = Var(stage_name(names, operand)).eq(DESCRIPTOR)
+        derived[ways] = where(Var(swizzle).eq(0) & ~described, odd, 1) * is_staged
         whole = Var(swizzle).eq(0) | (Var(length) % where(Var(swizzle).eq(0), 1, Var(swizzle))).eq(0)
         sentence = "rows of {" + length + f"}} bytes of {operand} are no whole spans of {{" + swizzle + "}"
         rules.append(Rule(length, is_staged.eq(0) | whole, sentence))
@@ -132,6 +145,11 @@ def gpu_layout(nest: Nest, pair: tuple[NestAxis, ...], staged: Mapping[str, Int]
         rules.append(Rule(names(f"span_{operand}"), is_staged.eq(0) | widest, sentence))
         sentence = "{" + ways + f"}} of eight rows of {operand} meet in one bank > {MOST_WAYS}"
         rules.append(Rule(ways, Var(ways) <= MOST_WAYS, sentence))
+        if unit := across_bytes(nest, operand):
+            span = where(Var(swizzle).eq(0), 1, Var(swizzle))
+            fits = ~described | (span % unit).eq(0) | (unit % span).eq(0)
+            sentence = f"an instruction takes {unit} bytes of a row of {operand}, and spans have {{{swizzle}}}"
+            rules.append(Rule(names(f"across_{operand}"), fits, sentence))
         anything = anything + is_staged
     decision = Decision(swizzle, SWIZZLES, ("none", "32 B", "64 B", "128 B"))
     return Step("gpu layout", (decision,), tuple(rules), derived, {swizzle: anything.eq(0)})

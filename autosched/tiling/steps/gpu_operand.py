@@ -17,6 +17,7 @@ BULK_COPIES = frozenset({"sm_90", "bulk_copy"})
 """Features of a target whose threads can start copies that run on (`cp.async`), and of one with an engine for copies of
 whole tiles (TMA)."""
 CHUNK_BYTES = 16  # of shared memory that a swizzle moves together, and the widest access of one thread
+MOST_DIMENSIONS = 5  # of what the engine copies (CUDA driver API, cuTensorMapEncodeTiled)
 WORD_BYTES = 4  # the narrowest copy that is offered beside one element
 _PLACED = re.compile(r"(\w+): in shared memory(?:, by descriptor)?( or registers)?")
 _ALONG = re.compile(r"([\w ]+): contiguous along (\w+)")
@@ -129,6 +130,10 @@ def no_bulk_copy(nest: Nest, operand: str) -> str:
     offset, major = element_offset(nest, operand), layout_major(nest, operand)
     if major is not memory_major(nest, operand):
         return f"it is to run along {major.name} and does not in memory"
+    if len([a for a in nest.operand_axes(operand) if max(a.extent, a.unit) > 1]) > MOST_DIMENSIONS:
+        return f"it has more than {MOST_DIMENSIONS} dimensions"
+    if evaluate(offset, dict.fromkeys(free_vars(offset), 0)) != 0:
+        return "it does not begin where its tensor does"
     for axis in nest.operand_axes(operand):
         if len(np.unique(np.diff(along(offset, axis)))) > 1:
             return f"its rows along {axis.name} are not evenly apart"

@@ -1,0 +1,78 @@
+"""Boxes that the copy engine moves, as the interpreter does it: by the hardware's own rules, in bytes.
+
+Elements of a box lie one after the other in shared memory, the innermost dimension first. With a swizzle of 128, 64 or
+32 bytes, bits 4 to 6 (5, 4) of a byte's address are turned by bits 7 to 9 (8, 7), counted from where the buffer begins,
+which is a multiple of 1024 (PTX ISA, swizzling modes of tensor copies).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.codegen.check import KernelError
+from autosched.codegen.evaluate import Env, compile_int
+from autosched.codegen.kernel import Box
+from autosched.codegen.storage import Storage
+
+SWIZZLED_BITS = {0: 0, 32: 1, 64: 2, 128: 3}
+LEAST_BYTES = 128  # of which every box's place in shared memory is a multiple
+
+
+class BoxMover:
+    """`BoxMover(box, storages)(env)` moves it. KernelError where it begins at no place that the engine accepts."""
+
+    def __init__(self, box: Box, storages: Mapping[str, Storage]) -> None:
+        self.box, seen = box, box.map
+        self.there, self.here = storages[seen.buffer], storages[box.buffer]
+        self.coordinates = [compile_int(c) for c in box.coordinates]
+        self.index = [compile_int(i) for i in box.index]
+        # Position of each element of the box along each dimension, in the order in which they lie in shared memory.
+        numbers = np.arange(seen.elements)
+        self.places: list[npt.NDArray[np.int64]] = []
+        for side in seen.box:
+            self.places.append(numbers % side)
+            numbers = numbers // side
+        self.strides = (1, *seen.strides)
+
+    def __call__(self, env: Env) -> None:
+        box, seen = self.box, self.box.map
+        inside = np.ones(seen.elements, np.bool_)
+        far = np.zeros(seen.elements, np.int64)
+        for place, first, extent, stride in zip(self.places, self.coordinates, seen.extents, self.strides, strict=True):
+            at = place + first(env)
+            inside &= (at >= 0) & (at < extent)
+            far += at * stride
+        index = [i(env) for i in self.index]
+        for block in range(box.blocks):
+            near = self._near(index if box.blocks == 1 else [block, *index[1:]])
+            if box.store:
+                self.there.store(far[inside], self.here.load(near[inside], None), None)
+            else:
+                zero = self.here.data.dtype.type(0)
+                values = np.full(seen.elements, zero)
+                values[inside] = self.there.load(far[inside], None)
+                self.here.store(near, values, None)
+
+    def _near(self, index: list[int]) -> Any:
+        """Flat element numbers of the box in its shared buffer."""
+        first = self.here.flat(index, None)
+        if first + self.box.map.elements > self.here.data.size:
+            raise KernelError(f"a box at {self.here.element(first)} reaches past {self.here.buffer.name}")
+        bits = self.here.buffer.dtype.bits
+        if first * bits % (LEAST_BYTES * 8):
+            raise KernelError(f"a box begins at {self.here.element(first)}, no multiple of {LEAST_BYTES} bytes")
+        return swizzled(first + np.arange(self.box.map.elements), self.box.map.swizzle, bits)
+
+
+def swizzled(flat: Any, swizzle: int, bits: int) -> Any:
+    """Where element number `flat` of a buffer (`bits` an element) lies once the address is turned."""
+    address, mask = flat * bits // 8, (1 << SWIZZLED_BITS[swizzle]) - 1
+    turned = address ^ (((address >> 7) & mask) << 4)
+    return turned * 8 // bits + flat * bits % 8 // bits
+
+
+__all__ = ["BoxMover", "swizzled"]
