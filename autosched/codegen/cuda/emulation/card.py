@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.cuda.emulation.build import runtime
-from autosched.codegen.cuda.emulation.models import WarpModel
+from autosched.codegen.cuda.emulation.models import GroupModel
+from autosched.codegen.cuda.emulation.signatures import Printed
 from autosched.codegen.cuda.launch import TensorMap
-from autosched.tensorize.intrinsic import Intrinsic
 
 ALIGNMENT = 256
 MAP_BYTES, MAP_TAG, MAP_RANK = 128, 0x7A6D, 5
@@ -88,8 +88,8 @@ class Card:
             *(ctypes.c_void_p, ctypes.c_void_p, Index, Index, Index, ctypes.c_size_t),
             *(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64),
         ]
-        self.models: list[WarpModel] = []
-        self.numbers: dict[Intrinsic, int] = {}
+        self.models: list[GroupModel] = []
+        self.numbers: dict[object, int] = {}
         self.failure: BaseException | None = None
         self._service = _Service(self._serve)
         library.emulate_set_model(self._service)
@@ -100,16 +100,20 @@ class Card:
         except BaseException as error:  # ctypes would print it and go on
             self.failure = error
 
-    def intrinsic(self, intrinsic: Intrinsic) -> int:
+    def intrinsic(self, function: Printed) -> int:
         """The number by which printed code issues it."""
-        if intrinsic not in self.numbers:
-            model = WarpModel(intrinsic)
-            count = len(model.operands)
-            sizes = (ctypes.c_uint * count)(*(h.bytes for h in model.operands))
-            written = (ctypes.c_uint * count)(*(h.operand.written for h in model.operands))
-            self.numbers[intrinsic] = self.library.emulate_add_intrinsic(model.lanes, sizes, written, count)
+        intrinsic = function.intrinsic
+        key = intrinsic.name, intrinsic.version, intrinsic.numerics, tuple(function.kinds.items())
+        if key not in self.numbers:
+            model = GroupModel(intrinsic, function.kinds)
+            fields = [f for h in model.operands for f in h.fields]
+            operands = (ctypes.c_uint32 * len(fields))(*fields)
+            moved = (ctypes.c_uint32 * max(1, len(model.moved)))(*model.moved.tolist())
+            self.numbers[key] = self.library.emulate_add_intrinsic(
+                model.lanes, operands, len(model.operands), moved, len(model.moved)
+            )
             self.models.append(model)
-        return self.numbers[intrinsic]
+        return self.numbers[key]
 
     def enter(self, module: ctypes.CDLL) -> None:
         """Take a module's code, constants and static shared memory for the current ones; forget all arrays."""

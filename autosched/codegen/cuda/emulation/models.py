@@ -4,90 +4,133 @@ YAML, and the description's own model for what happens to them."""
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.cuda.emission import lanes_of, registers_of
+from autosched.codegen.cuda.emulation.signatures import REGISTERS, ROWS, TILE
+from autosched.codegen.cuda.registers import lanes_of, registers_of
 from autosched.logic import evaluate
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tensorize.numerics.model import Model
 
+KINDS = (REGISTERS, ROWS, TILE)
+Bytes = npt.NDArray[np.uint8]
+Array = npt.NDArray[Any]
+
 
 @dataclass(frozen=True)
 class Held:
-    """One operand in the registers of all lanes: `bytes` a lane, `bits` an element, and the row-major number of each
-    lane's elements (lanes, held)."""
+    """One operand as instructions are given it: `shape` is (lanes, bytes of each lane's registers), (rows, bytes of a row)
+    or (rows, depth, bytes of an element); `places` are the row-major numbers of the elements there, in order."""
 
     operand: Operand
-    bytes: int
+    kind: str
+    shape: tuple[int, ...]
     places: npt.NDArray[np.int64]
 
     @property
-    def bits(self) -> int:
-        return self.operand.dtype.bits
+    def bytes(self) -> int:
+        return int(np.prod(self.shape))
 
-    def elements(self, raw: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        """The operand's elements in row-major order, from registers (lanes, bytes)."""
-        dtype, held = np.dtype(self.operand.dtype.numpy), self.places.shape[1]
-        if self.bits < 8:
-            each = np.unpackbits(raw, axis=1, bitorder="little").reshape(len(raw), -1, self.bits)[:, :held]
-            values = (each << np.arange(self.bits, dtype=np.uint8)).sum(axis=2).astype(np.uint8)
-            if self.operand.dtype.signed:
-                values = ((values ^ (1 << (self.bits - 1))).astype(np.int8) - (1 << (self.bits - 1))).astype(np.int8)
-            found = values.astype(dtype)
+    @property
+    def fields(self) -> tuple[int, int, int, int, int]:
+        """As the runtime takes it: kind, written, bytes, rows, depth."""
+        rows, depth = (self.shape[0], self.shape[1]) if self.kind == TILE else (self.shape[0], 0)
+        return KINDS.index(self.kind), int(self.operand.written), self.shape[-1], rows, depth
+
+    def elements(self, raw: Bytes) -> Array:
+        """The operand from its bytes."""
+        dtype, count = np.dtype(self.operand.dtype.numpy), self.places.shape[-1]
+        lines = raw.reshape(len(self.places), -1)
+        if self.operand.dtype.bits < 8:
+            found = _unpacked(lines, self.operand, count)
         else:
-            found = raw[:, : held * dtype.itemsize].copy().view(dtype)
+            found = lines[:, : count * dtype.itemsize].copy().view(dtype)
         whole = np.empty(self.operand.elements, dtype)
         whole[self.places.reshape(-1)] = found.reshape(-1)
         return whole.reshape(self.operand.shape)
 
-    def put(self, raw: npt.NDArray[np.uint8], values: npt.NDArray[Any]) -> None:
-        """The reverse, of 8 bits and more (results are)."""
+    def put(self, raw: Bytes, values: Array) -> None:
+        """The reverse, of types of 8 bits and more (all results are)."""
         chosen = np.ascontiguousarray(values.reshape(-1)[self.places]).view(np.uint8)
-        raw[:, : chosen.shape[1]] = chosen
+        raw.reshape(len(self.places), -1)[:, : chosen.shape[1]] = chosen
 
 
-def held(operand: Operand, lanes: int) -> Held:
-    """How lanes hold an operand; where nobody promises anything, in equal runs of its row-major elements."""
+def _unpacked(lines: Bytes, operand: Operand, count: int) -> Array:
+    bits = operand.dtype.bits
+    each = np.unpackbits(lines, axis=1, bitorder="little").reshape(len(lines), -1, bits)[:, :count]
+    values = (each << np.arange(bits, dtype=np.uint8)).sum(axis=2).astype(np.int8)
+    if operand.dtype.signed:
+        values = np.where(values >= 1 << (bits - 1), values - (1 << bits), values)
+    return values.astype(operand.dtype.numpy)
+
+
+def held(intrinsic: Intrinsic, operand: Operand, kind: str) -> Held:
+    """How an operand is given. Where nobody promises which lane holds what, in equal runs of its row-major elements."""
+    lanes, numbers = lanes_of(intrinsic), np.arange(operand.elements)
+    if kind == ROWS:
+        rows = operand.elements // operand.shape[-1]
+        return Held(operand, kind, (rows, operand.shape[-1] * operand.dtype.bytes), numbers.reshape(rows, -1))
+    if kind == TILE:
+        axes = intrinsic.operand_axes[operand.name]
+        deep = {a.name for a in intrinsic.reduction}
+        places = numbers.reshape(operand.shape)
+        if axes[0] in deep:
+            places = places.T
+        return Held(operand, kind, (*places.shape, operand.dtype.bytes), np.ascontiguousarray(places))
     registers = registers_of(operand, lanes)
-    size = registers.count * (registers.bits or operand.dtype.bits) // 8
+    shape = lanes, registers.count * (registers.bits or operand.dtype.bits) // 8
     count = operand.elements // lanes
     if operand.fragment is None:
-        return Held(operand, size, np.arange(operand.elements).reshape(lanes, count))
+        return Held(operand, kind, shape, numbers.reshape(lanes, count))
     t, v = np.meshgrid(np.arange(lanes), np.arange(count), indexing="ij")
-    points = [evaluate(e, {"t": t.reshape(-1), "v": v.reshape(-1)}) for e in operand.fragment.exprs]
-    flat = np.ravel_multi_index(tuple(np.broadcast_to(p, lanes * count) for p in points), operand.shape)
-    return Held(operand, size, np.asarray(flat, np.int64).reshape(lanes, count))
+    points = [np.broadcast_to(evaluate(e, {"t": t, "v": v}), t.shape) for e in operand.fragment.exprs]
+    return Held(operand, kind, shape, np.asarray(np.ravel_multi_index(tuple(points), operand.shape), np.int64))
 
 
-class WarpModel:
-    """`WarpModel(intrinsic)(address)` issues the instruction on the registers that lie at the address: operand after
-    operand, lane after lane."""
+class GroupModel:
+    """`GroupModel(intrinsic, kinds)(address)` issues the instruction on the operands that lie at the address, one after the
+    other. `moved`: of a copy, where each byte of the written registers comes from; empty for what computes."""
 
-    def __init__(self, intrinsic: Intrinsic) -> None:
+    def __init__(self, intrinsic: Intrinsic, kinds: Mapping[str, str]) -> None:
         self.lanes = lanes_of(intrinsic)
-        self.intrinsic = intrinsic
-        self.operands = [held(o, self.lanes) for o in intrinsic.operands.values()]
+        self.operands = [held(intrinsic, o, kinds[n]) for n, o in intrinsic.operands.items()]
         self.model = Model(intrinsic)
-        self.bytes = sum(h.bytes * self.lanes for h in self.operands)
+        self.bytes = sum(h.bytes for h in self.operands)
+        self.moved: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
+        if intrinsic.kind == "copy":
+            self.moved = self._moved()
 
     def __call__(self, address: int) -> None:
-        whole = np.frombuffer((ctypes.c_uint8 * self.bytes).from_address(address), np.uint8)
-        start = 0
-        arrays: dict[str, npt.NDArray[Any]] = {}
-        raws: dict[str, npt.NDArray[np.uint8]] = {}
-        for h in self.operands:
-            raw = whole[start : start + h.bytes * self.lanes].reshape(self.lanes, h.bytes)
-            raws[h.operand.name] = raw
-            arrays[h.operand.name] = h.elements(raw)[None]
-            start += h.bytes * self.lanes
+        self.run(np.frombuffer((ctypes.c_uint8 * self.bytes).from_address(address), np.uint8))
+
+    def run(self, whole: Bytes) -> None:
+        """The same on an array of bytes."""
+        ends = np.cumsum([h.bytes for h in self.operands])
+        raws = [whole[end - h.bytes : end] for h, end in zip(self.operands, ends, strict=True)]
+        arrays = {h.operand.name: h.elements(raw)[None] for h, raw in zip(self.operands, raws, strict=True)}
         result = self.model(arrays)[0]
-        for h in self.operands:
+        for h, raw in zip(self.operands, raws, strict=True):
             if h.operand.written:
-                h.put(raws[h.operand.name], result)
+                h.put(raw, result)
+
+    def _moved(self) -> npt.NDArray[np.uint32]:
+        """A copy moves bytes whatever they are: their numbers, a digit at a time, show where from."""
+        [source] = [h for h in self.operands if not h.operand.written]
+        [target] = [h for h in self.operands if h.operand.written]
+        found = np.zeros(target.bytes, np.uint32)
+        for shift in (0, 8):
+            digits = (np.arange(source.bytes) >> shift & 255).astype(np.uint8)
+            parts = [digits if h is source else np.zeros(h.bytes, np.uint8) for h in self.operands]
+            whole = np.concatenate(parts)
+            self.run(whole)
+            start = sum(h.bytes for h in self.operands[: self.operands.index(target)])
+            found |= whole[start : start + target.bytes].astype(np.uint32) << shift
+        return found
 
 
-__all__ = ["Held", "WarpModel", "held"]
+__all__ = ["GroupModel", "Held", "held"]

@@ -46,9 +46,8 @@ def build(units: Sequence[Unit]) -> list[Emulated]:
     parts = [f'#include "{path}"' for path in headers]
     parts += ['#include "module.h"']
     for n, unit in enumerate(units):
-        numbered = tuple((card().intrinsic(i), i) for i in unit.intrinsics if i.scope != "thread")
-        plain = tuple((0, i) for i in unit.intrinsics if i.scope == "thread")
-        parts += [f"namespace unit{n} {{", f'#line 1 "{unit.file}"', host.host_text(unit.text, (*numbered, *plain)), "}"]
+        before, text = host.host_text(unit.text, unit.intrinsics, card().intrinsic)
+        parts += [f"namespace unit{n} {{", before, f'#line 1 "{unit.file}"', text, "}"]
         for name in dict.fromkeys(unit.plan.kernels):
             call = f"emulate::call(unit{n}::{name}, arguments);"
             parts.append(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from autosched.codegen.cuda.emission import device_function, lanes_of
+from autosched.codegen.cuda.emulation.signatures import Printed, plain, printed
+from autosched.codegen.cuda.helpers import helper_texts
 from autosched.tensorize.intrinsic import Intrinsic
 
+_ALIGN = r"(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?"
 _DYNAMIC = re.compile(
-    r"extern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?(?P<type>[\w:]+(?: \w+)*?)\s+"
-    r"(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?(?P<name>\w+)\s*\[\s*\]\s*;"
+    rf"extern\s+__shared__\s+{_ALIGN}(?P<type>[\w:]+(?: \w+)*?)\s+{_ALIGN}(?P<name>\w+)\s*\[\s*\]\s*;"
 )
 _INCLUDE = re.compile(r'^[ \t]*#include[ \t]+"(?P<path>[^"]+)".*$', re.M)
-_SIGNATURE = re.compile(r"^(?:template\s*<[^>]*>\s*)?__device__[^{]*\{", re.M | re.S)
 
 
 def includes(text: str) -> tuple[str, ...]:
@@ -20,35 +21,21 @@ def includes(text: str) -> tuple[str, ...]:
     return tuple(m["path"] for m in _INCLUDE.finditer(text))
 
 
-def host_text(text: str, intrinsics: tuple[tuple[int, Intrinsic], ...]) -> str:
-    """The text with the same line numbers: without includes and C linkage, and with bodies of our own for each
-    intrinsic, whose number among the emulator's stands with it."""
-    for number, intrinsic in intrinsics:
-        printed = device_function(intrinsic)
-        if printed in text:
-            text = text.replace(printed, _padded(_body(number, intrinsic, printed), printed))
+def host_text(
+    text: str, intrinsics: tuple[Intrinsic, ...], number: Callable[[Printed], int]
+) -> tuple[str, str]:  # fmt: skip
+    """What has to stand before the text, and the text with the same line numbers: without includes and C linkage, and
+    with bodies of our own for instructions, of which `number` says what the emulator calls them."""
+    use: set[str] = set()
+    for intrinsic in intrinsics:
+        for function in printed(intrinsic, text):
+            if not function.assembly:
+                continue
+            alone = intrinsic.scope == "thread" and intrinsic.kind == "compute"
+            made = plain(intrinsic, function, use) if alone else function.body(number(function))
+            text = text.replace(function.text, made)
     text = _INCLUDE.sub("", text)
     text = text.replace('extern "C" ', "")
-    return _DYNAMIC.sub(r"\g<type>* const \g<name> = static_cast<\g<type>*>(emulate_shared_memory());", text)
-
-
-def _padded(body: str, printed: str) -> str:
-    return body + "\n" * (printed.count("\n") - body.count("\n"))
-
-
-def _body(number: int, intrinsic: Intrinsic, printed: str) -> str:
-    """The function with its own signature, which hands its registers to the emulator."""
-    found = _SIGNATURE.search(printed)
-    assert found is not None
-    if intrinsic.scope == "thread" and intrinsic.kind == "compute":
-        from autosched.codegen.cuda.plain import plain_function
-
-        return " ".join(plain_function(intrinsic).splitlines())
-    signature = " ".join(found.group(0).split())
-    order = ", ".join(f"(void*)({'' if _pointer(signature, o) else '&'}{o})" for o in intrinsic.operands)
-    issue = "emulate_issue_group" if lanes_of(intrinsic) == 128 else "emulate_issue"
-    return f"{signature} void* const operands[] = {{{order}}}; {issue}({number}, operands); }}"
-
-
-def _pointer(signature: str, operand: str) -> bool:
-    return re.search(rf"void\s*\*\s*{operand}\b", signature) is not None
+    text = _DYNAMIC.sub(r"\g<type>* const \g<name> = static_cast<\g<type>*>(emulate_shared_memory());", text)
+    before = "\n".join(t for t in helper_texts(use) if t not in text)
+    return before, text

@@ -42,14 +42,13 @@ void emulate_store_box(const void* map, const void* from, const int* at, int ran
 void emulate_commit_stores();
 void emulate_wait_stores(int pending, bool read_only);
 
-void emulate_load_matrices(unsigned* words, int count, const void* row, bool turned);
 void emulate_store_matrices(const unsigned* words, int count, void* row, bool turned);
 
 void emulate_group_begin();
 void emulate_group_end();
 void emulate_group_wait(int pending);
 void emulate_issue(int intrinsic, void* const* operands);  // warp
-void emulate_issue_group(int intrinsic, void* const* operands);  // warpgroup, asynchronous
+void emulate_issue_group(int intrinsic, void* const* operands, unsigned across, bool keep);  // warpgroup, asynchronous
 
 void emulate_atomic(void* address, int bytes);  // before an atomic access of the kernel
 [[noreturn]] void emulate_trap(const char* what);

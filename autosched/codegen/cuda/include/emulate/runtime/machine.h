@@ -39,7 +39,8 @@ struct Engine {
   int actor = -1;
   uint32_t time = 1;
   Group open;
-  bool any = false;  // whether the open group holds something
+  bool any = false;     // whether the open group holds something
+  bool fenced = false;  // products: whether registers and memory were fenced since the last group
   std::deque<Group> groups;
 };
 
