@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -24,7 +25,7 @@ class Clocks:
         if self._nvml is None:
             return {}
         nvml, handle = self._nvml, self._handle
-        looks = {
+        looks: dict[str, Callable[[], Any]] = {
             "sm_mhz": lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
             "memory_mhz": lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
             "power_w": lambda: round(nvml.nvmlDeviceGetPowerUsage(handle) / 1000),

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,14 @@ from autosched.device import oracle as oracles
 from autosched.device.answers import measurement, number_of, unbuilt
 from autosched.device.cuda.builder import CudaBuilder
 from autosched.device.cuda.cards import check_target, matching_target
+from autosched.device.cuda.client import Client
 from autosched.device.cuda.cubins import CubinCache
-from autosched.device.cuda.driver import CardFacts
-from autosched.device.cuda.job import Sample
 from autosched.device.cuda.toolkit import toolkit
-from autosched.device.job import Effort, Outcome, Tensor
-from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
+from autosched.device.job import Effort, Outcome
 from autosched.device.protocol import Build
 from autosched.device.sampled import Sampled, is_large, sampled, write_sampled
 from autosched.device.violations import assuming
-from autosched.errors import AutoschedError, MissingError, UsageError
+from autosched.errors import UsageError
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
@@ -38,7 +36,6 @@ EFFORTS = {
 }
 SLOWER, ROUGH = 3.0, 1.5
 """As the CPU's: how many times slower than the best a candidate may be to be sampled further, and fully."""
-DATA_LIMIT_S = 300.0
 
 
 class CudaDevice:
@@ -73,23 +70,21 @@ class CudaDevice:
         if threads != 1:
             raise UsageError(f"{threads} threads for the device cuda", hint="--threads is for CPU kernels")
         self.program, self.deadline_s, self.cache, self.seed = program, deadline_s, cache, seed
-        self.worker = WorkerProcess("autosched.device.cuda.worker", ordinal)
+        self.client = Client(ordinal)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._tensors: tuple[Tensor, ...] = ()
-        self._samples: tuple[Sample, ...] = ()
-        self._compared = "every element, by the interpreter"
+        self._values: Mapping[str, Any] = {}
+        self._compared = ""
         self._oracle = oracle
         self._written: Program | None = None
         self._fastest_s: float | None = None
         self._asking: tuple[Program, Program] | None = None
         try:
-            self.worker.ensure()
-            self.facts: CardFacts = self._answer("card")
+            self.facts = self.client.facts()
             self.target = target or load_target(matching_target(self.facts))
             check_target(self.target, self.facts)
             self.toolkit = toolkit(self.target.compiler["arch"], self.facts.driver)
         except BaseException:
-            self.worker.close()
+            self.client.close()
             raise
         self.builder = CudaBuilder(CubinCache(cubins) if cubins is not None else None, self.facts.driver)
 
@@ -159,7 +154,7 @@ class CudaDevice:
 
     def close(self) -> None:
         """End the worker and the builder, and remove their data."""
-        self.worker.close()
+        self.client.close()
         if hasattr(self, "builder"):
             self.builder.close()
         if self._folder is not None:
@@ -180,53 +175,12 @@ class CudaDevice:
         found = measurement(build, outcome, took_s)
         return replace(found, extra=found.extra | {"compared": self._compared}) if found.ok else found
 
-    def _answer(self, what: str, *message: Any, deadline_s: float = DATA_LIMIT_S) -> Any:
-        """The worker's answer to what is no candidate's doing. MissingError where there is no card."""
-        try:
-            return self.worker.ask(what, *message, deadline_s=deadline_s)
-        except RuntimeError as error:
-            if error.args and isinstance(error.args[0], MissingError):
-                raise error.args[0] from None
-            raise AutoschedError(f"the CUDA worker: {error}") from None
-        except (WorkerDiedError, WorkerTimeoutError) as error:
-            raise AutoschedError(f"the CUDA worker ended: {error}") from None
-
     def _ask(self, build: Build, deadline_s: float, *message: Any) -> Any:
-        """The worker's answer, or the outcome of its death. Somebody else's signal is not the candidate's fault: the
-        first time, the candidate is tried again."""
-        for attempt in (1, 2):
-            self._provide(build)
-            try:
-                answer = self.worker.ask(*message, deadline_s=deadline_s)
-            except WorkerTimeoutError as late:
-                said = f"no end after {deadline_s:g} s (stage {late.stage})"
-                return Outcome("timeout", message=said, extra={"stage": late.stage})
-            except WorkerDiedError as death:
-                if death.outside and attempt == 1:
-                    continue
-                said = death.stderr.splitlines()[-1] if death.stderr else "the worker ended"
-                message_text = f"{death.reason} in stage {death.stage}: {said}"
-                return Outcome("crash", message=message_text, extra={"stage": death.stage})
-            except RuntimeError as error:
-                return Outcome("refused", message=str(error))
-            if isinstance(answer, Outcome) and answer.status == "crash":
-                self.worker.close()  # its context is lost
-            return answer
-        raise AssertionError("unreachable")
-
-    def _provide(self, build: Build) -> None:
-        """A live worker that holds the data of the build's program."""
+        """The worker's answer on the data of the build's program."""
         program = self._program_of(build.candidate)
-        changed = self._written is None or program is not self._written
-        if changed:
+        if self._written is None or program is not self._written:
             self._write(program)
-        if self.worker.ensure() or changed:
-            assert self._folder is not None
-            try:
-                self._answer("data", self._folder.name, self._tensors, self._samples)
-            except AutoschedError:
-                self._written = None
-                raise
+        return self.client.ask(deadline_s, *message)
 
     def _program_of(self, candidate: Candidate) -> Program:
         """As the CPU device's: the program within all that plans so far take for granted."""
@@ -246,13 +200,12 @@ class CudaDevice:
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         found = self._data_of(program)
         if isinstance(found, Sampled):
-            self._tensors, self._samples = write_sampled(program, found, folder)
-            self._compared = found.text
+            self.client.use(folder, *write_sampled(program, found, folder))
+            self._compared, self._values = found.text, found.oracle.scalars
         else:
-            self._tensors, self._samples = oracles.write(program, found, folder), ()
-            self._compared = "every element, by the interpreter"
+            self.client.use(folder, oracles.write(program, found, folder))
+            self._compared, self._values = "every element, by the interpreter", found.scalars
         self._written, self._fastest_s = program, None
-        self._values = found.oracle.scalars if isinstance(found, Sampled) else found.scalars
 
     def _data_of(self, program: Program) -> oracles.Oracle | Sampled:
         if self._oracle is not None:

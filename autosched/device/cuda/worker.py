@@ -77,11 +77,13 @@ class Server:
                 return None
             case "measure":
                 assert self.bench is not None
-                return self.bench.measure(*rest, self.report)
+                job, effort = rest
+                return self.bench.measure(job, effort, self.report)
             case _:
                 assert what == "interleaved"
                 assert self.bench is not None
-                return self.bench.interleaved(*rest, self.report)
+                jobs, rounds, effort = rest
+                return self.bench.interleaved(jobs, rounds, effort, self.report)
 
     def report(self, stage: str) -> None:
         """Tell the parent what comes next, so that a death can be placed."""

@@ -1,0 +1,80 @@
+"""The parent's side of the CUDA worker: data it holds, questions, and what its death means. No program and no compiler
+take part, so that jobs that were built elsewhere can be measured with it too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from autosched.device.cuda.driver import CardFacts
+from autosched.device.cuda.job import Sample
+from autosched.device.job import Outcome, Tensor
+from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
+from autosched.errors import AutoschedError, MissingError
+
+DATA_LIMIT_S = 300.0
+
+
+class Client:
+    """A worker on the device number `ordinal`, started when first needed and again after it died. MissingError where
+    there is no such device."""
+
+    def __init__(self, ordinal: int = 0) -> None:
+        self.worker = WorkerProcess("autosched.device.cuda.worker", ordinal)
+        self._data: tuple[str, tuple[Tensor, ...], tuple[Sample, ...]] | None = None
+        self._changed = False
+
+    def facts(self) -> CardFacts:
+        """The device as its driver describes it."""
+        self.worker.ensure()
+        found: CardFacts = self._answer("card")
+        return found
+
+    def use(self, folder: Path, tensors: tuple[Tensor, ...], samples: tuple[Sample, ...] = ()) -> None:
+        """Measure on the data in a folder (`oracle.write`, `write_sampled`) from now on."""
+        self._data, self._changed = (str(folder), tensors, samples), True
+
+    def ask(self, deadline_s: float, *message: Any) -> Any:
+        """The worker's answer to a question about candidates, or the outcome of its death. Somebody else's signal is
+        not a candidate's fault: the first time, it is asked again."""
+        for attempt in (1, 2):
+            self._provide()
+            try:
+                answer = self.worker.ask(*message, deadline_s=deadline_s)
+            except WorkerTimeoutError as late:
+                said = f"no end after {deadline_s:g} s (stage {late.stage})"
+                return Outcome("timeout", message=said, extra={"stage": late.stage})
+            except WorkerDiedError as death:
+                if death.outside and attempt == 1:
+                    continue
+                last = death.stderr.splitlines()[-1] if death.stderr else "the worker ended"
+                said = f"{death.reason} in stage {death.stage}: {last}"
+                return Outcome("crash", message=said, extra={"stage": death.stage})
+            except RuntimeError as error:
+                return Outcome("refused", message=str(error))
+            if isinstance(answer, Outcome) and answer.status == "crash":
+                self.worker.close()  # its context is lost
+            return answer
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        self.worker.close()
+
+    def _provide(self) -> None:
+        """A live worker that holds the data."""
+        assert self._data is not None
+        if self.worker.ensure() or self._changed:
+            self._changed = True
+            self._answer("data", *self._data)
+            self._changed = False
+
+    def _answer(self, *message: Any) -> Any:
+        """The worker's answer to what is no candidate's doing."""
+        try:
+            return self.worker.ask(*message, deadline_s=DATA_LIMIT_S)
+        except RuntimeError as error:
+            if error.args and isinstance(error.args[0], MissingError):
+                raise error.args[0] from None
+            raise AutoschedError(f"the CUDA worker: {error}") from None
+        except (WorkerDiedError, WorkerTimeoutError) as error:
+            raise AutoschedError(f"the CUDA worker ended: {error}") from None
