@@ -18,6 +18,17 @@ from autosched.logic import Const, Var
 from autosched.tensorize.numerics.contract import EXACT, Numerics
 
 
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A fragment of which nobody knows which lane holds what: `registers` of one lane (`8 x b32`), and the texts that
+    `load` it from memory and `store` it there, with fields `{address}`, `{stride}` (elements from line to line) and
+    `{layout}` (`row`: lines are the first dimension's, `col`: the second's)."""
+
+    registers: str
+    load: str
+    store: str = ""
+
+
 @dataclass(frozen=True)
 class Operand:
     """One operand. `order` takes the register's element number `e` to the operand's coordinates; for operands held by
@@ -32,6 +43,7 @@ class Operand:
     registers: dict[str, str] = field(default_factory=dict)
     load: tuple[str, ...] = ()
     written: bool = False
+    opaque: Opaque | None = None
     broadcast: tuple[str, ...] = ()  # axes over which the instruction can take one group of elements for all
 
     @property

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from autosched.codegen.access import flat_offset
 from autosched.codegen.cuda.fragments import LANE, Layout
 from autosched.codegen.cuda.matrices import matrix_load
+from autosched.codegen.cuda.opaque import OpaquePrinter
 from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.cuda.types import SUB_BYTE, element_type
 from autosched.codegen.kernel import Assign
-from autosched.errors import UsageError
 from autosched.ir.value import Literal, Read, Select, Value, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.expr import substitute_bool, substitute_int
@@ -50,7 +50,8 @@ class AssignPrinter:
             return
         if layout is not None and layout.opaque:
 
-            raise UsageError(f"fragments of {layout.buffer.name} lie as nobody knows, and are not printed yet")
+            yield from OpaquePrinter(scope, self._shared_out).lines(stmt)
+            return
             return
         if layout is None and scope.lanes > 1:
             yield from self._shared_out(stmt)
@@ -81,12 +82,31 @@ class AssignPrinter:
         """Memory to memory by a worker of several threads: each takes every so many elements."""
         assert stmt.lane is not None
         lanes, width = self.scope.lanes, stmt.lane.width
+        for wide in (8, 4, 2):
+            if width % (lanes * wide) == 0 and wide <= WIDEST // self.scope.buffer(stmt.buffer).dtype.bytes:
+                # The thread's elements v = wide * u + x are those of group u * lanes + lane.
+                def at(v: Int, wide: int = wide) -> Int:
+                    return (v // wide * lanes + Var(LANE)) * wide + v % wide
+
+                count = width // lanes
+                with self.scope.ranged({ELEMENT: (0, count - 1)}):
+                    text = self._wide(stmt, at, count, wide)
+                if text is not None:
+                    yield from text
+                    return
         count = -(-width // lanes)
         with self.scope.ranged({ELEMENT: (0, count - 1)}):
             element = Var(ELEMENT) * lanes + Var(LANE)
             here = self._at(stmt, element)
             guard = self.scope.simplifier.condition(element < width)
             yield from self._loop(count, list(self._guarded(guard, list(self._element(here)))))
+
+    def _wide(self, stmt: Assign, at: Callable[[Int], Int], count: int, width: int) -> list[str] | None:
+        """Accesses of `width` elements; None where that cannot be."""
+        move = self._move(stmt)
+        if move is not None and (text := self._moved(stmt, move, at, count, width)) is not None:
+            return text
+        return self._computed(stmt, at, count, width)
 
     # -- how -----------------------------------------------------------------------------------------------------------
 
@@ -288,7 +308,7 @@ class AssignPrinter:
             yield f"{head} {lines[0]}"
             return
         yield head + " {"
-        yield from (line if line.startswith("#") else f"    {line}" for line in lines)
+        yield from (f"    {line}" for line in lines)
         yield "}"
 
 

@@ -29,8 +29,8 @@ def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: Stateme
     scope.fixed = frozenset({*numbers, THREAD, LANE, *workers})
     scope.written = frozenset(s.buffer for s in statements(grid.body) if isinstance(s, Assign))
     with scope.ranged(ranges):
-        body = [INDENT + line if not line.startswith("#") else line for line in printer.body(grid.body, ())]
-        frame = [*_shared(scope, shared), *_blocks(grid, scope, total), *_threads(grid, scope, "\n".join(body))]
+        body = [INDENT + line for line in printer.body(grid.body, ())]
+        frame = [*_shared(scope, shared.beside(scope.staging)), *_blocks(grid, scope, total), *_threads(grid, scope, "\n".join(body))]
         yield from (INDENT + line for line in frame)
         registers = list(_registers(scope))
         if registers:
@@ -55,7 +55,7 @@ def _shared(scope: Scope, shared: SharedMemory) -> Iterator[str]:
         buffer = shared.buffers[name]
         type_ = element_type(buffer.dtype)
         at = f"shared + {offset}" if offset else "shared"
-        shape = buffer.shape[1:] if shared.ranked else buffer.shape
+        shape = buffer.shape[1:] if shared.ranked and name not in scope.staging else buffer.shape
         yield f"{type_}* const {scope.names(name)} = reinterpret_cast<{type_}*>({at});  // {list(shape)}"
 
 

@@ -11,18 +11,18 @@ import re
 from collections.abc import Callable
 
 from autosched.codegen.cuda.plain import plain_function
-from autosched.codegen.cuda.registers import identifier, lanes_of, register_type, registers_of
+from autosched.codegen.cuda.registers import issue_name, lanes_of, register_type, registers_of, whole_name
 from autosched.errors import SpecError
 from autosched.tensorize.intrinsic import Intrinsic
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{(?P<operand>[A-Za-z_]\w*)\}")
 
 
-def device_function(intrinsic: Intrinsic, use: Callable[[str], None]) -> str:
-    """The intrinsic as a device function on registers; `use` is told the helpers that it calls. SpecError where it has
-    neither text nor plain semantics."""
+def device_function(intrinsic: Intrinsic, use: Callable[[str], None], majors: tuple[str, ...] = ()) -> str:
+    """The intrinsic as a device function on registers; `use` is told the helpers that it calls, `majors` say how
+    opaque operands lie, in order. SpecError where it has neither text nor plain semantics."""
     if "cuda" in intrinsic.emit:
-        return _assembly(intrinsic)
+        return _assembly(intrinsic, majors)
     if intrinsic.scope == "thread":
         return plain_function(intrinsic, use)
     raise SpecError(
@@ -30,12 +30,14 @@ def device_function(intrinsic: Intrinsic, use: Callable[[str], None]) -> str:
     )
 
 
-def _assembly(intrinsic: Intrinsic) -> str:
-    lanes, name = lanes_of(intrinsic), identifier(intrinsic)
+def _assembly(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
+    lanes, name = lanes_of(intrinsic), issue_name(intrinsic, majors)
     parameters: list[str] = []
     outputs: list[str] = []
     inputs: list[str] = []
     numbers: dict[str, str] = {}
+    opaque = [o.name for o in intrinsic.operands.values() if o.opaque is not None and not o.written]
+    numbers |= {f"{o}_layout": major for o, major in zip(opaque, majors, strict=bool(majors))}
     operands = [*(o for o in intrinsic.operands.values() if o.written)]
     operands += [o for o in intrinsic.operands.values() if not o.written]
     number = 0
@@ -67,6 +69,36 @@ def _assembly(intrinsic: Intrinsic) -> str:
             f'    asm{volatile}("{text}"',
             f"        : {_wrapped(outputs)}",
             f"        : {_wrapped(inputs)}{clobber});",
+            "}",
+        ]
+    )
+
+
+def whole_function(intrinsic: Intrinsic, operand: str, verb: str, major: str) -> str:
+    """The device function that loads or stores an opaque fragment."""
+    o = intrinsic.operands[operand]
+    assert o.opaque is not None
+    r = registers_of(o, lanes_of(intrinsic))
+    load, type_ = verb == "load", register_type(o, r)
+    first = 0 if load else 2
+    listed = ", ".join(f"%{first + k}" for k in range(r.count))
+    address, stride = (r.count, r.count + 1) if load else (0, 1)
+    fields = {operand: f"{{{listed}}}", "layout": major, "address": f"%{address}", "stride": f"%{stride}"}
+    template = o.opaque.load if load else o.opaque.store
+    if not template:
+        raise SpecError(f"{intrinsic.name}: operand {operand} has no text that stores it", hint="opaque: {store: …}")
+    text = " ".join(_TOKEN.sub(lambda t: fields[t["operand"]] if t["operand"] else t.group(0)[0], template).split())
+    registers = [f'"{"=" if load else ""}{r.constraint}"({operand}[{k}])' for k in range(r.count)]
+    memory = ['"l"(from)' if load else '"l"(to)', '"r"(stride)']
+    name = whole_name(intrinsic, operand, verb, major)
+    head = f"{type_} (&{operand})[{r.count}], const void* from" if load else f"void* to, const {type_} (&{operand})[{r.count}]"
+    return "\n".join(
+        [
+            f"__device__ __forceinline__ void {name}({head}, int stride) {{",
+            f'    asm volatile("{text}"',
+            f"        : {_wrapped(registers) if load else ''}",
+            f"        : {_wrapped(memory if load else [*memory, *registers])}",
+            '        : "memory");',
             "}",
         ]
     )

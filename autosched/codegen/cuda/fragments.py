@@ -47,6 +47,13 @@ class Layout:
         return self.lanes > 1 and (self.operand is None or self.operand.fragment is None)
 
     @property
+    def buffer_shape(self) -> tuple[int, int]:
+        """Rows and columns of the operand."""
+        assert self.operand is not None
+        rows, columns = self.operand.shape
+        return rows, columns
+
+    @property
     def packed(self) -> bool:
         """Whether a register holds several elements."""
         return bool(self.registers.constraint) and self.dtype.bits < self.registers.bits

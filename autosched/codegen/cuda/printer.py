@@ -10,7 +10,7 @@ from textwrap import wrap
 from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.names import Names
 from autosched.codegen.cuda.blocks import block_lines
-from autosched.codegen.cuda.emission import device_function
+from autosched.codegen.cuda.emission import device_function, whole_function
 from autosched.codegen.cuda.fragments import layouts
 from autosched.codegen.cuda.grids import Grid, grids
 from autosched.codegen.cuda.headers import needed
@@ -26,7 +26,7 @@ from autosched.codegen.cuda.launch import (
     check_launch,
 )
 from autosched.codegen.cuda.phases import Phases
-from autosched.codegen.cuda.scope import Scope, Used
+from autosched.codegen.cuda.scope import Known, Scope, Used
 from autosched.codegen.cuda.shared import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
@@ -55,7 +55,6 @@ class CudaSource:
     text: str
     plan: LaunchPlan
     headers: Mapping[str, str] = field(default_factory=dict)
-    intrinsics: tuple[tuple[Intrinsic, str], ...] = ()
     options: tuple[str, ...] = OPTIONS
     intrinsics: tuple[Intrinsic, ...] = ()
 
@@ -64,15 +63,15 @@ class CudaSource:
         return self.plan.arch
 
 
-def print_cuda(kernel: Kernel, target: Target, loads: Mapping[str, Intrinsic] | None = None) -> CudaSource:
+def print_cuda(kernel: Kernel, target: Target, loads: Known | None = None) -> CudaSource:
     """CUDA C++17 for the target's architecture. `loads` are intrinsics that may fill registers, by full name (those of
     the catalogue). SpecError for an intrinsic without text; UsageError for what no launch can hold.
     """
-    return _Printer(kernel, target, _loads(target) if loads is None else loads).source()
+    return _Printer(kernel, target, Loads(target) if loads is None else loads).source()
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel, target: Target, loads: Mapping[str, Intrinsic]) -> None:
+    def __init__(self, kernel: Kernel, target: Target, loads: Known) -> None:
         self.kernel, self.target, self.loads = kernel, target, loads
         self.arch = target.compiler.get("arch", "sm_80")
         self.names = Names(_TAKEN)
@@ -103,7 +102,10 @@ class _Printer:
             self._memory("packed"),
             tuple(self.maps),
         )
-        intrinsics = [device_function(i, self.used.helpers.add) for i in self.used.intrinsics.values()]
+        intrinsics = [whole_function(i, *key[1:]) for key, i in self.used.wholes.items()]
+        for intrinsic in self.used.intrinsics.values():
+            for majors in self.used.majors.get(intrinsic.name, {(): None}):
+                intrinsics.append(device_function(intrinsic, self.used.helpers.add, majors))
         if any("element<" in text for text in intrinsics):
             self.used.headers.add("fragment")
         if any("shared_address" in text for text in intrinsics):
@@ -125,7 +127,9 @@ class _Printer:
         scope = Scope(kernel, self.names, self.used, found, self.loads, self.formulas.name)
         shared = SharedMemory.of(kernel, grid.body)
         printer = StatementPrinter(scope, Phases(kernel, grid.body).needed, grid.cluster)
+        scope.warps = max(1, grid.block_threads // 32)
         body = list(block_lines(grid, scope, shared, printer))
+        shared = shared.beside(scope.staging)
         arguments = tuple(self._arguments(function, grid))
         launch = Launch(
             name,
@@ -217,10 +221,19 @@ def _catalogue() -> Catalogue:
     return Catalogue.builtin()
 
 
-def _loads(target: Target) -> dict[str, Intrinsic]:
-    """Copies that the target can issue and that have a text."""
-    found = _catalogue().of_isa(target.isa)
-    return {i.name: i for i in found if i.kind == "copy" and "cuda" in i.emit and target.has(i.requires)}
+@dataclass(frozen=True)
+class Loads:
+    """Copies of the built-in catalogue that a target can issue and that have a text, by full name."""
+
+    target: Target
+
+    def get(self, name: str) -> Intrinsic | None:
+        """None where there is none of that name."""
+        if name not in _catalogue().entries:
+            return None
+        found = _catalogue()[name]
+        usable = found.kind == "copy" and "cuda" in found.emit and self.target.has(found.requires)
+        return found if usable else None
 
 
 __all__ = ["CudaSource", "print_cuda", "replace"]

@@ -34,7 +34,7 @@ def lanes_of(intrinsic: Intrinsic) -> int:
 
 def registers_of(operand: Operand, lanes: int) -> Registers:
     """An operand's registers in one lane: as the YAML says, else 32-bit words (or its elements, where they are wider)."""
-    text = operand.registers.get("cuda")
+    text = operand.opaque.registers if operand.opaque is not None else operand.registers.get("cuda")
     if text:
         count, kind = text.split(" x ")
         return Registers(int(count), *_KINDS[kind])
@@ -47,6 +47,16 @@ def registers_of(operand: Operand, lanes: int) -> Registers:
 def identifier(intrinsic: Intrinsic) -> str:
     """`cuda/mma.m16n8k16.f16.f16.f32` as a C identifier."""
     return re.sub(r"\W", "_", intrinsic.name.partition("/")[2])
+
+
+def whole_name(intrinsic: Intrinsic, operand: str, verb: str, major: str) -> str:
+    """The device function that loads or stores an opaque fragment: `wmma_…_load_a_row`."""
+    return f"{identifier(intrinsic)}_{verb}_{operand}_{major}"
+
+
+def issue_name(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
+    """The device function that issues an intrinsic on fragments that lie as `majors` says: `wmma_…_row_col`."""
+    return "_".join((identifier(intrinsic), *majors))
 
 
 def register_type(operand: Operand, registers: Registers) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from autosched.codegen.access import flat_offset, strides
 from autosched.codegen.c.names import Names
 from autosched.codegen.c.values import ValuePrinter
-from autosched.codegen.cuda.registers import identifier
+from autosched.codegen.cuda.registers import identifier, issue_name, whole_name
 from autosched.codegen.cuda.fragments import LANE, Layout
 from autosched.codegen.cuda.indices import CudaIndices, Wide
 from autosched.codegen.cuda.simplify import Simplifier, Sum
@@ -35,6 +36,12 @@ class Spelling(dict[str, str]):
         return self[key]
 
 
+class Known(Protocol):
+    """Intrinsics by full name."""
+
+    def get(self, name: str) -> Intrinsic | None: ...
+
+
 @dataclass
 class Used:
     """What a file needs beside its kernels: helpers by name, headers, device functions of intrinsics."""
@@ -42,11 +49,25 @@ class Used:
     helpers: set[str] = field(default_factory=set)
     headers: set[str] = field(default_factory=lambda: {"types"})
     intrinsics: dict[str, Intrinsic] = field(default_factory=dict)
+    majors: dict[str, dict[tuple[str, ...], None]] = field(default_factory=dict)
+    wholes: dict[tuple[str, str, str, str], Intrinsic] = field(default_factory=dict)
 
     def call(self, intrinsic: Intrinsic) -> str:
         """The name of an intrinsic's device function, which is then printed."""
         self.intrinsics.setdefault(intrinsic.name, intrinsic)
         return identifier(intrinsic)
+
+    def whole(self, intrinsic: Intrinsic, operand: str, verb: str, major: str) -> str:
+        """The name of a device function that loads or stores an opaque fragment, which is then printed."""
+        self.wholes[intrinsic.name, operand, verb, major] = intrinsic
+        return whole_name(intrinsic, operand, verb, major)
+
+    def issue(self, intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
+        """The name of an intrinsic's device function on fragments that lie as `majors` says."""
+        self.intrinsics.setdefault(intrinsic.name, intrinsic)
+        if majors:
+            self.majors.setdefault(intrinsic.name, {})[majors] = None
+        return issue_name(intrinsic, majors)
 
 
 class Scope:
@@ -59,7 +80,7 @@ class Scope:
         names: Names,
         used: Used,
         layouts: Mapping[str, Layout],
-        loads: Mapping[str, Intrinsic],
+        loads: Known,
         formula: object,
     ) -> None:
         self.kernel, self.names, self.used, self.layouts, self.loads = kernel, names, used, layouts, loads
@@ -69,6 +90,9 @@ class Scope:
         self.running = False
         self.fixed: frozenset[str] = frozenset()  # variables that no loop of one thread changes
         self.written: frozenset[str] = frozenset()  # buffers that the launch writes
+        self.majors: dict[str, str] = {}  # of opaque fragments, as they were loaded
+        self.staging: dict[str, Buffer] = {}  # shared memory for them, of each warp
+        self.warps = 1
         self.loops = 0  # loops around, of one thread
         self.pointers: dict[tuple[str, Int], str] = {}
         self.declared: list[str] = []  # declarations to stand before the current statement of the block
@@ -108,7 +132,7 @@ class Scope:
     # -- places -------------------------------------------------------------------------------------------------------
 
     def buffer(self, name: str) -> Buffer:
-        return self.kernel.buffers[name]
+        return self.staging.get(name) or self.kernel.buffers[name]
 
     def in_register(self, name: str) -> bool:
         return name in self.layouts
@@ -149,7 +173,7 @@ class Scope:
         if key not in self.pointers:
             same = sum(1 for name, _ in self.pointers if name == buffer.name)
             self.pointers[key] = self.names.fresh(f"{self.names(buffer.name)}_at{same + 1 if same else ''}")
-            const = "" if buffer.name in self.written else "const "
+            const = "" if buffer.name in self.written or buffer.name in self.staging else "const "
             type_ = f"{const}{element_type(buffer.dtype)}* const {self.pointers[key]}"
             self.declared.append(f"{type_} = &{self.names(buffer.name)}[{printer.number(key[1])}];")
         return self.pointers[key], printer.number(total.plus(fixed, -1).node())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from autosched.codegen.kernel import Assign, Buffer, For, IntrinsicCall, Kernel, Stmt, statements
 from autosched.ir.value import Read, walk
@@ -44,6 +45,15 @@ class SharedMemory:
             offsets[name] = total
             total += size
         return SharedMemory(offsets, held, total, ranked)
+
+    def beside(self, more: Mapping[str, Buffer]) -> SharedMemory:
+        """The same with further buffers behind, none of which is numbered by a cluster."""
+        offsets, total = dict(self.offsets), self.bytes
+        for name, buffer in more.items():
+            total = -(-total // ALIGNMENT) * ALIGNMENT
+            offsets[name] = total
+            total += own_bytes(buffer, False)
+        return replace(self, offsets=offsets, buffers={**self.buffers, **more}, bytes=total)
 
     def alignment(self) -> int:
         """Of all of it."""

@@ -37,7 +37,10 @@ from autosched.logic import FALSE, TRUE, Bool, Compare, Const, Int, Var, affine,
 
 INDENT = "    "
 MOST_UNROLLED = 16
-"""Trips of a short loop with a constant number of them, which is unrolled."""
+"""Trips of a worker's share of a copy, which is unrolled."""
+MOST_ISSUED = 512
+"""Instructions and copies of a short loop, all its trips together, which is unrolled: about what an instruction cache
+of an SM holds beside the rest (128 KB, 16 bytes each, several to a copy)."""
 STEP = ".turn"
 
 
@@ -70,7 +73,7 @@ class StatementPrinter:
         self.scope.loops += 1
         lines = list(self.body(statements, path))
         self.scope.loops -= 1
-        yield from (line if line.startswith("#") else INDENT + line for line in lines)
+        yield from (INDENT + line for line in lines)
 
     def statement(self, stmt: Stmt, path: Path | None) -> Iterator[str]:
         scope = self.scope
@@ -168,7 +171,7 @@ class StatementPrinter:
         var = scope.spell(STEP)
         pragma = "#pragma unroll" if trips <= MOST_UNROLLED else "#pragma unroll 4"
         head = f"for (int {var} = 0; {var} < {trips}; ++{var}) {{"
-        return [*note, pragma, head, *(line if line.startswith("#") else INDENT + line for line in lines), "}"]
+        return [*note, pragma, head, *(INDENT + line for line in lines), "}"]
 
     def _plain(self, loop: For, path: Path | None) -> Iterator[str]:
         scope = self.scope
@@ -191,7 +194,7 @@ class StatementPrinter:
                 inner = list(self.inside(body, path))
             if not inner:
                 return
-            if loop.kind == "unrolled" or (trips <= MOST_UNROLLED and _straight(loop.body)):
+            if loop.kind == "unrolled" or (trips * _issues(loop.body) <= MOST_ISSUED and _straight(loop.body)):
                 yield "#pragma unroll"
             elif phases:
                 yield "#pragma unroll 1"
@@ -220,7 +223,20 @@ class StatementPrinter:
             if ref.lane is not None:
                 raise UsageError(f"{intrinsic.name} takes {operand.name} from shared memory, which is not printed yet")
             texts.append(scope.array(scope.layouts[ref.buffer], (*ref.index, Const(0))))
-        yield f"{scope.used.call(intrinsic)}({', '.join(texts)});"
+        opaque = [o.name for o in intrinsic.operands.values() if o.opaque is not None and not o.written]
+        majors = tuple(scope.majors.get(stmt.operands[o].buffer, "row") for o in opaque)
+        yield f"{scope.used.issue(intrinsic, majors)}({', '.join(texts)});"
+
+
+def _issues(body: tuple[Stmt, ...]) -> int:
+    """Instructions of one run of a body, its unrolled loops counted out."""
+    total = 0
+    for stmt in body:
+        inside = sum(_issues(inner) for inner in bodies(stmt))
+        if isinstance(stmt, For) and isinstance(stmt.lower, Const) and isinstance(stmt.upper, Const):
+            inside *= stmt.upper.value - stmt.lower.value
+        total += inside or isinstance(stmt, IntrinsicCall | Assign)
+    return total
 
 
 def _straight(body: tuple[Stmt, ...]) -> bool:

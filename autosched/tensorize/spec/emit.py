@@ -2,7 +2,8 @@
 
 `{a}` is an operand (its value, in the operand's register type), `%{t}` a temporary of an LLVM block, `{{` and `}}` are
 literal braces. An LLVM template is lines `%{t} = …` and a last line, the expression that is the accumulator's new
-value; a C template is one expression. Printers bitcast between the register's type and the vector of its elements
+value; a C template is one expression. A cuda text also has `{keep}` (0 where the accumulator starts from zero, else 1),
+and `{a.across}` of an operand by descriptor (1 where its rows do not run along the reduction, else 0). Printers bitcast between the register's type and the vector of its elements
 (`natural_llvm`).
 """
 
@@ -15,7 +16,10 @@ from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 
-_TOKEN = re.compile(r"\{\{|\}\}|%\{(?P<temp>[A-Za-z_]\w*)\}|\{(?P<operand>[A-Za-z_]\w*)\}|(?P<lone>[{}])")
+_TOKEN = re.compile(
+    r"\{\{|\}\}|%\{(?P<temp>[A-Za-z_]\w*)\}|\{(?P<operand>[A-Za-z_]\w*)(?P<across>\.across)?\}|(?P<lone>[{}])"
+)
+KEEP = "keep"
 _FAST_MATH = re.compile(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b(?!\.)")
 # Words of LLVM that reach memory, end a block or hide code: a file that came from elsewhere must not do any of it.
 _MEMORY = re.compile(
@@ -90,18 +94,37 @@ def fault_of_template(printer: str, text: str, operands: Mapping[str, Operand], 
     if not text.strip():
         return "it is empty"
     used = set()
+    layouts = {f"{name}_layout" for name, o in operands.items() if o.opaque is not None}
     for token in _TOKEN.finditer(text):
         if token["lone"]:
             return f"a lone {token['lone']!r} (write {token['lone'] * 2} for the character)"
         if token["temp"] and printer != "llvm":
             return f"%{{{token['temp']}}}: temporaries belong to llvm text"
         if token["operand"]:
+            if token["operand"] in layouts or (token["operand"] == KEEP and printer.startswith("cuda")):
+                continue
+            if token["across"] and not printer.startswith("cuda"):
+                return f"{token[0]}: descriptors belong to cuda text"
             if token["operand"] not in operands:
                 return f"{{{token['operand']}}} is no operand; operands: {', '.join(operands)}"
             used.add(token["operand"])
     fault = _fault_of_llvm(text) if printer == "llvm" else None
     unused = [o for o in operands if o not in used] if printer in ("llvm", "c") else []
     return fault or (f"the operand {{{unused[0]}}} is not used" if unused else None)
+
+
+def fault_of_fields(text: str, fields: set[str], needed: set[str]) -> str | None:
+    """What is wrong with a text that may name `fields` and has to name those `needed` (None: nothing)."""
+    used = set()
+    for token in _TOKEN.finditer(text):
+        if token["lone"] or token["temp"]:
+            return f"a lone {token.group(0)[0]!r} (write it twice for the character)"
+        if token["operand"]:
+            used.add(token["operand"])
+    if unknown := sorted(used - fields):
+        return f"{{{unknown[0]}}} is no field; fields: {', '.join(sorted(fields))}"
+    missing = sorted(needed - used)
+    return f"{{{missing[0]}}} is not used" if missing else None
 
 
 def llvm_bits(text: str) -> int | None:

@@ -98,6 +98,16 @@ class BroadcastKeys(_Keys):
     over: str | list[str] = Field(description="axes over which one group of elements may fill the register")
 
 
+class OpaqueKeys(_Keys):
+    """A fragment of which nobody knows which lane holds what: it is loaded and stored as a whole."""
+
+    registers: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,3} x [A-Za-z_]\w*$")] = Field(
+        description="registers of one lane, as `8 x b32`"
+    )
+    load: str = Field(description="text that fills it from {address}, lines {stride} elements apart, {layout}: row or col")
+    store: str = Field("", description="text that stores it there")
+
+
 class OperandKeys(_Keys):
     """One operand's registers, the order of its elements in them, and how it is loaded."""
 
@@ -110,6 +120,7 @@ class OperandKeys(_Keys):
     )
     order: list[str] | None = Field(None, description="element order: one expression in `e` a dimension")
     fragment: list[str] | None = Field(None, description="one expression in `t` (lane) and `v` (element) a dimension")
+    opaque: OpaqueKeys | None = None
     broadcast: BroadcastKeys | None = None
     load: list[str] = Field(default_factory=list, description="names of the loads that fill the operand")
 

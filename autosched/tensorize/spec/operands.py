@@ -10,8 +10,8 @@ from autosched.errors import SpecError, nearest
 from autosched.ir.map import Map
 from autosched.ir.program import Program, Stage
 from autosched.logic import Int, Var, free_vars
-from autosched.tensorize.intrinsic import Operand
-from autosched.tensorize.spec.emit import c_bits, llvm_bits, natural_llvm
+from autosched.tensorize.intrinsic import Opaque, Operand
+from autosched.tensorize.spec.emit import c_bits, fault_of_fields, llvm_bits, natural_llvm
 from autosched.tensorize.spec.expression import fault_of_bijection, parse_expression
 from autosched.tensorize.spec.models import IntrinsicKeys, OperandKeys
 from autosched.yaml_lines import Document, Path
@@ -65,7 +65,7 @@ def _operand(name: str, keys: IntrinsicKeys, isa: str, program: Program, stage: 
     shape = tensor.extents
     if prod(shape) > MAX_ELEMENTS:
         raise source.error(f"operand {name}: {prod(shape):,} elements; at most {MAX_ELEMENTS:,}", "semantics")
-    given = [k for k in ("packed", "order", "fragment") if getattr(own, k) is not None]
+    given = [k for k in ("packed", "order", "fragment", "opaque") if getattr(own, k) is not None]
     if len(given) > 1:
         raise source.error(
             f"operand {name}: {given[0]} and {given[1]} both say the element order",
@@ -103,6 +103,7 @@ def _operand(name: str, keys: IntrinsicKeys, isa: str, program: Program, stage: 
         registers=dict(own.register_),
         load=tuple(own.load),
         written=name == stage.assign.tensor,
+        opaque=_opaque(own, keys, isa, shape, name, source),
         broadcast=tuple(over),
     )
     _registers(made, own, keys, isa, source)
@@ -188,6 +189,21 @@ def _fragment(
     if prod(shape) % lanes:
         raise source.error(f"operand {name}: {prod(shape)} elements do not divide among {lanes} lanes", *place)
     return _by_expressions(texts, (("t", lanes), ("v", prod(shape) // lanes)), shape, name, "fragment", source)
+
+
+def _opaque(
+    own: OperandKeys, keys: IntrinsicKeys, isa: str, shape: tuple[int, ...], name: str, source: Source
+) -> Opaque | None:
+    if own.opaque is None:
+        return None
+    if lanes_of(isa, keys) is None or len(shape) != 2:
+        hint = "it is a matrix that a warp or warpgroup holds together"
+        raise source.error(f"operand {name}: no fragment of a {keys.scope}", "operands", name, "opaque", hint=hint)
+    for key, text in (("load", own.opaque.load), ("store", own.opaque.store)):
+        fields = {name, "address", "stride", "layout"}
+        if text and (fault := fault_of_fields(text, fields, needed={name, "address"})):
+            raise source.error(f"operand {name}: {fault}", "operands", name, "opaque", key)
+    return Opaque(own.opaque.registers, own.opaque.load, own.opaque.store)
 
 
 def _registers(operand: Operand, own: OperandKeys, keys: IntrinsicKeys, isa: str, source: Source) -> None:
