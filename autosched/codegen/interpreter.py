@@ -52,8 +52,8 @@ from autosched.ir.numerics import load, store
 from autosched.logic import TRUE, evaluate
 
 Runner = Callable[[Env], None]
-COPIES, CALLS = -1, -2
-"""What a worker has under way: groups of copies, and groups of calls."""
+COPIES, CALLS, ENGINE = -1, -2, -3
+"""What a worker has under way: groups of copies, of calls, and of copies that the engine does."""
 INDEPENDENT = ("parallel", "block.x", "block.y", "block.z", *WORKERS)
 """Loops whose iterations run in no particular order. Workers of a block keep their registers from one loop over them to
 the next, and share the block's memory; what they leave in other iterations' registers they may not read either, since
@@ -140,8 +140,9 @@ class _Machine:
     def _concurrent(self, stmt: Async | Wait | Group | Settle | Signal | Await | Roles) -> Runner:
         beside = self.concurrency
         match stmt:
-            case Wait(pending):
-                return lambda env: beside.wait((COPIES, *self.workers), pending)
+            case Wait(pending, engine):
+                kind = ENGINE if engine else COPIES
+                return lambda env: beside.wait((kind, *self.workers), pending)
             case Settle(pending):
                 return lambda env: beside.wait((CALLS, *self.workers), pending)
             case Group(body):
@@ -153,13 +154,14 @@ class _Machine:
             case Await(barrier, slot, times, _):
                 place, count = compile_int(slot), compile_int(times)
                 return lambda env: beside.wait_for(barrier, place(env), count(env))
-            case Roles(names, parts):
+            case Roles(names, parts, _):
                 bodies = [self._body(part) for part in parts]
                 return lambda env: beside.run_roles(names, [partial(body, dict(env)) for body in bodies])
             case Async(body, barrier, slot, boxes):
                 copy, place = self._body(boxes or body), compile_int(slot)
                 if not barrier:
-                    return lambda env: beside.start_group((COPIES, *self.workers), partial(copy, dict(env)))
+                    kind = ENGINE if boxes else COPIES
+                    return lambda env: beside.start_group((kind, *self.workers), partial(copy, dict(env)))
                 return lambda env: beside.start(partial(copy, dict(env)), barrier, place(env))
 
     def _choose(self, checks: tuple[str, ...], body: Runner, fallback: Runner) -> Runner:

@@ -223,9 +223,11 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Go on once all groups of copies that this worker issued have landed, but for the `pending` last ones."""
+    """Go on once all groups of copies that this worker issued have landed, but for the `pending` last ones; `engine`:
+    those that it asked the copy engine for, which is then done with what it reads."""
 
     pending: int
+    engine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +252,12 @@ class Await:
 @dataclass(frozen=True, slots=True)
 class Roles:
     """Parts of a block that run side by side, each on workers of its own, and meet at barriers: `names` says what each
-    of `bodies` is. All have ended when the statement ends."""
+    of `bodies` is. All have ended when the statement ends. `registers` are what a thread of each takes (none: as many
+    as the launch gives)."""
 
     names: tuple[str, ...]
     bodies: tuple[tuple[Stmt, ...], ...]
+    registers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +327,7 @@ class Kernel:
     relies: tuple[str, ...] = ()
     formulas: dict[str, Formula] = field(default_factory=dict)
     vector_bytes: int = 64
+    barriers: dict[str, int] = field(default_factory=dict)
 
     @property
     def intrinsics(self) -> tuple[Intrinsic, ...]:

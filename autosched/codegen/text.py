@@ -103,8 +103,9 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
         case Async(body, barrier, slot, boxes):
             yield f"{pad}start{f', then signal {barrier}[{slot}]' if barrier else ''}:"
             yield from _block(boxes or body, depth + 1)
-        case Wait(pending):
-            yield f"{pad}wait for all copies{f' but the last {pending}' if pending else ''}"
+        case Wait(pending, engine):
+            of = " of the engine" if engine else ""
+            yield f"{pad}wait for all copies{of}{f' but the last {pending}' if pending else ''}"
         case Signal(barrier, slot):
             yield f"{pad}signal {barrier}[{slot}]"
         case Await(barrier, slot, times):

@@ -11,7 +11,7 @@ from pure.gpu_plans import H200, covering, plans
 
 from autosched.codegen.boxes import swizzled
 from autosched.codegen.check import check_kernel
-from autosched.codegen.kernel import Async, IntrinsicCall, Kernel, RegisterRef, Stmt, statements
+from autosched.codegen.kernel import Async, IntrinsicCall, Kernel, RegisterRef, Stmt, Wait, statements
 from autosched.codegen.lower import lower
 from autosched.device.oracle import compute
 from autosched.device.simulator.verify import check
@@ -41,6 +41,8 @@ def without_boxes(kernel: Kernel) -> Kernel:
         for stmt in body:
             if isinstance(stmt, Async):
                 stmt = dataclasses.replace(stmt, boxes=())
+            elif isinstance(stmt, Wait):
+                stmt = dataclasses.replace(stmt, engine=False)
             elif hasattr(stmt, "body"):
                 stmt = dataclasses.replace(stmt, body=plain(stmt.body))  # type: ignore[type-var]
             elif hasattr(stmt, "bodies"):

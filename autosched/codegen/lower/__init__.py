@@ -23,7 +23,8 @@ from autosched.tiling.schedule import Schedule
 def lower(plan: Plan, schedule: Schedule) -> Kernel:
     """The kernel of one row. Every legal row lowers."""
     program = _with_tensors(plan.program, plan.otherwise.plan.program) if plan.otherwise else plan.program
-    ctx = Context(program, schedule.values, cores=plan.target.cores)
+    registers = plan.target.limits.get("registers_per_core", 65536)
+    ctx = Context(program, schedule.values, cores=plan.target.cores, registers=registers)
     for name in plan.program.parameters:
         if name in plan.program.tensors:
             ctx.tensor(name)
@@ -58,6 +59,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
         plan.relies,
         {f.name: f for f in plan.formulas.values() if f.name in called},
         plan.target.limits.get("vector_bytes", 16),
+        ctx.barriers,
     )
 
 

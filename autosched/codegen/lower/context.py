@@ -35,6 +35,8 @@ class Context:
     buffers: dict[str, Buffer] = field(default_factory=dict)
     prepare: list[Function] = field(default_factory=list)
     cores: int = 1  # of the target: how many persistent blocks there are
+    registers: int = 65536  # of a core of it
+    barriers: dict[str, int] = field(default_factory=dict)  # of blocks, with their slots
 
     def tensor(self, name: str) -> Buffer:
         """The buffer of a program tensor: a parameter, or scratch for an intermediate."""
@@ -51,6 +53,15 @@ class Context:
             unique, n = f"{name}_{n}", n + 1
         self.buffers[unique] = Buffer(unique, dtype, shape, scope, origin)
         return self.buffers[unique]
+
+
+    def barrier(self, name: str, slots: int) -> str:
+        """A new barrier of a block; a taken name gets a number."""
+        unique, n = name, 2
+        while unique in self.barriers or unique in self.buffers or unique in self.program.tensors:
+            unique, n = f"{name}_{n}", n + 1
+        self.barriers[unique] = slots
+        return unique
 
 
 def used_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:

@@ -68,7 +68,7 @@ class Out:
     def stored(self) -> tuple[Stmt, ...]:
         """The worker that asks the copy engine goes on once the tile has been read."""
         worker, _ = worker_of(self.grid, self.nest)
-        return (If(worker.eq(0), (Wait(0),)),) if self.kind == BULK_STORE else ()
+        return (If(worker.eq(0), (Wait(0, engine=True),)),) if self.kind == BULK_STORE else ()
 
     def _into_tile(self, micro: GpuMicro, at: dict[str, Position], local: dict[str, Int]) -> tuple[Stmt, ...]:
         """What finishes a register tile, but stores to the tensor go to its tile instead."""

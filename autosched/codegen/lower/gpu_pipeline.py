@@ -43,10 +43,14 @@ from autosched.codegen.lower.places import Position
 from autosched.logic import TRUE, Const, Int, Var, minimum
 from autosched.tiling.nest import Nest
 from autosched.tiling.steps.gpu_copy import ASYNC, BULK, SYNC
+from autosched.tiling.steps.gpu_limits import PRODUCER_REGISTERS
 from autosched.tiling.steps.gpu_roles import PRODUCER
 
 SLICE = Var("slice")
-FULL, EMPTY = "full", "empty"
+PRODUCER_THREADS = 128
+"""A producer is a warpgroup."""
+REGISTER_STEP, MOST_REGISTERS = 8, 240
+"""A role takes a multiple of registers a thread; beyond so many nothing is gained (a thread addresses 255)."""
 Places = Callable[[Work], dict[str, Position]]
 Phase = tuple[Stmt, ...]
 
@@ -64,6 +68,9 @@ class Pipeline:
         self.size = ctx.values[names.block(nest.depth)]
         self.in_depth = -(-nest.depth.units // self.size)
         self.promote = ctx.values.get(names("promote"), 0)
+        engine = self.kind == BULK
+        self.full = ctx.barrier("full", self.stages) if engine else ""
+        self.empty = ctx.barrier("empty", self.stages) if engine and self.roles else ""
         sums = ctx.buffers[micro.acc]
         self.partial = ctx.declare("partial", sums.dtype, sums.shape, "register").name if self.promote else None
 
@@ -90,22 +97,23 @@ class Pipeline:
 
         def consume(work: Work) -> Phase:
             computed = freely(workers(self.compute(work, places, local)))
-            used: Phase = (Signal(EMPTY, self.slot(work, SLICE)),)
+            used: Phase = (Signal(self.empty, self.slot(work, SLICE)),)
             last: Phase = ()
             if self.behind:
-                used = (If(work.first < SLICE, (Signal(EMPTY, self.slot(work, SLICE - 1)),)),)
-                last = (*freely(workers((Settle(0),))), Signal(EMPTY, self.slot(work, work.last - 1)))
+                used = (If(work.first < SLICE, (Signal(self.empty, self.slot(work, SLICE - 1)),)),)
+                last = (*freely(workers((Settle(0),))), Signal(self.empty, self.slot(work, work.last - 1)))
             slices = self.loop(work, (self.landed(work), *computed, *used))
             return (*freely(workers(start(work))), *slices, *last, *ended(work))
 
         def produce(work: Work) -> Phase:
             turn = self.turn(work, SLICE)
-            empty = Await(EMPTY, self.slot(work, SLICE), turn, turn - 1)
+            empty = Await(self.empty, self.slot(work, SLICE), turn, turn - 1)
             return self.loop(work, (empty, *self.ranks((self.engine(work, SLICE),))))
 
         if not self.roles:
             return (*self.grid.launch(together), *after)
-        return (Roles(("producer", "consumers"), (self.grid.launch(produce), (*self.grid.launch(consume), *after))),)
+        parts = self.grid.launch(produce), (*self.grid.launch(consume), *after)
+        return (Roles(("producer", "consumers"), parts, self.registers()),)
 
     def _together(self, work: Work, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]) -> Phase:
         compute, ahead = self.compute(work, places, local), self.stages - 1
@@ -139,10 +147,22 @@ class Pipeline:
             before = (self.landed(work),)
         return (*workers(tuple(first)), *self.loop(work, (*before, *workers(body))))
 
+    def registers(self) -> tuple[int, ...]:
+        """Registers of a thread of the producer and of the consumers, where a launch cannot give all as many as one may
+        have: it gives each thread the same, and the producer returns what it does not need."""
+        _, count = worker_of(self.grid, self.nest)
+        threads = count * PRODUCER_THREADS
+        given = self.ctx.registers // (threads + PRODUCER_THREADS) // REGISTER_STEP * REGISTER_STEP
+        if given >= MOST_REGISTERS:
+            return ()
+        spare = (given - PRODUCER_REGISTERS) * PRODUCER_THREADS
+        more = (given + spare // threads) // REGISTER_STEP * REGISTER_STEP
+        return PRODUCER_REGISTERS, min(MOST_REGISTERS, more)
+
     def landed(self, work: Work) -> Await:
         """The engine has fetched the current slice."""
         turn = self.turn(work, SLICE)
-        return Await(FULL, self.slot(work, SLICE), turn * self.arrivals + self.arrivals, turn)
+        return Await(self.full, self.slot(work, SLICE), turn * self.arrivals + self.arrivals, turn)
 
     # -- slices -------------------------------------------------------------------------------------------------------
 
@@ -195,13 +215,13 @@ class Pipeline:
         place = self.reduction(number)
         body = tuple(s.fill(work, place, slot, self.vector, Const(0), 1) for s in self.slices.values())
         boxes = tuple(box for s in self.slices.values() for box in s.boxes(work, place, slot))
-        return Async(body, FULL, slot, boxes)
+        return Async(body, self.full, slot, boxes)
 
     def ranks(self, body: Phase) -> Phase:
         """What one thread of each block of a cluster does."""
         if self.grid.cluster == 1:
             return body
-        return (For(str(RANK), Const(0), Const(self.grid.cluster), body, "cluster"),)
+        return (For(str(RANK), Const(0), Const(self.grid.cluster), body, "cluster", free=True),)
 
     def compute(self, work: Work, places: Places, local: dict[str, Int]) -> Phase:
         """A worker's instructions on the current slice."""
