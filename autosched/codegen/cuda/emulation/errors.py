@@ -62,5 +62,5 @@ class EmulationError(AutoschedError):
 
 
 def _own(places: tuple[Place, ...], file: str) -> Place | None:
-    """The innermost place in the emitted file; functions of the headers are only on the way to it."""
-    return next((p for p in places if p.file == file), places[0] if places else None)
+    """The outermost place in the emitted file: the kernel's own line, not that of a function that it calls."""
+    return next((p for p in reversed(places) if p.file == file), places[0] if places else None)

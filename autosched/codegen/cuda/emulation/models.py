@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from autosched.codegen.cuda.emulation.signatures import REGISTERS, ROWS, TILE
 from autosched.codegen.cuda.registers import lanes_of, registers_of
-from autosched.logic import evaluate
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tensorize.numerics.model import Model
 
@@ -87,8 +86,7 @@ def held(intrinsic: Intrinsic, operand: Operand, kind: str) -> Held:
     count = operand.elements // lanes
     if operand.fragment is None:
         return Held(operand, kind, shape, numbers.reshape(lanes, count))
-    t, v = np.meshgrid(np.arange(lanes), np.arange(count), indexing="ij")
-    points = [np.broadcast_to(evaluate(e, {"t": t, "v": v}), t.shape) for e in operand.fragment.exprs]
+    points, _ = operand.fragment.points()
     return Held(operand, kind, shape, np.asarray(np.ravel_multi_index(tuple(points), operand.shape), np.int64))
 
 

@@ -22,6 +22,7 @@ from autosched.ir.program import Program
 from autosched.tensorize.intrinsic import Intrinsic
 
 Array = npt.NDArray[Any]
+_ALWAYS = ("autosched/types.cuh", "autosched/fragment.cuh")
 POISON = 0xFF
 """What memory holds before anybody writes it: NaN, or -1."""
 
@@ -42,7 +43,7 @@ def build(units: Sequence[Unit]) -> list[Emulated]:
 
     MissingError where there is no C++ compiler, or it cannot build the text.
     """
-    headers = dict.fromkeys(path for unit in units for path in host.includes(unit.text))
+    headers = dict.fromkeys([*_ALWAYS, *(path for unit in units for path in host.includes(unit.text))])
     parts = [f'#include "{path}"' for path in headers]
     parts += ['#include "module.h"']
     for n, unit in enumerate(units):

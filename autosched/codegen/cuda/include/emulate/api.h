@@ -50,6 +50,7 @@ void emulate_group_wait(int pending);
 void emulate_issue(int intrinsic, void* const* operands);  // warp
 void emulate_issue_group(int intrinsic, void* const* operands, unsigned across, bool keep);  // warpgroup, asynchronous
 
+void emulate_aligned(const void* pointer, int bytes);  // compilers may split a wide access that is not
 void emulate_atomic(void* address, int bytes);  // before an atomic access of the kernel
 [[noreturn]] void emulate_trap(const char* what);
 }

@@ -32,6 +32,8 @@ struct Word<16> {
 template <int Bytes>
 __device__ __forceinline__ void copy(void* to, const void* from) {
     using Type = typename Word<Bytes>::type;
+    emulate_aligned(to, Bytes);
+    emulate_aligned(from, Bytes);
     *static_cast<Type*>(to) = *static_cast<const Type*>(from);
 }
 
@@ -39,6 +41,8 @@ template <int Bytes>
 __device__ __forceinline__ void copy_or_zero(void* to, const void* from, bool there) {
     using Type = typename Word<Bytes>::type;
     Type value = {};
+    emulate_aligned(to, Bytes);
+    if (there) emulate_aligned(from, Bytes);
     if (there) value = *static_cast<const Type*>(from);
     *static_cast<Type*>(to) = value;
 }
