@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from autosched.device.cuda.data import write_wants
 from autosched.device.cuda.job import Box, Sample
 from autosched.device.job import Tensor
 from autosched.device.oracle import Oracle
@@ -25,8 +26,8 @@ from autosched.logic import Const, Var
 WHOLE_OPERATIONS = 5e8
 """Programs of fewer operations are compared whole: the interpreter takes about a second."""
 BOXES = 4
-BOX_ELEMENTS = 1 << 13
-RUN = 1048583
+BOX_ELEMENTS = 1 << 12
+RUN = 262147
 """Elements of random data that longer tensors repeat: a prime, so that rows differ."""
 
 
@@ -165,8 +166,8 @@ def _cut(program: Program, boxes: dict[str, Box]) -> Program | None:
     return replace(program, body=tuple(map(shorter, program.body)))
 
 
-def write_sampled(program: Program, found: Sampled, folder: Path) -> tuple[tuple[Tensor, ...], tuple[Sample, ...]]:
-    """As `oracle.write`; `.want` and `.tol` hold the boxes' elements, which the samples say the places of."""
+def tensors_of(program: Program, found: Sampled) -> tuple[tuple[Tensor, ...], tuple[Sample, ...]]:
+    """The program's tensors, and where the boxes' elements lie in `.want` and `.tol`."""
     tensors: list[Tensor] = []
     samples: list[Sample] = []
     for name in (p for p in program.parameters if p in program.tensors):
@@ -174,17 +175,18 @@ def write_sampled(program: Program, found: Sampled, folder: Path) -> tuple[tuple
         storage = np.dtype(tensor.dtype.numpy)
         size = prod(tensor.extents) * storage.itemsize
         is_input, is_output = name in found.oracle.inputs, name in found.oracle.wants
-        if is_input:
-            np.ascontiguousarray(found.oracle.inputs[name], storage).tofile(folder / f"{name}.in")
-        if is_output:
-            tolerance = found.oracle.tolerances[name]
-            kept = storage if tolerance is None else np.float64
-            found.oracle.wants[name].astype(kept).tofile(folder / f"{name}.want")
-            if tolerance is not None:
-                tolerance.tofile(folder / f"{name}.tol")
-            start = 0
-            for box in found.boxes[name]:
-                samples.append(Sample(name, box, start))
-                start += samples[-1].elements
         tensors.append(Tensor(name, storage.name, tensor.extents, size, is_input, is_output))
+        start = 0
+        for box in found.boxes.get(name, ()):
+            samples.append(Sample(name, box, start))
+            start += samples[-1].elements
     return tuple(tensors), tuple(samples)
+
+
+def write_sampled(program: Program, found: Sampled, folder: Path) -> tuple[tuple[Tensor, ...], tuple[Sample, ...]]:
+    """As `oracle.write`; `.want` and `.tol` hold the boxes' elements, which the samples say the places of."""
+    oracle = found.oracle
+    for name, values in oracle.inputs.items():
+        np.ascontiguousarray(values, program.tensors[name].dtype.numpy).tofile(folder / f"{name}.in")
+    write_wants(folder, {n: program.tensors[n].dtype.numpy for n in oracle.wants}, oracle.wants, oracle.tolerances)
+    return tensors_of(program, found)

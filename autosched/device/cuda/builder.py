@@ -3,6 +3,7 @@ costs no more than its candidate."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ from autosched.device.cuda.toolkit import Toolkit, toolkit
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.serve import connect
 from autosched.errors import AutoschedError
-from autosched.machine.detect import usable_cpus
 
 BUILD_LIMIT_S = 120.0
 
@@ -42,7 +42,7 @@ class CudaBuilder:
         deadline_s: float = BUILD_LIMIT_S,
     ) -> None:
         self.cache, self.newest, self.deadline_s = cache, newest, deadline_s
-        self.most = processes or len(usable_cpus())
+        self.most = processes or len(os.sched_getaffinity(0))
         self._done: dict[str, Cubin] = {}
         self._workers = [WorkerProcess("autosched.device.cuda.builder") for _ in range(self.most)]
 

@@ -1,0 +1,81 @@
+"""What travels to the card and back: plain values and texts, in one compressed file each."""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autosched.device.cuda.job import CudaJob, Sample
+from autosched.device.job import Outcome, Tensor
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate: its place in the study, its text, and its launches (`job`, without machine code)."""
+
+    plan: str
+    row: int
+    number: int
+    text: str
+    headers: tuple[str, ...]
+    arch: str
+    job: CudaJob
+    analytic_s: float | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One case. Of an input only a run of random elements travels, which it repeats (`runs`: tensor to name)."""
+
+    name: str
+    sizes: dict[str, Any]
+    dtype: str
+    peer: str
+    operations: int
+    tensors: tuple[Tensor, ...]
+    samples: tuple[Sample, ...]
+    runs: dict[str, str]
+    wants: dict[str, Any]
+    tolerances: dict[str, Any]
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    problems: tuple[Problem, ...]
+    runs: Mapping[str, Any]
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One competitor of the final rounds: seconds of each round; `error` says why there are none."""
+
+    name: str
+    seconds: tuple[float, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What was measured of a case: an outcome (and what its kernel takes) for each entry, in order, and the rounds."""
+
+    name: str
+    outcomes: tuple[Outcome, ...]
+    rounds: tuple[Compared, ...] = ()
+    versions: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def save(path: Path, value: Any) -> None:
+    path.write_bytes(zlib.compress(pickle.dumps(value), 6))
+
+
+def load(path: Path) -> Any:
+    """A bundle or a list of recordings, of our own making."""
+    return pickle.loads(zlib.decompress(path.read_bytes()))

@@ -1,0 +1,63 @@
+"""What is measured on a GPU: shapes by types, and what the targets ask of each group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program of the built-in workloads; `peer` is what libraries are asked to compute (`gemm` or `conv`) and `dtype`
+    the type of its inputs. `only` are globs of intrinsics; `share`: asked for of the instruction's own ceiling."""
+
+    group: str
+    label: str
+    dtype: str
+    workload: str
+    sizes: dict[str, Any] = field(hash=False)
+    peer: str = "gemm"
+    only: tuple[str, ...] = ()
+    share: float | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.group}/{self.dtype}/{self.label}"
+
+
+SQUARES = (1024, 2048, 4096, 8192)
+LLM = ((16, 4096, 4096), (64, 14336, 4096), (128, 7168, 2112), (4096, 14336, 4096))
+"""Rows, columns and depth."""
+TYPES: dict[str, tuple[str, dict[str, str]]] = {
+    "bf16": ("matmul_nt", {"a": "bf16", "b": "bf16", "acc": "f32", "out": "bf16"}),
+    "f16": ("matmul_nt", {"a": "f16", "b": "f16", "acc": "f32", "out": "f16"}),
+    "e4m3": ("matmul_nt", {"a": "e4m3", "b": "e4m3", "acc": "f32", "out": "bf16"}),
+    "s8": ("matmul_nt", {"a": "s8", "b": "s8", "acc": "s32"}),
+}
+FIRST_TYPES = ("bf16", "e4m3", "s8")
+CONVOLUTIONS = (
+    ("rn50_56_1x1_64_256", {"h": 56, "w": 56, "ci": 64, "co": 256, "kh": 1, "kw": 1, "pad": 0}),
+    ("rn50_56_3x3_64", {"h": 56, "w": 56, "ci": 64, "co": 64}),
+    ("rn50_28_3x3_128", {"h": 28, "w": 28, "ci": 128, "co": 128}),
+    ("rn50_14_3x3_256", {"h": 14, "w": 14, "ci": 256, "co": 256}),
+    ("rn50_7_3x3_512", {"h": 7, "w": 7, "ci": 512, "co": 512}),
+    ("rn50_28_3x3_s2_128", {"h": 56, "w": 56, "ci": 128, "co": 128, "stride": 2}),
+)
+
+
+def _gemm(group: str, dtype: str, m: int, n: int, k: int, **more: Any) -> Case:
+    workload, types = TYPES[dtype]
+    label = f"{m}" if m == n == k else f"{m}x{n}x{k}"
+    return Case(group, label, dtype, workload, {"m": m, "n": n, "k": k, **types}, **more)
+
+
+def all_cases() -> Iterator[Case]:
+    """Every case, the first eight shapes by three types in front."""
+    for dtype in (*FIRST_TYPES, *(t for t in TYPES if t not in FIRST_TYPES)):
+        yield from (_gemm("squares", dtype, n, n, n) for n in SQUARES)
+        yield from (_gemm("llm", dtype, *shape) for shape in LLM)
+    yield _gemm("tiers", "s8", 4096, 4096, 4096, only=("dp4a.*",), share=0.9)
+    yield _gemm("tiers", "f16", 4096, 4096, 4096, only=("wmma.*",), share=0.9)
+    for label, sizes in CONVOLUTIONS:
+        yield Case("conv", label, "f16", "conv2d", {"n": 32, "t": "f16", "acc": "f32", **sizes}, "conv")

@@ -1,0 +1,127 @@
+"""Candidates of each case, proposed by its study and printed: what the card will build and measure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autosched.costmodel import clock as clocks
+from autosched.device.cuda.build import Printed, job_of, printed
+from autosched.device.cuda.cards import TARGETS
+from autosched.device.cuda.job import CudaJob
+from autosched.device.sampled import RUN, sampled, tensors_of
+from autosched.device.simulator.verify import slack
+from autosched.ir import workload
+from autosched.ir.program import Program
+from autosched.ir.work import operations
+from autosched.machine.catalogue import load_target
+from autosched.search.identity import study_record
+from autosched.search.request import TuneRequest
+from autosched.search.space import SearchSpace
+from autosched.search.study import Study, open_study
+from autosched.search.tune import plans_of
+from autosched.store.protocol import Store
+from autosched.tiling.schedule import Candidate
+from benchmarks.gpu.bundle import Bundle, Entry, Problem
+from benchmarks.gpu.cases import Case
+
+CARD = "NVIDIA H200"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Stands for the device that is not here: a study's key holds what it is."""
+
+    card: str = CARD
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": "cuda", "kind": "cuda", "gpu": self.card, "cache": "cold"}
+
+
+def request_of(case: Case, store: Store | None = None) -> TuneRequest:
+    program = workload(case.workload, **case.sizes)
+    target = load_target(TARGETS[CARD.split()[-1]])
+    return TuneRequest(program, target, device="cuda", cache="cold", only=case.only, store=store)
+
+
+def study_of(case: Case, store: Store | None) -> Study:
+    """The case's study, with the trials that were merged so far."""
+    request = request_of(case, store)
+    _, plans = plans_of(request)
+    space = SearchSpace(
+        plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length, floors=clocks.floors
+    )
+    record = study_record(request, Elsewhere(), plans)  # type: ignore[arg-type]
+    return open_study(record, space, store, strategy_name=request.strategy, model_name=request.cost_model)
+
+
+def prepare(
+    cases: Sequence[Case], store: Store, trials: int, at_random: int = 0, seed: int = 0, say: Say = print
+) -> Bundle:
+    """`trials` proposals of each case's study, and `at_random` uniform rows of its spaces, printed."""
+    problems = []
+    runs: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    for case in cases:
+        chosen: list[Candidate] = []
+        if trials or at_random:
+            study = study_of(case, store)
+            chosen = (study.ask(trials) if trials else []) + _at_random(study, at_random, seed)
+        problems.append(_problem(case, request_of(case).program, chosen, runs, headers))
+        errors = [e.error for e in problems[-1].entries if e.error]
+        say(f"{case.name}: {len(chosen)} candidates" + (f", {len(errors)} not printed: {errors[0]}" if errors else ""))
+    return Bundle(tuple(problems), runs, headers)
+
+
+def _at_random(study: Study, count: int, seed: int) -> list[Candidate]:
+    """Uniform rows of the plan with the most rows among those worth it."""
+    if not count:
+        return []
+    best = study.space.plans[study.space.plausible[0]].plan
+    ids = np.unique(np.ravel(best.space.sample(count, np.random.default_rng(seed))))
+    return [Candidate(best, int(i)) for i in ids]
+
+
+def _problem(
+    case: Case, program: Program, chosen: Sequence[Candidate], runs: dict[str, Any], headers: dict[str, str]
+) -> Problem:
+    data = sampled(program, 0)
+    assert data is not None, f"{case.name} cannot be compared by boxes"
+    named = {}
+    for name, values in data.oracle.inputs.items():
+        run = np.ascontiguousarray(values).reshape(-1)[:RUN]
+        named[name] = hashlib.sha256(run.tobytes()).hexdigest()[:16]
+        runs[named[name]] = run
+    target = load_target(TARGETS[CARD.split()[-1]])
+    entries = []
+    for number, candidate in enumerate(chosen):
+        entries.append(_entry(number, candidate, printed(candidate, target), headers))
+    tensors, samples = tensors_of(program, data)
+    return Problem(
+        case.name,
+        case.sizes,
+        case.dtype,
+        case.peer,
+        operations(program),
+        tensors,
+        samples,
+        named,
+        dict(data.oracle.wants),
+        dict(data.oracle.tolerances),
+        tuple(entries),
+    )
+
+
+def _entry(number: int, candidate: Candidate, text: Printed, headers: dict[str, str]) -> Entry:
+    plan, row = candidate.plan.name, candidate.row
+    if text.source is None:
+        return Entry(plan, row, number, "", (), "", CudaJob(b"", ()), candidate.analytic_s, text.error)
+    headers |= dict(text.source.headers)
+    job = job_of(text.source.plan, b"", {}, slack(candidate.plan))
+    names = tuple(text.source.headers)
+    return Entry(plan, row, number, text.source.text, names, text.source.plan.arch, job, candidate.analytic_s)
