@@ -54,6 +54,7 @@ struct Fiber {
   bool ended = false;
   std::string waits;    // for what, while it does
   uint32_t waits_at = 0;
+  bool waits_at_barrier = false;
   Engine copies, stores;
   unsigned lane() const;
   unsigned warp() const;  // in the cluster
