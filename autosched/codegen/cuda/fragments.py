@@ -1,19 +1,21 @@
 """Register buffers as arrays of one thread: which elements lane `t` holds, in which of its registers.
 
 A register that an instruction of a warp takes is spread over its lanes by the fragment map of the YAML; registers that
-share an assignment with one lie like it; all others belong to a thread as they are. Dimensions that number workers
-disappear: each worker has its own.
+share an assignment with one lie like it; those of single threads belong to a thread as they are. Dimensions that number workers
+disappear: each worker has its own. Registers of a warp that no instruction takes are dealt out in runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import gcd, prod
 
+from autosched.codegen.cuda.grids import THREADS_OF
 from autosched.codegen.cuda.registers import Registers, lanes_of, register_type, registers_of
 from autosched.codegen.cuda.types import element_type
-from autosched.codegen.kernel import WORKERS, Assign, Buffer, For, IntrinsicCall, Kernel, Stmt, statements
+from autosched.codegen.kernel import WORKERS, Assign, Buffer, For, IntrinsicCall, Kernel, Stmt, bodies, statements
+from autosched.errors import UsageError
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Index, Read, walk
 from autosched.logic import Const, Int, Var
@@ -22,6 +24,8 @@ from autosched.tensorize.intrinsic import Intrinsic, Operand
 
 LANE, THREAD = ".lane", ".thread"
 """Variables: a thread's number in its worker, and in its block."""
+MOST_RUN = 4
+"""Neighbours that a lane holds of a register that no instruction takes: 16 bytes of most types."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Layout:
     registers: Registers
     operand: Operand | None = None
     intrinsic: Intrinsic | None = None
+    run: int = 1
+    """Without an operand: neighbours that one lane holds."""
 
     @property
     def dtype(self) -> DType:
@@ -44,7 +50,7 @@ class Layout:
     @property
     def opaque(self) -> bool:
         """Whether nobody knows which lane holds which element: such a fragment is filled and stored as a whole."""
-        return self.lanes > 1 and (self.operand is None or self.operand.fragment is None)
+        return self.lanes > 1 and self.operand is not None and self.operand.fragment is None
 
     @property
     def buffer_shape(self) -> tuple[int, int]:
@@ -78,7 +84,8 @@ class Layout:
         """The number of lane `t`'s element `v` in the whole operand (row-major)."""
         if self.lanes == 1:
             return v
-        assert self.operand is not None
+        if self.operand is None:
+            return (v // self.run * self.lanes + t) * self.run + v % self.run
         assert self.operand.fragment is not None
         number: Int = Const(0)
         for coordinate, extent in zip(self.operand.fragment.coordinates, self.operand.shape, strict=True):
@@ -89,7 +96,7 @@ class Layout:
 
 def layouts(kernel: Kernel, body: tuple[Stmt, ...]) -> dict[str, Layout]:
     """The register buffers that the statements touch, in order of first use."""
-    found = _Finder(kernel, tuple(statements(body)))
+    found = _Finder(kernel, tuple(statements(body)), _lanes(kernel, body, 1))
     return {name: found.layout(name) for name in found.names}
 
 
@@ -97,6 +104,7 @@ def layouts(kernel: Kernel, body: tuple[Stmt, ...]) -> dict[str, Layout]:
 class _Finder:
     kernel: Kernel
     body: tuple[Stmt, ...]
+    lanes: dict[str, int]  # threads of the workers that use a buffer
     names: list[str] = field(default_factory=list)
     operands: dict[str, tuple[Intrinsic, str]] = field(default_factory=dict)
     uses: dict[str, list[tuple[Index, ...]]] = field(default_factory=dict)
@@ -141,9 +149,13 @@ class _Finder:
             if all(isinstance(index[d], Var) and index[d].name in self.workers for index in self.uses[name])  # type: ignore[union-attr]
         )
         known = self.operands.get(name)
+        lanes = self.lanes.get(name, 1)
         if known is None:
-            own = Registers(buffer.shape[-1], element_type(buffer.dtype), "")
-            return Layout(buffer, owners, 1, buffer.shape[-1], own)
+            held = buffer.shape[-1] // lanes
+            if buffer.shape[-1] % lanes:
+                raise UsageError(f"{name}: {buffer.shape[-1]} elements do not divide among {lanes} threads")
+            own = Registers(held, element_type(buffer.dtype), "")
+            return Layout(buffer, owners, lanes, held, own, run=gcd(held, MOST_RUN))
         intrinsic, operand_name = known
         lanes = lanes_of(intrinsic)
         operand = replace(intrinsic.operands[operand_name], dtype=buffer.dtype)
@@ -152,6 +164,19 @@ class _Finder:
             return Layout(buffer, owners, lanes, held, Registers(held, element_type(buffer.dtype), ""), operand, intrinsic)
         registers = registers_of(intrinsic.operands[operand_name], lanes)
         return Layout(buffer, owners, lanes, operand.elements // lanes, registers, operand, intrinsic)
+
+
+def _lanes(kernel: Kernel, body: tuple[Stmt, ...], lanes: int) -> dict[str, int]:
+    """Threads of the workers around the statements that name each register buffer."""
+    found: dict[str, int] = {}
+    for stmt in body:
+        here = THREADS_OF.get(stmt.kind, lanes) if isinstance(stmt, For) else lanes
+        for name, _ in _places(stmt):
+            found[name] = max(here, found.get(name, 1))
+        for inner in bodies(stmt):
+            for name, n in _lanes(kernel, inner, here).items():
+                found[name] = max(n, found.get(name, 1))
+    return found
 
 
 def _places(stmt: Stmt) -> Iterator[tuple[str, tuple[Index, ...]]]:

@@ -7,20 +7,47 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from autosched.codegen.c.helpers import ordered
+from autosched.codegen.cuda.headers import device_headers
 
 _OWN = {
-    "floor_div": "__device__ __forceinline__ int floor_div(int a, int b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }",
-    "floor_mod": "__device__ __forceinline__ int floor_mod(int a, int b) { return a - (a / b - (a % b != 0 && (a < 0) != (b < 0))) * b; }",
+    "floor_div": """\
+__device__ __forceinline__ int floor_div(int a, int b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }""",
+    "floor_mod": """\
+__device__ __forceinline__ int floor_mod(int a, int b) {
+    const int r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}""",
 }
 _WORDS = {"__builtin_popcountll": "__popcll", "__builtin_popcount": "__popc"}
+_DEFINED = re.compile(r"^__device__ __forceinline__ [\w ]+?(\w+)\(", re.MULTILINE)
+CONVERT = "convert"
 
 
 def helper_texts(used: Iterable[str]) -> list[str]:
-    """The definitions of helpers, callees first."""
+    """The definitions of helpers, callees first; those of the header `convert` are not among them."""
     names = set(used)
-    return [_OWN[n] for n in sorted(names & _OWN.keys())] + [device(t) for t in ordered(names - _OWN.keys())]
+    texts = [_OWN[n] for n in sorted(names & _OWN.keys())]
+    for text in map(device, ordered(names - _OWN.keys())):
+        defined = _DEFINED.search(text)
+        if defined is None or defined[1] not in converted():
+            texts.append(text)
+    return texts
+
+
+def converts(used: Iterable[str]) -> bool:
+    """Whether helpers, or those that they call, are in the header `convert`."""
+    names = set(used) - _OWN.keys()
+    found = {m[1] for text in map(device, ordered(names)) if (m := _DEFINED.search(text))}
+    return bool(found & converted())
+
+
+@cache
+def converted() -> frozenset[str]:
+    """Functions of the header `convert`."""
+    return frozenset(_DEFINED.findall(device_headers()[f"autosched/{CONVERT}.cuh"]))
 
 
 def device(text: str) -> str:
@@ -28,4 +55,4 @@ def device(text: str) -> str:
     text = text.replace("static inline ", "__device__ __forceinline__ ")
     for word, instead in _WORDS.items():
         text = re.sub(rf"\b{word}\b", instead, text)
-    return re.sub(r"/\* (.*?) \*/", lambda m: f"/* {m[1]} */", text, flags=re.DOTALL)
+    return text

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from autosched.codegen.access import flat_offset
 from autosched.codegen.c.names import Names
-from autosched.codegen.c.values import ValuePrinter
 from autosched.codegen.cuda.indices import CudaIndices
 from autosched.codegen.cuda.registers import identifier, register_type, registers_of
 from autosched.codegen.cuda.simplify import Simplifier
 from autosched.codegen.cuda.types import element_type
+from autosched.codegen.cuda.values import CudaValues
 from autosched.codegen.kernel import Buffer
 from autosched.codegen.lower.update import updated
 from autosched.ir.value import Read
@@ -34,7 +34,7 @@ def plain_function(intrinsic: Intrinsic, use: Callable[[str], None]) -> str:
     def read(read: Read) -> str:
         return place(read.tensor, read.index)
 
-    values = ValuePrinter(index, read, names, use)
+    values = CudaValues(index, read, names, use)
     operands = sorted(intrinsic.operands.values(), key=lambda o: not o.written)
     parameters = []
     for o in operands:

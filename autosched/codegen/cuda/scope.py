@@ -9,12 +9,12 @@ from typing import Protocol
 
 from autosched.codegen.access import flat_offset, strides
 from autosched.codegen.c.names import Names
-from autosched.codegen.c.values import ValuePrinter
 from autosched.codegen.cuda.registers import identifier, issue_name, whole_name
 from autosched.codegen.cuda.fragments import LANE, Layout
 from autosched.codegen.cuda.indices import CudaIndices, Wide
 from autosched.codegen.cuda.simplify import Simplifier, Sum
 from autosched.codegen.cuda.types import SUB_BYTE, element_type
+from autosched.codegen.cuda.values import CudaValues
 from autosched.codegen.kernel import Buffer, Kernel
 from autosched.ir.value import Index, Read
 from autosched.logic import Int, Var, free_vars
@@ -101,7 +101,7 @@ class Scope:
         use = used.helpers.add
         self.index = CudaIndices(spelled, self.ranges, use, lambda: self.simplifier)
         self.wide = CudaIndices(Wide(spelled), self.ranges, use, lambda: self.simplifier)
-        self.values = ValuePrinter(self.index, self.read, names, use, formula)  # type: ignore[arg-type]
+        self.values = CudaValues(self.index, self.read, names, use, formula)  # type: ignore[arg-type]
 
     @property
     def simplifier(self) -> Simplifier:

@@ -1,0 +1,31 @@
+"""Value expressions as CUDA C++: those of exported C, but for small floats that move as their bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from autosched.codegen.c.ctypes import BITS_STORED
+from autosched.codegen.c.values import ValuePrinter
+from autosched.ir.numerics import store
+from autosched.ir.value import Literal, Read, Select, Value
+
+
+@dataclass(frozen=True)
+class CudaValues(ValuePrinter):
+    """As `ValuePrinter`; a choice between elements is a choice between their bits."""
+
+    def stored(self, value: Value) -> str:
+        if value.dtype.name in BITS_STORED:
+            match value:
+                case Literal(number, dtype):
+                    bits = store(np.asarray(number, np.float64), dtype).reshape(1).view(f"u{dtype.bytes}")[0]
+                    return f"{int(bits):#x}" if bits else "0"
+                case Select(condition, Read() | Literal() | Select() as then, Read() | Literal() | Select() as other, _):
+                    return f"{self._condition(condition, 1)} ? {self._side(then)} : {self._side(other)}"
+        return super().stored(value)
+
+    def _side(self, value: Value) -> str:
+        text = self.stored(value)
+        return f"({text})" if "?" in text else text
