@@ -12,6 +12,7 @@ import numpy as np
 
 from autosched.device.cuda.driver import CardFacts, CudaError
 from autosched.device.cuda.job import Call, Pointer, Value
+from autosched.errors import UsageError
 
 FACTS = CardFacts(
     "NVIDIA H200", "sm_90", (13, 0), 1 << 30, {"l2_bytes": 1 << 16, "shared_bytes": 232448, "threads_per_block": 1024}
@@ -83,6 +84,13 @@ class HostCard:
                 self._recording.append(run)
 
         return issue
+
+    def require_own(self, address: int, name: str) -> None:
+        if not any(base <= address < base + len(held) for base, held in self.memory.items()):
+            raise UsageError(f"{name} is not in the memory of a CUDA device")
+
+    def settle(self) -> None:
+        pass
 
     def wait(self, doing: str = "") -> None:
         pass

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autosched.device.cuda.job import Call, Encoding, Mapped, Pointer, Value
-from autosched.errors import AutoschedError, MissingError
+from autosched.errors import AutoschedError, MissingError, UsageError
 
 INSTALL = "pip install 'autosched[cuda]'"
 NO_GPU = "use -d simulator with -t nvidia-h200 or another target; autosched doctor says what is here"
@@ -178,7 +178,24 @@ class Card:
         """The call with its arguments, ready to be issued any number of times."""
         return Launcher(self, self.function(module, call), call, addresses, maps)
 
+    def require_own(self, address: int, name: str) -> None:
+        """UsageError where the array `name` at `address` is not in this device's memory."""
+        cu = self.cu
+        key = cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        status, ordinal = cu.cuPointerGetAttribute(key, address)
+        own = int(self.device)
+        if status != cu.CUresult.CUDA_SUCCESS:
+            hint = "pass a numpy array, or one on the card"
+            raise UsageError(f"{name} is not in the memory of a CUDA device", hint=hint)
+        if int(ordinal) != own:
+            hint = f"move it there, as x.to('cuda:{own}') in PyTorch"
+            raise UsageError(f"{name} is on CUDA device {int(ordinal)}, and the kernel runs on device {own}", hint=hint)
+
     # Time
+
+    def settle(self) -> None:
+        """Wait for everything on the device: others' streams may still be filling arrays."""
+        self.do("waiting", self.cu.cuCtxSynchronize)
 
     def wait(self, doing: str = "") -> None:
         self.do(doing, self.cu.cuStreamSynchronize, self.stream)

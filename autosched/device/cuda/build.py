@@ -1,0 +1,169 @@
+"""A candidate as a `CudaJob`: lowered, printed, compiled to a cubin."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from autosched.codegen.cuda import CudaSource, print_cuda
+from autosched.codegen.cuda.launch import (
+    Argument,
+    BufferArgument,
+    Launch,
+    LaunchPlan,
+    MapArgument,
+    ScalarArgument,
+    TensorMap,
+    check_launch,
+)
+from autosched.codegen.lower import lower
+from autosched.device.cuda.builder import CudaBuilder, Source
+from autosched.device.cuda.job import Call, CudaJob, Encoding, Held, Mapped, Pointer, Value
+from autosched.device.cuda.nvrtc import CompileError, Cubin
+from autosched.device.protocol import Build
+from autosched.device.simulator.verify import slack
+from autosched.errors import AutoschedError, MissingError, UsageError
+from autosched.ir.dtypes import DType
+from autosched.ir.program import Program
+from autosched.machine.target import Target
+from autosched.tiling.schedule import Candidate
+
+MOST_ELEMENTS = 2**31 - 1
+"""Of one array: indices in kernels are of 32 bits."""
+ELEMENTS = {
+    "u8": "UINT8",
+    "s8": "UINT8",
+    "e4m3": "UINT8",
+    "e5m2": "UINT8",
+    "u16": "UINT16",
+    "s16": "UINT16",
+    "u32": "UINT32",
+    "s32": "INT32",
+    "u64": "UINT64",
+    "s64": "INT64",
+    "f16": "FLOAT16",
+    "bf16": "BFLOAT16",
+    "tf32": "FLOAT32",
+    "f32": "FLOAT32",
+    "f64": "FLOAT64",
+}
+"""The driver's name for what a tensor map holds: it only copies, and bytes are bytes."""
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A candidate's text, or why it has none; `seconds` is what lowering and printing took."""
+
+    candidate: Candidate
+    source: CudaSource | None
+    error: str
+    seconds: float
+
+
+def printed(candidate: Candidate, target: Target) -> Printed:
+    """Lower and print. A candidate that cannot be printed says why; MissingError passes."""
+    clock = time.perf_counter()
+    source, error = None, ""
+    try:
+        check_sizes(candidate.plan.program)
+        source = print_cuda(lower(candidate.plan, candidate.schedule), target)
+        for launch in (*source.plan.prepare, *source.plan.launches):
+            check_launch(launch, dict(target.limits))
+    except MissingError:
+        raise
+    except AutoschedError as failure:
+        error = failure.message
+    return Printed(candidate, source, error, time.perf_counter() - clock)
+
+
+def build_all(
+    wanted: Sequence[tuple[Candidate, Mapping[str, Any]]], target: Target, builder: CudaBuilder
+) -> list[Build]:
+    """A build for each (candidate, values of run-time scalars), in order; texts are compiled side by side."""
+    texts = [printed(candidate, target) for candidate, _ in wanted]
+    clock = time.perf_counter()
+    sources = [t.source for t in texts if t.source is not None]
+    made = iter(builder.build_all([Source(s.text, s.plan.arch, s.headers) for s in sources]))
+    each_s = (time.perf_counter() - clock) / max(1, len(sources))
+    return [
+        _built(text, None if text.source is None else next(made), scalars, each_s)
+        for text, (_, scalars) in zip(texts, wanted, strict=True)
+    ]
+
+
+def _built(text: Printed, cubin: Cubin | CompileError | None, scalars: Mapping[str, Any], compile_s: float) -> Build:
+    seconds = text.seconds + (compile_s if text.source else 0.0)
+    if text.source is None or cubin is None or isinstance(cubin, CompileError):
+        message = cubin.message if isinstance(cubin, CompileError) else text.error
+        return Build(text.candidate, error=message, seconds=seconds)
+    sha = hashlib.sha256(text.source.text.encode()).hexdigest()[:16]
+    return Build(
+        text.candidate,
+        job_of(text.source.plan, cubin.code, scalars, slack(text.candidate.plan)),
+        None,
+        seconds,
+        sha,
+        {"lower_s": text.seconds, **taken(text.source.plan, cubin)},
+    )
+
+
+def taken(plan: LaunchPlan, cubin: Cubin) -> dict[str, Any]:
+    """What the main kernel takes, for a trial's record: the one with the most registers."""
+    kernels = {launch.kernel: launch for launch in plan.launches}
+    name = max(kernels, key=lambda k: cubin.kernels[k].registers)
+    own = {k: v for k, v in asdict(cubin.kernels[name]).items() if k != "barriers"}
+    own["shared_bytes"] += kernels[name].shared_bytes
+    said = {"warnings": list(cubin.warnings)} if cubin.warnings else {}
+    return own | {"toolkit": cubin.toolkit} | said
+
+
+def check_sizes(program: Program) -> None:
+    """UsageError where an array is too long for 32-bit indices."""
+    for tensor in program.tensors.values():
+        elements = int(np.prod([int(n) for n in tensor.extents], dtype=object))
+        if elements > MOST_ELEMENTS:
+            raise UsageError(
+                f"{tensor.name} has {elements:,} elements, and kernels index with 32 bits",
+                hint="compute it in parts, each of fewer than 2**31 elements",
+            )
+
+
+def job_of(plan: LaunchPlan, code: bytes, scalars: Mapping[str, Any], slack: float = 1.0) -> CudaJob:
+    """What the worker needs of a plan, with the values of the program's run-time scalars."""
+    return CudaJob(
+        code,
+        tuple(_call(launch, scalars) for launch in plan.launches),
+        tuple(_call(launch, scalars) for launch in plan.prepare),
+        {w.name: Held(w.bytes) for w in plan.workspaces} | {w.name: Held(w.bytes, True) for w in plan.packed},
+        {m.name: encoding_of(m) for m in plan.maps},
+        slack,
+    )
+
+
+def encoding_of(tensor_map: TensorMap) -> Encoding:
+    m = tensor_map
+    return Encoding(m.buffer, ELEMENTS[m.dtype.name], m.extents, m.strides, m.box, m.swizzle)
+
+
+def scalar_bytes(value: Any, dtype: DType) -> bytes:
+    """A run-time scalar as the kernel takes it."""
+    return np.asarray(value).astype(dtype.numpy).tobytes()
+
+
+def _call(launch: Launch, scalars: Mapping[str, Any]) -> Call:
+    def argument(one: Argument) -> Pointer | Value | Mapped:
+        match one:
+            case BufferArgument(name):
+                return Pointer(name)
+            case ScalarArgument(name, dtype):
+                return Value(scalar_bytes(scalars[name], dtype))
+            case MapArgument(name):
+                return Mapped(name)
+
+    arguments = tuple(argument(a) for a in launch.arguments)
+    return Call(launch.kernel, launch.grid, launch.block, launch.shared_bytes, arguments, launch.cluster)
