@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from autosched.codegen.cuda.emulation.build import runtime
 from autosched.codegen.cuda.emulation.models import GroupModel
-from autosched.codegen.cuda.emulation.signatures import Printed
+from autosched.codegen.cuda.emulation.signatures import Issue
 from autosched.codegen.cuda.launch import TensorMap
 
 ALIGNMENT = 256
@@ -100,12 +100,12 @@ class Card:
         except BaseException as error:  # ctypes would print it and go on
             self.failure = error
 
-    def intrinsic(self, function: Printed) -> int:
+    def intrinsic(self, function: Issue) -> int:
         """The number by which printed code issues it."""
         intrinsic = function.intrinsic
-        key = intrinsic.name, intrinsic.version, intrinsic.numerics, tuple(function.kinds.items())
+        key = intrinsic.name, intrinsic.version, intrinsic.numerics, tuple(function.kinds.items()), function.columns
         if key not in self.numbers:
-            model = GroupModel(intrinsic, function.kinds)
+            model = GroupModel(function)
             fields = [f for h in model.operands for f in h.fields]
             operands = (ctypes.c_uint32 * len(fields))(*fields)
             moved = (ctypes.c_uint32 * max(1, len(model.moved)))(*model.moved.tolist())

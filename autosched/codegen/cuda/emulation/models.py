@@ -4,14 +4,13 @@ YAML, and the description's own model for what happens to them."""
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.cuda.emulation.signatures import REGISTERS, ROWS, TILE
+from autosched.codegen.cuda.emulation.signatures import REGISTERS, ROWS, TILE, Issue
 from autosched.codegen.cuda.registers import lanes_of, registers_of
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tensorize.numerics.model import Model
@@ -68,8 +67,9 @@ def _unpacked(lines: Bytes, operand: Operand, count: int) -> Array:
     return values.astype(operand.dtype.numpy)
 
 
-def held(intrinsic: Intrinsic, operand: Operand, kind: str) -> Held:
-    """How an operand is given. Where nobody promises which lane holds what, in equal runs of its row-major elements."""
+def held(intrinsic: Intrinsic, operand: Operand, kind: str, by_columns: bool = False) -> Held:
+    """How an operand is given. Where nobody promises which lane holds what, in equal runs of its elements by rows (by
+    columns)."""
     lanes, numbers = lanes_of(intrinsic), np.arange(operand.elements)
     if kind == ROWS:
         rows = operand.elements // operand.shape[-1]
@@ -85,18 +85,21 @@ def held(intrinsic: Intrinsic, operand: Operand, kind: str) -> Held:
     shape = lanes, registers.count * (registers.bits or operand.dtype.bits) // 8
     count = operand.elements // lanes
     if operand.fragment is None:
-        return Held(operand, kind, shape, numbers.reshape(lanes, count))
+        order = numbers.reshape(operand.shape).T.reshape(-1) if by_columns else numbers
+        return Held(operand, kind, shape, order.reshape(lanes, count))
     points, _ = operand.fragment.points()
     return Held(operand, kind, shape, np.asarray(np.ravel_multi_index(tuple(points), operand.shape), np.int64))
 
 
 class GroupModel:
-    """`GroupModel(intrinsic, kinds)(address)` issues the instruction on the operands that lie at the address, one after the
-    other. `moved`: of a copy, where each byte of the written registers comes from; empty for what computes."""
+    """`GroupModel(issue)(address)` issues the instruction on the operands that lie at the address, one after the other.
+    `moved`: of a copy, where each byte of the written registers comes from; empty for what computes."""
 
-    def __init__(self, intrinsic: Intrinsic, kinds: Mapping[str, str]) -> None:
+    def __init__(self, issue: Issue) -> None:
+        intrinsic = issue.intrinsic
         self.lanes = lanes_of(intrinsic)
-        self.operands = [held(intrinsic, o, kinds[n]) for n, o in intrinsic.operands.items()]
+        kinds, columns = issue.kinds, issue.columns
+        self.operands = [held(intrinsic, o, kinds[n], n in columns) for n, o in intrinsic.operands.items()]
         self.model = Model(intrinsic)
         self.bytes = sum(h.bytes for h in self.operands)
         self.moved: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)

@@ -1,75 +1,107 @@
-"""The device function of an intrinsic as it is printed: what each operand is, and a body of our own in its place."""
+"""The device functions of an intrinsic as they are printed: what each operand is, and a body of our own in their place."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.cuda.plain import plain_function
-from autosched.codegen.cuda.registers import identifier, lanes_of
+from autosched.codegen.cuda.registers import ACROSS, HELD, identifier, lanes_of
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.spec.emit import KEEP
+from autosched.tiling.steps.gpu_operand import from_shared
 
 REGISTERS, ROWS, TILE = "registers", "rows", "tile"
 """How an operand is given: a lane's registers; the address of one row of a matrix in memory; a descriptor of a tile in
 shared memory."""
-_PARAMETER = re.compile(
-    r"\(&\s*(?P<registers>\w+)\)\s*\[|void\s*\*\s*(?P<rows>\w+)|(?:unsigned long long|uint64_t)\s+(?P<tile>\w+)\s*$"
-)
+ROW, COLUMN = "row", "col"
+_PARAMETER = re.compile(r"\(&\s*(?P<registers>\w+)\)\s*\[|void\s*\*\s*(?P<rows>\w+)|uint64_t\s+(?P<tile>\w+)\s*$")
+_LIST = r"\((?P<list>(?:[^()]|\([^()]*\))*)\) \{.*?\n\}"
+_ISSUE = r"__device__ __forceinline__ void {name}(?P<majors>(?:_(?:row|col|k|mn|registers))*)" + _LIST
+_WHOLE = r"__device__ __forceinline__ void {name}_(?P<verb>load|store)_(?P<operand>\w+)_(?P<major>row|col)" + _LIST
 
 
 @dataclass(frozen=True)
-class Printed:
-    """One function of the text. `kinds` are those of the operands that it takes, by name; `across` are the operands
-    whose template argument says whether they are contiguous along m or n; `keep` is the parameter that says whether the
-    accumulator counts."""
+class Issue:
+    """A function that issues the intrinsic. `kinds` are those of its operands, by name; `across` are the operands that do
+    not run along the reduction in shared memory; `columns` those that were loaded by columns."""
 
     intrinsic: Intrinsic
     text: str
-    head: str
-    kinds: dict[str, str]
-    across: dict[str, str]
-    keep: str | None
-
-    @property
-    def assembly(self) -> bool:
-        return "asm" in self.text
+    kinds: Mapping[str, str]
+    across: frozenset[str] = frozenset()
+    columns: frozenset[str] = frozenset()
 
     def body(self, number: int) -> str:
         """The function with the emulator's instruction `number` in it, on as many lines."""
-        operands = ", ".join(
-            f"(void*)({'&' if self.kinds[o] == TILE else ''}{o})" for o in self.intrinsic.operands if o in self.kinds
-        )
+        names = list(self.intrinsic.operands)
+        operands = ", ".join(f"(void*)({'&' if self.kinds[o] == TILE else ''}{o})" for o in names)
         call = f"emulate_issue({number}, operands);"
         if lanes_of(self.intrinsic) > 32:
-            order = [o for o in self.intrinsic.operands if o in self.kinds]
-            across = " | ".join(f"{name} << {order.index(o)}" for o, name in self.across.items()) or "0"
-            call = f"emulate_issue_group({number}, operands, {across}, {self.keep or 'true'});"
-        made = f"{self.head} {{ void* const operands[] = {{{operands}}}; {call} }}"
-        return made + "\n" * self.text.count("\n")
+            across = sum(1 << n for n, o in enumerate(names) if o in self.across)
+            keep = KEEP if re.search(rf"\bint {KEEP}\b", _head(self.text)) else "1"
+            call = f"emulate_issue_group({number}, operands, {across}, {keep});"
+        return _filled(self.text, f"void* const operands[] = {{{operands}}}; {call}")
+
+    def plain(self, use: set[str]) -> str:
+        """An instruction of one thread, from its semantics, on as many lines; `use` is told of helpers."""
+        lines = [t for t in plain_function(self.intrinsic, use.add).splitlines() if not t.startswith("#pragma")]
+        return " ".join(lines) + "\n" * self.text.count("\n")
 
 
-def printed(intrinsic: Intrinsic, text: str) -> list[Printed]:
-    """Where the text defines the intrinsic's function: once, or in several forms under one name or longer ones."""
+@dataclass(frozen=True)
+class Whole:
+    """A function that loads or stores an opaque fragment as a whole."""
+
+    intrinsic: Intrinsic
+    text: str
+    operand: str
+    verb: str
+    major: str
+
+    def body(self) -> str:
+        """The function by the emulator's own arrangement of fragments: lines of what was loaded, in equal runs; results
+        always by rows."""
+        o = self.intrinsic.operands[self.operand]
+        rows, columns = o.shape
+        lines, each = (rows, columns) if self.major == ROW else (columns, rows)
+        turned = o.written and self.major == COLUMN
+        size = o.dtype.bits // 8 if o.dtype.bits >= 8 else 1
+        numbers = f"stride * {o.dtype.bits} / 8, {lines}, {each * o.dtype.bits // 8}, {size}, {'true' if turned else 'false'}"
+        memory = "from" if self.verb == "load" else "to"
+        return _filled(self.text, f"emulate_{self.verb}_whole((void*){self.operand}, {memory}, {numbers});")
+
+
+def printed(intrinsic: Intrinsic, text: str) -> Iterator[Issue | Whole]:
+    """Where the text defines functions of the intrinsic in assembly: one for each way that its operands lie."""
     name = re.escape(identifier(intrinsic))
-    found = []
-    pattern = rf"(?:template\s*<(?P<template>[^>]*)>\s*)?__device__ __forceinline__ void (?:{name})(?:_registers)?\((?P<list>[^)]*?(?:\([^)]*\)[^)]*?)*)\) \{{.*?\n\}}"
-    for m in re.finditer(pattern, text, re.S):
-        kinds: dict[str, str] = {}
-        keep = None
-        for parameter in m["list"].split(","):
-            match = _PARAMETER.search(parameter.strip())
-            if match and match.lastgroup:
-                kinds[match[match.lastgroup]] = match.lastgroup
-            elif parameter.split()[-1:] == ["keep"]:
-                keep = "keep"
-        template = m["template"] or ""
-        across = {o: w for o in kinds if (w := f"{o.upper()}Across") in template}
-        head = " ".join(m.group(0).partition(" {")[0].split())
-        found.append(Printed(intrinsic, m.group(0), head, kinds, across, keep))
-    return found
+    for m in re.finditer(_WHOLE.replace("{name}", name), text, re.S):
+        yield Whole(intrinsic, m.group(0), m["operand"], m["verb"], m["major"])
+    opaque = [o.name for o in intrinsic.operands.values() if o.opaque is not None and not o.written]
+    for m in re.finditer(_ISSUE.replace("{name}", name), text, re.S):
+        if "asm" not in m.group(0):
+            continue
+        majors = m["majors"].split("_")[1:]
+        lying = dict(zip(opaque or from_shared(intrinsic), majors, strict=False))
+        kinds = dict(_kinds(m["list"]))
+        across = frozenset(o for o, major in lying.items() if major == ACROSS)
+        columns = frozenset(o for o, major in lying.items() if major == COLUMN)
+        assert all(kinds[o] == REGISTERS for o, major in lying.items() if major == HELD)
+        yield Issue(intrinsic, m.group(0), kinds, across, columns)
 
 
-def plain(intrinsic: Intrinsic, function: Printed, use: set[str]) -> str:
-    """An instruction of one thread, from its semantics, on as many lines."""
-    lines = [line for line in plain_function(intrinsic, use.add).splitlines() if not line.startswith("#pragma")]
-    return " ".join(lines) + "\n" * function.text.count("\n")
+def _kinds(parameters: str) -> Iterator[tuple[str, str]]:
+    for parameter in parameters.split(","):
+        match = _PARAMETER.search(parameter.strip())
+        if match and match.lastgroup:
+            yield match[match.lastgroup], match.lastgroup
+
+
+def _head(text: str) -> str:
+    return text.partition("{\n")[0]
+
+
+def _filled(text: str, body: str) -> str:
+    """A function with another body, on as many lines."""
+    return f"{_head(text)}{{ {body} }}" + "\n" * text.count("\n")

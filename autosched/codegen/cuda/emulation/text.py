@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from autosched.codegen.cuda.emulation.signatures import Printed, plain, printed
+from autosched.codegen.cuda.emulation.signatures import Issue, Whole, printed
 from autosched.codegen.cuda.helpers import helper_texts
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -22,17 +22,21 @@ def includes(text: str) -> tuple[str, ...]:
 
 
 def host_text(
-    text: str, intrinsics: tuple[Intrinsic, ...], number: Callable[[Printed], int]
+    text: str, intrinsics: tuple[Intrinsic, ...], number: Callable[[Issue], int]
 ) -> tuple[str, str]:  # fmt: skip
     """What has to stand before the text, and the text with the same line numbers: without includes and C linkage, and
     with bodies of our own for instructions, of which `number` says what the emulator calls them."""
     use: set[str] = set()
     for intrinsic in intrinsics:
+        alone = intrinsic.scope == "thread" and intrinsic.kind == "compute"
         for function in printed(intrinsic, text):
-            if not function.assembly:
-                continue
-            alone = intrinsic.scope == "thread" and intrinsic.kind == "compute"
-            made = plain(intrinsic, function, use) if alone else function.body(number(function))
+            match function:
+                case Whole():
+                    made = function.body()
+                case Issue() if alone:
+                    made = function.plain(use)
+                case Issue():
+                    made = function.body(number(function))
             text = text.replace(function.text, made)
     text = _INCLUDE.sub("", text)
     text = text.replace('extern "C" ', "")

@@ -42,6 +42,8 @@ void emulate_store_box(const void* map, const void* from, const int* at, int ran
 void emulate_commit_stores();
 void emulate_wait_stores(int pending, bool read_only);
 
+void emulate_load_whole(void* registers, const void* from, int stride, int lines, int bytes, int element, bool turned);
+void emulate_store_whole(void* registers, void* to, int stride, int lines, int bytes, int element, bool turned);
 void emulate_store_matrices(const unsigned* words, int count, void* row, bool turned);
 
 void emulate_group_begin();

@@ -16,6 +16,8 @@ struct Clock {
     at[actor] = time;
   }
 
+  void raise(uint32_t actor, uint32_t time) { set(actor, of(actor) < time ? time : of(actor)); }
+
   void join(const Clock& other) {
     if (other.at.size() > at.size()) at.resize(other.at.size());
     const size_t n = other.at.size();

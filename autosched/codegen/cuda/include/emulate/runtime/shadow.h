@@ -73,7 +73,7 @@ class Shadow {
       Cell& cell = region.cells[offset + i];
       Found found = access.write ? write(cell, access) : read(region, cell, access);
       if (found.fault != Fault::kNone) {
-        found.byte = offset + i;
+        found.byte = i;
         return found;
       }
     }
