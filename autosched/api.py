@@ -301,31 +301,43 @@ def simulate(
     *,
     cost_model: str = "xgb",
     threads: int = 1,
+    jobs: int = 1,
     on_run: RunListener | None = None,
 ) -> Comparison:
     """Compare strategies on a space that was measured before, by autosched or by others: no device is needed.
 
     `recording` is a recorded space or a file of one (of ours, a Kernel Tuner cache, T4 results). `strategies` as in
     `compare`, or "all" that can search it; `trials` of each run, by default as many as random search needs to come 95 %
-    of the way from the median to the optimum (1,000 at most); `repeats` is the number of seeds, or the seeds. Raises
-    StoreError for a file that is none, UsageError as `compare` does.
+    of the way from the median to the optimum (1,000 at most); `repeats` is the number of seeds, or the seeds. Several
+    `jobs` share the runs among as many processes of one thread, with the same answer (under `if __name__ ==
+    "__main__"` in a script). Raises StoreError for a file that is none, UsageError as `compare` does.
     """
+    from autosched.errors import UsageError
     from autosched.report.comparison import Comparison
     from autosched.search import compare as comparing
     from autosched.search import simulate as simulating
     from autosched.search.landscape import Landscape
+    from autosched.search.side_by_side import simulate_in_processes
     from autosched.store.exchanged import read_any
 
     space = read_any(recording) if isinstance(recording, str | Path) else recording
     landscape = Landscape.of(space)
     if strategies == "all":
         strategies = simulating.all_strategies(space)
-    chosen = comparing.contestants([strategies] if isinstance(strategies, str) else strategies, cost_model)
+    names = [strategies] if isinstance(strategies, str) else strategies
+    chosen = comparing.contestants(names, cost_model)
     numbers = comparing.seeds_of(repeats)
     budget = simulating.budget_of(landscape, trials)
-    rows = simulating.simulate(space, chosen, budget, numbers, threads=threads, on_run=on_run)
-    names, device = tuple(c.name for c in chosen), str(space.device.get("name") or space.source or "recorded")
-    return Comparison(space.name, "recorded", device, names, numbers, budget, rows, landscape)
+    if jobs < 1:
+        raise UsageError(f"{jobs} jobs can run nothing", hint="give 1 or more")
+    if jobs > 1:
+        rows = simulate_in_processes(space, names, budget, numbers, model=cost_model, jobs=jobs, on_run=on_run)
+    else:
+        rows = simulating.simulate(space, chosen, budget, numbers, threads=threads, on_run=on_run)
+    device = str(space.device.get("name") or space.source or "recorded")
+    return Comparison(
+        space.name, "recorded", device, tuple(c.name for c in chosen), numbers, budget, rows, landscape
+    )
 
 
 __all__ = [

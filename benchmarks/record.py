@@ -3,6 +3,7 @@
     python -m benchmarks.record                                  # all measured spaces, one to six minutes each
     python -m benchmarks.record --simulated                      # GEMMs on the simulated H200: the same file anywhere
     python -m benchmarks.record --only gemm_f32_512 --rows 4000
+    python -m benchmarks.record --reclock                        # today's clock and features for what was measured
 
 Rows are drawn uniformly over all plans; of simulated spaces as many of each plan, since plans of narrow instructions
 have far more rows than those worth searching.
@@ -20,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from autosched import api
-from autosched.search.recorder import RowDone, record
+from autosched.search.recorder import RowDone, reclocked, record
 from autosched.search.request import TuneRequest
-from autosched.store.replay_file import write_replay
+from autosched.store.replay_file import read_replay, write_replay
 
 FOLDER = Path(__file__).with_name("recorded")
 SPACES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -51,11 +52,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", choices=list(ROWS), metavar="SPACE")
     parser.add_argument("--simulated", action="store_true", help="those on the simulator")
     parser.add_argument("--rows", type=int, help="rows a space (else 2,048, 512 of held-out shapes, 4,096 simulated)")
+    parser.add_argument("--reclock", action="store_true", help="measure nothing: what the engine says of them today")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
-    for name in options.only or (SIMULATED if options.simulated else SPACES | HELD_OUT):
+    chosen = options.only or list(SIMULATED if options.simulated else SPACES | HELD_OUT)
+    if options.reclock:
+        return _reclock([options.folder / f"{name}.json.gz" for name in chosen])
+    for name in chosen:
         workload, sizes = (SPACES | HELD_OUT | SIMULATED)[name]
         target, device = ("nvidia-h200", "simulator") if name in SIMULATED else ("native", "cpu")
         program = api.workload(workload, **sizes)
@@ -71,6 +76,15 @@ def main(arguments: list[str] | None = None) -> int:
             f"{size / 1000:.0f} KB, {took:.0f} s",
             flush=True,
         )
+    return 0
+
+
+def _reclock(paths: list[Path]) -> int:
+    """Rewrite recordings with decisions, clock and derived quantities of today; times stay."""
+    for path in paths:
+        recording, lost = reclocked(read_replay(path))
+        write_replay(path, recording)
+        print(f"{path.name}: {len(recording)} rows" + (f", {lost} without a place left out" if lost else ""))
     return 0
 
 

@@ -39,6 +39,9 @@ def simulate(
         str | None, typer.Option("--baseline", metavar="NAME", help="The strategy that others are compared with.")
     ] = None,
     cost_model: Annotated[str, typer.Option("--cost-model", metavar="NAME", help="As in `tune`.")] = "xgb",
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", help="Processes that share the runs; the answer is the same.")
+    ] = 1,
     output: options.ComparedOpt = None,
     json: options.JsonOpt = False,
     quiet: options.QuietOpt = False,
@@ -50,15 +53,16 @@ def simulate(
     """
     if trials is not None and trials < 1:
         raise UsageError(f"--trials {trials} leaves nothing to compare", hint="give 1 or more")
+    if jobs < 1:
+        raise UsageError(f"--jobs {jobs} can run nothing", hint="give 1 or more")
     if output is not None:
         can_write(output)
     chosen = [name.strip() for name in strategies.split(",") if name.strip()]
     if baseline is not None and chosen != ["all"] and baseline not in chosen:  # said before minutes of runs
         raise UnknownNameError("strategy", baseline, chosen)
     with Line(quiet, verbose) as line:
-        found = api.simulate(
-            recording, "all" if chosen == ["all"] else chosen, trials, repeats, cost_model=cost_model, on_run=line
-        )
+        named = "all" if chosen == ["all"] else chosen
+        found = api.simulate(recording, named, trials, repeats, cost_model=cost_model, jobs=jobs, on_run=line)
     if output is not None:
         write(output, found, baseline)
     if json:

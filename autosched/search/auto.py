@@ -18,6 +18,7 @@ import numpy.typing as npt
 from autosched.costmodel.features import Features
 from autosched.costmodel.learned import AnalyticModel
 from autosched.costmodel.protocol import CostModel
+from autosched.costmodel.residual import PRIOR_SIGMA
 from autosched.search.memory import Memory, topped_up
 from autosched.search.space import Rows, SearchSpace
 from autosched.store.records import Trial
@@ -27,11 +28,8 @@ _POOL = 16_000
 _STRATIFIED = 3_000
 _QUANTILE_Z = 0.8  # deviations below the mean: some optimism, since only the best of a batch counts
 _AT_RANDOM = 0.08
-# The clock's favourites resemble each other, so alone they would teach the model little about what the clock misses.
-# On three recorded spaces a quarter does better than a half (area under the curve, 16 seeds); with rules hidden from
-# the clock a half does better than a quarter.
-_CURIOUS = 0.35  # share of the first batch drawn from the rows thought well of; halved when _SETTLED trials are known
-_SETTLED = 16
+_CURIOUS = 0.35  # share of a batch drawn from all rows thought well of, where the clock is as wrong as PRIOR_SIGMA says
+_SETTLED = 16  # trials after which that share is halved
 _WELL = 0.2
 _SMALL, _LARGE, _MANY = 4, 8, 32  # candidates between two fits, before and after so many trials
 _LEADERS = 64
@@ -51,6 +49,8 @@ class Pool:
 
 class Auto:
     """Without a model the clock is taken as it is."""
+
+    ahead = True
 
     @property
     def batch(self) -> int:
@@ -85,8 +85,14 @@ class Auto:
         return self._space.candidates(rows, self._model.predict(features, analytic_s).seconds, analytic_s)
 
     def _curious(self, n: int) -> int:
-        """How many places of a batch are for learning and not for winning: fewer as measurements come in."""
-        return round(n * _CURIOUS * _SETTLED / (_SETTLED + self._memory.measured))
+        """How many places of a batch are for learning and not for winning: the more the clock was wrong about what was
+        measured, and the fewer the measurements.
+
+        Its favourites resemble each other, so alone they teach little about what it misses; where it is right, there is
+        little to learn (on recorded spaces any share costs), and with rules hidden from it a half did better.
+        """
+        doubt = min(1.0, self._memory.surprise / PRIOR_SIGMA)
+        return round(n * _CURIOUS * doubt * _SETTLED / (_SETTLED + self._memory.measured))
 
     def observe(self, trials: Sequence[Trial]) -> None:
         self._memory.observe(trials)

@@ -124,6 +124,33 @@ def compare(
     like any other; where that is so of all runs, raises NoScheduleError or WrongResultError, naming the most frequent
     reason of the first. Raises UsageError for no trials, MissingError from the device; Ctrl-C ends the comparison.
     """
+    rows, failure = played(
+        space, device, record, strategies, trials, seeds, threads=threads, batch=batch, on_run=on_run, clock=clock
+    )
+    return some(rows, failure)
+
+
+def some(rows: tuple[Row, ...], failure: AutoschedError | None) -> tuple[Row, ...]:
+    """The rows, where any came out right; else raises the failure."""
+    if failure is not None and all(row.status != "ok" for row in rows):
+        raise failure
+    return rows
+
+
+def played(
+    space: SearchSpace,
+    device: Device,
+    record: StudyRecord,
+    strategies: Sequence[Contestant],
+    trials: int,
+    seeds: Sequence[int],
+    *,
+    threads: int,
+    batch: int | None,
+    on_run: RunListener | None,
+    clock: Callable[[], float],
+) -> tuple[tuple[Row, ...], AutoschedError | None]:
+    """As `compare`; a run in which nothing came out right is not raised but returned, the first of them."""
     if trials < 1:
         raise UsageError(f"{trials} trials leave nothing to compare", hint="give 1 or more")
     remembering = Remembering(device, clock)
@@ -142,9 +169,7 @@ def compare(
             done += 1
             if on_run is not None:
                 on_run(RunDone(chosen.name, seed, len(mine), mine[-1].best_s if mine else None, done, total))
-    if failure is not None and all(row.status != "ok" for row in rows):
-        raise failure
-    return tuple(rows)
+    return tuple(rows), failure
 
 
 def _rows(

@@ -43,7 +43,7 @@ MOST = 100_000
 """Legal rows above which its listing of a space takes too long."""
 _RUNS = 3  # times in a row that a strategy may end without asking for a new row
 _FEW = 16  # with a handful of rows its strategies do not all work
-_STALE = 1000  # questions in a row with known answers after which a run is ended: where rows are scattered, some never stop
+_STALE = 1000  # questions in a row with known answers after which a run is ended: on scattered rows some never stop
 
 Row = tuple[int, int]
 

@@ -84,6 +84,14 @@ class Memory:
         fine = np.flatnonzero(np.array([s == "ok" for s in self._status], np.bool_) & np.isfinite(times))
         return self.rows().take(fine[np.argsort(times[fine], kind="stable")[:k]])
 
+    @property
+    def surprise(self) -> float:
+        """How far the clock was off: the deviation of ln(measured / clock), 0 before two rows came out right."""
+        self._describe()
+        off = np.log(np.array(self._time, np.float64)) - np.log(np.maximum(np.array(self._analytic, np.float64), 1e-12))
+        off = off[np.isfinite(off)]
+        return float(off.std()) if len(off) > 1 else 0.0
+
     def samples(self) -> Samples:
         """All trials as samples for a cost model."""
         self._describe()

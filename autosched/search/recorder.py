@@ -109,7 +109,8 @@ def drawn_evenly(space: SearchSpace, rows: int, rng: np.random.Generator) -> Row
 def _measured(
     space: SearchSpace, device: Device, drawn: Rows, rng: np.random.Generator, tell: Callable[[RowDone], None]
 ) -> list[tuple[Measurement, float]]:
-    """Each row's measurement and what it cost; the fastest ones again, in another order."""
+    """Each row's measurement and what it cost; the fastest ones again, in another order, unless the device repeats
+    itself."""
     candidates = space.candidates(drawn)
     found: list[tuple[Measurement, float]] = []
     best: float | None = None
@@ -118,7 +119,7 @@ def _measured(
         times = [t for t in (best, found[-1][0].time_s) if t is not None]
         best = min(times, default=None)
         tell(RowDone(len(found), len(candidates), best))
-    for within, repeats in ((NEAR, 1), (CLOSE, 2)):
+    for within, repeats in ((NEAR, 1), (CLOSE, 2)) if device.describe().get("kind") != "simulator" else ():
         best = min((m.time_s for m, _ in found if m.time_s is not None), default=0.0)
         near = [i for i, (m, _) in enumerate(found) if m.time_s is not None and m.time_s <= within * best]
         again: dict[int, list[Measurement]] = {i: [found[i][0]] if within == CLOSE else [] for i in near}

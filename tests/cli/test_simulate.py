@@ -43,6 +43,7 @@ def test_bad_input(cli: Cli, tmp_path: Path) -> None:
         ((CACHE, "--repeats", 0), "leave nothing to compare"),
         ((CACHE, "-s", "random", "--baseline", "ils", "--repeats", 1, "-n", 2), "unknown strategy 'ils'"),
         ((CACHE, "-o", "x.txt"), "no format for it"),
+        ((CACHE, "--jobs", 0), "can run nothing"),
     ):
         done = near("simulate", *arguments, status=2)
         assert said in done.err

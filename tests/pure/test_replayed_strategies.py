@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import autosched
+from autosched.costmodel import CostModel
 from autosched.errors import UsageError
 from autosched.report.performance import scaled
+from autosched.search import SearchSpace, Strategy, strategy
 from autosched.search.compare import contestants
 from autosched.search.landscape import Landscape
 from autosched.search.simulate import all_strategies, simulate
@@ -76,6 +78,31 @@ def test_seeds_are_paired_and_answers_repeat() -> None:
     runs = [autosched.simulate(CACHE, ["random", "ils"], trials=12, repeats=[3, 5]).rows for _ in range(2)]
     assert [r[:8] for r in runs[0]] == [r[:8] for r in runs[1]]
     assert {r.seed for r in runs[0]} == {3, 5}
+
+
+def test_processes_share_the_runs_and_change_nothing() -> None:
+    """What was recorded costs nothing in time of its own here, so whole rows are compared, all but the seconds."""
+    strategies, said = ["genetic", "ils"], []
+    alone = autosched.simulate(CACHE, strategies, trials=12, repeats=[4, 2])
+    shared = autosched.simulate(CACHE, strategies, trials=12, repeats=[4, 2], jobs=2, on_run=said.append)
+    assert [r[:8] for r in shared.rows] == [r[:8] for r in alone.rows]
+    assert [r.done for r in said] == [1, 2, 3, 4]
+    assert {(r.strategy, r.seed) for r in said} == {(s, n) for s in strategies for n in (4, 2)}
+
+
+def test_processes_refuse_what_one_refuses() -> None:
+    with pytest.raises(UsageError, match="0 trials"):
+        autosched.simulate(CACHE, ["random"], trials=0, repeats=1, jobs=2)
+    with pytest.raises(UsageError, match="clock ranks by the clock"):
+        autosched.simulate(CACHE, ["clock"], trials=5, repeats=1, jobs=2)
+    with pytest.raises(UsageError, match="with a name"):
+        autosched.simulate(CACHE, [strategy_factory], trials=5, repeats=1, jobs=2)
+    with pytest.raises(UsageError, match="0 jobs"):
+        autosched.simulate(CACHE, ["random"], trials=5, repeats=1, jobs=0)
+
+
+def strategy_factory(space: SearchSpace, seed: int, model: CostModel | None) -> Strategy:
+    return strategy("random", space, seed, model)
 
 
 def test_time_is_what_was_spent_when_it_was_recorded() -> None:
