@@ -189,8 +189,8 @@ class BoxMap:
 class Box:
     """One of the `boxes` of an `Async`: the copy engine moves the box at `coordinates` (in elements, the innermost
     first) of a tensor to where `index` of a shared buffer is, row-major from there on; zeros where the tensor has no
-    element. So many `blocks` of a cluster receive it, each in its part of the buffer (the first subscript). A `store` goes the
-    other way, and drops what is outside."""
+    element. So many `blocks` of a cluster receive it, each in its part of the buffer (the first subscript). A `store`
+    goes the other way, and drops what is outside."""
 
     map: BoxMap
     coordinates: tuple[Int, ...]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from autosched.codegen.cuda.engine import arrivals_of
 from autosched.codegen.cuda.fragments import LANE, THREAD
 from autosched.codegen.cuda.grids import THREADS_OF, WARP, Grid, block_number, trips
 from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.cuda.shared import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
-from autosched.codegen.kernel import WORKERS, Assign, For, statements
+from autosched.codegen.kernel import WORKERS, Assign, Box, For, statements
 from autosched.logic import Const, Int, Var
 
 NUMBER = ".block"
@@ -27,7 +28,7 @@ def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: Stateme
     ranges |= {THREAD: (0, grid.block_threads - 1), LANE: (0, _lanes(grid) - 1), NUMBER: (0, max(0, total - 1))}
     workers = {s.var for s in statements(grid.body) if isinstance(s, For) and s.kind in WORKERS}
     scope.fixed = frozenset({*numbers, THREAD, LANE, *workers})
-    scope.written = frozenset(s.buffer for s in statements(grid.body) if isinstance(s, Assign))
+    scope.written = frozenset(s.buffer for s in statements(grid.body) if isinstance(s, Assign | Box))
     with scope.ranged(ranges):
         body = [INDENT + line for line in printer.body(grid.body, ())]
         frame = [*_shared(scope, shared.beside(scope.staging)), *_blocks(grid, scope, total), *_threads(grid, scope, "\n".join(body))]
@@ -37,7 +38,12 @@ def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: Stateme
             yield from (INDENT + line for line in registers)
         if frame or registers:
             yield ""
+        arrivals = arrivals_of(grid.body, grid.worker_threads // _lanes(grid), grid.cluster)
+        made = [INDENT + line for line in printer.engine.frame(shared.barriers, arrivals)]
+        yield from made
     yield from body
+    if made and grid.cluster > 1:
+        yield INDENT + "meet_cluster();  // nobody leaves while others signal here"
 
 
 def _checked(grid: Grid, scope: Scope) -> Iterator[str]:
@@ -51,12 +57,14 @@ def _shared(scope: Scope, shared: SharedMemory) -> Iterator[str]:
     if not shared.buffers:
         return
     yield f"extern __shared__ __align__({shared.alignment()}) unsigned char shared[];"
-    for name, offset in shared.offsets.items():
-        buffer = shared.buffers[name]
+    for name, buffer in shared.buffers.items():
+        offset = shared.offsets[name]
         type_ = element_type(buffer.dtype)
         at = f"shared + {offset}" if offset else "shared"
-        shape = buffer.shape[1:] if shared.ranked and name not in scope.staging else buffer.shape
-        yield f"{type_}* const {scope.names(name)} = reinterpret_cast<{type_}*>({at});  // {list(shape)}"
+        yield f"{type_}* const {scope.names(name)} = reinterpret_cast<{type_}*>({at});  // {list(buffer.shape)}"
+    for name, slots in shared.barriers.items():
+        at = f"shared + {shared.offsets[name]}"
+        yield f"Barrier* const {scope.names(name)} = reinterpret_cast<Barrier*>({at});  // [{slots}]"
 
 
 def _blocks(grid: Grid, scope: Scope, total: int) -> Iterator[str]:

@@ -3,6 +3,10 @@
 `emit: cuda` is PTX in which `{a}` stands for the operand's registers: `{%0, %1}`, bare where an instruction of one
 thread has one. An operand of memory (a copy's source without registers) is its shared address. An intrinsic of one
 thread that has no text is printed from its semantics, which says exactly what it does.
+
+An operand that is taken from shared memory is a descriptor; `{a.across}` is then 1 where its rows do not run along the
+reduction, else 0. `emit: cuda_registers` is the form for operands that may be in registers instead. `{keep}` is a
+parameter of its own: 0 where the accumulator starts from zero, else 1.
 """
 
 from __future__ import annotations
@@ -11,11 +15,13 @@ import re
 from collections.abc import Callable
 
 from autosched.codegen.cuda.plain import plain_function
-from autosched.codegen.cuda.registers import issue_name, lanes_of, register_type, registers_of, whole_name
+from autosched.codegen.cuda.registers import ACROSS, HELD, issue_name, lanes_of, register_type, registers_of, whole_name
 from autosched.errors import SpecError
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.spec.emit import KEEP
+from autosched.tiling.steps.gpu_operand import from_shared
 
-_TOKEN = re.compile(r"\{\{|\}\}|\{(?P<operand>[A-Za-z_]\w*)\}")
+_TOKEN = re.compile(r"\{\{|\}\}|\{(?P<operand>[A-Za-z_]\w*(?:\.across)?)\}")
 
 
 def device_function(intrinsic: Intrinsic, use: Callable[[str], None], majors: tuple[str, ...] = ()) -> str:
@@ -37,7 +43,10 @@ def _assembly(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
     inputs: list[str] = []
     numbers: dict[str, str] = {}
     opaque = [o.name for o in intrinsic.operands.values() if o.opaque is not None and not o.written]
-    numbers |= {f"{o}_layout": major for o, major in zip(opaque, majors, strict=bool(majors))}
+    described = dict(zip(from_shared(intrinsic), majors, strict=True)) if not opaque and majors else {}
+    numbers |= {f"{o}_layout": major for o, major in zip(opaque, majors, strict=bool(majors))} if opaque else {}
+    numbers |= {f"{o}.across": str(int(major == ACROSS)) for o, major in described.items()}
+    template = intrinsic.emit["cuda_registers" if HELD in described.values() else "cuda"]
     operands = [*(o for o in intrinsic.operands.values() if o.written)]
     operands += [o for o in intrinsic.operands.values() if not o.written]
     number = 0
@@ -47,11 +56,18 @@ def _assembly(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
             inputs.append(f'"r"(shared_address({o.name}))')
             numbers[o.name], number = f"%{number}", number + 1
             continue
+        if described.get(o.name, HELD) != HELD:
+            parameters.append(f"uint64_t {o.name}")
+            inputs.append(f'"l"({o.name})')
+            numbers[o.name], number = f"%{number}", number + 1
+            continue
         r = registers_of(o, lanes)
         const, sign = ("", "=" if intrinsic.kind == "copy" else "+") if o.written else ("const ", "")
         type_ = register_type(o, r)
         parameters.append(f"{const}{type_} (&{o.name})[{r.count}]")
-        (outputs if o.written else inputs).extend(f'"{sign}{r.constraint}"({o.name}[{k}])' for k in range(r.count))
+        bits = "__float_as_uint" if type_ == "float" and r.constraint == "r" else ""  # tf32: words of whole elements
+        places = [f"{bits}({o.name}[{k}])" if bits else f"{o.name}[{k}]" for k in range(r.count)]
+        (outputs if o.written else inputs).extend(f'"{sign}{r.constraint}"({place})' for place in places)
         listed = ", ".join(f"%{number + k}" for k in range(r.count))
         numbers[o.name] = listed if lanes == 1 and r.count == 1 else f"{{{listed}}}"
         number += r.count
@@ -59,7 +75,11 @@ def _assembly(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
     def one(token: re.Match[str]) -> str:
         return numbers[token["operand"]] if token["operand"] else token.group(0)[0]
 
-    text = " ".join(_TOKEN.sub(one, intrinsic.emit["cuda"]).split())
+    if f"{{{KEEP}}}" in template:
+        parameters.append(f"int {KEEP}")
+        inputs.append(f'"r"({KEEP})')
+        numbers[KEEP] = f"%{number}"
+    text = " ".join(_TOKEN.sub(one, template).split())
     clobber = ' : "memory"' if intrinsic.kind == "copy" else ""
     volatile = " volatile" if lanes > 1 else ""
     return "\n".join(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from autosched.codegen.cuda.launch import MOST_BLOCKS, Dim3
-from autosched.codegen.kernel import WORKERS, Choose, Comment, Drain, For, Function, Stmt, statements
+from autosched.codegen.kernel import WORKERS, Choose, Comment, Drain, For, Function, Roles, Stmt, statements
 from autosched.errors import UsageError
 from autosched.logic import Const, Int, Var
 
@@ -53,7 +53,17 @@ class Grid:
         return max((trips(s) for s in statements(self.body) if isinstance(s, For) and s.kind == "cluster"), default=1)
 
     @property
+    def roles(self) -> bool:
+        """Whether a producer works beside the workers."""
+        return any(isinstance(s, Roles) for s in statements(self.body))
+
+    @property
     def block_threads(self) -> int:
+        """Threads of one block: its workers and their producer."""
+        return self.worker_threads + (WARPGROUP if self.roles else 0)
+
+    @property
+    def worker_threads(self) -> int:
         """Threads that the workers of one block are."""
         found = [
             trips(s) * THREADS_OF[s.kind] for s in statements(self.body) if isinstance(s, For) and s.kind in THREADS_OF

@@ -10,7 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from autosched.codegen.kernel import WORKERS, Assign, Async, For, IntrinsicCall, Kernel, Stmt, Wait, bodies, statements
+from autosched.codegen.kernel import (
+    WORKERS,
+    Assign,
+    Async,
+    Box,
+    For,
+    IntrinsicCall,
+    Kernel,
+    Stmt,
+    Wait,
+    bodies,
+    statements,
+)
 from autosched.ir.value import Read, walk
 
 Path = tuple[int, ...]
@@ -58,7 +70,7 @@ class Phases:
             here = (*path, number)
             if isinstance(stmt, For) and stmt.kind in WORKERS:
                 phase = self._touched((stmt,))
-                if open_.before(phase):
+                if not stmt.free and open_.before(phase):
                     self.needed.add(here)
                     open_ = Touched()
                 open_ = open_ | phase
@@ -84,7 +96,9 @@ class Phases:
                     read |= {n.tensor for n in walk(stmt.value) if isinstance(n, Read)}
                 case IntrinsicCall():
                     read |= {ref.buffer for ref in stmt.operands.values()}
-                case Wait():
+                case Box():
+                    (read if stmt.store else written).add(stmt.buffer)
+                case Wait(engine=False):
                     landed |= self.copied
                 case _:
                     pass

@@ -10,16 +10,18 @@ from textwrap import wrap
 from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.names import Names
 from autosched.codegen.cuda.blocks import block_lines
+from autosched.codegen.cuda.engine import EnginePrinter, maps_of
 from autosched.codegen.cuda.emission import device_function, whole_function
 from autosched.codegen.cuda.fragments import layouts
 from autosched.codegen.cuda.grids import Grid, grids
 from autosched.codegen.cuda.headers import needed
-from autosched.codegen.cuda.helpers import helper_texts
+from autosched.codegen.cuda.helpers import CONVERT, converts, helper_texts
 from autosched.codegen.cuda.launch import (
     Argument,
     BufferArgument,
     Launch,
     LaunchPlan,
+    MapArgument,
     ScalarArgument,
     TensorMap,
     Workspace,
@@ -30,7 +32,8 @@ from autosched.codegen.cuda.scope import Known, Scope, Used
 from autosched.codegen.cuda.shared import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
-from autosched.codegen.kernel import Assign, Function, IntrinsicCall, Kernel, Stmt, statements
+from autosched.codegen.cuda.view import block_view
+from autosched.codegen.kernel import Assign, BoxMap, Function, IntrinsicCall, Kernel, Stmt, statements
 from autosched.ir.value import Scalar, walk
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
@@ -72,7 +75,7 @@ def print_cuda(kernel: Kernel, target: Target, loads: Known | None = None) -> Cu
 
 class _Printer:
     def __init__(self, kernel: Kernel, target: Target, loads: Known) -> None:
-        self.kernel, self.target, self.loads = kernel, target, loads
+        self.kernel, self.target, self.loads = block_view(kernel), target, loads
         self.arch = target.compiler.get("arch", "sm_80")
         self.names = Names(_TAKEN)
         self.name = self.names.fresh(kernel.name)
@@ -106,6 +109,8 @@ class _Printer:
         for intrinsic in self.used.intrinsics.values():
             for majors in self.used.majors.get(intrinsic.name, {(): None}):
                 intrinsics.append(device_function(intrinsic, self.used.helpers.add, majors))
+        if converts(self.used.helpers):
+            self.used.headers.add(CONVERT)
         if any("element<" in text for text in intrinsics):
             self.used.headers.add("fragment")
         if any("shared_address" in text for text in intrinsics):
@@ -124,13 +129,16 @@ class _Printer:
     def _launch(self, function: Function, grid: Grid, name: str) -> tuple[Launch, str]:
         kernel = self.kernel
         found = layouts(kernel, grid.body)
+        engine_maps = maps_of(grid.body)
         scope = Scope(kernel, self.names, self.used, found, self.loads, self.formulas.name)
         shared = SharedMemory.of(kernel, grid.body)
-        printer = StatementPrinter(scope, Phases(kernel, grid.body).needed, grid.cluster)
+        engine = EnginePrinter(scope, grid.body, grid.worker_threads, grid.cluster)
+        printer = StatementPrinter(scope, Phases(kernel, grid.body).needed, engine)
         scope.warps = max(1, grid.block_threads // 32)
         body = list(block_lines(grid, scope, shared, printer))
         shared = shared.beside(scope.staging)
-        arguments = tuple(self._arguments(function, grid))
+        self.maps += [self._map(box.map) for box in engine_maps.values()]
+        arguments = (*self._arguments(function, grid), *(MapArgument(name) for name in engine_maps))
         launch = Launch(
             name,
             grid.shape,
@@ -141,13 +149,19 @@ class _Printer:
             note=grid.note,
         )
         check_launch(launch, self.target.limits)
-        head = f'extern "C" __global__ void __launch_bounds__({launch.threads}) {name}('
+        alone = ", 1" if grid.roles else ""  # without it the compiler ignores what roles take of the registers
+        head = f'extern "C" __global__ void __launch_bounds__({launch.threads}{alone}) {name}('
         parameters = [self._parameter(a) for a in arguments]
         line = head + ", ".join(parameters) + ") {"
         if len(line) > 118:
             line = head + "\n" + ",\n".join(f"{INDENT * 2}{p}" for p in parameters) + ") {"
         lines = [f"// {t}" for t in self._about(launch)]
         return launch, "\n".join([*lines, line, *body, "}"])
+
+    def _map(self, seen: BoxMap) -> TensorMap:
+        buffer = self.kernel.buffers[seen.buffer]
+        strides = tuple(n * buffer.dtype.bits // 8 for n in seen.strides)
+        return TensorMap(seen.name, seen.buffer, buffer.dtype, seen.extents, strides, seen.box, seen.swizzle)
 
     def _about(self, launch: Launch) -> Iterator[str]:
         grid = " x ".join(f"{n:,}" for n in launch.grid if n > 1) or "1"

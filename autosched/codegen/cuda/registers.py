@@ -11,6 +11,9 @@ from autosched.tensorize.intrinsic import Intrinsic, Operand
 _KINDS = {"b32": ("uint32_t", "r"), "f32": ("float", "f"), "f64": ("double", "d"), "b64": ("uint64_t", "l")}
 _KINDS |= {"b16": ("uint16_t", "h")}
 LANES = {"warp": 32, "warpgroup": 128}
+ALONG, ACROSS, HELD = "k", "mn", "registers"
+"""How an operand that an instruction takes from shared memory lies: its rows along the reduction, or along its own axis;
+or it is in registers after all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,6 @@ def issue_name(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
 
 def register_type(operand: Operand, registers: Registers) -> str:
     """The C type of one register: the element's own where a register holds just one."""
-    if operand.dtype.bits == registers.bits:
+    if operand.dtype.bits == registers.bits and not (operand.opaque is not None and operand.dtype.is_float):
         return element_type(operand.dtype)
     return registers.type

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from autosched.codegen.kernel import Assign, Buffer, For, IntrinsicCall, Kernel, Stmt, statements
+from autosched.codegen.kernel import Assign, Async, Await, Box, Buffer, IntrinsicCall, Kernel, Signal, Stmt, statements
 from autosched.ir.value import Read, walk
 
 ALIGNMENT = 128
 """Of a buffer, in bytes: all banks once."""
+BARRIER_BYTES = 8
 SWIZZLED = 1024
 """Of one whose chunks change places: eight rows of 128 bytes, counted from where the hardware counts them."""
 
 
 @dataclass(frozen=True)
 class SharedMemory:
-    """Buffers and their offsets in bytes; `bytes` of all. A buffer of a cluster has a first dimension that numbers the
-    cluster's blocks, each of which holds its own part."""
+    """Buffers and barriers with their offsets in bytes; `bytes` of all."""
 
     offsets: dict[str, int]
     buffers: dict[str, Buffer]
     bytes: int
-    ranked: bool
+    barriers: dict[str, int]
 
     @staticmethod
     def of(kernel: Kernel, body: tuple[Stmt, ...]) -> SharedMemory:
@@ -34,17 +34,22 @@ class SharedMemory:
                 names |= dict.fromkeys(n.tensor for n in walk(stmt.value) if isinstance(n, Read))
             elif isinstance(stmt, IntrinsicCall):
                 names |= dict.fromkeys(ref.buffer for ref in stmt.operands.values())
-        ranked = any(isinstance(s, For) and s.kind == "cluster" for s in statements(body))
+            elif isinstance(stmt, Box):
+                names[stmt.buffer] = None
         held = {n: kernel.buffers[n] for n in names if kernel.buffers[n].scope == "shared"}
         offsets: dict[str, int] = {}
         total = 0
-        for name, buffer in sorted(held.items(), key=lambda item: -own_bytes(item[1], ranked)):
-            size = own_bytes(buffer, ranked)
-            align = SWIZZLED if size % SWIZZLED == 0 else ALIGNMENT if size % ALIGNMENT == 0 else 16
+        for name, buffer in sorted(held.items(), key=lambda item: (-alignment_of(item[1]), -own_bytes(item[1]))):
+            align = alignment_of(buffer)
             total = -(-total // align) * align
             offsets[name] = total
-            total += size
-        return SharedMemory(offsets, held, total, ranked)
+            total += own_bytes(buffer)
+        named = {s.barrier for s in statements(body) if isinstance(s, Await | Signal | Async)}
+        barriers = {name: slots for name, slots in kernel.barriers.items() if name in named}
+        for name, slots in barriers.items():
+            offsets[name] = total = -(-total // BARRIER_BYTES) * BARRIER_BYTES
+            total += slots * BARRIER_BYTES
+        return SharedMemory(offsets, held, total, barriers)
 
     def beside(self, more: Mapping[str, Buffer]) -> SharedMemory:
         """The same with further buffers behind, none of which is numbered by a cluster."""
@@ -52,19 +57,21 @@ class SharedMemory:
         for name, buffer in more.items():
             total = -(-total // ALIGNMENT) * ALIGNMENT
             offsets[name] = total
-            total += own_bytes(buffer, False)
+            total += own_bytes(buffer)
         return replace(self, offsets=offsets, buffers={**self.buffers, **more}, bytes=total)
 
     def alignment(self) -> int:
         """Of all of it."""
-        sizes = [own_bytes(b, self.ranked) for b in self.buffers.values()]
-        return SWIZZLED if any(size % SWIZZLED == 0 for size in sizes) else ALIGNMENT
+        return max([ALIGNMENT, *map(alignment_of, self.buffers.values())])
 
 
-def own_bytes(buffer: Buffer, ranked: bool) -> int:
+def alignment_of(buffer: Buffer) -> int:
+    """Where a buffer may begin: at a multiple of the largest power of two that divides its bytes, up to what the widest
+    swizzle asks for; a narrower swizzle's buffer consists of whole sets of eight rows, so that this is enough for it."""
+    size = own_bytes(buffer)
+    return max(16, min(SWIZZLED, size & -size))
+
+
+def own_bytes(buffer: Buffer) -> int:
     """Bytes of a buffer in one block."""
-    shape = buffer.shape[1:] if ranked else buffer.shape
-    total = buffer.dtype.bytes
-    for n in shape:
-        total *= n
-    return total
+    return buffer.elements * buffer.dtype.bytes

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
 from autosched.codegen.c.indices import loop_range
 from autosched.codegen.cuda.assign import AssignPrinter
+from autosched.codegen.cuda.engine import EnginePrinter
 from autosched.codegen.cuda.fragments import LANE, THREAD
 from autosched.codegen.cuda.grids import THREADS_OF
 from autosched.codegen.cuda.phases import Path
@@ -17,14 +18,18 @@ from autosched.codegen.kernel import (
     Assign,
     Async,
     Await,
+    Box,
     Choose,
     Comment,
     Drain,
     For,
+    Group,
     If,
     IntrinsicCall,
     Prefetch,
+    Publish,
     Roles,
+    Settle,
     Signal,
     Stmt,
     Wait,
@@ -47,26 +52,20 @@ STEP = ".turn"
 class StatementPrinter:
     """Prints the body of one launch; `barriers` are the phases that a barrier stands before."""
 
-    def __init__(self, scope: Scope, barriers: set[Path], cluster: int = 1) -> None:
-        self.scope, self.barriers, self.cluster = scope, barriers, cluster
+    def __init__(self, scope: Scope, barriers: set[Path], engine: EnginePrinter) -> None:
+        self.scope, self.barriers, self.engine = scope, barriers, engine
         self.assigns = AssignPrinter(scope)
 
     def body(self, statements: tuple[Stmt, ...], path: Path | None = None) -> Iterator[str]:
         for number, stmt in enumerate(statements):
             here = (*path, number) if path is not None else None
             if here in self.barriers:
-                yield self.barrier()
+                yield self.engine.meet()
             lines = list(self.statement(stmt, here))
             if path == ():
                 yield from self.scope.declared
                 self.scope.declared.clear()
             yield from lines
-
-    def barrier(self) -> str:
-        if self.cluster == 1:
-            return "__syncthreads();"
-        self.scope.used.headers.add("cluster")
-        return "meet_cluster();"
 
     def inside(self, statements: tuple[Stmt, ...], path: Path | None = None) -> Iterator[str]:
         """A loop's body."""
@@ -94,12 +93,16 @@ class StatementPrinter:
                 yield from self.assigns.lines(stmt)
             case IntrinsicCall():
                 yield from self._call(stmt)
+            case Async() if any(isinstance(s, Box) for s in statements(stmt.body)):
+                yield from self.engine.fetch(stmt, self.body)
             case Async(body, "", _):
                 scope.running, before = True, scope.running
                 yield from self.body(body)
                 scope.running = before
                 scope.used.headers.add("copy")
                 yield "end_copies();"
+            case Wait(_, engine=True):
+                yield from self.engine.stored()
             case Wait(pending):
                 scope.used.headers.add("copy")
                 yield f"wait_copies<{pending}>();"
@@ -107,12 +110,31 @@ class StatementPrinter:
                 yield from (f"// {line}".rstrip() for line in text.splitlines())
             case Prefetch() | Drain():
                 return
-            case Choose() | Async() | Signal() | Await() | Roles():
-                raise UsageError(
-                    "the copy engine, barriers and roles are not printed yet", hint="rows with copy = sync or cp.async"
-                )
+            case Box():
+                yield self.engine.box(stmt)
+            case Group():
+                yield from self.engine.group(stmt, self.body)
+            case Settle():
+                yield from self.engine.settle(stmt)
+            case Publish():
+                scope.used.headers.add("barrier")
+                yield "fence_async();"
+            case Await():
+                yield self.engine.await_(stmt)
+            case Signal():
+                yield self.engine.signal(stmt)
+            case Roles(_, parts):
+                yield from self._roles(stmt, parts, path)
+            case Choose() | Async():
+                raise UsageError("a choice inside a block is not printed", hint="rows without it")
             case _:
                 assert_never(stmt)
+
+    def _roles(self, stmt: Roles, parts: tuple[tuple[Stmt, ...], ...], path: Path | None) -> Iterator[str]:
+        def part(number: int, body: tuple[Stmt, ...]) -> Callable[[], Iterator[str]]:
+            return lambda: self.body(body, None if path is None else (*path, number))
+
+        yield from self.engine.roles(stmt, [part(k, body) for k, body in enumerate(parts)])
 
     # -- loops ---------------------------------------------------------------------------------------------------------
 
@@ -180,6 +202,7 @@ class StatementPrinter:
         var = scope.names(loop.var)
         counted = loop.step == 1 and scope.simplifier.number(loop.lower) == Const(0)
         phases = any(isinstance(s, For) and s.kind in WORKERS for s in statements(loop.body))
+        waits = any(isinstance(s, Await) for s in statements(loop.body))
         if isinstance(extent, Const) and (counted or not phases):
             trips = max(0, -(-extent.value // loop.step))
             lower = scope.simplifier.number(loop.lower)
@@ -194,9 +217,10 @@ class StatementPrinter:
                 inner = list(self.inside(body, path))
             if not inner:
                 return
-            if loop.kind == "unrolled" or (trips * _issues(loop.body) <= MOST_ISSUED and _straight(loop.body)):
+            short = not waits and trips * _issues(loop.body) <= MOST_ISSUED and _straight(loop.body)
+            if loop.kind == "unrolled" or short:
                 yield "#pragma unroll"
-            elif phases:
+            elif phases or waits:
                 yield "#pragma unroll 1"
             yield f"for (int {var} = 0; {var} < {trips}; ++{var}) {{{comment}"
             yield from inner
@@ -215,13 +239,14 @@ class StatementPrinter:
 
     def _call(self, stmt: IntrinsicCall) -> Iterator[str]:
         scope, intrinsic = self.scope, stmt.intrinsic
+        if any(ref.descriptor is not None for ref in stmt.operands.values()):
+            yield self.engine.call(stmt)
+            return
         operands = [*(o for o in intrinsic.operands.values() if o.written)]
         operands += [o for o in intrinsic.operands.values() if not o.written]
         texts = []
         for operand in operands:
             ref = stmt.operands[operand.name]
-            if ref.lane is not None:
-                raise UsageError(f"{intrinsic.name} takes {operand.name} from shared memory, which is not printed yet")
             texts.append(scope.array(scope.layouts[ref.buffer], (*ref.index, Const(0))))
         opaque = [o.name for o in intrinsic.operands.values() if o.opaque is not None and not o.written]
         majors = tuple(scope.majors.get(stmt.operands[o].buffer, "row") for o in opaque)

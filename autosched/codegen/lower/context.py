@@ -94,7 +94,7 @@ def called_functions(body: tuple[Stmt, ...]) -> Iterator[str]:
 
 _SUFFIXES = "btruvsf"
 """Last letters of generated loop variables: block, tile, register unit, depth unit, unrolled unit, slice, fragment."""
-_TAKEN = ("e", "thread", "warp", "warpgroup", "cluster", "block", "tile", "slice", "from", "z", "s")
+_TAKEN = ("e", "thread", "warp", "warpgroup", "cluster", "block", "tile", "turn", "slice", "from", "z", "s")
 """Generated variables that come from no axis: the lane, the workers, a GPU's outer blocks and slices."""
 
 

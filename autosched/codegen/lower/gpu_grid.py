@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from autosched.codegen.kernel import For, Stmt
+from autosched.codegen.kernel import For, If, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.places import Position
 from autosched.codegen.lower.simplify import bind
@@ -17,7 +17,7 @@ from autosched.tiling.steps.gpu_tile import workers_name
 from autosched.tiling.steps.names import StepNames
 
 BLOCKS = ("block.x", "block.y")
-BLOCK, ITEM, RANK = Var("block"), Var("tile"), Var("cluster")
+BLOCK, ITEM, RANK, TURN = Var("block"), Var("tile"), Var("cluster"), Var("turn")
 
 
 @dataclass(frozen=True)
@@ -116,16 +116,19 @@ class Grid:
             return self._stream(role)
         share = -(-self.slices // self.split)
         work = self.tiles * self.split
-        item: Int = ITEM if self.persistent else BLOCK
+        item: Int = BLOCK + TURN * self.blocks if self.persistent else BLOCK
         part = item % self.split if self.split > 1 else Const(0)
         last = minimum(part * share + share, self.slices) if self.slices % self.split else part * share + share
-        turn = (item - BLOCK) // self.blocks if self.persistent else Const(0)
+        turn: Int = TURN if self.persistent else Const(0)
         first: Int = part * share
         tile = item // self.split if self.split > 1 else item
         body = role(Work(tile, first, last, turn * share - first, part))
         if not self.persistent:
             return body
-        return (For("tile", BLOCK, Const(work), body, "serial", self.blocks, "work of a persistent block"),)
+        if work % self.blocks:
+            body = (If(item < work, body),)
+        turns = Const(-(-work // self.blocks))
+        return (For(str(TURN), Const(0), turns, body, "serial", note="work of a persistent block"),)
 
     @property
     def blocks(self) -> int:

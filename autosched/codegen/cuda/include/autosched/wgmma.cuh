@@ -40,6 +40,24 @@ __device__ __forceinline__ void hold(unsigned (&values)[Count]) {
     for (int i = 0; i < Count; ++i) asm volatile("" : "+r"(values[i])::"memory");
 }
 
+template <int Count>
+__device__ __forceinline__ void hold(int (&values)[Count]) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) asm volatile("" : "+r"(values[i])::"memory");
+}
+
+template <class Register, int Tiles, int Count>
+__device__ __forceinline__ void hold(Register (&values)[Tiles][Count]) {
+#pragma unroll
+    for (int i = 0; i < Tiles; ++i) hold(values[i]);
+}
+
+template <class Register, int Rows, int Tiles, int Count>
+__device__ __forceinline__ void hold(Register (&values)[Rows][Tiles][Count]) {
+#pragma unroll
+    for (int i = 0; i < Rows; ++i) hold(values[i]);
+}
+
 // How an operand lies in shared memory. `Swizzle` is the span in bytes in which chunks of 16 bytes change places (0,
 // 32, 64 or 128). A core is 8 rows of one chunk. `leading` and `stride` are bytes from one core to the next:
 //
