@@ -17,6 +17,7 @@ from autosched.cli.progress import Progress
 from autosched.cli.tune_many import Said, tune_many
 from autosched.cli.tune_report import as_json, as_text
 from autosched.cli.warm import warm_from as earlier
+from autosched.costmodel.registry import load_soon
 from autosched.search.conditional import MODES
 from autosched.search.request import EFFORTS, TuneRequest
 from autosched.search.stopping import Goals
@@ -111,6 +112,7 @@ def tune(
         inputs.choice("way to treat conditions", conditions, MODES)
         weights = inputs.occurrences(occurs, len(loaded))
         with inputs.open_store(store) as opened:
+            load_soon(cost_model, alone=True)
             machine = inputs.target(target)
             first = TuneRequest(
                 loaded[0],

@@ -6,13 +6,25 @@ wait for each other, and Python then hands one of them a module that is only hal
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from threading import Lock
 
 _LOADING = Lock()
 
 
-def load(module: str) -> None:
-    """Have `module` loaded whole. Whoever imports it afterwards gets it at once. ImportError where it is missing."""
+def load(module: str, alone: bool = False) -> None:
+    """Have `module` loaded whole. Whoever imports it afterwards gets it at once. ImportError where it is missing.
+
+    `alone`: this process is ours, and nobody in it wants xgboost's classes for scikit-learn. They take four fifths of
+    the second that loading it costs, with parts of scipy and pandas; without them its boosters are the same.
+    """
     with _LOADING:
-        import_module(module)
+        hidden = alone and module == "xgboost" and not {"xgboost", "sklearn"} & sys.modules.keys()
+        if hidden:
+            sys.modules["sklearn"] = None  # type: ignore[assignment]  # what is None here cannot be imported
+        try:
+            import_module(module)
+        finally:
+            if hidden:
+                del sys.modules["sklearn"]

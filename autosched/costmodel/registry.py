@@ -32,13 +32,13 @@ _BUILT_IN: dict[str, Factory] = {
 _LEARNER = {"xgb": "xgboost", "rank": "xgboost", "forest": "sklearn.ensemble", "gp": "sklearn.gaussian_process"}
 
 
-def load_soon(name: str) -> None:
+def load_soon(name: str, alone: bool = False) -> None:
     """Begin to load what a model learns with, in a thread of its own: it takes a second, and is wanted only once the
-    first candidates are measured. What cannot be loaded is reported there."""
+    first candidates are measured. What cannot be loaded is reported there. `alone`: see `learner.load`."""
 
     def begin() -> None:
         with suppress(ImportError):
-            load(_LEARNER[name])
+            load(_LEARNER[name], alone)
 
     if name in _LEARNER:
         Thread(target=begin, name=f"load {_LEARNER[name]}").start()

@@ -1,6 +1,7 @@
 """The `cpu` device: prints here, compiles in a process of its own, checks and times in an isolated worker.
 
-Builds are not overlapped with timing: they would take memory bandwidth and the shared cache from the kernel timed.
+Where there are more cores than a kernel has threads, a search builds on the others while it times; its final round,
+which decides, is timed with nothing beside it.
 """
 
 from __future__ import annotations
@@ -9,17 +10,20 @@ import contextlib
 import platform
 import shutil
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from autosched.device import oracle as oracles
 from autosched.device.answers import measurement, number_of, unbuilt
+from autosched.device.aside import Lane
 from autosched.device.builder import Builder
 from autosched.device.job import Effort, Job, Outcome, Tensor
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
@@ -42,6 +46,7 @@ SLOWER = 3.0
 ROUGH = 1.5
 """A candidate this many times slower than the best is sampled a few times only."""
 DATA_LIMIT_S = 120.0
+T = TypeVar("T")
 
 
 class CpuDevice:
@@ -78,6 +83,9 @@ class CpuDevice:
         # The last CPUs: the first ones serve most interrupts.
         self.worker = WorkerProcess("autosched.device.worker", cpus[-threads:])
         self.builder = Builder()
+        self._lane = Lane(cpus[:-threads], cpus, lambda: [p for p in (self.builder.process.pid,) if p is not None])
+        self._lock = threading.RLock()  # on what building and measuring both ask for: the program's data
+        self._given_up = False
         self._oracle = oracle
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._tensors: tuple[Tensor, ...] = ()
@@ -103,8 +111,11 @@ class CpuDevice:
         return self.build_all([candidate])[0]
 
     def build_all(self, candidates: Sequence[Candidate]) -> list[Build]:
-        """`build` for each, in less time than one after the other: nothing is timed meanwhile, so lowering and
-        compiling may use two cores."""
+        """`build` for each, in less time than one after the other: one is lowered while another compiles."""
+        return list(self.build_each(candidates))
+
+    def build_each(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
+        """`build_all`, each as soon as it is there."""
         from autosched.device.build import build_all  # lowering is not needed to time what is built already
 
         wanted = []
@@ -114,10 +125,38 @@ class CpuDevice:
             names = tuple(v.folder for v in violations(program, candidate.plan, self.seed))
             wanted.append((candidate, dict(scalars), names))
         builds = build_all(wanted, self.target, self.builder)
-        return [
-            replace(b, extra=b.extra | {"violations": list(names)}) if names else b
-            for b, (_, _, names) in zip(builds, wanted, strict=True)
-        ]
+        for build, (_, _, names) in zip(builds, wanted, strict=True):
+            yield replace(build, extra=build.extra | {"violations": list(names)}) if names else build
+
+    @property
+    def aside(self) -> bool:
+        """Whether there are more CPUs than a kernel has threads."""
+        return bool(self._lane.spare)
+
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        """Run `work`, which measures with this device, in a thread of its own, behind what was begun before. The
+        calling thread and the builder keep to other CPUs meanwhile."""
+        return self._lane.begin(work)
+
+    def warm(self) -> None:
+        """Start the processes and work out the program's data, aside: a first measurement then need not wait for it."""
+
+        def start() -> None:
+            with contextlib.suppress(AutoschedError):  # what is wrong is said where it is needed
+                self.builder.process.ensure()
+                if self.program is not None:
+                    self._provide(self.program)
+
+        if self.aside:
+            self._lane.begin(start, apart=False)
+
+    def give_up(self) -> None:
+        """End what is under way aside and forget what was begun."""
+        self._lane.cancel()
+        self._given_up = True
+        self.worker.kill()
+        self._lane.settle()
+        self._given_up = False
 
     def measure(self, build: Build, repeats: str = "search", *, best_s: float | None = None) -> Measurement:
         """Check, then time. A candidate that is clearly slower than `best_s` gets few samples (None: than the fastest
@@ -174,6 +213,8 @@ class CpuDevice:
 
     def close(self) -> None:
         """End the worker and the builder, and remove their data."""
+        self.give_up()
+        self._lane.close()
         self.worker.close()
         self.builder.close()
         if self._folder is not None:
@@ -194,7 +235,11 @@ class CpuDevice:
         """The worker's answer, or the outcome of its death. Somebody else's signal is not the candidate's fault: the
         first time, the candidate is tried again."""
         for attempt in (1, 2):
-            self._provide(build)
+            if self._given_up:
+                break
+            program = self._program_of(build.candidate)
+            self._provide(program)
+            self._write_violations(program, build)
             try:
                 return self.worker.ask(what, *message, deadline_s=deadline_s or self.deadline_s)
             except WorkerTimeoutError as late:
@@ -206,15 +251,13 @@ class CpuDevice:
                 return Outcome("crash", message=_obituary(death), extra={"signal": death.reason, "stage": death.stage})
             except RuntimeError as error:
                 return Outcome("refused", message=str(error))
-        raise AssertionError("unreachable")
+        return Outcome("refused", message="given up")
 
-    def _provide(self, build: Build) -> None:
-        """A live worker that holds the data of the build's program."""
-        program = self._program_of(build.candidate)
+    def _provide(self, program: Program) -> None:
+        """A live worker that holds the program's data."""
         changed = self._written is None or program is not self._written
         if changed:
             self._write(program)
-        self._write_violations(program, build)
         if self.worker.ensure() or changed:
             assert self._folder is not None
             cold_bytes = 2 * max(m.bytes for m in self.target.memories if m.name not in ("DRAM", "registers"))
@@ -230,10 +273,11 @@ class CpuDevice:
         check or take for granted."""
         plan = candidate.plan
         base = self.program or plan.program
-        if self._asking is None or self._asking[0] is not base:
-            self._asking = base, base
-        wider = assuming(self._asking[1], (*plan.guards, *plan.granted))
-        self._asking = base, wider
+        with self._lock:
+            if self._asking is None or self._asking[0] is not base:
+                self._asking = base, base
+            wider = assuming(self._asking[1], (*plan.guards, *plan.granted))
+            self._asking = base, wider
         return wider
 
     def _write(self, program: Program) -> None:
@@ -258,9 +302,10 @@ class CpuDevice:
     def _data_of(self, program: Program) -> oracles.Oracle:
         if self._oracle is not None:
             return self._oracle
-        if self._computed is None or self._computed[0] is not program:
-            self._computed = (program, oracles.compute(program, self.seed))
-        return self._computed[1]
+        with self._lock:
+            if self._computed is None or self._computed[0] is not program:
+                self._computed = (program, oracles.compute(program, self.seed))
+            return self._computed[1]
 
 
 def _require(target: Target) -> None:

@@ -120,6 +120,13 @@ class WorkerProcess:
         assert self._process is not None
         return WorkerDiedError(self._process.wait(), stage, self._stderr_tail())
 
+    def kill(self) -> None:
+        """End the worker from another thread than that which asks it; who asks then finds it dead."""
+        process = self._process
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+
     def close(self) -> None:
         """End the worker, at once and without asking."""
         process, self._process = self._process, None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -48,4 +51,31 @@ class BuildsMany(Protocol):
 
     def build_all(self, candidates: Sequence[Candidate]) -> list[Build]:
         """One build a candidate, in order, as `Device.build` makes it."""
+        ...
+
+
+@runtime_checkable
+class Aside(Protocol):
+    """A device that measures on cores of its own: others may propose and build meanwhile."""
+
+    @property
+    def aside(self) -> bool:
+        """Whether there are cores to spare on this machine."""
+        ...
+
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        """Run `work`, which measures with this device, behind what was begun before; the calling thread and the
+        builder keep off the cores on which it measures."""
+        ...
+
+    def build_each(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
+        """One build a candidate, in order, each as soon as it is there."""
+        ...
+
+    def warm(self) -> None:
+        """Get ready for a first measurement, as far as that can be done beside other work."""
+        ...
+
+    def give_up(self) -> None:
+        """End what is under way and forget what was begun. Returns when nothing is measured any more."""
         ...

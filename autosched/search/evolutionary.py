@@ -26,6 +26,8 @@ _PARENTS = 32  # without a model: the fastest measured rows that may have childr
 class Evolutionary:
     """Without a model, children of the fastest measured rows are proposed unscored."""
 
+    ahead = True
+
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         self._space = space
         self._seed = seed

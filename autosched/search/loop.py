@@ -6,11 +6,14 @@ keep trials. It emits events and never prints.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from autosched.device.protocol import Build, BuildsMany, Device
-from autosched.errors import AutoschedError, MissingError, StoreError, UsageError
+from autosched.device.protocol import Build, Device
+from autosched.errors import StoreError, UsageError
+from autosched.search.building import Building
 from autosched.search.events import (
     Event,
     FinalRound,
@@ -34,7 +37,8 @@ from autosched.search.final import (
     raced_by_device,
     verdict,
 )
-from autosched.search.noise import Noise, doubtful, noise_of, settled
+from autosched.search.measuring import Measured, Measuring, UnderWay
+from autosched.search.noise import Noise, noise_of, settled
 from autosched.search.stopping import Goals, Outlook
 from autosched.search.study import Best, Study
 from autosched.store.records import Measurement, Trial
@@ -133,6 +137,10 @@ class _Run:
         self.goals = Goals()
         self.outlook: Outlook | None = None
         self.gain: float | None = None
+        self.since_s = 0.0  # when the last trial was kept
+        self.building = Building(device, self.watch)
+        self.measuring = Measuring(device, self.best_s, study.watch.clock)
+        self.under_way: deque[UnderWay] = deque()  # measured aside, oldest first
         self.kept: dict[str, Build] = {}  # of those that may enter the final round, by candidate
 
     def run(self) -> Result:
@@ -165,34 +173,103 @@ class _Run:
         )
 
     def _search(self) -> str:
-        while self.done < self.trials:
+        self.since_s = self.watch.elapsed_s
+        try:
+            reason = self._ended()
+            while not reason:
+                reason = self._round() or self._ended()
+                favourites = {t.key for t in finalists(self.study.favourites)}
+                self.kept = {key: build for key, build in self.kept.items() if key in favourites}
+            if reason == "timeout":
+                self._keep_there()
+            return reason
+        except KeyboardInterrupt:
+            self._keep_there()
+            raise
+        finally:
+            if self.under_way:
+                self.measuring.give_up()
+                self.under_way.clear()
+
+    def _round(self) -> str:
+        """Ask, build and measure; why the search ends with that, if so. What is measured aside is kept a round later,
+        when that one has asked: a strategy knows the same trials then, however long they took."""
+        before = len(self.under_way)
+        wanted = self.trials - self.done - before
+        candidates = self.study.ask(min(self.batch or self.study.batch or BATCH, wanted)) if wanted else []
+        if not candidates and not before:
+            return "exhausted"
+        if self._aside(before + len(candidates)):
+            for candidate, build in zip(candidates, self.building.each(candidates), strict=True):
+                self.under_way.append(self.measuring.begin(candidate, build))
+            return self._keep_begun(before if self.study.ahead else len(self.under_way))
+        return self._keep_begun(before) or self._keep_here(candidates)
+
+    def _ended(self) -> str:
+        """Why nothing more is asked for, if so."""
+        if self.done >= self.trials:
+            return "trials"
+        if self._late():
+            return "timeout"
+        if self.goals.reached(self.best_s):
+            return "reached"
+        return "gain" if self._too_little_left() else ""
+
+    def _keep_begun(self, count: int) -> str:
+        """Keep the first of what is measured aside, in order; why the search ends with that, if so."""
+        for _ in range(count):
             if self._late():
                 return "timeout"
+            self._keep_first()
             if self.goals.reached(self.best_s):
                 return "reached"
-            if self._too_little_left():
-                return "gain"
-            batch = self.batch or self.study.batch or BATCH
-            candidates = self.study.ask(min(batch, self.trials - self.done))
-            if not candidates:
-                return "exhausted"
-            builds = self._builds(candidates)
-            for candidate in candidates:
-                if self._late():
-                    return "timeout"
-                began = self.watch.elapsed_s
-                build = next(builds)
-                measurement = self._searched(build)
-                if measurement.ok:
-                    self.spent_s += self.watch.elapsed_s - began
-                    self.fine += 1
-                    self.kept[candidate.key] = build
-                self._keep(candidate, measurement)
-                if self.goals.reached(self.best_s):
-                    return "reached"
-            favourites = {t.key for t in finalists(self.study.favourites)}
-            self.kept = {key: build for key, build in self.kept.items() if key in favourites}
-        return "trials"
+        return ""
+
+    def _keep_here(self, candidates: Sequence[Candidate]) -> str:
+        """Build and measure candidates one after the other; why the search ends with that, if so."""
+        builds = self.building.all(candidates, self._unhurried(len(candidates)))
+        for candidate in candidates:
+            if self._late():
+                return "timeout"
+            build = next(builds)
+            self._take(candidate, build, partial(self.measuring.searched, build))
+            if self.goals.reached(self.best_s):
+                return "reached"
+        return ""
+
+    def _take(self, candidate: Candidate, build: Build, answer: Callable[[], Measured]) -> None:
+        """Wait for a trial's measurement and keep it."""
+        with self.watch.phase("measure"):
+            began = self.watch.elapsed_s
+            found = answer()
+            waited_s = self.watch.elapsed_s - began
+        share = min(1.0, waited_s / found.took_s) if found.took_s > 0 else 1.0
+        self.watch.move("measure", "check", share * sum(m.costs_s.get("check", 0.0) for m in found.made))
+        if len(found.made) > 1:
+            self._emit(MeasuredAgain(found.made[0].time_s or 0.0, found.made[1].time_s))
+        now = self.watch.elapsed_s
+        if found.counts.ok:
+            self.spent_s += now - self.since_s
+            self.fine += 1
+            self.kept[candidate.key] = build
+        self.since_s = now
+        self._keep(candidate, found.counts)
+
+    def _keep_first(self) -> None:
+        """Keep what has been measured aside for longest."""
+        begun = self.under_way[0]
+
+        def answer() -> Measured:
+            found = begun.answer()  # Ctrl-C comes while this waits, and the trial is not lost then
+            self.under_way.popleft()
+            return found
+
+        self._take(begun.candidate, begun.build, answer)
+
+    def _keep_there(self) -> None:
+        """Keep what is there already of what is measured aside."""
+        while self.under_way and self.under_way[0].there():
+            self._keep_first()
 
     def _too_little_left(self) -> bool:
         if self.outlook is None or self.goals.least_gain is None:
@@ -201,36 +278,13 @@ class _Run:
             self.gain = self.outlook.gain()
         return self.gain is not None and self.gain < self.goals.least_gain
 
-    def _builds(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
-        """A build for each: all of them before the first is measured, where the device is quicker so and time is not
-        short."""
-        known = self.timeout_s is None or self.fine > 0
-        if len(candidates) > 1 and isinstance(self.device, BuildsMany) and known and self._has_time(len(candidates)):
-            together = self._built_together(self.device, candidates)
-            if together:
-                return iter(together)
-        return (self._built(c) for c in candidates)
+    def _unhurried(self, count: int) -> bool:
+        """Whether so many candidates may be begun together, as far as is known."""
+        return self.timeout_s is None or (self.fine > 0 and self._has_time(count))
 
-    def _built_together(self, device: BuildsMany, candidates: Sequence[Candidate]) -> list[Build]:
-        began = self.watch.elapsed_s
-        with self.watch.phase("build"):
-            try:
-                return device.build_all(candidates)
-            except (MissingError, StoreError):
-                raise
-            except Exception:  # a mistake of ours in one of them: one by one, the others can be measured
-                return []
-            finally:
-                self.spent_s += self.watch.elapsed_s - began
-
-    def _searched(self, build: Build) -> Measurement:
-        """A trial's measurement: the faster of two where the first is in doubt."""
-        first = self._measured(build, "search")
-        if not doubtful(first, self.best_s):
-            return first
-        again = self._measured(build, "search")
-        self._emit(MeasuredAgain(first.time_s or 0.0, again.time_s))
-        return first if again.ok and (again.time_s or 0.0) > (first.time_s or 0.0) else again
+    def _aside(self, count: int) -> bool:
+        """Whether candidates are measured aside, `count` being those under way then."""
+        return self.measuring.aside and self._unhurried(count)
 
     def _late(self) -> bool:
         """Whether one more candidate and the final round, which may have a quarter of the time, no longer fit. The
@@ -275,7 +329,7 @@ class _Run:
             return None
         self._emit(FinalRound(len(chosen)))
         candidates = [self.study.candidate(trial) for trial in chosen]
-        builds = [self.kept.get(candidate.key) or self._built(candidate) for candidate in candidates]
+        builds = [self.kept.get(candidate.key) or self.building.one(candidate) for candidate in candidates]
         raced, noise = settled(lambda: self._raced(builds), self._say_noise, self._over)
         self.noise = replace(noise, drift=noise_of(raced, [t.measurement.time_s or 0.0 for t in chosen]).drift)
         for trial, candidate, measurement in zip(chosen, candidates, raced, strict=True):
@@ -295,26 +349,9 @@ class _Run:
     def _say_noise(self, noise: Noise, again: bool) -> None:
         self._emit(Noisy(noise.disturbed, noise.rounds, noise.slowdown, again))
 
-    def _built(self, candidate: Candidate) -> Build:
-        with self.watch.phase("build"):
-            try:
-                return self.device.build(candidate)
-            except (MissingError, StoreError):
-                raise
-            except Exception as error:
-                return Build(candidate, error=_said(error))
-
     def _measured(self, build: Build, repeats: str) -> Measurement:
-        if build.error is not None:
-            costs = {"build": build.seconds}
-            return Measurement("build", message=build.error, kernel_sha=build.kernel_sha, costs_s=costs)
         with self.watch.phase("measure"):
-            try:
-                measurement = self.device.measure(build, repeats)
-            except (MissingError, StoreError):
-                raise
-            except Exception as error:
-                measurement = Measurement("crash", message=_said(error), kernel_sha=build.kernel_sha)
+            measurement = self.measuring.measured(build, repeats)
         self.watch.move("measure", "check", measurement.costs_s.get("check", 0.0))
         return measurement
 
@@ -328,6 +365,3 @@ class _Run:
         if self.listener is not None:
             self.listener(event)
 
-
-def _said(error: Exception) -> str:
-    return error.message if isinstance(error, AutoschedError) else f"{type(error).__name__}: {error}"

@@ -39,6 +39,11 @@ class Portfolio:
         wanted: int | None = getattr(self.members[0], "batch", None)
         return wanted
 
+    @property
+    def ahead(self) -> bool:
+        """The leader's."""
+        return bool(getattr(self.members[0], "ahead", False))
+
     def propose(self, n: int) -> list[Candidate]:
         found: list[Candidate] = []
         first = self._next()

@@ -16,6 +16,8 @@ from autosched.tiling.schedule import Candidate
 class Random:
     """Uniform over the legal rows of all plans, without repetition: the baseline of every comparison."""
 
+    ahead = True
+
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         self._space = space
         self._seed = seed
@@ -34,6 +36,8 @@ class Random:
 
 class ByClock:
     """The rows that the analytic clock thinks fastest, in order."""
+
+    ahead = True
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         self._space = space

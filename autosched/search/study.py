@@ -95,6 +95,12 @@ class Study:
         return wanted
 
     @property
+    def ahead(self) -> bool:
+        """Whether the strategy may be asked again before it knows what became of the last batch (its attribute
+        `ahead`); those that learn from one trial at a time, or wait for a generation, may not."""
+        return bool(getattr(self._strategy, "ahead", False))
+
+    @property
     def finals(self) -> list[Trial]:
         """The trials of the final round that ended the study; empty where trials of the search followed it."""
         count = 0

@@ -1,0 +1,67 @@
+"""Work on the timing worker beside the rest of a process: one thread waits for it, and everybody else keeps off the
+cores on which it times."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Lane:
+    """Runs what it is given in order, in a thread of its own. Meanwhile the threads and processes that `others` names
+    (by id) run on `spare` CPUs only; afterwards they may use `everywhere` again."""
+
+    def __init__(self, spare: Sequence[int], everywhere: Sequence[int], others: Callable[[], list[int]]) -> None:
+        self.spare, self.everywhere, self.others = spare, everywhere, others
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+        self._waiting = 0
+        self._futures: list[Future[Any]] = []
+        self._caller = 0
+
+    def begin(self, work: Callable[[], T], apart: bool = True) -> Future[T]:
+        """Run `work` behind what was begun before. `apart`: it times something."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="autosched-aside")
+        future = self._pool.submit(work)
+        if apart:
+            self._caller = threading.get_native_id()
+            self._count(1)
+            future.add_done_callback(lambda _: self._count(-1))
+        self._futures = [*(f for f in self._futures if not f.done()), future]
+        return future
+
+    def cancel(self) -> None:
+        """See to it that nothing starts that has not yet."""
+        for future in self._futures:
+            future.cancel()
+
+    def settle(self) -> None:
+        """Wait for what has started."""
+        wait(self._futures)
+        self._futures = []
+
+    def close(self) -> None:
+        """Let the thread end."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            before, self._waiting = self._waiting, self._waiting + change
+            if before == 0 or self._waiting == 0:
+                self._confine(self.spare if self._waiting else self.everywhere)
+
+    def _confine(self, cpus: Sequence[int]) -> None:
+        if not hasattr(os, "sched_setaffinity"):
+            return
+        for number in (self._caller, *self.others()):
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(number, cpus)

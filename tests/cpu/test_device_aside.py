@@ -1,0 +1,76 @@
+"""The cpu device beside other work: measured aside in order, everybody else off its cores, ended when nobody asks."""
+
+import os
+import threading
+import time
+
+import device_kernels as kernels
+import pytest
+
+from autosched.device.aside import Lane
+from autosched.device.cpu import CpuDevice
+from autosched.machine.detect import usable_cpus
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores are kept apart on Linux"),
+    pytest.mark.skipif(len(usable_cpus()) < 2, reason="one CPU has nothing beside it"),
+]
+
+
+@pytest.fixture
+def device():
+    with CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=20.0) as found:
+        yield found
+
+
+def test_builds_are_measured_in_order(device):
+    good, wrong = kernels.built(kernels.kernel()), kernels.built(kernels.kernel(add=1.5))
+    assert device.aside
+    futures = [device.begin(lambda b=b: device.measure(b)) for b in (good, wrong, good)]
+    assert [f.result().status for f in futures] == ["ok", "wrong", "ok"]
+
+
+def test_a_kernel_on_all_cpus_has_nothing_beside_it():
+    with CpuDevice(kernels.program(), threads=len(usable_cpus())) as device:
+        assert not device.aside
+
+
+def test_what_is_under_way_ends_when_it_is_given_up(device):
+    good = kernels.built(kernels.kernel())
+    assert device.measure(good).ok
+    running = device.begin(lambda: device.measure(kernels.built(kernels.SPIN)))
+    waiting = device.begin(lambda: device.measure(good))
+    while not running.running():
+        time.sleep(0.01)
+    time.sleep(0.3)
+    clock = time.monotonic()
+    device.give_up()
+    assert time.monotonic() - clock < 5
+    assert running.result().status == "refused"
+    assert waiting.cancelled()
+    assert device.begin(lambda: device.measure(good)).result().status == "ok"
+
+
+def test_a_warm_device_holds_the_data_already(device):
+    device.warm()
+    good = kernels.built(kernels.kernel())
+    assert device.begin(lambda: device.measure(good)).result().status == "ok"
+    assert device.worker.starts == device.builder.process.starts == 1
+
+
+def test_others_keep_off_while_anything_is_measured():
+    cpus = usable_cpus()
+    lane, seen, gate = Lane(cpus[:1], cpus, list), [], threading.Event()
+    waited = lane.begin(lambda: gate.wait(20))
+    seen.append(usable_cpus())
+    behind = lane.begin(lambda: None)
+    gate.set()
+    assert waited.result()
+    behind.result()
+    lane.settle()
+    for _ in range(200):
+        if usable_cpus() == cpus:
+            break
+        time.sleep(0.01)
+    assert (seen, usable_cpus()) == ([cpus[:1]], cpus)
+    lane.close()
