@@ -52,7 +52,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         "device": study.record.device,
         "seed": study.seed,
         "strategy": request.strategy,
-        "space": {"plans": len(tuning.plans), "rows": study.space.rows, "rejected": study.space.rejected},
+        "space": {"plans": len(tuning.plans), "rows": study.space.legal, "rejected": study.space.rejected},
         "trials": {"done": result.done, "failed": result.failed} | _ended(result),
         "best": found,
         "baseline": {"name": baseline.name, "time_s": baseline.time_s} if baseline else None,

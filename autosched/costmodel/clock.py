@@ -93,10 +93,19 @@ def floors(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ..
     return tuple(partial(_floor, part, plan) for part in _timed(plan))
 
 
+def parts(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ...]:
+    """For each of the same parts its seconds. They add up to `total`."""
+    return tuple(partial(_exact, part, plan) for part in _timed(plan))
+
+
+def _exact(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
+    return _terms(part, plan, values)["total"]
+
+
 def _floor(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
     if isinstance(part, TensorPart) and part.scheme == "cpu":
         return _tensor(part, values, plan.target, least=True)["total"]
-    return _terms(part, plan, values)["total"]
+    return _exact(part, plan, values)
 
 
 def _timed(plan: Plan) -> list[Part]:
@@ -129,7 +138,7 @@ def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = 
     cycle = 1.0 / target.clock_hz
 
     def once(name: str, quantity: Callable[[Columns], Sequence[Column]]) -> list[Column]:
-        return apiece(values, names(f"clock {name}"), quantity)
+        return apiece(values, names(f"{'floor' if least else 'clock'} {name}"), quantity)
 
     compute, load, tile = once("core", lambda v: _core(nest, names, v, target))
     left = once("left", lambda v: (work_left(nest, names, v, rows_of(v)),))[0]

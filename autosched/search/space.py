@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from autosched.costmodel.features import Features, FeatureSchema, feature_table
 from autosched.search.scores import BLOCK, Scores, settle
+from autosched.search.unlisted import Unlisted, merged
+from autosched.tiling.bounded import Bounded, Timed
 from autosched.tiling.schedule import Candidate
 from autosched.tiling.table import tabulate
 
@@ -32,7 +34,8 @@ HOPELESS = 5.0
 """A plan whose best row is this many times slower by the clock than the best of all is not searched further."""
 LIMIT = 10_000_000
 """Legal rows of one plan above which a uniform sample stands for the plan."""
-_SAMPLE = 500_000
+_SAMPLE = 100_000
+_FEW = 1_000_000  # legal rows that are listed before they are counted: that takes a moment
 _PROBE = 2048
 _MARGIN = 1.25  # rows a probe is asked for beyond those wanted, since it only estimates where they end
 
@@ -72,13 +75,15 @@ class Rows:
 
 @dataclass(frozen=True)
 class PlanRows:
-    """A plan's legal rows: `ids` sorted; `complete` is False where a uniform sample stands for them."""
+    """A plan's legal rows: `ids` sorted; `complete` is False where a uniform sample stands for them. `legal` is how
+    many there are in truth (of the sample, where they could not be counted)."""
 
     plan: Plan
     ids: Ids
     rejected: dict[str, int]
     total: int
     complete: bool
+    legal: int
 
 
 class SearchSpace:
@@ -86,7 +91,8 @@ class SearchSpace:
 
     Legal rows above `limit` in one plan are represented by a sample drawn with `seed`. `run_length(plan)` says how many
     consecutive ids (from a multiple of it) the clock gives one time. `floors(plan)` are functions of columns that add
-    up to a lower bound of `total`; where there are none, every row is scored.
+    up to a lower bound of `total`; where there are none, every row is scored. `parts(plan)`, one for each floor, add up
+    to `total` itself; with them the best rows of a plan are found among all of its legal ones, however many there are.
     """
 
     def __init__(
@@ -99,8 +105,10 @@ class SearchSpace:
         limit: int = LIMIT,
         run_length: Callable[[Plan], int] = lambda plan: 1,
         floors: Floors = lambda plan: (),
+        parts: Floors = lambda plan: (),
     ) -> None:
         self._clock = clock
+        self._parts = parts
         self._run_length = run_length
         self._floors = floors
         self._threads = threads
@@ -111,11 +119,17 @@ class SearchSpace:
             raise ValueError("two plans have one name")
         self.counts = np.array([len(entry.ids) for entry in self.plans], np.int64)
         self._scores: dict[int, Scores] = {}
+        self._unlisted: dict[int, Unlisted] = {}
 
     @property
     def rows(self) -> int:
-        """Legal rows of all plans."""
+        """Rows of all plans that are listed: the legal ones, or a sample of them."""
         return int(self.counts.sum())
+
+    @property
+    def legal(self) -> int:
+        """Legal rows of all plans, listed or not."""
+        return sum(entry.legal for entry in self.plans)
 
     @property
     def rows_in_all(self) -> int:
@@ -176,7 +190,7 @@ class SearchSpace:
         some = [n for n in range(len(self.plans)) if self.counts[n]]
         probed = {n: self._probe[n][1].min() for n in some}
         hope = min(probed.values(), default=0.0) * 2 * HOPELESS  # a probe's best may be twice the plan's best
-        best = {n: float(self._best_of([n], 1)[0][1][0]) for n in some if probed[n] <= hope}
+        best = {n: float(self._listed([n], 1)[0][1][0]) for n in some if probed[n] <= hope}
         bound = min(best.values(), default=0.0) * HOPELESS
         return tuple(sorted((n for n in best if best[n] <= bound), key=lambda n: (best[n], n)))
 
@@ -307,10 +321,27 @@ class SearchSpace:
         return found
 
     def _best_of(self, numbers: Sequence[int], k: int) -> list[tuple[Ids, Seconds]]:
-        """For each of these plans the rows that may be among the `k` best of all of them, and their seconds.
+        """For each of these plans the rows that may be among the `k` best of all of them, and their seconds."""
+        found = self._listed(numbers, k)
+        for at, number in enumerate(numbers):
+            if not self.plans[number].complete and (unlisted := self._beyond(number)) is not None:
+                found[at] = merged(found[at], unlisted.best(k, _slowest([s for _, s in found], k)))
+        return found
 
-        A probe says how slow these may be; what may be faster is scored, and if `k` rows are, no other row can be.
-        """
+    def _beyond(self, number: int) -> Unlisted | None:
+        """What finds the best rows of a plan of which a sample is listed; None where the clock has no parts."""
+        if number not in self._unlisted:
+            plan = self.plans[number].plan
+            parts = [Timed(*both) for both in zip(self._parts(plan), self._floors(plan), strict=True)]
+            if not parts:
+                return None
+            bounded = Bounded(plan.space, parts, lambda ids: self._seconds(number, ids))
+            self._unlisted[number] = Unlisted(bounded)
+        return self._unlisted[number]
+
+    def _listed(self, numbers: Sequence[int], k: int) -> list[tuple[Ids, Seconds]]:
+        """`_best_of` the rows that are listed. A probe says how slow these may be; what may be faster is scored, and if
+        `k` rows are, no other row can be."""
         scores = [self.scores(n) for n in numbers]
         wanted, rows = float(k), sum(len(s.ids) for s in scores)
         while True:
@@ -338,9 +369,23 @@ class SearchSpace:
         return found
 
 
+def _slowest(seconds: Sequence[Seconds], k: int) -> float:
+    """Seconds of the slowest of the `k` best rows; none is too slow where there are fewer."""
+    every = np.concatenate(seconds)
+    return np.inf if len(every) < k else float(np.partition(every, k - 1)[k - 1])
+
+
 def _lay_out(plan: Plan, limit: int, rng: np.random.Generator) -> PlanRows:
-    legal = plan.space.enumerate(limit=limit + 1)
-    if legal.complete or len(legal.ids) <= limit:
-        return PlanRows(plan, legal.ids, dict(legal.rejected), legal.total, True)
-    drawn = np.sort(plan.space.sample(min(_SAMPLE, limit), rng))
-    return PlanRows(plan, drawn, dict(legal.rejected), legal.total, False)
+    space = plan.space
+    legal = space.enumerate(limit=min(_FEW, limit) + 1)
+    if legal.complete:
+        return PlanRows(plan, legal.ids, dict(legal.rejected), legal.total, True, len(legal.ids))
+    count = space.count
+    if count is None or count.legal <= limit:
+        legal = space.enumerate(limit=limit + 1)
+        if len(legal.ids) <= limit:
+            return PlanRows(plan, legal.ids, dict(legal.rejected), legal.total, True, len(legal.ids))
+    drawn = np.sort(space.sample(min(_SAMPLE, limit), rng))
+    if count is None:
+        return PlanRows(plan, drawn, dict(legal.rejected), legal.total, False, len(drawn))
+    return PlanRows(plan, drawn, dict(count.rejected), legal.total, False, count.legal)

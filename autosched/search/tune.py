@@ -135,9 +135,11 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         load_soon(request.cost_model)
     with watch.phase("search"):
         if recording is None:
-            seed, length, floors = request.seed, clocks.run_length, clocks.floors
+            seed, length, floors, parts = request.seed, clocks.run_length, clocks.floors, clocks.parts
             if request.objective == "latency":
-                space = SearchSpace(plans, clocks.clock, threads=2, seed=seed, run_length=length, floors=floors)
+                space = SearchSpace(
+                    plans, clocks.clock, threads=2, seed=seed, run_length=length, floors=floors, parts=parts
+                )
             else:  # floors are seconds
                 space = SearchSpace(plans, objective_clock(request.objective), threads=2, seed=seed)
         else:
@@ -145,7 +147,7 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         if space.rows == 0:
             raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
         plausible = space.plausible
-    emit(Scored(len(plausible), space.rows, space.rows_in_all, space.rejected, watch.seconds()["search"]))
+    emit(Scored(len(plausible), space.legal, space.rows_in_all, space.rejected, watch.seconds()["search"]))
     record = study_record(request, device, plans)
     _say_near_miss(request, record, emit)
     study = open_study(

@@ -26,11 +26,13 @@ def apiece(values: Columns, name: str, quantity: Callable[[Columns], Sequence[Co
     """`quantity(values)`: columns, each of shape (rows,), or numbers. `name` must tell it from other quantities of the
     space: what it was seen to read is remembered under it. Rows that are not known to come from a space are worked out
     one by one."""
-    if not isinstance(values, Values) or values.space is None:
+    if not isinstance(values, Values | Given) or values.space is None:
         return list(quantity(values))
     space, ids = values.space, values.ids
     reads = space.reads.get(name, frozenset())
     while True:
+        if isinstance(values, Given) and not reads <= values.positions:
+            raise WantedError(reads)
         keys = masked(space, ids, reads)
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
         heads, place = np.unique(keys[starts], return_inverse=True)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from autosched.tiling.space import Space
 
 Ids = npt.NDArray[np.int64]
+_MIXING, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)  # an odd number without pattern, as hashes use
 MOST_STEPS = 1 << 22
 """Pairs of a state and the next value above which states are too many to be worth it."""
 
@@ -187,13 +188,15 @@ def _reachable(derived: dict[str, Int], pending: list[tuple[int, Bool]]) -> dict
 
 def _merged(columns: list[Ids], rows: int) -> tuple[Ids, Ids]:
     """For each row the number of the set of equal rows that it belongs to, and a row of each set."""
-    place = np.zeros(rows, np.int64)
-    for column in columns:
-        _, code = np.unique(column, return_inverse=True)
-        _, place = np.unique(place * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
-    first = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
-    first[place[::-1]] = np.arange(rows)[::-1]
-    return place, first
+    key = np.zeros(rows, np.uint64)
+    for column in columns:  # one number a row, which differs where rows do, but for an accident
+        key = (key ^ column.astype(np.uint64)) * _MIXING
+        key ^= key >> _HALF
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    if all(np.array_equal(column[first][place], column) for column in columns):
+        return place, first
+    _, first, place = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
+    return place.ravel(), first
 
 
 def distinct_ranks(legal: int, n: int, rng: np.random.Generator) -> Ids:

@@ -8,7 +8,7 @@ many full rows, and is counted as such.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -63,6 +63,17 @@ class Stage:
     keep: frozenset[int]
     weight: int
 
+    @staticmethod
+    def chain(space: Space, steps: Sequence[tuple[tuple[int, ...], tuple[Part, ...]]]) -> tuple[Stage, ...]:
+        """The stages of decisions and the rules' parts that prune after them, in order."""
+        stages = []
+        for n, (decisions, parts) in enumerate(steps):
+            later = steps[n + 1 :]
+            keep = frozenset(d for _, ps in later for p in ps for d in p.depends)
+            weight = prod(space.radices[d] for ds, _ in later for d in ds)
+            stages.append(Stage(decisions, parts, keep, weight))
+        return tuple(stages)
+
 
 @dataclass(frozen=True)
 class Prefixes:
@@ -74,19 +85,29 @@ class Prefixes:
     def __getitem__(self, chosen: slice | Ids) -> Prefixes:
         return Prefixes(self.ids[chosen], {p: c[chosen] for p, c in self.columns.items()})
 
+    @staticmethod
+    def join(items: Sequence[Prefixes]) -> Prefixes:
+        """Those of all items below each other; they have columns of the same positions."""
+        if len(items) == 1:
+            return items[0]
+        columns = {d: np.concatenate([i.columns[d] for i in items]) for d in items[0].columns}
+        return Prefixes(np.concatenate([i.ids for i in items]), columns)
+
 
 ROOT = Prefixes(np.zeros(1, np.int64), {})
 """The prefix with no decision made."""
 
 
-def plan_stages(space: Space, parts: Sequence[Part]) -> tuple[Stage, ...]:
-    """The join order: greedily the part whose completion leaves the fewest prefixes; free decisions last.
+def plan_stages(space: Space, parts: Sequence[Part], wanted: Set[int] | None = None) -> tuple[Stage, ...]:
+    """The join order: greedily the part whose completion leaves the fewest prefixes; free decisions last. `wanted` are
+    the positions to decide (default all); the others are decided before.
 
     Only the last stage can be without parts.
     """
+    everything = set(range(len(space.decisions)))
     pending = list(parts)
     passing = {p: _pass_rate(space, p) for p in pending}
-    fixed: set[int] = set()
+    fixed = set() if wanted is None else everything - wanted
     groups: list[tuple[tuple[int, ...], tuple[Part, ...]]] = []
     while pending:
         growth = [prod(space.radices[d] for d in p.depends - fixed) * passing[p] for p in pending]
@@ -99,13 +120,7 @@ def plan_stages(space: Space, parts: Sequence[Part]) -> tuple[Stage, ...]:
     free = tuple(d for d in range(len(space.decisions)) if d not in fixed)
     if free or not groups:
         groups.append((free, ()))
-    stages = []
-    for n, (new, parts) in enumerate(groups):
-        later = groups[n + 1 :]
-        keep = frozenset(d for _, ps in later for p in ps for d in p.depends)
-        weight = prod(space.radices[d] for ds, _ in later for d in ds)
-        stages.append(Stage(new, parts, keep, weight))
-    return tuple(stages)
+    return Stage.chain(space, groups)
 
 
 def _pass_rate(space: Space, part: Part) -> float:
@@ -124,12 +139,18 @@ def _truth(holds: Bool, env: Lazy, shape: tuple[int, ...]) -> npt.NDArray[np.boo
 
 class Joiner:
     """One run over a space's stages: counts what each rule removes. `parts` are the space's own unless given (to ask
-    which rules contradict each other)."""
+    which rules contradict each other); `stages` are those of `plan_stages` unless given."""
 
-    def __init__(self, space: Space, block: int = BLOCK, parts: Sequence[Part] | None = None) -> None:
+    def __init__(
+        self,
+        space: Space,
+        block: int = BLOCK,
+        parts: Sequence[Part] | None = None,
+        stages: Sequence[Stage] | None = None,
+    ) -> None:
         self.space = space
         self.block = block
-        self.stages = plan_stages(space, space.parts if parts is None else parts)
+        self.stages = plan_stages(space, space.parts if parts is None else parts) if stages is None else tuple(stages)
         self.rejected = [0] * len(space.rules)
         narrow = _narrow(space)
         # Sums and products of small sizes run twice as fast in int32; where bounds do not prove it safe, int64.
@@ -159,7 +180,7 @@ class Joiner:
                 chunk = batch[top : top + tall]
                 for left in range(0, width, self.block):
                     group = self.group(stage.decisions, left, min(width, left + self.block))
-                    yield self._pruned(stage, chunk, group)
+                    yield self.pruned(stage, chunk, group)
 
     def group(self, decisions: tuple[int, ...], start: int, stop: int) -> Prefixes:
         """Combinations number `start` to `stop` of some decisions."""
@@ -175,7 +196,8 @@ class Joiner:
             below *= radix
         return Prefixes(ids, columns)
 
-    def _pruned(self, stage: Stage, prefix: Prefixes, group: Prefixes) -> Prefixes:
+    def pruned(self, stage: Stage, prefix: Prefixes, group: Prefixes) -> Prefixes:
+        """The pairs of a prefix and a combination of the stage's decisions that none of its rules forbids."""
         p, g = len(prefix.ids), len(group.ids)
         envs = {narrow: self._env(narrow, prefix, group) for narrow in (True, False)}
         mask: npt.NDArray[np.bool_] | None = None
@@ -216,17 +238,10 @@ def _gathered(stream: Iterator[Prefixes], block: int) -> Iterator[Prefixes]:
             waiting.append(item)
             count += len(item.ids)
         if count >= block:
-            yield _concatenated(waiting)
+            yield Prefixes.join(waiting)
             waiting, count = [], 0
     if waiting:
-        yield _concatenated(waiting)
-
-
-def _concatenated(items: list[Prefixes]) -> Prefixes:
-    if len(items) == 1:
-        return items[0]
-    columns = {d: np.concatenate([i.columns[d] for i in items]) for d in items[0].columns}
-    return Prefixes(np.concatenate([i.ids for i in items]), columns)
+        yield Prefixes.join(waiting)
 
 
 def enumerate_legal(space: Space, block: int = BLOCK, limit: int | None = None) -> Legal:

@@ -29,36 +29,37 @@ class Given(Mapping[str, npt.NDArray[np.int64]]):
     """The columns of the rows `ids` that depend on the decisions at `positions` and on nothing else."""
 
     def __init__(self, space: Space, positions: Iterable[int], ids: npt.NDArray[np.int64]) -> None:
-        self._space, self._positions = space, frozenset(positions)
-        self._values = space.values(ids)
+        self.space, self.positions, self.ids = space, frozenset(positions), ids
         self.rows = len(ids)
+        self._values = space.values(ids)
 
     def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
-        if name not in self._space.names:
+        if name not in self.space.names:
             raise KeyError(name)
-        reached = self._space.depends_on(Var(name))
-        if not reached <= self._positions:
+        reached = self.space.depends_on(Var(name))
+        if not reached <= self.positions:
             raise WantedError(reached)
         return self._values[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._space.names
+        return name in self.space.names
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._space.names)
+        return iter(self.space.names)
 
     def __len__(self) -> int:
-        return len(self._space.names)
+        return len(self.space.names)
 
 
 def masked(space: Space, ids: npt.NDArray[np.int64], positions: Iterable[int]) -> npt.NDArray[np.int64]:
     """The ids of these rows with every decision but those at `positions` at its first value."""
     kept: npt.NDArray[np.int64] = np.zeros(len(ids), np.int64)
     for first, last in neighbouring(sorted(positions)):
-        digits = ids // space.strides[last]
+        low = space.strides[last]
+        kept += ids // low * low
         if first:  # the most significant digits have nothing above them
-            digits %= np.int64(space.strides[first - 1] // space.strides[last])
-        kept += digits * space.strides[last]
+            high = space.strides[first - 1]
+            kept -= ids // high * high
     return kept
 
 

@@ -34,7 +34,7 @@ from autosched.tiling.enumerate import Legal, Part
 from autosched.tiling.explain import Explanation
 from autosched.tiling.schedule import Schedule
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.values import Lazy, Values
+from autosched.tiling.values import Lazy, Values, digit
 
 Ids = npt.NDArray[np.int64]
 CANONICAL = "canonical"
@@ -147,7 +147,7 @@ class Space:
         """Indices into the domains, one contiguous array for each decision (uint8, or wider where needed)."""
         numbers = self._checked(ids)
         return {
-            d.name: ((numbers // stride) % radix).astype(np.min_scalar_type(radix - 1))
+            d.name: digit(numbers, stride, radix).astype(np.min_scalar_type(radix - 1))
             for d, stride, radix in zip(self.decisions, self.strides, self.radices, strict=True)
         }
 
@@ -161,11 +161,12 @@ class Space:
     def values(self, ids: npt.ArrayLike) -> Values:
         """The columns of these rows: decisions, constants and derived quantities by name."""
         numbers = self._checked(ids)
-        base = {
-            d.name: self._domains[d.name][(numbers // stride) % radix]
-            for d, stride, radix in zip(self.decisions, self.strides, self.radices, strict=True)
-        }
-        return Values(Lazy({**self.constants, **base}, self.derived), len(numbers), self, numbers)
+
+        def decided(name: str) -> npt.NDArray[np.int64]:
+            at = self.position[name]
+            return self._domains[name].take(digit(numbers, self.strides[at], self.radices[at]))
+
+        return Values(Lazy(self.constants, self.derived, self.position, decided), len(numbers), self, numbers)
 
     def _checked(self, ids: npt.ArrayLike) -> Ids:
         numbers = np.atleast_1d(np.asarray(ids, np.int64))

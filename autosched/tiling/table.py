@@ -5,7 +5,7 @@ A space has millions of rows, but what depends on its register tile alone has so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.tiling.given import Given, WantedError, neighbouring
+from autosched.tiling.values import digit
 
 if TYPE_CHECKING:
     from autosched.tiling.space import Space
@@ -37,8 +38,22 @@ class Table:
         at: npt.NDArray[np.int64] = np.zeros(len(ids), np.int64)
         for first, last in neighbouring(self.positions):
             width = prod(self.space.radices[first : last + 1])
-            at = at * width + (ids // self.space.strides[last]) % width
+            at = at * width + digit(ids, self.space.strides[last], width)
         return self.column[at]
+
+    @property
+    def ids(self) -> npt.NDArray[np.int64]:
+        """The ids of the combinations, other decisions at their first value."""
+        return _combinations(self.space, self.positions)
+
+    def over(self, known: Set[int]) -> Table:
+        """The least that each combination of the decisions known has in the table."""
+        kept = tuple(p for p in self.positions if p in known)
+        if kept == self.positions:
+            return self
+        away = tuple(n for n, p in enumerate(self.positions) if p not in known)
+        grid = self.column.reshape([self.space.radices[p] for p in self.positions])
+        return Table(self.space, kept, np.asarray(grid.min(axis=away)).ravel())
 
 
 def tabulate(space: Space, quantity: Callable[[Columns], npt.ArrayLike], most: int = MOST) -> Table | None:

@@ -1,0 +1,232 @@
+"""The rows of least time in a space that is too large to list: staged joins that drop what cannot be among them.
+
+Decisions join one group at a time, as in `enumerate`. Each prefix has a lower bound: for each part of the time its
+exact value, once all that it depends on is decided, else the least that a table of its floor holds for what is. A
+prefix whose bound is above the slowest of the best rows so far has no better completion, and goes. Prefixes of least
+bound are completed first, so that good rows are known early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.logic import evaluate
+from autosched.tiling.apiece import apiece
+from autosched.tiling.enumerate import BLOCK, ROOT, Joiner, Part, Prefixes, Stage, plan_stages
+from autosched.tiling.given import Given, WantedError
+from autosched.tiling.table import Columns, Table, tabulate
+
+if TYPE_CHECKING:
+    from autosched.tiling.space import Space
+
+Ids = npt.NDArray[np.int64]
+Seconds = npt.NDArray[np.float32]
+Column = npt.NDArray[np.float64]
+Quantity = Callable[[Columns], npt.NDArray[np.float64]]
+
+SLACK = 1 - 1e-6
+"""Bounds and times add the same numbers in another order, and times are kept in float32."""
+MOST_PAIRS = 1 << 32
+"""Prefixes looked at after which the search ends with what it has (half a minute)."""
+_SEEN = 256  # rows that are asked what a part of the time reads
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One part of a row's time: `exact`, and a `floor` below it that reads fewer decisions; seconds per row."""
+
+    exact: Quantity
+    floor: Quantity
+
+
+@dataclass(frozen=True)
+class Best:
+    """`ids` of the rows of least time with their `seconds`, fastest first. `proved` is False where the search ended
+    early, so that a better row may be missing."""
+
+    ids: Ids
+    seconds: Seconds
+    proved: bool
+
+
+class Bounded:
+    """A search for the fastest rows of `space`. `parts` add up to a row's time; `seconds(ids)` is that time."""
+
+    def __init__(
+        self, space: Space, parts: Sequence[Timed], seconds: Callable[[Ids], Seconds], block: int = BLOCK
+    ) -> None:
+        self._space, self._parts, self._seconds = space, tuple(parts), seconds
+        self._block = block
+        self._tables = [_without_illegal(space, tabulate(space, p.floor)) for p in parts]
+        self._reads = [self._read_by(n) for n in range(len(parts))]
+        groups = sorted((r for r in self._reads if r), key=len, reverse=True)
+        self._joiner = Joiner(space, block, stages=grouped_stages(space, groups))
+        stages = self._joiner.stages
+        self._known = [frozenset(d for s in stages[: n + 1] for d in s.decisions) for n in range(len(stages))]
+        self._least = [[t and t.over(known) for t in self._tables] for known in self._known]
+        self.looked_at = 0
+        """Prefixes that were joined so far, those that a rule or a bound removed at once among them."""
+
+    def best(self, k: int, limit_s: float = np.inf, most: int = MOST_PAIRS) -> Best:
+        """The `k` rows of least time, of those that take at most `limit_s`; ties at the end may be left out."""
+        stages = self._joiner.stages
+        pools: list[_Pool] = [_Pool() for _ in stages]
+        pools[0].add(ROOT, np.zeros(1))
+        found = _Found(k, limit_s)
+        end = self.looked_at + most
+        while any(p.rows for p in pools):
+            if self.looked_at >= end:
+                break
+            at = self._next(pools)
+            width = prod(self._space.radices[d] for d in stages[at].decisions)
+            chunk = pools[at].take(max(1, self._block // width), found.limit_s)
+            if chunk is None:
+                continue
+            for left in range(0, width, self._block):
+                group = self._joiner.group(stages[at].decisions, left, min(width, left + self._block))
+                self.looked_at += len(chunk.ids) * len(group.ids)
+                joined = self._joiner.pruned(stages[at], chunk, group)
+                bounds = self.bounds(joined.ids, at)
+                alive = np.flatnonzero(bounds * SLACK <= found.limit_s)
+                if at + 1 < len(stages):
+                    pools[at + 1].add(joined[alive], bounds[alive])
+                elif len(alive):
+                    ids = joined.ids[alive]
+                    found.add(ids, self._seconds(ids))
+        return found.best(all(not p.rows or p.least * SLACK > found.limit_s for p in pools))
+
+    def bounds(self, ids: Ids, stage: int) -> Column:
+        """For prefixes after a stage: seconds that none of their completions takes less than."""
+        given = Given(self._space, self._known[stage], ids)
+        total = np.zeros(len(ids))
+        for n, (part, table) in enumerate(zip(self._parts, self._least[stage], strict=True)):
+            exact = self._exact(n, part, given)
+            if exact is not None:
+                total += exact
+            elif table is not None:
+                total += table.look_up(ids)
+        return total
+
+    def _exact(self, n: int, part: Timed, given: Given) -> Column | None:
+        """A part's time, where all that it reads is decided."""
+        if not self._reads[n] <= given.positions:
+            return None
+        try:
+            return np.asarray(apiece(given, f"time of part {n}", lambda v: (part.exact(v),))[0], np.float64)
+        except WantedError:  # what no row that was seen was asked for
+            return None
+
+    def _read_by(self, n: int) -> frozenset[int]:
+        """Positions of the decisions that a part's time was seen to read."""
+        some = self._space.sample(_SEEN, np.random.default_rng(0))
+        reads: frozenset[int] = frozenset()
+        while True:
+            try:
+                self._parts[n].exact(Given(self._space, reads, some))
+            except WantedError as wanted:
+                reads |= wanted.positions
+            else:
+                return reads
+
+    def _next(self, pools: Sequence[_Pool]) -> int:
+        """The stage to go on with: the last one that has a block to do, else the first that has anything, so that
+        later ones fill up."""
+        for at in reversed(range(len(pools))):
+            width = prod(self._space.radices[d] for d in self._joiner.stages[at].decisions)
+            if pools[at].rows >= max(1, self._block // width):
+                return at
+        return next(at for at, pool in enumerate(pools) if pool.rows)
+
+
+class _Pool:
+    """Prefixes that wait for one stage, and their bounds."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Prefixes, Column]] = []
+        self.rows = 0
+
+    @property
+    def least(self) -> float:
+        """The least bound of those that wait."""
+        return min((float(b.min()) for _, b in self._waiting), default=np.inf)
+
+    def add(self, prefixes: Prefixes, bounds: Column) -> None:
+        if len(bounds):
+            self._waiting.append((prefixes, bounds))
+            self.rows += len(bounds)
+
+    def take(self, rows: int, limit_s: float) -> Prefixes | None:
+        """Up to so many prefixes of least bound; those above the limit are dropped. None where nothing is left."""
+        prefixes = Prefixes.join([p for p, _ in self._waiting])
+        bounds = np.concatenate([b for _, b in self._waiting])
+        self._waiting, self.rows = [], 0
+        alive = np.flatnonzero(bounds * SLACK <= limit_s)
+        if not len(alive):
+            return None
+        if len(alive) > rows:
+            order = np.argpartition(bounds[alive], rows)
+            alive, rest = alive[order[:rows]], alive[order[rows:]]
+            self.add(prefixes[rest], bounds[rest])
+        return prefixes[np.sort(alive)]
+
+
+class _Found:
+    """The `k` best rows so far; `limit_s` is what a further one must not exceed."""
+
+    def __init__(self, k: int, limit_s: float) -> None:
+        self._k = k
+        self._ids: Ids = np.zeros(0, np.int64)
+        self._seconds: Seconds = np.zeros(0, np.float32)
+        self.limit_s = limit_s
+
+    def add(self, ids: Ids, seconds: Seconds) -> None:
+        fast = np.flatnonzero(seconds <= self.limit_s)
+        self._ids = np.concatenate([self._ids, ids[fast]])
+        self._seconds = np.concatenate([self._seconds, seconds[fast]])
+        if len(self._ids) > self._k:
+            kept = np.argpartition(self._seconds, self._k - 1)[: self._k]
+            self._ids, self._seconds = self._ids[kept], self._seconds[kept]
+        if len(self._ids) == self._k:
+            self.limit_s = min(self.limit_s, float(self._seconds.max()))
+
+    def best(self, proved: bool) -> Best:
+        order = np.lexsort((self._ids, self._seconds))
+        return Best(self._ids[order], self._seconds[order], proved)
+
+
+def grouped_stages(space: Space, groups: Sequence[frozenset[int]]) -> tuple[Stage, ...]:
+    """A join order that decides one group after the other, then the rest: what a part of the time depends on is
+    together, and its exact value known early."""
+    everything = frozenset(range(len(space.decisions)))
+    fixed: set[int] = set()
+    steps: list[tuple[tuple[int, ...], tuple[Part, ...]]] = []
+    pending = list(space.parts)
+    for group in (*groups, everything):
+        wanted = group - fixed
+        inside = [p for p in pending if p.depends <= fixed | wanted]
+        for stage in plan_stages(space, inside, wanted):
+            fixed |= set(stage.decisions)
+            done = tuple(p for p in pending if p.depends <= fixed)
+            pending = [p for p in pending if p not in done]
+            if stage.decisions or done:
+                steps.append((stage.decisions, done))
+    return Stage.chain(space, steps)
+
+
+def _without_illegal(space: Space, table: Table | None) -> Table | None:
+    """The table with no bound at all (infinity) where its own decisions break a rule."""
+    if table is None:
+        return None
+    legal = np.ones(len(table.column), np.bool_)
+    given = Given(space, table.positions, table.ids)
+    for part in space.parts:
+        if part.depends <= set(table.positions):
+            with np.errstate(divide="ignore"):
+                legal &= np.asarray(evaluate(part.holds, given), np.bool_)
+    return Table(space, table.positions, np.where(legal, table.column, np.inf))
