@@ -119,13 +119,13 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
 
 
 def _left(tuning: Tuning, result: Result) -> list[str]:
-    """How far the best is from what the clock says no schedule beats, and why the search ended early."""
+    """How far the best is from what no schedule should beat, and why the search ended early."""
     lines, bound = [], tuning.lower_bound_s
     if bound and result.best is not None:
         gap = result.best.time_s / bound - 1
         far = f"within {gap:.0%} of" if gap >= 0 else "faster than"
         off = "" if gap >= 0 else f", which is {-gap:.0%} off"
-        lines.append(f"       {far} the space's lower bound by the clock ({seconds(bound)}){off}")
+        lines.append(f"       {far} the space's lower bound by the target's figures ({seconds(bound)}){off}")
     if result.reason == "reached":
         lines.append(f"ended  what --until asks for is reached, after {result.done} trials")
     if result.reason == "gain" and result.gain is not None:

@@ -81,8 +81,8 @@ def clock(plan: Plan, values: Columns) -> Terms:
     """Seconds per row: the terms of TERMS (of `clock_gpu.TERMS` for parts on a GPU) and `total`, each a float64 column;
     `values` are columns of `plan.space`."""
     total: Terms = {}
-    for part in _timed(plan):
-        for name, column in _terms(part, plan, values).items():
+    for part in timed_parts(plan):
+        for name, column in part_terms(part, plan, values).items():
             total[name] = total[name] + column if name in total else column
     return total
 
@@ -90,16 +90,16 @@ def clock(plan: Plan, values: Columns) -> Terms:
 def floors(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ...]:
     """For each part of the plan seconds that it takes at least. They add up to no more than `total`, and read fewer
     decisions: what a nest moves between caches is left out, and with it the order of its blocks."""
-    return tuple(partial(_floor, part, plan) for part in _timed(plan))
+    return tuple(partial(_floor, part, plan) for part in timed_parts(plan))
 
 
 def parts(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ...]:
     """For each of the same parts its seconds. They add up to `total`."""
-    return tuple(partial(_exact, part, plan) for part in _timed(plan))
+    return tuple(partial(_exact, part, plan) for part in timed_parts(plan))
 
 
 def _exact(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
-    return _terms(part, plan, values)["total"]
+    return part_terms(part, plan, values)["total"]
 
 
 def _floor(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
@@ -108,12 +108,13 @@ def _floor(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
     return _exact(part, plan, values)
 
 
-def _timed(plan: Plan) -> list[Part]:
+def timed_parts(plan: Plan) -> list[Part]:
     """Its parts but for those that run before the timed call."""
     return [p for p in plan.parts if not (isinstance(p, ScalarPart) and p.prepared)]
 
 
-def _terms(part: Part, plan: Plan, values: Columns) -> Terms:
+def part_terms(part: Part, plan: Plan, values: Columns) -> Terms:
+    """Seconds per row of one part, by term."""
     match part:
         case TensorPart(scheme="gpu"):
             return gpu_tensor(part.nest, part.names, values, plan.target)

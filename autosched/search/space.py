@@ -29,6 +29,7 @@ Seconds: TypeAlias = npt.NDArray[np.float32]
 Columns: TypeAlias = Mapping[str, npt.NDArray[np.int64]]
 Clock: TypeAlias = Callable[["Plan", Columns], Mapping[str, npt.NDArray[Any]]]
 Floors: TypeAlias = Callable[["Plan"], Sequence[Callable[[Columns], npt.NDArray[np.float64]]]]
+Limit: TypeAlias = Callable[["Plan", Columns], npt.NDArray[np.float64]]
 
 HOPELESS = 5.0
 """A plan whose best row is this many times slower by the clock than the best of all is not searched further."""
@@ -93,6 +94,7 @@ class SearchSpace:
     consecutive ids (from a multiple of it) the clock gives one time. `floors(plan)` are functions of columns that add
     up to a lower bound of `total`; where there are none, every row is scored. `parts(plan)`, one for each floor, add up
     to `total` itself; with them the best rows of a plan are found among all of its legal ones, however many there are.
+    `least(plan, values)` are seconds that rows do not go below, whatever the clock says.
     """
 
     def __init__(
@@ -106,8 +108,10 @@ class SearchSpace:
         run_length: Callable[[Plan], int] = lambda plan: 1,
         floors: Floors = lambda plan: (),
         parts: Floors = lambda plan: (),
+        least: Limit | None = None,
     ) -> None:
         self._clock = clock
+        self._least = least
         self._parts = parts
         self._run_length = run_length
         self._floors = floors
@@ -196,14 +200,20 @@ class SearchSpace:
 
     @cached_property
     def lower_bound_s(self) -> float | None:
-        """Seconds that no row takes less than by the clock: its floors, which leave out what moves between caches, else
-        the fastest row. None where there is nothing to tell by. (Plans that are not plausible are slower still.)"""
-        found = []
-        for n in self.plausible:
-            floor = self.scores(n).least(self.plans[n].complete)
-            found.append(floor if floor > 0 else float(self._best_of([n], 1)[0][1][0]))
-        bound = min(found, default=0.0)
+        """Seconds that no row takes less than: by `least`, else by their floors, which leave out what moves
+        between caches, else by the fastest row. None where there is nothing to tell by. (Plans that are not plausible
+        are slower still.)"""
+        bound = min((self._bound_of(n) for n in self.plausible), default=0.0)
         return bound if bound > 0 else None
+
+    def _bound_of(self, number: int) -> float:
+        entry, limit = self.plans[number], self._least
+        if limit is not None:
+            table = tabulate(entry.plan.space, lambda v: limit(entry.plan, v), legal=True)
+            if table is not None and 0 < table.column.min() < np.inf:
+                return float(table.column.min())
+        floor = self.scores(number).least(entry.complete)
+        return floor if floor > 0 else float(self._best_of([number], 1)[0][1][0])
 
     @cached_property
     def _probe(self) -> dict[int, tuple[Ids, Seconds]]:

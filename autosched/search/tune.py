@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from autosched.costmodel import clock as clocks
+from autosched.costmodel.limits import limit
 from autosched.costmodel.objective import objective_clock
 from autosched.costmodel.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model, load_soon
@@ -138,8 +139,9 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
             seed, length, floors, parts = request.seed, clocks.run_length, clocks.floors, clocks.parts
             if request.objective == "latency":
                 space = SearchSpace(
-                    plans, clocks.clock, threads=2, seed=seed, run_length=length, floors=floors, parts=parts
-                )
+                    plans, clocks.clock, threads=2, seed=seed,
+                    run_length=length, floors=floors, parts=parts, least=limit,
+                )  # fmt: skip
             else:  # floors are seconds
                 space = SearchSpace(plans, objective_clock(request.objective), threads=2, seed=seed)
         else:

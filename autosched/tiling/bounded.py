@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from autosched.logic import evaluate
 from autosched.tiling.apiece import apiece
 from autosched.tiling.enumerate import BLOCK, ROOT, Joiner, Part, Prefixes, Stage, plan_stages
 from autosched.tiling.given import Given, WantedError
@@ -63,7 +62,7 @@ class Bounded:
     ) -> None:
         self._space, self._parts, self._seconds = space, tuple(parts), seconds
         self._block = block
-        self._tables = [_without_illegal(space, tabulate(space, p.floor)) for p in parts]
+        self._tables = [tabulate(space, p.floor, legal=True) for p in parts]
         self._reads = [self._read_by(n) for n in range(len(parts))]
         groups = sorted((r for r in self._reads if r), key=len, reverse=True)
         self._joiner = Joiner(space, block, stages=grouped_stages(space, groups))
@@ -217,16 +216,3 @@ def grouped_stages(space: Space, groups: Sequence[frozenset[int]]) -> tuple[Stag
             if stage.decisions or done:
                 steps.append((stage.decisions, done))
     return Stage.chain(space, steps)
-
-
-def _without_illegal(space: Space, table: Table | None) -> Table | None:
-    """The table with no bound at all (infinity) where its own decisions break a rule."""
-    if table is None:
-        return None
-    legal = np.ones(len(table.column), np.bool_)
-    given = Given(space, table.positions, table.ids)
-    for part in space.parts:
-        if part.depends <= set(table.positions):
-            with np.errstate(divide="ignore"):
-                legal &= np.asarray(evaluate(part.holds, given), np.bool_)
-    return Table(space, table.positions, np.where(legal, table.column, np.inf))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from autosched.logic import evaluate
 from autosched.tiling.given import Given, WantedError, neighbouring
 from autosched.tiling.values import digit
 
@@ -56,11 +57,13 @@ class Table:
         return Table(self.space, kept, np.asarray(grid.min(axis=away)).ravel())
 
 
-def tabulate(space: Space, quantity: Callable[[Columns], npt.ArrayLike], most: int = MOST) -> Table | None:
+def tabulate(
+    space: Space, quantity: Callable[[Columns], npt.ArrayLike], most: int = MOST, *, legal: bool = False
+) -> Table | None:
     """The table of `quantity`, a function of columns; None where it depends on more than `most` combinations.
 
     It is given the columns that it asks for and no others, so what it depends on need not be said. Illegal combinations
-    are in the table too.
+    are in the table too; with `legal`, at infinity where these decisions alone break a rule.
     """
     positions: frozenset[int] = frozenset()
     while prod(space.radices[p] for p in positions) <= most:
@@ -70,8 +73,19 @@ def tabulate(space: Space, quantity: Callable[[Columns], npt.ArrayLike], most: i
         except WantedError as wanted:
             positions |= wanted.positions
         else:
+            column = np.where(_legal(space, given), column, np.inf) if legal else column
             return Table(space, tuple(sorted(positions)), column)
     return None
+
+
+def _legal(space: Space, given: Given) -> npt.NDArray[np.bool_]:
+    """Which combinations break no rule that their decisions settle."""
+    result = np.ones(given.rows, np.bool_)
+    for part in space.parts:
+        if part.depends <= given.positions:
+            with np.errstate(divide="ignore"):
+                result &= np.asarray(evaluate(part.holds, given), np.bool_)
+    return result
 
 
 def _combinations(space: Space, positions: Sequence[int]) -> npt.NDArray[np.int64]:

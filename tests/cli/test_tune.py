@@ -136,6 +136,6 @@ def test_goals_end_a_search_before_its_budget(cli: Cli) -> None:
     found = cli("tune", *SMALL, "-n", 6, "--until", "1s", "--json").json
     assert found["trials"] == {"done": 1, "failed": {}, "ended": "reached"}
     text = cli("tune", *SMALL, "-n", 6, "--until", "1s", "--fresh").out
-    assert "the space's lower bound by the clock" in text
+    assert "the space's lower bound by the target's figures" in text
     assert "what --until asks for is reached, after 1 trials" in text
     assert "--until soon: no time and no speed" in cli("tune", *SMALL, "--until", "soon", status=2).err

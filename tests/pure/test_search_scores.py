@@ -11,6 +11,7 @@ import pytest
 
 import autosched
 from autosched.costmodel.clock import clock, floors, run_length
+from autosched.costmodel.limits import limit
 from autosched.logic import Var
 from autosched.search.request import TuneRequest
 from autosched.search.scores import Scores, settle
@@ -50,6 +51,20 @@ def test_bounds_lie_below_the_clock(name: str) -> None:
         tables = [tabulate(plan.space, floor) for floor in floors(plan)]
         least = sum((t.look_up(ids) for t in tables if t is not None), start=np.zeros(len(ids)))
         assert np.all(least <= total * (1 + 1e-9)), plan.name
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_row_is_below_what_the_targets_figures_allow(name: str) -> None:
+    """The bound of a space is of its own figures: below the clock, and not so far that it says nothing."""
+    plans = planned(name)[:2]
+    for plan in plans:
+        ids = np.sort(plan.space.sample(500, np.random.default_rng(0)))
+        values = plan.space.values(ids)
+        assert np.all(limit(plan, values) <= clock(plan, values)["total"] * (1 + 1e-9))
+    space = SearchSpace(plans, clock, run_length=run_length, floors=floors, least=limit, threads=1)
+    bound, best = space.lower_bound_s, space.best(1)[1][0]
+    assert bound is not None
+    assert best / 5 < bound <= best
 
 
 @pytest.mark.parametrize("name", ["bytes", "border"])
