@@ -3,6 +3,7 @@
 
 #include "api.h"
 
+#define __CUDACC_RTC__ 1  // no headers of the C library, as under NVRTC
 #define __device__
 #define __host__
 #define __global__

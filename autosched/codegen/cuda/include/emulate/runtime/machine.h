@@ -31,7 +31,8 @@ struct Copy {
 
 struct Group {
   std::vector<Copy> late;
-  uint32_t time = 0;          // on the engine's clock
+  uint32_t time = 0;  // on the engine's clock
+  Knowledge before;   // products: what their threads knew
 };
 
 // Copies or products that one thread (or warpgroup) has under way, in groups.
@@ -42,6 +43,7 @@ struct Engine {
   bool any = false;     // whether the open group holds something
   bool fenced = false;  // products: whether registers and memory were fenced since the last group
   std::deque<Group> groups;
+  Knowledge before;
 };
 
 struct Fiber {

@@ -1,0 +1,35 @@
+"""Printed kernels on the emulated card: no mistake is found, and the numbers are the oracle's.
+
+Every run takes some rows of a covering sample (every value of every decision) of each case; `-m slow_cuda` takes the
+whole sample of several plans of each.
+"""
+
+from __future__ import annotations
+
+import pytest
+from cuda.emulated_cases import CASES, emulation
+from cuda.hand_kernels import needs_compiler
+
+pytestmark = [needs_compiler, pytest.mark.compiler]
+MOST, PLANS = 3, 3
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_of_every_tier(name: str) -> None:
+    made = emulation(CASES[name], MOST)
+    assert made is not None
+    for n, row in enumerate(made.rows):
+        difference = made.check(n, seed=row)
+        assert difference.ok, (made.plan.space.schedule(row), difference)
+
+
+@pytest.mark.slow_cuda
+@pytest.mark.parametrize("number", range(PLANS))
+@pytest.mark.parametrize("name", CASES)
+def test_every_decision_of_several_plans(name: str, number: int) -> None:
+    made = emulation(CASES[name], None, number)
+    if made is None:
+        pytest.skip("so many plans there are not")
+    for n, row in enumerate(made.rows):
+        difference = made.check(n, seed=row + 1)
+        assert difference.ok, (made.plan.space.schedule(row), difference)
