@@ -57,10 +57,9 @@ class OpaquePrinter:
         source, valid = _plain(stmt)
         if source is not None and source.dtype == layout.dtype and source.tensor not in self.scope.layouts:
             tile = self._tile(source.tensor, source.index, valid, stmt.lane.var, layout)  # type: ignore[arg-type]
-            if tile is not None and self._major(layout, tile.major) == tile.major:
-                if tile.address:
-                    yield self._load(layout, name, tile)
-                    return
+            if tile is not None and self._major(layout, tile.major) == tile.major and tile.address:
+                yield self._load(layout, name, tile)
+                return
         yield from self._staged(stmt, layout, name, reads)
 
     # -- texts of the YAML ---------------------------------------------------------------------------------------------
@@ -162,14 +161,11 @@ class OpaquePrinter:
         return places
 
     def _piece(self, layout: Layout, number: int) -> Buffer:
-        """A warp's own piece of shared memory as large as the fragment."""
+        """A warp's own piece of shared memory as large as the fragment; addresses in it stay what they were printed as, so
+        that each size has a name of its own."""
         dtype, elements = layout.dtype, layout.buffer.shape[-1]
-        warps = self.scope.warps
-        name = f"stage_{dtype}{number + 1 if number else ''}"
-        known = self.scope.staging.get(name)
-        elements = max(elements, known.shape[1] if known else 0)
-        self.scope.staging[name] = Buffer(name, dtype, (warps, elements), "shared")
-        return self.scope.staging[name]
+        name = f"stage_{dtype}_{elements}" + (f"_{number + 1}" if number else "")
+        return self.scope.staging.setdefault(name, Buffer(name, dtype, (self.scope.warps, elements), "shared"))
 
     def _address(self, piece: Buffer) -> str:
         return self.scope.address(piece.name, (self.warp, Const(0)))

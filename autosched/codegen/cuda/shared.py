@@ -9,7 +9,7 @@ from autosched.codegen.kernel import Assign, Async, Await, Box, Buffer, Intrinsi
 from autosched.ir.value import Read, walk
 
 ALIGNMENT = 128
-"""Of a buffer, in bytes: all banks once."""
+"""Of a buffer, in bytes: all banks once; and what the copy engine asks for."""
 BARRIER_BYTES = 8
 SWIZZLED = 1024
 """Of one whose chunks change places: eight rows of 128 bytes, counted from where the hardware counts them."""
@@ -37,10 +37,12 @@ class SharedMemory:
             elif isinstance(stmt, Box):
                 names[stmt.buffer] = None
         held = {n: kernel.buffers[n] for n in names if kernel.buffers[n].scope == "shared"}
+        boxed = {s.buffer for s in statements(body) if isinstance(s, Box)}
+        aligned = {n: max(alignment_of(b), ALIGNMENT if n in boxed else 0) for n, b in held.items()}
         offsets: dict[str, int] = {}
         total = 0
-        for name, buffer in sorted(held.items(), key=lambda item: (-alignment_of(item[1]), -own_bytes(item[1]))):
-            align = alignment_of(buffer)
+        for name, buffer in sorted(held.items(), key=lambda item: (-aligned[item[0]], -own_bytes(item[1]))):
+            align = aligned[name]
             total = -(-total // align) * align
             offsets[name] = total
             total += own_bytes(buffer)
