@@ -11,6 +11,7 @@ from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, seconds, speed, talk
 from autosched.cli.stored import kernel_of, opened, picked, target_of
 from autosched.codegen.c import print_c
+from autosched.codegen.cuda import print_cuda
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.text import print_kernel
@@ -22,7 +23,7 @@ from autosched.machine.target import Target
 from autosched.store import codec
 from autosched.tensorize.explanation.certificate import certificate_lines
 
-VIEWS = ("all", "schedule", "loops", "c", "llvm", "asm", "key", "proof")
+VIEWS = ("all", "schedule", "loops", "c", "cuda", "llvm", "asm", "key", "proof")
 
 NO_PROOF = "the plan computes every stage as scalar code, as the program says"
 
@@ -64,6 +65,7 @@ def show(
                 "certificates": certificates,
                 "loops": print_kernel(kernel),
                 "c": _code(kernel),
+                "cuda": _cuda(kernel, target_of(record)) if target_of(record).isa == "cuda" else None,
             }
         )
         return
@@ -81,6 +83,8 @@ def show(
         parts.append(print_c(kernel).source.rstrip())
     elif view == "all" and (code := _code(kernel)) is not None:
         parts.append(code.rstrip())
+    if view == "cuda" or (view == "all" and target_of(record).isa == "cuda"):
+        parts.append(_cuda(kernel, target_of(record)).rstrip())
     if view == "llvm":
         parts.append(print_llvm(kernel).rstrip())
     if view == "asm":
@@ -107,6 +111,13 @@ def _code(kernel: Kernel) -> str | None:
         return print_c(kernel).source
     except AutoschedError:
         return None
+
+
+def _cuda(kernel: Kernel, target: Target) -> str:
+    """The kernel's CUDA C++."""
+    if target.isa != "cuda":
+        raise UsageError(f"{target.name} is no CUDA target", hint="--as c shows the kernel's C")
+    return print_cuda(kernel, target).text
 
 
 def _assembly(kernel: Kernel, target: Target) -> str:

@@ -1,7 +1,8 @@
 """Assignments of one thread: its share of the lanes, in copies as wide as memory allows.
 
-A register of a warp is spread over its lanes by its fragment map; the assignment's lane variable becomes the number of
-the thread's own element, `v`. Where elements `v … v+w-1` are neighbours in memory and move as they are, they move at once.
+A register of a warp is spread over its lanes by its fragment map; the assignment's lane variable becomes the number
+of the thread's own element, `v`. Where elements `v … v+w-1` are neighbours in memory and move as they are, they move at
+once.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.cuda.types import SUB_BYTE, element_type
 from autosched.codegen.kernel import Assign
 from autosched.ir.value import Literal, Read, Select, Value, map_value, walk
-from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of
+from autosched.logic import FALSE, TRUE, Bool, Int, Var, all_of
 from autosched.logic.expr import substitute_bool, substitute_int
 
 ELEMENT, GROUP, INSIDE = ".v", ".u", ".x"
-"""Variables of printed loops: a thread's own element, a group of them that moves at once, an element of a group. No axis of a
-program has such a name."""
+"""Variables of printed loops: a thread's own element, a group of them that moves at once, an element of a group. No
+axis of a program has such a name."""
 WIDEST = 16  # bytes of one access
 
 
@@ -328,7 +329,9 @@ def _placed(stmt: Assign, lane: str, element: Int, scope: Scope, own: Int | None
     return replace(stmt, index=index(stmt.buffer, stmt.index), value=value, valid=valid, lane=None)
 
 
-def _map_reads(value: Value, lane: str, element: Int, index: Callable[[str, tuple[Int, ...]], tuple[Int, ...]]) -> Value:
+def _map_reads(
+    value: Value, lane: str, element: Int, index: Callable[[str, tuple[Int, ...]], tuple[Int, ...]]
+) -> Value:
     """The value at one lane, subscripts of reads by `index`."""
     marked = ".lane's own"
 
@@ -350,7 +353,9 @@ def _is_zero(value: Value) -> bool:
 
 
 def _zero(value: Value) -> str:
-    return "0" if not value.dtype.is_float or value.dtype.bits < 32 else ("0.0" if value.dtype.name == "f64" else "0.0f")
+    if not value.dtype.is_float or value.dtype.bits < 32:
+        return "0"
+    return "0.0" if value.dtype.name == "f64" else "0.0f"
 
 
-__all__ = ["AssignPrinter", "Const"]
+__all__ = ["AssignPrinter"]

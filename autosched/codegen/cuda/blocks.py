@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from math import prod
 
 from autosched.codegen.cuda.engine import arrivals_of
 from autosched.codegen.cuda.fragments import LANE, THREAD
-from autosched.codegen.cuda.grids import THREADS_OF, WARP, Grid, block_number, trips
+from autosched.codegen.cuda.grids import THREADS_OF, WARP, Grid, first, trips
 from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.cuda.shared import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.kernel import WORKERS, Assign, Box, For, statements
-from autosched.logic import Const, Int, Var
+from autosched.logic import Int, Var
 
 NUMBER = ".block"
 """The block's number in the grid, where block loops are taken apart from it."""
@@ -22,16 +23,16 @@ NUMBER = ".block"
 def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: StatementPrinter) -> Iterator[str]:
     """All lines of the kernel's body."""
     yield from (INDENT + line for line in _checked(grid, scope))
-    numbers = {loop.var: (block_number(loop, Const(0)), block_number(loop, Const(trips(loop) - 1))) for loop in grid.blocks}
-    ranges = {n: (low.value, high.value) for n, (low, high) in numbers.items()}  # type: ignore[attr-defined]
+    ranges = {loop.var: (first(loop), first(loop) + (trips(loop) - 1) * loop.step) for loop in grid.blocks}
     total = prod(grid.counts.values())
     ranges |= {THREAD: (0, grid.block_threads - 1), LANE: (0, _lanes(grid) - 1), NUMBER: (0, max(0, total - 1))}
     workers = {s.var for s in statements(grid.body) if isinstance(s, For) and s.kind in WORKERS}
-    scope.fixed = frozenset({*numbers, THREAD, LANE, *workers})
+    scope.fixed = frozenset({*grid.counts, THREAD, LANE, *workers})
     scope.written = frozenset(s.buffer for s in statements(grid.body) if isinstance(s, Assign | Box))
     with scope.ranged(ranges):
         body = [INDENT + line for line in printer.body(grid.body, ())]
-        frame = [*_shared(scope, shared.beside(scope.staging)), *_blocks(grid, scope, total), *_threads(grid, scope, "\n".join(body))]
+        memory = _shared(scope, shared.beside(scope.staging))
+        frame = [*memory, *_blocks(grid, scope, total, "\n".join(body)), *_threads(grid, scope, "\n".join(body))]
         yield from (INDENT + line for line in frame)
         registers = list(_registers(scope))
         if registers:
@@ -67,15 +68,16 @@ def _shared(scope: Scope, shared: SharedMemory) -> Iterator[str]:
         yield f"Barrier* const {scope.names(name)} = reinterpret_cast<Barrier*>({at});  // [{slots}]"
 
 
-def _blocks(grid: Grid, scope: Scope, total: int) -> Iterator[str]:
-    """Variables of the loops over blocks."""
+def _blocks(grid: Grid, scope: Scope, total: int, body: str) -> Iterator[str]:
+    """Variables of the loops over blocks that the body names."""
+    used = [loop for loop in grid.blocks if _names(body, scope.names(loop.var))]
     if not grid.blocks:
         if grid.rows and grid.block_threads > 1:
             yield "if (threadIdx.x != 0) return;"
         return
     cluster = f" / {grid.cluster}" if grid.cluster > 1 else ""
     if not grid.folded:
-        for loop in grid.blocks:
+        for loop in used:
             axis = loop.kind[-1]
             number = f"blockIdx.{axis}" + (cluster if axis == "x" else "")
             yield from _named(scope, loop, number)
@@ -93,14 +95,15 @@ def _blocks(grid: Grid, scope: Scope, total: int) -> Iterator[str]:
         place: Int = Var(NUMBER) // below if below > 1 else Var(NUMBER)
         if loop is not grid.blocks[0]:
             place = place % trips(loop)
-        yield from _named(scope, loop, scope.index.number(place, 5))
+        if loop in used:
+            yield from _named(scope, loop, scope.index.number(place, 5))
 
 
 def _named(scope: Scope, loop: For, number: str) -> Iterator[str]:
     comment = f"  // {loop.note}" if loop.note else ""
     scaled = number if loop.step == 1 else f"{number} * {loop.step}"
-    low = loop.lower.value  # type: ignore[attr-defined]
-    yield f"const int {scope.names(loop.var)} = {scaled}{f' + {low}' if low else ''};{comment}"
+    start = f" + {first(loop)}" if first(loop) else ""
+    yield f"const int {scope.names(loop.var)} = {scaled}{start};{comment}"
 
 
 def _threads(grid: Grid, scope: Scope, body: str) -> Iterator[str]:
@@ -126,8 +129,6 @@ def _threads(grid: Grid, scope: Scope, body: str) -> Iterator[str]:
 
 
 def _names(body: str, name: str) -> bool:
-    import re
-
     return re.search(rf"\b{name}\b", body) is not None
 
 

@@ -21,6 +21,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.emit import KEEP
 from autosched.tiling.steps.gpu_operand import from_shared
 
+LINE = 118  # characters of a printed line
 _TOKEN = re.compile(r"\{\{|\}\}|\{(?P<operand>[A-Za-z_]\w*(?:\.across)?)\}")
 
 
@@ -85,8 +86,8 @@ def _assembly(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
     return "\n".join(
         [
             f"// {_comment(intrinsic)}",
-            f"__device__ __forceinline__ void {name}({', '.join(parameters)}) {{",
-            f'    asm{volatile}("{text}"',
+            _head(name, parameters),
+            f"    asm{volatile}({_literal(text)}",
             f"        : {_wrapped(outputs)}",
             f"        : {_wrapped(inputs)}{clobber});",
             "}",
@@ -111,17 +112,35 @@ def whole_function(intrinsic: Intrinsic, operand: str, verb: str, major: str) ->
     registers = [f'"{"=" if load else ""}{r.constraint}"({operand}[{k}])' for k in range(r.count)]
     memory = ['"l"(from)' if load else '"l"(to)', '"r"(stride)']
     name = whole_name(intrinsic, operand, verb, major)
-    head = f"{type_} (&{operand})[{r.count}], const void* from" if load else f"void* to, const {type_} (&{operand})[{r.count}]"
+    fragment = f"{type_} (&{operand})[{r.count}]"
+    head = f"{fragment}, const void* from" if load else f"void* to, const {fragment}"
     return "\n".join(
         [
             f"__device__ __forceinline__ void {name}({head}, int stride) {{",
-            f'    asm volatile("{text}"',
-            f"        : {_wrapped(registers) if load else ''}",
+            f"    asm volatile({_literal(text)}",
+            f"        : {_wrapped(registers)}" if load else "        :",
             f"        : {_wrapped(memory if load else [*memory, *registers])}",
             '        : "memory");',
             "}",
         ]
     )
+
+
+def _head(name: str, parameters: list[str]) -> str:
+    line = f"__device__ __forceinline__ void {name}({', '.join(parameters)}) {{"
+    if len(line) <= LINE:
+        return line
+    return f"__device__ __forceinline__ void {name}(\n        {', '.join(parameters)}) {{"
+
+
+def _literal(text: str) -> str:
+    """A string constant, on lines of operands where it is long."""
+    lines = [""]
+    for piece in re.split(r"(?<=\}, )", text):
+        if lines[-1] and len(lines[-1]) + len(piece) > LINE - 20:
+            lines.append("")
+        lines[-1] += piece
+    return "\n        ".join(f'"{line}"' for line in lines)
 
 
 def _wrapped(parts: list[str]) -> str:

@@ -1,8 +1,8 @@
 """Register buffers as arrays of one thread: which elements lane `t` holds, in which of its registers.
 
 A register that an instruction of a warp takes is spread over its lanes by the fragment map of the YAML; registers that
-share an assignment with one lie like it; those of single threads belong to a thread as they are. Dimensions that number workers
-disappear: each worker has its own. Registers of a warp that no instruction takes are dealt out in runs.
+share an assignment with one lie like it; those of single threads belong to a thread as they are. Dimensions that number
+workers disappear: each worker has its own. Registers of a warp that no instruction takes are dealt out in runs.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ class _Finder:
         operand = replace(intrinsic.operands[operand_name], dtype=buffer.dtype)
         if operand.dtype.bits != intrinsic.operands[operand_name].dtype.bits:
             held = operand.elements // lanes
-            return Layout(buffer, owners, lanes, held, Registers(held, element_type(buffer.dtype), ""), operand, intrinsic)
+            own = Registers(held, element_type(buffer.dtype), "")
+            return Layout(buffer, owners, lanes, held, own, operand, intrinsic)
         registers = registers_of(intrinsic.operands[operand_name], lanes)
         return Layout(buffer, owners, lanes, operand.elements // lanes, registers, operand, intrinsic)
 

@@ -8,7 +8,7 @@ from math import prod
 from autosched.codegen.cuda.launch import MOST_BLOCKS, Dim3
 from autosched.codegen.kernel import WORKERS, Choose, Comment, Drain, For, Function, Roles, Stmt, statements
 from autosched.errors import UsageError
-from autosched.logic import Const, Int, Var
+from autosched.logic import Const
 
 WARP, WARPGROUP = 32, 128
 THREADS_OF = {"thread": 1, "warp": WARP, "warpgroup": WARPGROUP}
@@ -136,10 +136,10 @@ def trips(loop: For) -> int:
     return max(0, -(-(loop.upper.value - loop.lower.value) // loop.step))
 
 
-def block_number(loop: For, number: Int) -> Int:
-    """A bound loop's variable at iteration `number`."""
+def first(loop: For) -> int:
+    """A bound loop's variable at its first iteration."""
     assert isinstance(loop.lower, Const)
-    return number * loop.step + loop.lower.value
+    return loop.lower.value
 
 
-__all__ = ["THREADS_OF", "Grid", "Var", "block_number", "grids", "trips"]
+__all__ = ["THREADS_OF", "Grid", "first", "grids", "trips"]

@@ -9,6 +9,7 @@ from importlib.resources import files
 
 FOLDER = "include/autosched"
 _INCLUDE = re.compile(r'^#include "(autosched/[\w.]+)"$', re.MULTILINE)
+_DEFINED = re.compile(r"(?:__forceinline__ [\w:<>&* ]*?|struct (?:alignas\(\d+\) )?|using )(\w+)(?=\(| =| \{|;)")
 
 
 @cache
@@ -17,6 +18,12 @@ def device_headers() -> dict[str, str]:
     folder = files("autosched.codegen.cuda").joinpath(FOLDER)
     found = {f"autosched/{f.name}": f.read_text("utf-8") for f in folder.iterdir() if f.name.endswith(".cuh")}
     return dict(sorted(found.items()))
+
+
+@cache
+def defined() -> frozenset[str]:
+    """Names that the headers define."""
+    return frozenset(name for text in device_headers().values() for name in _DEFINED.findall(text))
 
 
 def needed(names: Iterable[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from autosched.codegen.c.helpers import ordered
+from autosched.codegen.c.helpers import is_helper, text_of
 from autosched.codegen.cuda.headers import device_headers
 
 _OWN = {
@@ -27,21 +27,36 @@ CONVERT = "convert"
 
 
 def helper_texts(used: Iterable[str]) -> list[str]:
-    """The definitions of helpers, callees first; those of the header `convert` are not among them."""
+    """The definitions of helpers and of those that they call, callees first; those of the header `convert` are not
+    among them."""
     names = set(used)
-    texts = [_OWN[n] for n in sorted(names & _OWN.keys())]
-    for text in map(device, ordered(names - _OWN.keys())):
-        defined = _DEFINED.search(text)
-        if defined is None or defined[1] not in converted():
-            texts.append(text)
-    return texts
+    return [*(_OWN[n] for n in sorted(names & _OWN.keys())), *_closed(names)[0].values()]
 
 
 def converts(used: Iterable[str]) -> bool:
     """Whether helpers, or those that they call, are in the header `convert`."""
-    names = set(used) - _OWN.keys()
-    found = {m[1] for text in map(device, ordered(names)) if (m := _DEFINED.search(text))}
-    return bool(found & converted())
+    return _closed(set(used))[1]
+
+
+def _closed(names: set[str]) -> tuple[dict[str, str], bool]:
+    """Texts by name, callees first, and whether a function of the header is among those called."""
+    done: dict[str, str] = {}
+    header = False
+
+    def add(name: str) -> None:
+        nonlocal header
+        if name in converted():
+            header = True
+        elif name not in done:
+            text = text_of(name)
+            for word in dict.fromkeys(re.findall(r"\b[a-z]\w*(?=\()", text)):
+                if word != name and is_helper(word):
+                    add(word)
+            done[name] = device(text)
+
+    for name in sorted(names - _OWN.keys()):
+        add(name)
+    return done, header
 
 
 @cache

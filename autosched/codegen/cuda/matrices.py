@@ -1,9 +1,9 @@
 """Fragments that `ldmatrix` fills: where the rows of 16 bytes that it reads lie together in shared memory.
 
-The instruction reads up to four matrices of eight rows of 16 bytes. Lane `8 r + i` says where row `i` of matrix `r` begins;
-lane `4 i + q` receives word `q` of it in register `r`. Whether a fragment is that is decided by its map and the address of
-each element, as formulas: so a swizzled slice is recognised as well as a plain one. In the transposed form lane `4 i + q`
-receives element `i` of rows `2 q` and `2 q + 1`.
+The instruction reads up to four matrices of eight rows of 16 bytes. Lane `8 r + i` says where row `i` of matrix `r`
+begins; lane `4 i + q` receives word `q` of it in register `r`. Whether a fragment is that is decided by its map and the
+address of each element, as formulas: so a swizzled slice is recognised as well as a plain one. In the transposed form
+lane `4 i + q` receives element `i` of rows `2 q` and `2 q + 1`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Where barriers stand: between two phases of a block's workers of which one touches what the other writes.
 
 The tree says that loops over workers one after the other are separated by a barrier. Most need none: they touch other
-memory, or registers alone. A phase is met with what phases since the last barrier have touched; a loop's end is met with
-its beginning. Copies that run on write where they start and have landed where they are waited for: what a `Wait` lands is
-seen by other threads after the next barrier, and disturbs nobody before it.
+memory, or registers alone. A phase is met with what phases since the last barrier have touched; a loop's end is met
+with its beginning. Copies that run on write where they start and have landed where they are waited for: what a `Wait`
+lands is seen by other threads after the next barrier, and disturbs nobody before it.
 """
 
 from __future__ import annotations

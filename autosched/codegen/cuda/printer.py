@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from textwrap import wrap
 
 from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.names import Names
 from autosched.codegen.cuda.blocks import block_lines
-from autosched.codegen.cuda.engine import EnginePrinter, maps_of
 from autosched.codegen.cuda.emission import device_function, whole_function
+from autosched.codegen.cuda.engine import EnginePrinter, maps_of
 from autosched.codegen.cuda.fragments import layouts
 from autosched.codegen.cuda.grids import Grid, grids
-from autosched.codegen.cuda.headers import needed
+from autosched.codegen.cuda.headers import defined, needed
 from autosched.codegen.cuda.helpers import CONVERT, converts, helper_texts
 from autosched.codegen.cuda.launch import (
     Argument,
@@ -41,12 +41,14 @@ from autosched.tensorize.spec.catalogue import Catalogue
 
 OPTIONS = ("--std=c++17", "--fmad=false")
 """Products and additions are fused where the text says so."""
-_TAKEN = (
-    "autosched threadIdx blockIdx blockDim gridDim warpSize element narrow_element put_element fill copy copy_or_zero "
-    "start_copy start_copy_or_zero end_copies wait_copies row shared namespace template using class this new delete "
-    "operator public private friend virtual explicit try catch throw and or not xor alignas constexpr nullptr bool min max "
-    "f16 bf16 e4m3 e5m2 asm half"
-).split()
+_TAKEN = frozenset(
+    """
+    autosched threadIdx blockIdx blockDim gridDim warpSize row shared
+    alignas and bool catch class constexpr delete explicit friend half new not nullptr operator or private protected
+    public template this throw try using virtual xor namespace min max
+    """.split()  # noqa: SIM905
+)
+"""What printed code itself uses, and C++'s keywords beside C's."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class _Printer:
     def __init__(self, kernel: Kernel, target: Target, loads: Known) -> None:
         self.kernel, self.target, self.loads = block_view(kernel), target, loads
         self.arch = target.compiler.get("arch", "sm_80")
-        self.names = Names(_TAKEN)
+        self.names = Names(_TAKEN | defined())
         self.name = self.names.fresh(kernel.name)
         for buffer in kernel.buffers:
             self.names(buffer)
@@ -107,8 +109,8 @@ class _Printer:
         )
         intrinsics = [whole_function(i, *key[1:]) for key, i in self.used.wholes.items()]
         for intrinsic in self.used.intrinsics.values():
-            for majors in self.used.majors.get(intrinsic.name, {(): None}):
-                intrinsics.append(device_function(intrinsic, self.used.helpers.add, majors))
+            forms = self.used.majors.get(intrinsic.name, {(): None})
+            intrinsics += [device_function(intrinsic, self.used.helpers.add, majors) for majors in forms]
         if converts(self.used.helpers):
             self.used.headers.add(CONVERT)
         if any("element<" in text for text in intrinsics):
@@ -250,4 +252,4 @@ class Loads:
         return found if usable else None
 
 
-__all__ = ["CudaSource", "print_cuda", "replace"]
+__all__ = ["CudaSource", "Loads", "print_cuda"]

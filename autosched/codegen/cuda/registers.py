@@ -12,8 +12,8 @@ _KINDS = {"b32": ("uint32_t", "r"), "f32": ("float", "f"), "f64": ("double", "d"
 _KINDS |= {"b16": ("uint16_t", "h")}
 LANES = {"warp": 32, "warpgroup": 128}
 ALONG, ACROSS, HELD = "k", "mn", "registers"
-"""How an operand that an instruction takes from shared memory lies: its rows along the reduction, or along its own axis;
-or it is in registers after all."""
+"""How an operand that an instruction takes from shared memory lies: its rows along the reduction, or along its own
+axis; or it is in registers after all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def lanes_of(intrinsic: Intrinsic) -> int:
 
 
 def registers_of(operand: Operand, lanes: int) -> Registers:
-    """An operand's registers in one lane: as the YAML says, else 32-bit words (or its elements, where they are wider)."""
+    """An operand's registers in one lane: as the YAML says, else 32-bit words (or elements, where they are wider)."""
     text = operand.opaque.registers if operand.opaque is not None else operand.registers.get("cuda")
     if text:
         count, kind = text.split(" x ")

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from autosched.codegen.access import flat_offset, strides
 from autosched.codegen.c.names import Names
-from autosched.codegen.cuda.registers import identifier, issue_name, whole_name
 from autosched.codegen.cuda.fragments import LANE, Layout
 from autosched.codegen.cuda.indices import CudaIndices, Wide
+from autosched.codegen.cuda.registers import identifier, issue_name, whole_name
 from autosched.codegen.cuda.simplify import Simplifier, Sum
 from autosched.codegen.cuda.types import SUB_BYTE, element_type
 from autosched.codegen.cuda.values import CudaValues

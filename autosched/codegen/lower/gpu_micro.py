@@ -28,6 +28,7 @@ class GpuMicro(Micro):
         direct: frozenset[str],
     ) -> None:
         super().__init__(part, sources, ctx, tiled)
+        self.turning = None  # which lane holds what is the instruction's affair here
         self.direct = direct
         # Accumulators outlive a loop over workers: each worker has its own.
         held = ctx.buffers.pop(self.acc)
