@@ -12,16 +12,19 @@ _TREES = 100
 
 
 class ForestModel(Residual):
-    """A random forest on the residual; its trees' spread is the uncertainty."""
+    """A random forest on the residual; how far off it is, is told by the trees that did not see a row."""
 
-    name = "forest/1"
+    name = "forest/2"
 
-    def _learn(self, matrix: Matrix, left: Floats, weight: Floats) -> None:
+    def _learn(self, matrix: Matrix, left: Floats, weight: Floats) -> Floats | None:
         load("sklearn.ensemble")
         from sklearn.ensemble import RandomForestRegressor
 
-        forest = RandomForestRegressor(_TREES, max_features=0.5, min_samples_leaf=2, random_state=self._seed)
+        forest = RandomForestRegressor(
+            _TREES, max_features=0.5, min_samples_leaf=2, random_state=self._seed, bootstrap=True, oob_score=True
+        )
         self._forest = forest.fit(matrix, left, weight)
+        return np.asarray(left - self._forest.oob_prediction_)
 
     def _guess(self, matrix: Matrix) -> tuple[Floats, Floats]:
         guesses = np.stack([tree.predict(matrix) for tree in self._forest.estimators_])

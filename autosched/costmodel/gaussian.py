@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +22,7 @@ class GaussianModel(Residual):
 
     def _learn(self, matrix: Matrix, left: Floats, weight: Floats) -> None:
         load("sklearn.gaussian_process")
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
@@ -32,7 +35,9 @@ class GaussianModel(Residual):
         # Slow rows matter less: their noise is larger by what their weight is smaller.
         kernel = ConstantKernel(0.1) * Matern(length_scale=8.0, nu=2.5) + WhiteKernel(1e-2)
         process = GaussianProcessRegressor(kernel, alpha=1e-3 / weight, random_state=self._seed)
-        self._process = process.fit(self._standard(matrix), left)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a scale at its bound: that quantity hardly matters
+            self._process = process.fit(self._standard(matrix), left)
 
     def _guess(self, matrix: Matrix) -> tuple[Floats, Floats]:
         parts = np.array_split(matrix, max(1, len(matrix) // _BLOCK))

@@ -14,6 +14,7 @@ from autosched.costmodel.learned import AnalyticModel, ResidualModel
 from autosched.costmodel.learner import load
 from autosched.costmodel.protocol import CostModel
 from autosched.costmodel.ranking import RankingModel
+from autosched.costmodel.throughput import ThroughputModel
 from autosched.errors import UnknownNameError
 
 GROUP = "autosched.cost_models"
@@ -25,11 +26,16 @@ _BUILT_IN: dict[str, Factory] = {
     "gp": GaussianModel,
     "random": lambda seed, threads: RandomModel(seed),
     "rank": RankingModel,
+    "throughput": lambda seed, threads: ThroughputModel(seed),
     "xgb": lambda seed, threads: ResidualModel(seed, threads),
 }
 
 
-_LEARNER = {"xgb": "xgboost", "rank": "xgboost", "forest": "sklearn.ensemble", "gp": "sklearn.gaussian_process"}
+_LEARNER = {
+    **dict.fromkeys(("xgb", "rank", "throughput"), "xgboost"),
+    "forest": "sklearn.ensemble",
+    "gp": "sklearn.gaussian_process",
+}
 
 
 def load_soon(name: str, alone: bool = False) -> None:

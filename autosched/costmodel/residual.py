@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from autosched.costmodel.calibration import Doubt
 from autosched.costmodel.features import FEATURE_VERSION, FeatureMismatchError, Features
 from autosched.costmodel.learner import load
 from autosched.costmodel.protocol import GENERALISES, Floats, Prediction, Samples
@@ -28,7 +29,10 @@ Matrix = npt.NDArray[np.float32]
 
 class Residual:
     """A model of ln(measured / analytic). Each kind says how it fits what the mean ratio leaves (`_learn`), and what it
-    guesses for rows (`_guess`: mean and standard deviation). `name` is its name and version."""
+    guesses for rows (`_guess`: mean and standard deviation). `name` is its name and version.
+
+    A kind whose deviations do not say how far off it is gives the errors that it made for rows left out; its deviations
+    are widened by them (`costmodel.calibration`)."""
 
     name = "mean/1"
 
@@ -41,8 +45,10 @@ class Residual:
     def version(self) -> str:
         return f"{self.name} features/{FEATURE_VERSION}"
 
-    def _learn(self, matrix: Matrix, left: Floats, weight: Floats) -> None:
-        """Fit ln ratios `left`, of weighted mean 0; `weight` falls from 1 for the fastest row."""
+    def _learn(self, matrix: Matrix, left: Floats, weight: Floats) -> Floats | None:
+        """Fit ln ratios `left`, of weighted mean 0; `weight` falls from 1 for the fastest row. Returns errors for rows
+        that were left out when they were guessed, NaN for others; None where `_guess` says all there is to say."""
+        return None
 
     def _guess(self, matrix: Matrix) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the ln ratio, less its mean, for rows; called after `_learn`."""
@@ -52,6 +58,7 @@ class Residual:
         self._names: tuple[str, ...] | None = None
         self._shift = 0.0
         self._learnt = False
+        self._doubt: Doubt | None = None
         self._failures: HistGradientBoostingClassifier | None = None
 
     def fit(self, samples: Samples) -> None:
@@ -78,6 +85,8 @@ class Residual:
         if self._learnt and rows:
             mean, sigma = (np.asarray(column, np.float32) for column in self._guess(matrix))
             log_s += mean
+            if self._doubt is not None:
+                sigma = np.sqrt(sigma**2 + self._doubt.at(matrix))
         valid = np.ones(rows, np.float32)
         if self._failures is not None and rows:
             valid = self._failures.predict_proba(matrix)[:, 0].astype(np.float32)
@@ -88,7 +97,8 @@ class Residual:
         weight = np.clip((time_s.min() / time_s) ** 2, _SLOWEST_WEIGHT, 1.0)
         self._shift = float(np.average(residual, weights=weight))
         if len(residual) >= _FEWEST:
-            self._learn(matrix, residual - self._shift, weight)
+            errors = self._learn(matrix, residual - self._shift, weight)
+            self._doubt = None if errors is None else Doubt.of(matrix, errors, PRIOR_SIGMA)
             self._learnt = True
 
     def _fit_failures(self, matrix: Matrix, bad: npt.NDArray[np.bool_]) -> None:

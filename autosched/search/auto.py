@@ -26,7 +26,7 @@ from autosched.tiling.schedule import Candidate
 
 _POOL = 16_000
 _STRATIFIED = 3_000
-_QUANTILE_Z = 0.8  # deviations below the mean: some optimism, since only the best of a batch counts
+_QUANTILE_Z = 0.25  # deviations below the mean: some optimism, since only the best of a batch counts
 _AT_RANDOM = 0.08
 _CURIOUS = 0.35  # share of a batch drawn from all rows thought well of, where the clock is as wrong as PRIOR_SIGMA says
 _SETTLED = 16  # trials after which that share is halved

@@ -86,11 +86,11 @@ class Memory:
 
     @property
     def surprise(self) -> float:
-        """How far the clock was off: the deviation of ln(measured / clock), 0 before two rows came out right."""
+        """How far the clock was off: the deviation of ln(measured / clock), infinite before two rows came out right."""
         self._describe()
         off = np.log(np.array(self._time, np.float64)) - np.log(np.maximum(np.array(self._analytic, np.float64), 1e-12))
         off = off[np.isfinite(off)]
-        return float(off.std()) if len(off) > 1 else 0.0
+        return float(off.std()) if len(off) > 1 else float("inf")
 
     def samples(self) -> Samples:
         """All trials as samples for a cost model."""

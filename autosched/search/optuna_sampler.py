@@ -1,8 +1,8 @@
 """Strategies that ask Optuna's samplers (the extra `optuna`).
 
 A sampler sees the plan and, of the plan that it chose, the place in each decision's domain. It knows no rules: what it
-proposes illegally, or twice, it is told to have failed, and asked again; after many such answers a random row takes the
-place.
+proposes illegally, or twice, it is told to have failed, and asked again; after some such answers the place goes to that
+row of a sample of legal ones which is nearest to the last answer.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.extras import needed
@@ -20,7 +21,8 @@ from autosched.search.space import Rows, SearchSpace
 from autosched.store.records import Trial
 from autosched.tiling.schedule import Candidate
 
-_TRIES = 32  # answers that no row comes of, in one batch
+_TRIES = 4  # answers in a row that no row comes of: in spaces of scattered rows hardly any is legal
+_LOOKED_AT = 1024  # legal rows of which the nearest is taken then
 _FAILED = 2.0  # ln seconds above the slowest: what a failure counts as, since failed trials teach samplers nothing
 SAMPLERS: dict[str, Callable[[Any, int], Any]] = {
     "optuna-cmaes": lambda samplers, seed: samplers.CmaEsSampler(seed=seed),
@@ -44,16 +46,12 @@ class OptunaSampler:
 
     def propose(self, n: int) -> list[Candidate]:
         rng = np.random.default_rng([self._seed, len(self._memory)])
-        rows, tries = Rows.of(0, []), 0
-        while len(rows) < n and tries < _TRIES and len(self._memory) < self._space.rows:
-            trial = self._study.ask()
-            row = self._row(trial)
-            if row is None or not self._memory.free(row)[0]:
-                self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
-                tries += 1
-                continue
+        rows = Rows.of(0, [])
+        while len(rows) < n and len(self._memory) < self._space.rows:
+            row = self._one(rng)
+            if not len(row):
+                break
             self._memory.take(row)
-            self._asked[int(row.plan[0]), int(row.ids[0])] = trial
             rows = Rows.join([rows, row])
         others = topped_up(self._space, self._memory, Rows.of(0, []), n - len(rows), rng)
         return self._space.candidates(Rows.join([rows, others]))
@@ -77,16 +75,40 @@ class OptunaSampler:
                 self._study.add_trial(self._known(plan, trial.row, value))
         self._memory.observe(trials)
 
-    def _row(self, trial: Any) -> Rows | None:
-        """The row that the sampler names; None where it is not legal."""
+    def _one(self, rng: np.random.Generator) -> Rows:
+        """A free row that the sampler asks for, or one near to what it asked for; none where no such row is at hand."""
+        number, wanted = 0, np.zeros(0, np.int64)
+        for _ in range(_TRIES):
+            trial = self._study.ask()
+            number, wanted = self._named(trial)
+            space = self._space.plans[number].plan.space
+            row = space.ids({d.name: wanted[i : i + 1] for i, d in enumerate(space.decisions)})
+            rows = Rows.of(number, row)
+            if space.legal(row)[0] and self._memory.free(rows)[0]:
+                self._asked[number, int(row[0])] = trial
+                return rows
+            self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+        return self._near(number, wanted, rng)
+
+    def _near(self, number: int, wanted: npt.NDArray[np.int64], rng: np.random.Generator) -> Rows:
+        """Of some free rows of the plan that with the most of these indices, and the nearest where they differ."""
+        ids = self._space.plans[number].ids
+        some = Rows.of(number, ids[np.unique(rng.integers(0, len(ids), _LOOKED_AT))])
+        some = some.take(self._memory.free(some))
+        if not len(some):
+            return some
+        space = self._space.plans[number].plan.space
+        table = np.stack([np.asarray(c, np.float64) for c in space.rows(some.ids).values()], axis=1)
+        off = np.abs(table - wanted) / np.maximum(np.array(space.radices) - 1, 1)
+        return some.take([int(np.argmin((off > 0).sum(axis=1) + off.mean(axis=1)))])
+
+    def _named(self, trial: Any) -> tuple[int, npt.NDArray[np.int64]]:
+        """The plan, and places in its domains, that the sampler names."""
         plans = [n for n in range(len(self._space.plans)) if self._space.counts[n]]
         number = trial.suggest_categorical("plan", plans) if len(plans) > 1 else plans[0]
-        space = self._space.plans[number].plan.space
-        indices = {
-            d.name: np.array([trial.suggest_int(f"{number}.{d.name}", 0, len(d.domain) - 1)]) for d in space.decisions
-        }
-        row = space.ids(indices)
-        return Rows.of(number, row) if space.legal(row)[0] else None
+        decisions = self._space.plans[number].plan.space.decisions
+        indices = [trial.suggest_int(f"{number}.{d.name}", 0, len(d.domain) - 1) for d in decisions]
+        return number, np.array(indices, np.int64)
 
     def _known(self, plan: int, row: int, value: float) -> Any:
         """A trial that the sampler did not ask for."""
