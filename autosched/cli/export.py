@@ -11,14 +11,17 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json
-from autosched.cli.stored import kernel_of, opened, picked, program_of
+from autosched.cli.stored import kernel_of, opened, picked, program_of, target_of
 from autosched.codegen.c import print_c
 from autosched.codegen.c.self_test import self_test as test_text
 from autosched.codegen.c.shared import build_shared, compiler
+from autosched.codegen.cuda.files import export_cuda
+from autosched.codegen.cuda.torch_op import torch_op
 from autosched.errors import UsageError
 from autosched.store.exchange import schedule_json, write_trials
 from autosched.store.exchanged import FORMATS, write_measured
 from autosched.store.measured import of_study
+from autosched.store.records import StudyRecord, Trial
 
 
 def export(
@@ -26,7 +29,7 @@ def export(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="FILE.c (with FILE.h), FILE.json (schedule) or FILE.jsonl (trials)."
+            "--output", "-o", metavar="FILE", help="FILE.c or FILE.cu (and FILE.h), FILE.json (schedule) or FILE.jsonl."
         ),
     ],
     trial: options.TrialOpt = None,
@@ -42,25 +45,31 @@ def export(
         bool, typer.Option("--shared", help="With FILE.c: also FILE.so, built by this machine's C compiler.")
     ] = False,
     self_test: Annotated[
-        bool, typer.Option("--self-test", help="With FILE.c: also FILE_test.c, a program that checks it.")
+        bool, typer.Option("--self-test", help="With FILE.c or FILE.cu: also FILE_test.c, a program that checks it.")
+    ] = False,
+    torch: Annotated[
+        bool, typer.Option("--torch", help="With FILE.cu: also FILE_torch.py, an operator for PyTorch.")
     ] = False,
     store: options.StoreOpt = None,
     json: options.JsonOpt = False,
 ) -> None:
-    """Write the best kernel as C with its header, its schedule as JSON, or all trials as JSON lines.
+    """Write the best kernel as C (CUDA) with its header, its schedule as JSON, or all trials as JSON lines.
 
     The kernel's function has the file's name. The self-test is a program of its own; it ends with 0 where all is well.
     """
     if kind is not None:
         inputs.choice("format", kind, tuple(FORMATS))
-        if not output.name.endswith((".json", ".json.gz")) or shared or self_test or trial is not None:
+        if not output.name.endswith((".json", ".json.gz")) or shared or self_test or torch or trial is not None:
             raise UsageError(f"--format {kind} writes all trials as JSON", hint="-o FILE.json, or FILE.json.gz, alone")
-    elif output.suffix not in (".c", ".h", ".json", ".jsonl"):
+    elif output.suffix not in (".c", ".h", ".cu", ".json", ".jsonl"):
         what = output.suffix or "a name without an ending"
-        raise UsageError(f"-o {output}: no format for {what}", hint="it ends in .c, .json or .jsonl")
-    if output.suffix not in (".c", ".h") and kind is None and (shared or self_test):
-        what = "--shared" if shared else "--self-test"
-        raise UsageError(f"{what} goes with C, not with {output.name}", hint="as in -o gemm.c")
+        raise UsageError(f"-o {output}: no format for {what}", hint="it ends in .c, .cu, .json or .jsonl")
+    if shared and output.suffix not in (".c", ".h"):
+        raise UsageError(f"--shared goes with C, not with {output.name}", hint="as in -o gemm.c")
+    if self_test and output.suffix not in (".c", ".h", ".cu"):
+        raise UsageError(f"--self-test goes with C, not with {output.name}", hint="as in -o gemm.c")
+    if torch and output.suffix != ".cu":
+        raise UsageError(f"--torch goes with CUDA, not with {output.name}", hint="as in -o gemm.cu")
     command = compiler() if shared else []
     record, trials = opened(study, store)
     written = [output]
@@ -70,6 +79,8 @@ def export(
         write_trials(output, record, trials)
     elif output.suffix == ".json":
         _write(output, schedule_json(record, picked(record, trials, trial)))
+    elif output.suffix == ".cu":
+        written = _cuda(output, record, picked(record, trials, trial), self_test, torch)
     else:
         written = [output.with_suffix(".c"), output.with_suffix(".h")]
         kernel = replace(kernel_of(record, picked(record, trials, trial)), name=_function(output))
@@ -86,6 +97,24 @@ def export(
         answer_json({"schema": "autosched/export/1", "study": record.name, "files": [str(p) for p in written]})
     else:
         answer(" ".join(str(p) for p in written))
+
+
+def _cuda(output: Path, record: StudyRecord, trial: Trial, self_test: bool, torch: bool) -> list[Path]:
+    """Write a kernel for a GPU; the files written."""
+    if record.settings.get("target") is not None and target_of(record).isa != "cuda":
+        raise UsageError(f"{record.name!r} is for {record.target}, no NVIDIA GPU", hint=f"-o {output.stem}.c")
+    kernel = replace(kernel_of(record, trial), name=_function(output))
+    files = export_cuda(kernel, target_of(record))
+    texts = {output: files.source, output.with_suffix(".h"): files.header}
+    if self_test:
+        reassociated = record.settings["numerics"] != "bitwise"
+        test = test_text(kernel, files.on_host, program_of(record), reassociated)
+        texts[output.with_name(f"{output.stem}_test.c")] = test
+    if torch:
+        texts[output.with_name(f"{output.stem}_torch.py")] = torch_op(kernel, files)
+    for path, text in texts.items():
+        _write(path, text)
+    return list(texts)
 
 
 def _function(output: Path) -> str:

@@ -188,7 +188,7 @@ class _Printer:
         kernel = self.kernel
         doc = " ".join(kernel.program.doc.split())
         yield from _text(f"{self.name}: {doc}" if doc else f"{self.name}")
-        text = _function_text(kernel.program)
+        text = function_text(kernel.program)
         if text:
             yield " *"
             yield from (f" *   {_safe(line)}".rstrip() for line in text.splitlines())
@@ -304,7 +304,7 @@ def _checks(body: tuple[Stmt, ...]) -> set[str]:
     return {name for stmt in statements(body) if isinstance(stmt, Choose) for name in stmt.checks}
 
 
-def _function_text(program: Program) -> str:
+def function_text(program: Program) -> str:
     """The program's own text: of a file with several functions, its function."""
     try:
         tree = ast.parse(program.source)
