@@ -11,18 +11,21 @@ from autosched.ir.value import Read, walk
 ALIGNMENT = 128
 """Of a buffer, in bytes: all banks once; and what the copy engine asks for."""
 BARRIER_BYTES = 8
+SWIZZLE_ROWS = 8
+"""Rows of a swizzle's width after which chunks change places as before."""
 SWIZZLED = 1024
 """Of one whose chunks change places: eight rows of 128 bytes, counted from where the hardware counts them."""
 
 
 @dataclass(frozen=True)
 class SharedMemory:
-    """Buffers and barriers with their offsets in bytes; `bytes` of all."""
+    """Buffers and barriers with their offsets in bytes, and what each buffer's is a multiple of; `bytes` of all."""
 
     offsets: dict[str, int]
     buffers: dict[str, Buffer]
     bytes: int
     barriers: dict[str, int]
+    aligned: dict[str, int]
 
     @staticmethod
     def of(kernel: Kernel, body: tuple[Stmt, ...]) -> SharedMemory:
@@ -37,8 +40,9 @@ class SharedMemory:
             elif isinstance(stmt, Box):
                 names[stmt.buffer] = None
         held = {n: kernel.buffers[n] for n in names if kernel.buffers[n].scope == "shared"}
-        boxed = {s.buffer for s in statements(body) if isinstance(s, Box)}
-        aligned = {n: max(alignment_of(b), ALIGNMENT if n in boxed else 0) for n, b in held.items()}
+        aligned = {n: alignment_of(b) for n, b in held.items()}
+        for box in (s for s in statements(body) if isinstance(s, Box)):
+            aligned[box.buffer] = max(aligned[box.buffer], ALIGNMENT, SWIZZLE_ROWS * box.map.swizzle)
         offsets: dict[str, int] = {}
         total = 0
         for name, buffer in sorted(held.items(), key=lambda item: (-aligned[item[0]], -own_bytes(item[1]))):
@@ -51,7 +55,7 @@ class SharedMemory:
         for name, slots in barriers.items():
             offsets[name] = total = -(-total // BARRIER_BYTES) * BARRIER_BYTES
             total += slots * BARRIER_BYTES
-        return SharedMemory(offsets, held, total, barriers)
+        return SharedMemory(offsets, held, total, barriers, aligned)
 
     def beside(self, more: Mapping[str, Buffer]) -> SharedMemory:
         """The same with further buffers behind, none of which is numbered by a cluster."""
@@ -64,7 +68,7 @@ class SharedMemory:
 
     def alignment(self) -> int:
         """Of all of it."""
-        return max([ALIGNMENT, *map(alignment_of, self.buffers.values())])
+        return max([ALIGNMENT, *self.aligned.values()])
 
 
 def alignment_of(buffer: Buffer) -> int:
