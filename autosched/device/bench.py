@@ -14,7 +14,7 @@ import numpy.typing as npt
 from autosched.codegen.llvm.engine import Module
 from autosched.codegen.llvm.jit import load
 from autosched.device.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Guarded, plain
-from autosched.device.compare import Difference, compare
+from autosched.device.compare import Difference, compare, scale
 from autosched.device.job import Effort, Entry, Job, Outcome, Tensor
 from autosched.device.timing import batch, sample
 from autosched.machine.native import Calls
@@ -44,7 +44,7 @@ class Data:
         self.guarded: dict[str, Guarded] = {}
         self.plain: dict[str, Bytes] = {}
         self.initial: dict[str, Bytes] = {}
-        self._want: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any] | None]] = {}
+        self._want: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]] = {}
         for number, t in enumerate(tensors):
             guarded = Guarded(t.bytes)
             self.plain[t.name] = plain(t.bytes, stagger=5 * number)
@@ -59,7 +59,8 @@ class Data:
                 tolerance = folder / f"{t.name}.tol"
                 exact = not tolerance.exists()
                 want = np.fromfile(folder / f"{t.name}.want", numpy_dtype(t.dtype) if exact else np.float64)
-                self._want[t.name] = (want, None if exact else np.fromfile(tolerance, np.float64))
+                allowed = None if exact else np.fromfile(tolerance, np.float64)
+                self._want[t.name] = (want, allowed, None if allowed is None else scale(allowed))
             self.guarded[t.name] = guarded
 
     @property
@@ -78,14 +79,14 @@ class Data:
     def verify(self, views: dict[str, Bytes]) -> Difference | None:
         """The difference nearest to its tolerance; Wrong at the first output that is past it."""
         found: list[Difference] = []
-        for name, (want, tolerance) in self._want.items():
-            difference = compare(views[name].view(numpy_dtype(self.tensors[name].dtype)), want, tolerance)
+        for name, (want, *allowed) in self._want.items():
+            difference = compare(views[name].view(numpy_dtype(self.tensors[name].dtype)), want, *allowed)
             if not difference.ok:
                 d = difference
                 index = [int(i) for i in np.unravel_index(d.index, self.tensors[name].shape)]
-                allowed = f", tolerance {d.tolerance:.3g}" if d.tolerance else ""
+                said = f", tolerance {d.tolerance:.3g}" if d.tolerance else ""
                 raise Wrong(
-                    f"{name}{index} is {d.got:.9g}, not {d.want:.9g} (error {d.error:.3g}{allowed}); "
+                    f"{name}{index} is {d.got:.9g}, not {d.want:.9g} (error {d.error:.3g}{said}); "
                     f"{d.wrong:,} of {want.size:,} elements are wrong",
                     difference,
                     index,

@@ -27,8 +27,17 @@ class Difference:
     wrong: int = 0
 
 
-def compare(got: Array, want: Array, tolerance: Array | None) -> Difference:
-    """Flat arrays of one length. Without a tolerance every element must be equal.
+def scale(tolerance: Array) -> Array | None:
+    """One over each tolerance, by which `compare` is quicker; None where it cannot be (a tolerance of 0, or none)."""
+    if not (np.isfinite(tolerance) & (tolerance > 0)).all():
+        return None
+    with np.errstate(over="ignore"):
+        found: Array = 1.0 / tolerance
+    return found if np.isfinite(found).all() else None
+
+
+def compare(got: Array, want: Array, tolerance: Array | None, scale: Array | None = None) -> Difference:
+    """Flat arrays of one length. Without a tolerance every element must be equal. `scale` is the tolerance's, if any.
 
     NaN agrees with NaN alone, an infinity with the same infinity alone.
     """
@@ -40,6 +49,8 @@ def compare(got: Array, want: Array, tolerance: Array | None) -> Difference:
         index = int(np.argmax(differs)) if wrong else 0
         g, w = int(got[index]), int(want[index])  # exact: 64-bit integers do not fit a float
         return Difference(not wrong, index, float(abs(g - w)), 0.0, float(g), float(w), wrong)
+    if scale is not None and (near := _within(got, want, tolerance, scale)) is not None:
+        return near
     g64 = got.astype(np.float64, copy=False)
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(g64 - want)
@@ -62,6 +73,19 @@ def compare(got: Array, want: Array, tolerance: Array | None) -> Difference:
     return Difference(
         not wrong, index, float(error[index]), float(tolerance[index]), float(g64[index]), float(want[index]), wrong
     )
+
+
+def _within(got: Array, want: Array, tolerance: Array, scale: Array) -> Difference | None:
+    """The usual case in three passes: the element nearest to its tolerance, if all are clearly within."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        share = np.subtract(got, want, dtype=np.float64)
+        np.abs(share, out=share)
+        np.multiply(share, scale, out=share)
+    index = int(np.argmax(share))  # that of the first NaN, if there is one
+    if not share[index] < 1.0:
+        return None
+    g, w = float(got[index]), float(want[index])
+    return Difference(True, index, abs(g - w), float(tolerance[index]), g, w)
 
 
 def _ratio(error: Array, tolerance: Array) -> Array:

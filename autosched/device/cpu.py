@@ -43,7 +43,7 @@ EFFORTS = {
 }
 SLOWER = 3.0
 """A candidate this many times slower than the best is not sampled further."""
-ROUGH = 1.5
+ROUGH = 1.25
 """A candidate this many times slower than the best is sampled a few times only."""
 DATA_LIMIT_S = 120.0
 T = TypeVar("T")

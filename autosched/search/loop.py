@@ -14,6 +14,7 @@ from functools import partial
 from autosched.device.protocol import Build, Device
 from autosched.errors import StoreError, UsageError
 from autosched.search.building import Building
+from autosched.search.calm import calm
 from autosched.search.events import (
     Event,
     FinalRound,
@@ -105,7 +106,8 @@ def run(
         raise UsageError(f"timeout is {timeout_s} s, and must be above 0")
     made = _Run(study, device, trials, timeout_s, batch, listener, operations, final_rounds)
     made.goals, made.outlook = goals or Goals(), outlook
-    return made.run()
+    with calm():
+        return made.run()
 
 
 class _Run:

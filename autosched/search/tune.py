@@ -13,7 +13,7 @@ from autosched.costmodel.limits import limit
 from autosched.costmodel.objective import objective_clock
 from autosched.costmodel.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model, load_soon
-from autosched.device.protocol import Device
+from autosched.device.protocol import Aside, Device
 from autosched.device.registry import device as open_device
 from autosched.errors import NoScheduleError
 from autosched.ir.rewrite import simplify
@@ -99,9 +99,13 @@ def usable(catalogue: Catalogue, target: Target, device: str, only: Sequence[str
 
 
 def prepare(
-    request: TuneRequest, listener: Listener | None = None, clock: Callable[[], float] = time.monotonic
+    request: TuneRequest,
+    listener: Listener | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    warm: bool = False,
 ) -> Tuning:
-    """Everything up to the first measurement. Raises what its parts raise: usage, store and missing-device errors."""
+    """Everything up to the first measurement, for which the device gets ready meanwhile where it is kept `warm`. Raises
+    what its parts raise: usage, store and missing-device errors."""
     options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
     if request.objective != "latency":  # which only the simulator knows of
         options["objective"] = request.objective
@@ -109,6 +113,8 @@ def prepare(
     if (recording := getattr(device, "recording", None)) is not None:
         request = replace(request, target=recorded.target_of(recording))
     try:
+        if warm and isinstance(device, Aside):
+            device.warm()
         tuning = _laid_out(request, device, listener or (lambda event: None), Stopwatch(clock))
     except BaseException:
         device.close()
@@ -159,6 +165,7 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         strategy_name=request.strategy,
         model_name=request.cost_model,
         fresh=request.fresh,
+        threads=1 if isinstance(device, Aside) and device.aside else 2,  # the other core measures
         builder=getattr(device, "callable", None),
         watch=watch,
         earlier=_earlier(request, record.name),
@@ -168,7 +175,7 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
 
 def tune(request: TuneRequest, listener: Listener | None = None) -> tuple[Tuning, Result]:
     """Prepare and run. The device is closed whatever happens; the study stays usable (`study.best.build()`)."""
-    tuning = prepare(request, listener)
+    tuning = prepare(request, listener, warm=True)
     try:
         work = operations(request.program)
         result = run(

@@ -100,13 +100,19 @@ def _initialise(everything: bool) -> None:
         llvm.initialize_native_asmprinter()
 
 
+@cache
+def _host() -> tuple[str, str]:
+    """This machine's CPU and features, by LLVM's names."""
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
 def target_machine(cpu: str | None = None, features: str | None = None, opt: int = 2, triple: str | None = None) -> Any:
     """LLVM's target machine, of this machine's kind where `triple` is None; MissingError for an unknown one."""
     _initialise(triple is not None)
     here = triple is None
-    name = cpu or (llvm.get_host_cpu_name() if here else "generic")
+    name = cpu or (_host()[0] if here else "generic")
     if features is None:
-        features = llvm.get_host_cpu_features().flatten() if cpu is None and here else ""
+        features = _host()[1] if cpu is None and here else ""
     try:
         target = llvm.Target.from_triple(triple or llvm.get_process_triple())
         return target.create_target_machine(

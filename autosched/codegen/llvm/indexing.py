@@ -20,6 +20,7 @@ from autosched.logic import (
     Not,
     Or,
     Truth,
+    Var,
     Where,
     affine,
 )
@@ -70,6 +71,8 @@ class Indexing:
 
     def linear(self, node: Int) -> Linear:
         """`node` in the current environment (KeyError for a variable that no loop binds: a lowering mistake)."""
+        if type(node) is Var:  # most often, by far
+            return self.env[node.name]
         known = self._forms.get(id(node))
         if known is None:
             known = (node, affine(node))

@@ -24,6 +24,7 @@ class Registers:
         self.indexing = indexing
         self.ops = ops
         self.known: dict[tuple[str, int], str] = {}  # alloca of each register (buffer, number) in use
+        self._types: dict[str, str] = {}  # of the registers of each buffer
         self._access: dict[tuple[int, Lane | None], tuple[object, Access]] = {}
         self._held: dict[str, str] = {}
         """What registers hold by now in the block `_block`, as SSA values: no need to load it."""
@@ -74,9 +75,11 @@ class Registers:
             self.known[key] = found
         return found
 
-    @staticmethod
-    def register_type(buffer: Buffer) -> str:
-        return typed(scalar(buffer.dtype), buffer.shape[-1])
+    def register_type(self, buffer: Buffer) -> str:
+        found = self._types.get(buffer.name)
+        if found is None:
+            found = self._types[buffer.name] = typed(scalar(buffer.dtype), buffer.shape[-1])
+        return found
 
     def _elements(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None) -> list[int]:
         """The register's element number in each lane."""

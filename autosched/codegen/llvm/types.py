@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -43,6 +44,7 @@ class Val:
         return f"{self.type} {self.name}"
 
 
+@cache
 def typed(element: str, lanes: int) -> str:
     """`float` or `<16 x float>`."""
     return element if lanes == 1 else f"<{lanes} x {element}>"
@@ -56,7 +58,7 @@ def suffix(element: str, lanes: int) -> str:
 
 def scalar(dtype: DType) -> str:
     """The LLVM type of one value."""
-    return _FLOAT.get(dtype.name, f"i{dtype.bits}")
+    return _FLOAT.get(dtype.name) or f"i{dtype.bits}"
 
 
 def memory(dtype: DType) -> str:

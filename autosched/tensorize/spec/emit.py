@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
@@ -176,14 +177,15 @@ def _fill(text: str, values: Mapping[str, str], temporaries: Mapping[str, str]) 
     return _TOKEN.sub(one, text)
 
 
-def _llvm_lines(text: str) -> list[tuple[str | None, str]]:
+@cache
+def _llvm_lines(text: str) -> tuple[tuple[str | None, str], ...]:
     """(temporary, expression) of each line; None for the last, whose value is the result."""
     rows = [line.split(";")[0].strip() for line in text.splitlines()]
     out: list[tuple[str | None, str]] = []
     for row in filter(None, rows):
         assigned = re.fullmatch(r"%\{(\w+)\}\s*=\s*(.+)", row)
         out.append((assigned[1], assigned[2]) if assigned else (None, row))
-    return out
+    return tuple(out)
 
 
 def _fault_of_llvm(text: str) -> str | None:
