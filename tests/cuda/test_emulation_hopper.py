@@ -133,10 +133,9 @@ extern "C" __global__ void spread(const __grid_constant__ TensorMap x, f16* __re
     if (t == 0) {
         barrier_init(full, 1);
         fence_barriers();
+        barrier_expect(full, 512);
     }
     meet_cluster();  // barriers are there
-    if (t == 0) barrier_expect(full, 512);
-    meet_cluster();
     if (t == 0) fetch_box_for(3, memory + cluster_rank() * 256, x, full, 0, int(cluster_rank()) * 8);
     barrier_wait_cluster(full, 0);
     for (int e = t; e < 256; e += 32) Y[blockIdx.x * 256 + e] = box[e];

@@ -145,8 +145,8 @@ class Card:
         if not wrong:
             return None
         r = self.library.emulate_report()
-        text = [field.decode() for field in (r.what, r.detail, r.other)]
-        return Reported(*text, r.at, r.other_at, r.block.triple(), r.thread.triple())
+        what, detail, other = (field.decode() for field in (r.what, r.detail, r.other))
+        return Reported(what, detail, other, r.at, r.other_at, r.block.triple(), r.thread.triple())
 
 
 def _aligned(held: Any, data: bytes) -> int:

@@ -64,7 +64,8 @@ def _unpacked(lines: Bytes, operand: Operand, count: int) -> Array:
     values = (each << np.arange(bits, dtype=np.uint8)).sum(axis=2).astype(np.int8)
     if operand.dtype.signed:
         values = np.where(values >= 1 << (bits - 1), values - (1 << bits), values)
-    return values.astype(operand.dtype.numpy)
+    found: Array = values.astype(operand.dtype.numpy)
+    return found
 
 
 def held(intrinsic: Intrinsic, operand: Operand, kind: str, by_columns: bool = False) -> Held:
@@ -107,7 +108,7 @@ class GroupModel:
             self.moved = self._moved()
 
     def __call__(self, address: int) -> None:
-        self.run(np.frombuffer((ctypes.c_uint8 * self.bytes).from_address(address), np.uint8))
+        self.run(np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctypes.c_uint8)), (self.bytes,)))
 
     def run(self, whole: Bytes) -> None:
         """The same on an array of bytes."""

@@ -99,9 +99,9 @@ def _kinds(parameters: str) -> Iterator[tuple[str, str]]:
 
 
 def _head(text: str) -> str:
-    return text.partition("{\n")[0]
+    return " ".join(text.partition("{\n")[0].split())
 
 
 def _filled(text: str, body: str) -> str:
     """A function with another body, on as many lines."""
-    return f"{_head(text)}{{ {body} }}" + "\n" * text.count("\n")
+    return f"{_head(text)} {{ {body} }}" + "\n" * text.count("\n")
