@@ -6,14 +6,15 @@
 // = 1, split = 1, epilogue = direct.
 #include "autosched/address.cuh"
 #include "autosched/copy.cuh"
+#include "autosched/fragment.cuh"
 #include "autosched/types.cuh"
 
 using namespace autosched;
 
-// 2 8x8 matrices of 16-bit elements from shared memory to registers, transposed.
-__device__ __forceinline__ void ldmatrix_x2_trans(uint32_t (&y)[2], const void* x) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-        : "=r"(y[0]), "=r"(y[1])
+// 4 8x8 matrices of 16-bit elements from shared memory to registers, transposed.
+__device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&y)[4], const void* x) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+        : "=r"(y[0]), "=r"(y[1]), "=r"(y[2]), "=r"(y[3])
         : "r"(shared_address(x)) : "memory");
 }
 
@@ -107,8 +108,8 @@ extern "C" __global__ void __launch_bounds__(64) matmul(
         #pragma unroll
         for (int pu = 0; pu < 2; ++pu) {
             #pragma unroll
-            for (int jr = 0; jr < 4; ++jr) {
-                ldmatrix_x2_trans(b_reg[jr], &B_shared_at2[slice % 3 * 1024 + pu * 512 + (jr ^ (lane / 2 % 4)) * 8]);
+            for (int jr = 0; jr < 2; ++jr) {
+                ldmatrix_x4_trans(joined<4>(b_reg[jr * 2]), &B_shared_at2[slice % 3 * 1024 + pu * 512 + ((jr * 2 + lane / 16) ^ (lane / 2 % 4)) * 8]);
             }
             #pragma unroll
             for (int ir = 0; ir < 2; ++ir) {

@@ -58,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(64) matmul_bias_relu(
         const f16* __restrict__ B,
         const float* __restrict__ D,
         f16* __restrict__ C) {
-    extern __shared__ __align__(1024) unsigned char shared[];
+    extern __shared__ __align__(128) unsigned char shared[];
     f16* const stage_f16_256 = reinterpret_cast<f16*>(shared);  // [2, 256]
     float* const stage_f32_256 = reinterpret_cast<float*>(shared + 1024);  // [2, 256]
     const int jb = blockIdx.x;  // blocks of j

@@ -11,6 +11,7 @@ from autosched.codegen.cuda.assign import AssignPrinter
 from autosched.codegen.cuda.engine import EnginePrinter
 from autosched.codegen.cuda.fragments import LANE, THREAD
 from autosched.codegen.cuda.grids import THREADS_OF
+from autosched.codegen.cuda.matrices import joined_load
 from autosched.codegen.cuda.phases import Path
 from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.kernel import (
@@ -84,11 +85,12 @@ class StatementPrinter:
                 if known == TRUE:
                     yield from self.body(body, path)
                 elif known != FALSE and (free := free_vars(known) or body):
-                    yield f"if ({scope.index.condition(known)}) {{" if free else "{"
                     with scope.ranged(narrowed(known, scope.ranges)):
                         inner = list(self.inside(body, path))
-                    yield from inner
-                    yield "}"
+                    if inner:
+                        yield f"if ({scope.index.condition(known)}) {{" if free else "{"
+                        yield from inner
+                        yield "}"
             case Assign():
                 yield from self.assigns.lines(stmt)
             case IntrinsicCall():
@@ -214,12 +216,19 @@ class StatementPrinter:
                 if trips == 1:
                     yield from self.body(body, path)
                     return
+                joined = joined_load(scope, loop, trips) if loop.kind == "unrolled" and counted else None
+                if joined is not None:
+                    yield from self._joined(var, trips, *joined)
+                    return
                 inner = list(self.inside(body, path))
             if not inner:
                 return
-            short = not waits and trips * _issues(loop.body) <= MOST_ISSUED and _straight(loop.body)
+            straight = not waits and _straight(loop.body)
+            short = straight and trips * _issues(loop.body) <= MOST_ISSUED
             if loop.kind == "unrolled" or short:
                 yield "#pragma unroll"
+            elif straight and (many := MOST_ISSUED // max(1, _issues(loop.body))) > 1 and not phases:
+                yield f"#pragma unroll {1 << (min(many, trips).bit_length() - 1)}"
             elif phases or waits:
                 yield "#pragma unroll 1"
             yield f"for (int {var} = 0; {var} < {trips}; ++{var}) {{{comment}"
@@ -234,6 +243,17 @@ class StatementPrinter:
             yield f"for (int {var} = {lower_text}; {var} < {upper_text}; {advance}) {{{comment}"
             yield from inner
             yield "}"
+
+    @staticmethod
+    def _joined(var: str, trips: int, call: str, many: int) -> Iterator[str]:
+        """A loop of which `many` trips are one call."""
+        if trips == many:
+            yield call
+            return
+        yield "#pragma unroll"
+        yield f"for (int {var} = 0; {var} < {trips // many}; ++{var}) {{"
+        yield INDENT + call
+        yield "}"
 
     # -- instructions --------------------------------------------------------------------------------------------------
 
@@ -260,7 +280,12 @@ def _issues(body: tuple[Stmt, ...]) -> int:
         inside = sum(_issues(inner) for inner in bodies(stmt))
         if isinstance(stmt, For) and isinstance(stmt.lower, Const) and isinstance(stmt.upper, Const):
             inside *= stmt.upper.value - stmt.lower.value
-        total += inside or isinstance(stmt, IntrinsicCall | Assign)
+        match stmt:
+            case IntrinsicCall(intrinsic) if intrinsic.scope == "thread":
+                inside = max(1, intrinsic.operations // 2)
+            case IntrinsicCall() | Assign():
+                inside = 1
+        total += inside
     return total
 
 

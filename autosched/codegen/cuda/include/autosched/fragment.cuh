@@ -26,6 +26,12 @@ __device__ __forceinline__ void put_element(uint32_t (&registers)[Count], int v,
     registers[v * Bits / 32] = (registers[v * Bits / 32] & ~(mask << v * Bits % 32)) | (value & mask) << v * Bits % 32;
 }
 
+// Fragments that follow each other, as one of `Count` registers.
+template <int Count, class Register, int Held>
+__device__ __forceinline__ Register (&joined(Register (&registers)[Held]))[Count] {
+    return reinterpret_cast<Register(&)[Count]>(registers);
+}
+
 // Every register takes the same bits.
 template <class Register, int Count>
 __device__ __forceinline__ void fill(Register (&registers)[Count], Register value) {
