@@ -9,6 +9,7 @@ import pytest
 import z3
 from pure.gpu_plans import plans
 
+from autosched.codegen.kernel import For, statements
 from autosched.codegen.lower import lower
 from autosched.errors import UsageError
 from autosched.logic import Int, evaluate, to_z3
@@ -63,12 +64,16 @@ def test_slices_take_the_bytes_of_their_shape() -> None:
     for name in SPACES:
         plan = plan_of(name)
         ids = plan.space.sample(6, np.random.default_rng(1))
-        counted = plan.space.values(ids)["shared_bytes"] - plan.space.values(ids)["barrier_bytes"]
-        for row, expected in zip(ids, counted, strict=True):
+        values = plan.space.values(ids)
+        for k, row in enumerate(ids):
             kernel = lower(plan, plan.space.schedule(int(row)))
+            loops = [s for s in statements(kernel.main.body) if isinstance(s, For) and s.kind == "cluster"]
+            blocks = max((evaluate(s.upper, {}) for s in loops), default=1)
             shared = [b for b in kernel.buffers.values() if b.scope == "shared"]
-            clusters = 1 if plan.space.schedule(int(row)).values.get("cluster", 0) == 0 else 2
-            assert sum(b.elements * b.dtype.bits // 8 for b in shared) == expected * clusters
+            tile = sum(b.elements * b.dtype.bits // 8 for b in shared if b.name.endswith("_tile"))
+            slices = sum(b.elements * b.dtype.bits // 8 for b in shared) - tile
+            assert tile == values["out_bytes"][k] * blocks
+            assert slices == values["slices_bytes"][k] * blocks
 
 
 @pytest.mark.parametrize("name", SPACES)

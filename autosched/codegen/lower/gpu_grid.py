@@ -23,13 +23,13 @@ BLOCK, ITEM, RANK, TURN = Var("block"), Var("tile"), Var("cluster"), Var("turn")
 @dataclass(frozen=True)
 class Work:
     """What a block is doing: `tile` is the number of its (cluster's) tile, None where block loops number the axes
-    themselves; slices `first` to `last` of the reduction; `done`: slices that the block has passed before this work's
-    slice 0; `share`: which of the tile's shares this is."""
+    themselves; `count` slices of the reduction from `first` on; `passed`: slices that the block has passed before;
+    `share`: which of the tile's shares this is."""
 
     tile: Int | None
     first: Int
-    last: Int
-    done: Int
+    count: Int
+    passed: Int
     share: Int
 
 
@@ -100,11 +100,11 @@ class Grid:
             return {a.name: inside for a in self.pair}
         slow, fast = reversed(self.pair) if self.swapped else self.pair
         across = self.group * self.counts[fast.name]
-        within = inside % across
-        return {
-            slow.name: inside // across * self.group + within % self.group,
-            fast.name: within // self.group,
-        }
+        within, passed = inside % across, inside // across * self.group
+        rows: Int = Const(self.group)
+        if self.counts[slow.name] % self.group:  # the last group has what is left
+            rows = minimum(self.counts[slow.name] - passed, self.group)
+        return {slow.name: passed + within % rows, fast.name: within // rows}
 
     # -- loops ----------------------------------------------------------------------------------------------------
 
@@ -118,11 +118,11 @@ class Grid:
         work = self.tiles * self.split
         item: Int = BLOCK + TURN * self.blocks if self.persistent else BLOCK
         part = item % self.split if self.split > 1 else Const(0)
-        last = minimum(part * share + share, self.slices) if self.slices % self.split else part * share + share
-        turn: Int = TURN if self.persistent else Const(0)
         first: Int = part * share
+        count = minimum(self.slices - first, share) if self.slices % self.split else Const(share)
+        turn: Int = TURN if self.persistent else Const(0)
         tile = item // self.split if self.split > 1 else item
-        body = role(Work(tile, first, last, turn * share - first, part))
+        body = role(Work(tile, first, count, turn * share, part))
         if not self.persistent:
             return body
         if work % self.blocks:
@@ -144,7 +144,7 @@ class Grid:
         share, slices = self.stream_share, self.slices
         start = ITEM * slices - BLOCK * share  # of the tile, counted from the block's first slice
         first, last = maximum(0 - start, 0), minimum(share - start, slices)
-        body = role(Work(ITEM, first, last, start, BLOCK - ITEM * slices // share))
+        body = role(Work(ITEM, first, last - first, maximum(start, 0), BLOCK - ITEM * slices // share))
         lower = BLOCK * share // slices
         upper = minimum((BLOCK * share + (share + slices - 1)) // slices, self.tiles)
         return (For("tile", lower, upper, body, "serial", 1, "tiles that the block has slices of"),)

@@ -100,8 +100,8 @@ class Pipeline:
             used: Phase = (Signal(self.empty, self.slot(work, SLICE)),)
             last: Phase = ()
             if self.behind:
-                used = (If(work.first < SLICE, (Signal(self.empty, self.slot(work, SLICE - 1)),)),)
-                last = (*freely(workers((Settle(0),))), Signal(self.empty, self.slot(work, work.last - 1)))
+                used = (If(SLICE > 0, (Signal(self.empty, self.slot(work, SLICE - 1)),)),)
+                last = (*freely(workers((Settle(0),))), Signal(self.empty, self.slot(work, work.count - 1)))
             slices = self.loop(work, (self.landed(work), *computed, *used))
             return (*freely(workers(start(work))), *slices, *last, *ended(work))
 
@@ -136,7 +136,7 @@ class Pipeline:
 
         first: list[Stmt] = []
         for k in range(ahead):
-            first += fetch(work.first + k)
+            first += fetch(Const(k))
         body = (*fetch(SLICE + ahead), *compute)
         before: Phase = ()
         if self.kind == SYNC:
@@ -167,11 +167,12 @@ class Pipeline:
     # -- slices -------------------------------------------------------------------------------------------------------
 
     def loop(self, work: Work, body: Phase) -> Phase:
-        return (For(str(SLICE), work.first, work.last, body, "serial", 1, f"slices of {self.nest.stage.name}"),)
+        """`body` for each slice of the work, which are numbered from 0."""
+        return (For(str(SLICE), Const(0), work.count, body, "serial", 1, f"slices of {self.nest.stage.name}"),)
 
     def count(self, work: Work, number: Int) -> Int:
         """How many slices the block has passed before this one: barriers count on through all its work."""
-        return number + work.done if self.kind == BULK else number - work.first
+        return number + work.passed if self.kind == BULK else number
 
     def slot(self, work: Work, number: Int) -> Int:
         return self.count(work, number) % self.stages if self.stages > 1 else Const(0)
@@ -186,12 +187,12 @@ class Pipeline:
         return self.grid.cluster
 
     def where_there_is(self, work: Work, number: Int, body: Phase) -> Phase:
-        there = number < work.last
+        there = number < work.count
         return body if there == TRUE else (If(there, body),)
 
-    def reduction(self, number: Int) -> dict[str, Int]:
+    def reduction(self, work: Work, number: Int) -> dict[str, Int]:
         """Units along each reduction axis where a slice begins."""
-        depth = self.nest.depth
+        depth, number = self.nest.depth, work.first + number
         assert depth is not None
         found: dict[str, Int] = {}
         found[depth.name] = (number % self.in_depth) * self.size if self.in_depth > 1 else Const(0)
@@ -206,13 +207,13 @@ class Pipeline:
         worker, count = worker_of(self.grid, self.nest)
         slot = self.slot(work, number)
         return tuple(
-            s.fill(work, self.reduction(number), slot, self.vector, worker, count) for s in self.slices.values()
+            s.fill(work, self.reduction(work, number), slot, self.vector, worker, count) for s in self.slices.values()
         )
 
     def engine(self, work: Work, number: Int) -> Stmt:
         """The copy engine fetches all operands' slices, then signals their stage."""
         slot = self.slot(work, number)
-        place = self.reduction(number)
+        place = self.reduction(work, number)
         body = tuple(s.fill(work, place, slot, self.vector, Const(0), 1) for s in self.slices.values())
         boxes = tuple(box for s in self.slices.values() for box in s.boxes(work, place, slot))
         return Async(body, self.full, slot, boxes)
@@ -227,7 +228,7 @@ class Pipeline:
         """A worker's instructions on the current slice."""
         depth = self.nest.depth
         assert depth is not None
-        units = self.reduction(SLICE)
+        units = self.reduction(work, SLICE)
         base = units[depth.name]
         for name, slices in self.slices.items():
             self.micro.sources = {**self.micro.sources, name: slices.source(local, base, self.slot(work, SLICE))}
@@ -244,8 +245,8 @@ class Pipeline:
             return self.grouped(calls, 1 if self.behind else 0)
         part = copy(self.micro)
         part.acc = self.partial
-        done = SLICE - work.first
-        first, last = (done % self.promote).eq(0), ((done + 1) % self.promote).eq(0) | (SLICE + 1).eq(work.last)
+        first = (SLICE % self.promote).eq(0)
+        last = ((SLICE + 1) % self.promote).eq(0) | (SLICE + 1).eq(work.count)
         clear, add = part.cleared(self.grid.register), self.micro.add(part.acc_read(), self.grid.register)
         calls = self.grouped(part.depth_loop(at, self.grid.register, depth_range), 0)
         return (If(first, clear), *calls, If(last, add))

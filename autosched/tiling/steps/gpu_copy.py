@@ -26,7 +26,6 @@ STAGES = (1, 2, 3, 4, 6)
 SYNC_STAGES = 2
 """With copies through registers, one slice is copied beside the one that is used; more stages would change nothing."""
 WIDTHS = {0: "element", 4: "4 B", 8: "8 B", 16: "16 B"}
-BARRIER_BYTES = 16  # of a full and an empty barrier for one stage
 BOX = 256  # elements of a side of what the engine copies at once
 BOX_BYTES = 128  # of which its places in shared memory are multiples; of eight spans where they are swizzled
 
@@ -37,7 +36,7 @@ def gpu_copy(
     """`copy`: threads copy through registers, start copies (`cp.async`), or the engine copies tiles (TMA); `stages`:
     slices in shared memory at a time; `vector`: bytes that a thread copies at once (0: one element).
 
-    Derived: `slices_bytes` of all stages, `barrier_bytes`.
+    Derived: `slices_bytes` of all stages.
     """
     copy, stages, vector = Var(names("copy")), Var(names("stages")), Var(names("vector"))
     kinds = [SYNC]
@@ -79,10 +78,7 @@ def gpu_copy(
         Decision(stages.name, depths),
         Decision(vector.name, widths, tuple(WIDTHS[w] for w in widths)),
     )
-    derived = {
-        names("slices_bytes"): total * stages,
-        names("barrier_bytes"): where(copy.eq(BULK), stages * BARRIER_BYTES, 0),
-    }
+    derived = {names("slices_bytes"): total * stages}
     return Step("gpu copy", decisions, tuple(rules), derived, inert)
 
 

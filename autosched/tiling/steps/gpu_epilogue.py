@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autosched.ir.dtypes import DType
-from autosched.logic import TRUE, Const, Int, Var, all_of, ceil_div, where
+from autosched.logic import TRUE, Const, Int, Var, all_of, ceil_div, maximum, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_copy import BOX
 from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, has_any, stored_bytes
+from autosched.tiling.steps.gpu_split import may_split
 from autosched.tiling.steps.names import StepNames
 
 DIRECT, ROWS, BULK_STORE = 0, 1, 2
@@ -31,6 +32,7 @@ def gpu_epilogue(
     tile in shared memory; `shared_bytes` of a block in all."""
     epilogue, total = Var(names("epilogue")), names("shared_bytes")
     before = Var(names("slices_bytes")) + Var(names("barrier_bytes")) if nest.depth is not None else Const(0)
+    own = Const(1) if nest.depth is None or not may_split(nest) else Var(names("split"))
     limit = target.limits.get("shared_bytes", 0)
     rule = Rule(total, Var(total) <= limit, "{" + total + f"}} bytes of shared memory in a block > {limit:,}")
     lanes_inside = all(a in pair for a in nest.spatial if a.intrinsic_axis)
@@ -51,7 +53,17 @@ def gpu_epilogue(
         small = all_of(*(side <= BOX for side in sides))
         sentence = f"a side of the box of {nest.stage.assign.tensor} is longer than {BOX} elements"
         rules.append(Rule(epilogue.name, epilogue.ne(BULK_STORE) | small, sentence))
-    derived = {names("out_bytes"): where(epilogue.eq(DIRECT), 0, tile), total: before + Var(names("out_bytes"))}
+        # A box is whole chunks: with less than one, blocks would write beyond their own tiles.
+        along = row_axis(nest, pair)
+        row = Var(names(f"tile_{along.name}")) * (along.unit * size)
+        sentence = f"a row of a tile of {nest.stage.assign.tensor} is no whole number of {CHUNK_BYTES} bytes"
+        rules.append(Rule(names("box_row"), epilogue.ne(BULK_STORE) | (row % CHUNK_BYTES).eq(0), sentence))
+    # A share's block leaves its sums to a second grid, whose blocks hold the tile and nothing else.
+    out = Var(names("out_bytes"))
+    derived = {
+        names("out_bytes"): where(epilogue.eq(DIRECT), 0, tile),
+        total: where(own.eq(1), before + out, maximum(before, out)),
+    }
     return Step(
         "gpu epilogue",
         (Decision(epilogue.name, tuple(kinds), tuple(LABELS[k] for k in kinds)),),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autosched.logic import Const, Var
+from autosched.logic import Const, Var, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Rule, Step
@@ -13,6 +13,8 @@ from autosched.tiling.steps.names import StepNames
 TOGETHER, PRODUCER = 0, 1
 PRODUCER_WARPS = 4
 """A producer is a warpgroup, since registers are given up by whole warpgroups."""
+BARRIER_BYTES = 8
+"""Of a stage's barrier: one that says it is full and, beside a producer, one that says it is empty."""
 
 
 def offers_roles(nest: Nest, target: Target) -> bool:
@@ -23,11 +25,12 @@ def offers_roles(nest: Nest, target: Target) -> bool:
 
 def gpu_roles(nest: Nest, target: Target, names: StepNames) -> Step:
     """`roles`: all workers copy and compute, or a producer of its own asks the copy engine for slices. Derived:
-    `producer_warps`."""
-    warps = names("producer_warps")
+    `producer_warps`, `barrier_bytes`."""
+    warps, barriers, copy = names("producer_warps"), names("barrier_bytes"), Var(names("copy"))
+    full = where(copy.eq(BULK), Var(names("stages")) * BARRIER_BYTES, 0)
     if not offers_roles(nest, target):
-        return Step("gpu roles", (), (), {warps: Const(0)})
-    roles, copy = Var(names("roles")), Var(names("copy"))
+        return Step("gpu roles", (), (), {warps: Const(0), barriers: full})
+    roles = Var(names("roles"))
     needs = roles.eq(TOGETHER) | copy.eq(BULK)
     ahead = roles.eq(TOGETHER) | (Var(names("stages")) >= 2)
     return Step(
@@ -37,6 +40,6 @@ def gpu_roles(nest: Nest, target: Target, names: StepNames) -> Step:
             Rule(roles.name, needs, "a producer of its own asks the copy engine, and copies are not TMA"),
             Rule(names("roles_stages"), ahead, "a producer of its own works ahead, and there is one stage"),
         ),
-        {warps: roles * PRODUCER_WARPS},
+        {warps: roles * PRODUCER_WARPS, barriers: full * (1 + roles)},
         {roles.name: Var(names("staged")).eq(0)},
     )
