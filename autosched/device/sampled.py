@@ -50,9 +50,9 @@ def is_large(program: Program) -> bool:
     return operations(program) > WHOLE_OPERATIONS
 
 
-def sampled(program: Program, seed: int) -> Sampled | None:
+def sampled(program: Program, seed: int, slack: float = 1.0) -> Sampled | None:
     """Inputs and the boxes' elements; None where the program's loops cannot be cut to boxes (a sum over an output's own
-    elements, several outputs in one nest)."""
+    elements, several outputs in one nest). `slack` as `ir.error.run_with_error` takes it."""
     rng = np.random.default_rng(seed)
     values, scalars = split_inputs(program, random_inputs(program, rng, RUN))
     restricted = _restricted(program)
@@ -71,7 +71,7 @@ def sampled(program: Program, seed: int) -> Sampled | None:
         cut = _cut(program, {name: boxes[shape] for name, shape in here.items() if shape in boxes})
         if cut is None:
             return None
-        wants, tolerances = run_with_error(cut, blank | values, scalars, fused)
+        wants, tolerances = run_with_error(cut, blank | values, scalars, fused, slack)
         for name, shape in shapes.items():
             box = boxes[shape]
             where = tuple(slice(low, low + n) for low, n in box)

@@ -31,14 +31,16 @@ def run_with_error(
     arrays: Mapping[str, Any],
     scalars: Mapping[str, Any] | None = None,
     fused_stages: Collection[str] = frozenset(),
+    slack: float = 1.0,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The program's outputs, and for each a float64 array of tolerances of the same shape.
 
-    `fused_stages` names stages whose float sums a kernel may reassociate and whose products it may fuse with additions.
-    Errors as `run`.
+    `fused_stages` names stages whose float sums a kernel may reassociate and whose products it may fuse with additions;
+    `slack` is how many times larger the error of such a sum may be (an instruction keeps fewer bits than its
+    accumulator has). Errors as `run`.
     """
     program, memory, numbers = prepare(program, arrays, scalars or {})
-    fused = {id(s.assign) for s in program.stages if s.name in fused_stages and s.assign.value.dtype.is_float}
+    fused = {id(s.assign): slack for s in program.stages if s.name in fused_stages and s.assign.value.dtype.is_float}
     errors: dict[str, Any] = {}
     if not fused and not any(_transcendental(s.assign.value) for s in program.stages):
         execute(program, memory, numbers)
@@ -56,7 +58,7 @@ def _transcendental(value: Any) -> bool:
     return any(isinstance(v, Call) and v.function in TRANSCENDENTAL for v in walk(value))
 
 
-def _exact(unit: Unit, errors: Mapping[str, Any], fused: set[int]) -> bool:
+def _exact(unit: Unit, errors: Mapping[str, Any], fused: Mapping[int, float]) -> bool:
     """Whether the unit neither meets nor makes an error."""
     if isinstance(unit, Serial):
         guard = () if isinstance(unit.level, Axis) else (unit.level,)
@@ -67,13 +69,13 @@ def _exact(unit: Unit, errors: Mapping[str, Any], fused: set[int]) -> bool:
     return not made and not any(a.tensor in errors for a in accesses(unit))
 
 
-def _run_unit(unit: Unit, frame: Frame, errors: dict[str, Any], fused: set[int]) -> None:
+def _run_unit(unit: Unit, frame: Frame, errors: dict[str, Any], fused: Mapping[int, float]) -> None:
     if _exact(unit, errors, fused):
         run_unit(unit, frame)
         return
     match unit:
         case Nest():
-            ErrorRun(unit, frame, errors, id(unit.assign) in fused).go()
+            ErrorRun(unit, frame, errors, fused.get(id(unit.assign))).go()
         case Serial(Axis() as axis, body):
             for k in range(int(evaluate(axis.lower, frame.env)), int(evaluate(axis.upper, frame.env))):
                 inner = frame.with_slab([], {axis.name: k})
@@ -88,11 +90,11 @@ def _run_unit(unit: Unit, frame: Frame, errors: dict[str, Any], fused: set[int])
 
 
 class ErrorRun(NestRun):
-    """A nest that also updates the errors of the tensor it writes."""
+    """A nest that also updates the errors of the tensor it writes. `slack` is None where nothing is reassociated."""
 
-    def __init__(self, nest: Nest, frame: Frame, errors: dict[str, Any], fused: bool) -> None:
+    def __init__(self, nest: Nest, frame: Frame, errors: dict[str, Any], slack: float | None) -> None:
         super().__init__(nest, frame)
-        self.errors, self.fused = errors, fused
+        self.errors, self.fused, self.slack = errors, slack is not None, slack or 1.0
 
     def go(self) -> None:
         tensor = self.assign.tensor
@@ -199,7 +201,7 @@ class ErrorRun(NestRun):
             if a.op == "*=":
                 return np.where(incoming > 0, np.inf, 0.0)
             return np.where((incoming > 0) & (start + size + incoming > dtype.limits[1]), np.inf, incoming)
-        factor = 2 * gamma(terms + 1, dtype.unit_roundoff)
+        factor = 2 * self.slack * gamma(terms + 1, dtype.unit_roundoff)
         if a.op == "*=":
             relative = (
                 np.where(start > before, before / np.maximum(start - before, 1e-300), np.inf)

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from autosched.device.cuda.job import CudaJob, Sample
@@ -70,6 +71,19 @@ class Recorded:
     rounds: tuple[Compared, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+
+    def line(self, problem: Problem) -> str:
+        """What was found, for people."""
+        kinds: dict[str, int] = {}
+        for o in self.outcomes:
+            kinds[o.status] = kinds.get(o.status, 0) + 1
+        times = [median(o.samples_s) for o in self.outcomes if o.status == "ok"]
+        best = f"best {problem.operations / min(times) / 1e12:.1f} Top/s" if times else "none"
+        shown = ", ".join(
+            f"{c.name} {problem.operations / median(c.seconds) / 1e12:.1f}" if c.seconds else f"{c.name}: {c.error}"
+            for c in self.rounds
+        )
+        return f"{self.name}: {kinds} {best} | {shown} | {self.seconds:.0f} s"
 
 
 def save(path: Path, value: Any) -> None:

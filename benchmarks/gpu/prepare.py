@@ -13,10 +13,9 @@ from autosched.costmodel import clock as clocks
 from autosched.device.cuda.build import Printed, job_of, printed
 from autosched.device.cuda.cards import TARGETS
 from autosched.device.cuda.job import CudaJob
-from autosched.device.sampled import RUN, sampled, tensors_of
+from autosched.device.sampled import RUN, Sampled, sampled, tensors_of
 from autosched.device.simulator.verify import slack
 from autosched.ir import workload
-from autosched.ir.program import Program
 from autosched.ir.work import operations
 from autosched.machine.catalogue import load_target
 from autosched.search.identity import study_record
@@ -25,6 +24,7 @@ from autosched.search.space import SearchSpace
 from autosched.search.study import Study, open_study
 from autosched.search.tune import plans_of
 from autosched.store.protocol import Store
+from autosched.tiling.plan import Plan
 from autosched.tiling.schedule import Candidate
 from benchmarks.gpu.bundle import Bundle, Entry, Problem
 from benchmarks.gpu.cases import Case
@@ -46,7 +46,8 @@ class Elsewhere:
 def request_of(case: Case, store: Store | None = None) -> TuneRequest:
     program = workload(case.workload, **case.sizes)
     target = load_target(TARGETS[CARD.split()[-1]])
-    return TuneRequest(program, target, device="cuda", cache="cold", only=case.only, store=store)
+    more: dict[str, Any] = {"only": case.only, "numerics": case.numerics, "store": store}
+    return TuneRequest(program, target, device="cuda", cache="cold", **more)
 
 
 def study_of(case: Case, store: Store | None) -> Study:
@@ -71,14 +72,14 @@ def prepare(
         chosen: list[Candidate] = []
         if trials or at_random:
             study = study_of(case, store)
-            chosen = (study.ask(trials) if trials else []) + _at_random(study, at_random, seed)
-        problems.append(_problem(case, request_of(case).program, chosen, runs, headers))
+            chosen = (study.ask(trials) if trials else []) + at_random_of(study, at_random, seed)
+        problems.append(problem_of(case, data_of(case, [c.plan for c in chosen]), chosen, runs, headers))
         errors = [e.error for e in problems[-1].entries if e.error]
         say(f"{case.name}: {len(chosen)} candidates" + (f", {len(errors)} not printed: {errors[0]}" if errors else ""))
     return Bundle(tuple(problems), runs, headers)
 
 
-def _at_random(study: Study, count: int, seed: int) -> list[Candidate]:
+def at_random_of(study: Study, count: int, seed: int) -> list[Candidate]:
     """Uniform rows of the plan with the most rows among those worth it."""
     if not count:
         return []
@@ -87,20 +88,24 @@ def _at_random(study: Study, count: int, seed: int) -> list[Candidate]:
     return [Candidate(best, int(i)) for i in ids]
 
 
-def _problem(
-    case: Case, program: Program, chosen: Sequence[Candidate], runs: dict[str, Any], headers: dict[str, str]
-) -> Problem:
-    data = sampled(program, 0)
+def data_of(case: Case, plans: Sequence[Plan] = ()) -> Sampled:
+    """Inputs, and the boxes of the outputs that are compared, as closely as the plans' instructions compute."""
+    data = sampled(request_of(case).program, 0, max((slack(plan) for plan in plans), default=1.0))
     assert data is not None, f"{case.name} cannot be compared by boxes"
+    return data
+
+
+def problem_of(
+    case: Case, data: Sampled, chosen: Sequence[Candidate], runs: dict[str, Any], headers: dict[str, str]
+) -> Problem:
+    """The candidates printed, and all that measuring them takes; adds to the `runs` and `headers` of a bundle."""
+    program = request_of(case).program
     named = {}
     for name, values in data.oracle.inputs.items():
         run = np.ascontiguousarray(values).reshape(-1)[:RUN]
         named[name] = hashlib.sha256(run.tobytes()).hexdigest()[:16]
         runs[named[name]] = run
-    target = load_target(TARGETS[CARD.split()[-1]])
-    entries = []
-    for number, candidate in enumerate(chosen):
-        entries.append(_entry(number, candidate, printed(candidate, target), headers))
+    entries = [_entry(number, candidate, headers) for number, candidate in enumerate(chosen)]
     tensors, samples = tensors_of(program, data)
     return Problem(
         case.name,
@@ -117,11 +122,15 @@ def _problem(
     )
 
 
-def _entry(number: int, candidate: Candidate, text: Printed, headers: dict[str, str]) -> Entry:
+def _entry(number: int, candidate: Candidate, headers: dict[str, str]) -> Entry:
     plan, row = candidate.plan.name, candidate.row
+    try:
+        text = printed(candidate, load_target(TARGETS[CARD.split()[-1]]))
+    except Exception as error:  # a mistake of ours: it is to be seen in the results, and not to end them
+        text = Printed(candidate, None, f"{type(error).__name__}: {error}", 0.0)
     if text.source is None:
         return Entry(plan, row, number, "", (), "", CudaJob(b"", ()), candidate.analytic_s, text.error)
     headers |= dict(text.source.headers)
-    job = job_of(text.source.plan, b"", {}, slack(candidate.plan))
+    job = job_of(text.source.plan, b"", {})
     names = tuple(text.source.headers)
     return Entry(plan, row, number, text.source.text, names, text.source.plan.arch, job, candidate.analytic_s)

@@ -47,10 +47,9 @@ def result_of(problem: Problem, recorded: Recorded) -> dict[str, Any]:
     }
 
 
-def as_text(bundle: Bundle, recorded: Sequence[Recorded]) -> str:
+def as_text(recorded: Sequence[tuple[Problem, Recorded]]) -> str:
     """A line a case, then geometric means by group, type and library."""
-    problems = {p.name: p for p in bundle.problems}
-    results = [result_of(problems[r.name], r) for r in recorded]
+    results = [result_of(problem, one) for problem, one in recorded]
     lines = []
     ratios: dict[tuple[str, str], list[float]] = {}
     for r in results:

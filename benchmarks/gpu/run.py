@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from math import prod
 from pathlib import Path
@@ -43,15 +43,24 @@ def run(bundle: Bundle, out: Path, limit_s: float, say: Say = print, compare: bo
     builder = CudaBuilder(newest=facts.driver, processes=max(1, len(os.sched_getaffinity(0)) - 1))
     done: list[Recorded] = []
     with ThreadPoolExecutor(1) as ahead, tempfile.TemporaryDirectory(dir=_memory_folder()) as folder:
-        built = [ahead.submit(_build, builder, bundle, problem) for problem in bundle.problems]
+        built = [ahead.submit(build, builder, bundle, problem) for problem in bundle.problems]
         try:
-            for problem, cubins in zip(bundle.problems, built, strict=True):
+            for problem, waiting in zip(bundle.problems, built, strict=True):
                 if time.monotonic() - began > limit_s:
                     say(f"{problem.name}: no time left")
                     continue
-                l2_bytes = facts.limits["l2_bytes"]
-                done.append(_case(bundle, problem, cubins, client, Path(folder), l2_bytes, compare, say))
+                clock = time.monotonic()
+                made = waiting.result()
+                outcomes = measured(client, bundle, problem, made, Path(folder))
+                client.close()  # its memory is wanted
+                took_s = time.monotonic() - clock
+                if compare:
+                    l2_bytes = facts.limits["l2_bytes"]
+                    done.append(finals(bundle, problem, outcomes, made, Path(folder), l2_bytes, took_s))
+                else:
+                    done.append(Recorded(problem.name, tuple(outcomes), seconds=took_s))
                 save(out, done)
+                say(done[-1].line(problem))
         finally:
             for future in built:
                 future.cancel()
@@ -64,29 +73,19 @@ def _memory_folder() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def _build(builder: CudaBuilder, bundle: Bundle, problem: Problem) -> dict[int, Cubin | CompileError]:
+def build(builder: CudaBuilder, bundle: Bundle, problem: Problem) -> dict[int, Cubin | CompileError]:
+    """What each candidate's text compiles to, by its number."""
     wanted = [e for e in problem.entries if e.text]
     sources = [Source(e.text, e.arch, {h: bundle.headers[h] for h in e.headers}) for e in wanted]
     return dict(zip((e.number for e in wanted), builder.build_all(sources), strict=True))
 
 
-def _case(
-    bundle: Bundle,
-    problem: Problem,
-    cubins: Future[dict[int, Cubin | CompileError]],
-    client: Client,
-    folder: Path,
-    l2_bytes: int,
-    compare: bool,
-    say: Say,
-) -> Recorded:
-    clock = time.monotonic()
-    for old in folder.iterdir():
-        old.unlink()
+def measured(
+    client: Client, bundle: Bundle, problem: Problem, made: Mapping[int, Cubin | CompileError], folder: Path
+) -> list[Outcome]:
+    """The outcome of each candidate, in order, on the problem's data (written to `folder` first)."""
     _write(bundle, problem, folder)
     client.use(folder, problem.tensors, problem.samples)
-    made = cubins.result()
-    built_s = time.monotonic() - clock
     outcomes: list[Outcome] = []
     best_s: float | None = None
     for entry in problem.entries:
@@ -95,19 +94,27 @@ def _case(
             time_s = median(outcome.samples_s)
             best_s = time_s if best_s is None else min(best_s, time_s)
         outcomes.append(outcome)
-    client.close()
-    measured_s = time.monotonic() - clock - built_s
-    rounds: tuple[Compared, ...] = ()
-    if compare:
-        rounds = _rounds(problem, outcomes, made, folder, l2_bytes)
-    recorded = Recorded(
-        problem.name, tuple(outcomes), rounds, libraries.versions() if compare else {}, time.monotonic() - clock
-    )
-    say(_line(problem, recorded, built_s, measured_s))
-    return recorded
+    return outcomes
+
+
+def finals(
+    bundle: Bundle,
+    problem: Problem,
+    outcomes: Sequence[Outcome],
+    made: Mapping[int, Any],
+    folder: Path,
+    l2_bytes: int,
+    seconds: float,
+) -> Recorded:
+    """The recording of a case whose candidates are measured, with its rounds against the libraries."""
+    _write(bundle, problem, folder)
+    rounds = _rounds(problem, outcomes, made, folder, l2_bytes)
+    return Recorded(problem.name, tuple(outcomes), rounds, libraries.versions(), seconds)
 
 
 def _write(bundle: Bundle, problem: Problem, folder: Path) -> None:
+    for old in folder.iterdir():
+        old.unlink()
     for t in problem.tensors:
         if t.input:
             np.resize(bundle.runs[problem.runs[t.name]], prod(t.shape)).tofile(folder / f"{t.name}.in")
@@ -128,7 +135,7 @@ def _measured(client: Client, entry: Entry, made: Cubin | CompileError | None, b
 
 
 def _rounds(
-    problem: Problem, outcomes: Sequence[Outcome], made: dict[int, Any], folder: Path, l2_bytes: int
+    problem: Problem, outcomes: Sequence[Outcome], made: Mapping[int, Any], folder: Path, l2_bytes: int
 ) -> tuple[Compared, ...]:
     """The fastest candidates and every library, in turn, in this process: all were seen to work."""
     ranked = sorted((median(o.samples_s), i) for i, o in enumerate(outcomes) if o.status == "ok")[:FINALISTS]
@@ -184,17 +191,3 @@ def _empty_cache() -> None:
     import torch
 
     torch.cuda.empty_cache()
-
-
-def _line(problem: Problem, recorded: Recorded, built_s: float, measured_s: float) -> str:
-    kinds: dict[str, int] = {}
-    for o in recorded.outcomes:
-        kinds[o.status] = kinds.get(o.status, 0) + 1
-    times = [median(o.samples_s) for o in recorded.outcomes if o.status == "ok"]
-    best = f"best {problem.operations / min(times) / 1e12:.1f} Tops" if times else "none"
-    shown = ", ".join(
-        f"{c.name} {problem.operations / median(c.seconds) / 1e12:.1f}" if c.seconds else f"{c.name}: {c.error}"
-        for c in recorded.rounds
-    )
-    spent = f"{built_s:.0f}+{measured_s:.0f} of {recorded.seconds:.0f} s"
-    return f"{problem.name}: {kinds} {best} | {shown} | {spent}"

@@ -26,7 +26,6 @@ from autosched.device.cuda.builder import CudaBuilder, Source
 from autosched.device.cuda.job import Call, CudaJob, Encoding, Held, Mapped, Pointer, Value
 from autosched.device.cuda.nvrtc import CompileError, Cubin
 from autosched.device.protocol import Build
-from autosched.device.simulator.verify import slack
 from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Program
@@ -104,7 +103,7 @@ def _built(text: Printed, cubin: Cubin | CompileError | None, scalars: Mapping[s
     sha = hashlib.sha256(text.source.text.encode()).hexdigest()[:16]
     return Build(
         text.candidate,
-        job_of(text.source.plan, cubin.code, scalars, slack(text.candidate.plan)),
+        job_of(text.source.plan, cubin.code, scalars),
         None,
         seconds,
         sha,
@@ -133,7 +132,7 @@ def check_sizes(program: Program) -> None:
             )
 
 
-def job_of(plan: LaunchPlan, code: bytes, scalars: Mapping[str, Any], slack: float = 1.0) -> CudaJob:
+def job_of(plan: LaunchPlan, code: bytes, scalars: Mapping[str, Any]) -> CudaJob:
     """What the worker needs of a plan, with the values of the program's run-time scalars."""
     return CudaJob(
         code,
@@ -141,7 +140,6 @@ def job_of(plan: LaunchPlan, code: bytes, scalars: Mapping[str, Any], slack: flo
         tuple(_call(launch, scalars) for launch in plan.prepare),
         {w.name: Held(w.bytes) for w in plan.workspaces} | {w.name: Held(w.bytes, True) for w in plan.packed},
         {m.name: encoding_of(m) for m in plan.maps},
-        slack,
     )
 
 

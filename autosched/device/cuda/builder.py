@@ -29,7 +29,7 @@ class Source:
 
 
 class CudaBuilder:
-    """Compiles sources; keeps what it compiled, in `cache` too where one is given.
+    """Compiles sources; keeps what it compiled, in `cache` too where one is given. Several threads may ask at once.
 
     `newest` is the CUDA version of the driver that will load the code (None: any). `processes` are started as needed.
     """
@@ -45,6 +45,9 @@ class CudaBuilder:
         self.most = processes or len(os.sched_getaffinity(0))
         self._done: dict[str, Cubin] = {}
         self._workers = [WorkerProcess("autosched.device.cuda.builder") for _ in range(self.most)]
+        self._free: SimpleQueue[WorkerProcess] = SimpleQueue()
+        for worker in self._workers:
+            self._free.put(worker)
 
     def build(self, source: Source) -> Cubin:
         """The cubin. CompileError; MissingError where no NVRTC knows the architecture."""
@@ -59,16 +62,13 @@ class CudaBuilder:
         keys = [cubin_key(s.text, s.headers, s.arch, kits[s.arch].name) for s in sources]
         missing = {k: s for k, s in zip(keys, sources, strict=True) if self._known(k) is None}
         failed: dict[str, CompileError] = {}
-        free: SimpleQueue[WorkerProcess] = SimpleQueue()
-        for worker in self._workers:
-            free.put(worker)
 
         def compiled(item: tuple[str, Source]) -> tuple[str, Cubin | CompileError]:
-            worker = free.get()
+            worker = self._free.get()
             try:
                 return item[0], self._compile(worker, item[1], kits[item[1].arch])
             finally:
-                free.put(worker)
+                self._free.put(worker)
 
         if missing:
             with ThreadPoolExecutor(min(self.most, len(missing))) as pool:

@@ -116,11 +116,10 @@ class Data:
         if touched:
             raise Wrong(f"bytes outside {', '.join(dict.fromkeys(touched))} were written")
 
-    def verify(self, addresses: Mapping[str, int], slack: float = 1.0) -> Difference | None:
+    def verify(self, addresses: Mapping[str, int]) -> Difference | None:
         """The difference nearest to its tolerance; Wrong at the first output that is past it."""
         found: list[Difference] = []
-        for name, (want, exact) in self._want.items():
-            tolerance = exact if exact is None else slack * exact
+        for name, (want, tolerance) in self._want.items():
             t = self.tensors[name]
             got = np.empty(t.shape, numpy_dtype(t.dtype))
             self.card.download(got, addresses[name])

@@ -21,6 +21,7 @@ from autosched.device.cuda.toolkit import toolkit
 from autosched.device.job import Effort, Outcome
 from autosched.device.protocol import Build
 from autosched.device.sampled import Sampled, is_large, sampled, write_sampled
+from autosched.device.simulator.verify import slack
 from autosched.device.violations import assuming
 from autosched.errors import UsageError
 from autosched.ir.program import Program
@@ -78,6 +79,7 @@ class CudaDevice:
         self._written: Program | None = None
         self._fastest_s: float | None = None
         self._asking: tuple[Program, Program] | None = None
+        self._slack = self._written_slack = 1.0
         try:
             self.facts = self.client.facts()
             self.target = target or load_target(matching_target(self.facts))
@@ -178,7 +180,8 @@ class CudaDevice:
     def _ask(self, build: Build, deadline_s: float, *message: Any) -> Any:
         """The worker's answer on the data of the build's program."""
         program = self._program_of(build.candidate)
-        if self._written is None or program is not self._written:
+        self._slack = max(self._slack, slack(build.candidate.plan))
+        if program is not self._written or self._slack != self._written_slack:
             self._write(program)
         return self.client.ask(deadline_s, *message)
 
@@ -205,13 +208,15 @@ class CudaDevice:
         else:
             self.client.use(folder, oracles.write(program, found, folder))
             self._compared, self._values = "every element, by the interpreter", found.scalars
-        self._written, self._fastest_s = program, None
+        if program is not self._written:
+            self._fastest_s = None
+        self._written, self._written_slack = program, self._slack
 
     def _data_of(self, program: Program) -> oracles.Oracle | Sampled:
         if self._oracle is not None:
             return self._oracle
-        found = sampled(program, self.seed) if is_large(program) else None
-        return found or oracles.compute(program, self.seed)
+        found = sampled(program, self.seed, self._slack) if is_large(program) else None
+        return found or oracles.compute(program, self.seed, slack=self._slack)
 
     def _scalars(self, program: Program) -> dict[str, Any]:
         """Values of the program's run-time scalars, those of its data."""

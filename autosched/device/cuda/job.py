@@ -66,15 +66,13 @@ class Held:
 
 @dataclass(frozen=True)
 class CudaJob:
-    """One candidate, built. Buffers that `held` does not name are the program's tensors. Tolerances count `slack`
-    times: an instruction may keep fewer bits than the program's sum has."""
+    """One candidate, built. Buffers that `held` does not name are the program's tensors."""
 
     code: bytes = field(repr=False)
     calls: tuple[Call, ...]
     prepare: tuple[Call, ...] = ()
     held: dict[str, Held] = field(default_factory=dict)
     maps: dict[str, Encoding] = field(default_factory=dict)
-    slack: float = 1.0
 
     @property
     def buffers(self) -> tuple[str, ...]:
