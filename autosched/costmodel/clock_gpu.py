@@ -24,7 +24,7 @@ from autosched.tiling.nest import Nest
 from autosched.tiling.plan import Plan, ScalarPart
 from autosched.tiling.steps import StepNames, gpu_pair
 from autosched.tiling.steps.gpu_copy import BULK
-from autosched.tiling.steps.gpu_grid import CLUSTER_BLOCKS
+from autosched.tiling.steps.gpu_grid import CLUSTER_BLOCKS, cluster_kinds
 from autosched.tiling.steps.gpu_split import STREAM
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR
 from autosched.tiling.steps.gpu_tile import workers_name
@@ -42,6 +42,7 @@ DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 T
 L2_SHARE = 0.7  # of L2 that one kernel's data can count on
 SECTOR_BYTES = 32  # memory is moved in sectors of 32 bytes (CUDA C++ best practices guide, coalesced access)
 ENGINE_CYCLES = 400.0  # of a bulk copy beyond a plain load's latency (Hopper microbenchmarks: 600 to 1100 in all)
+NEIGHBOUR_CYCLES = 180.0  # until another block of a cluster is told that a stage is empty (arXiv 2402.13499, SM to SM)
 SCALAR_LATENCY = 4.0  # cycles until a thread may use its last result (arXiv 2402.13499)
 LAUNCH_SECONDS = 3e-6  # of an empty kernel, between two events (a round figure)
 
@@ -133,12 +134,12 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     along = [_column(v, workers_name(nest, names, a)) for a in pair]
     workers: Column = prod(along, start=one)
     accumulators, slices = _column(v, names("accumulators")), column("slices", one)
-    split, cluster = column("split", one), column("cluster", none)
+    split, cluster, of_cluster = column("split", one), column("cluster", none), column("cluster_blocks", one)
     tiles, resident = column("tiles", blocks), column("resident", blocks)
     stream = split == STREAM
     shares = np.where(stream, np.minimum(slices, 2.0), np.maximum(split, 1.0))
     steps = float(prod(a.units for a in nest.reduction)) * np.where(stream, tiles / resident, 1.0 / shares)
-    blocks = np.where(stream, resident, blocks * shares)
+    blocks = np.where(stream, resident * of_cluster, blocks * shares)
     persistent = (column("persistent", none) > 0) & ~stream
     unroll = column("unroll", one)
     depth_block = _column(v, names.block(nest.depth)) if nest.depth else one
@@ -156,8 +157,8 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
         shared = source > 0
         spread = sectors(nest, o.name)
         common: Column = one
-        for k, a in enumerate(pair):
-            common = np.where((cluster == k + 1) & (a not in own), float(CLUSTER_BLOCKS), common)
+        for k, (a, _) in enumerate(cluster_kinds(pair, max(CLUSTER_BLOCKS)), 1):
+            common = np.where(cluster == k, of_cluster, common) if a not in own else common
         ways = np.maximum(column(f"ways_{o.name}", one), 1.0)
         taken = np.where(source == DESCRIPTOR, accumulators * size, mine)
         copied += steps * shared * tile
@@ -180,6 +181,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     busy = np.where(roles | (staged == 0), apart, TOGETHER_SHARE * apart)
     ahead = np.where(stages > 1, np.maximum(stages - np.where(roles, 0.0, 1.0), 1.0), 1.0)
     trip = path + np.where(staged > 0, latency.get("shared", 0.0) + 2 * BARRIER_CYCLES, 0.0)
+    trip = trip + np.where(of_cluster > 1, NEIGHBOUR_CYCLES, 0.0)
     issue = intrinsic.timing.get("latency", 32.0)
     waits = np.where(stages > 1, count * np.maximum(trip / ahead - busy / count, 0.0), count * trip)
     once = np.where(stages > 1, busy, mma + l2)
@@ -191,7 +193,6 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     epilogue = _column(v, names("epilogue")) if names("epilogue") in v else none
     store = tile_out * out.elements * bits / 8 / STORE_BYTES * np.where(epilogue == 0, SCATTERED_STORE, 1.0)
     exposed = np.select([epilogue == k for k in EXPOSED_STORE], list(EXPOSED_STORE.values()), 1.0)
-    of_cluster = np.where(cluster > 0, float(CLUSTER_BLOCKS), 1.0)
     values = (mma, smem, l2, busy, fill, chain, store, exposed, blocks, tiles, shares, resident, of_cluster, at_once)
     return _Block(*values, persistent)
 

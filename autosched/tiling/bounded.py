@@ -19,7 +19,7 @@ import numpy.typing as npt
 from autosched.tiling.apiece import apiece
 from autosched.tiling.enumerate import BLOCK, ROOT, Joiner, Part, Prefixes, Stage, plan_stages
 from autosched.tiling.given import Given, WantedError
-from autosched.tiling.table import Columns, Table, tabulate
+from autosched.tiling.table import Columns, tabulate
 
 if TYPE_CHECKING:
     from autosched.tiling.space import Space

@@ -1,13 +1,14 @@
 """Which block computes which tile: persistence, groups of the raster order, clusters of blocks that share slices.
 
 Tiles are numbered along the raster. With a group of `g`, `g` tiles along the slow axis are passed before the fast one
-moves on, so that blocks which run together read fewer different rows and columns. Blocks of a cluster lie side by side
-along one axis; a slice that does not vary along it is fetched by all of them together, each a part for all.
+moves on, so that blocks which run together read fewer different rows and columns; the last group is smaller where `g`
+does not divide them. Blocks of a cluster lie side by side along one axis; a slice that does not vary along it is
+fetched by all of them together, each a part for all.
 """
 
 from __future__ import annotations
 
-from autosched.logic import Const, Int, Var, ceil_div, maximum, minimum, where
+from autosched.logic import Const, Int, Var, all_of, ceil_div, maximum, minimum, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Rule, Step
@@ -16,15 +17,22 @@ from autosched.tiling.steps.gpu_roles import offers_roles
 from autosched.tiling.steps.gpu_tile import outside_blocks
 from autosched.tiling.steps.names import StepNames
 
-GROUPS = (1, 8)
-CLUSTERS = (0, 1, 2)
-CLUSTER_BLOCKS = 2
-"""Of a cluster: more are legal on hardware, and what a second pair saves is small beside the waiting for each other."""
+GROUPS = (1, 4, 8, 16)
+CLUSTER_BLOCKS = (2, 4)
+"""Of a cluster, along one axis: eight are legal on hardware, and what more of them save is small beside the waiting for
+each other."""
+
+
+def cluster_kinds(pair: tuple[NestAxis, ...], most: int) -> tuple[tuple[NestAxis, int], ...]:
+    """What the values of `cluster` from 1 on mean: the axis along which a cluster has several blocks, and how many; no
+    more than `most`."""
+    return tuple((axis, n) for n in CLUSTER_BLOCKS if n <= most for axis in pair)
 
 
 def cluster_shape(pair: tuple[NestAxis, ...], cluster: int) -> dict[str, int]:
-    """Blocks of a cluster along each axis: `cluster` is 0, or the number (from 1) of the axis that has several."""
-    return {a.name: CLUSTER_BLOCKS if cluster == k + 1 else 1 for k, a in enumerate(pair)}
+    """Blocks of a cluster along each axis, for a value of `cluster`."""
+    along, blocks = cluster_kinds(pair, max(CLUSTER_BLOCKS))[cluster - 1] if cluster else (None, 1)
+    return {a.name: blocks if a is along else 1 for a in pair}
 
 
 def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: StepNames) -> Step:
@@ -40,42 +48,44 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
     rules: list[Rule] = [Rule(persistent.name, ahead, "a persistent block copies ahead, and copies are sync")]
     inert = {}
     cluster: Int = Const(0)
-    if target.limits.get("cluster_blocks", 1) >= CLUSTER_BLOCKS and offers_roles(nest, target) and pair:
-        shapes = CLUSTERS[: 1 + len(pair)]
-        labels = ("none", *(f"{CLUSTER_BLOCKS} along {a.name}" for a in pair))
-        decisions.append(Decision(names("cluster"), shapes, labels))
+    kinds = cluster_kinds(pair, target.limits.get("cluster_blocks", 1)) if offers_roles(nest, target) else ()
+    if kinds:
+        labels = ("none", *(f"{n} along {a.name}" for a, n in kinds))
+        decisions.append(Decision(names("cluster"), tuple(range(1 + len(kinds))), labels))
         cluster = Var(names("cluster"))
         engine = Var(names("copy")).eq(BULK)
         rules.append(
             Rule(names("cluster"), cluster.eq(0) | engine, "a cluster shares what TMA fetches, and copies are not")
         )
         inert[names("cluster")] = Var(names("staged")).eq(0)
-        for k, axis in enumerate(pair):
+        for axis in pair:
             grid = Var(names(f"grid_{axis.name}"))
-            even = cluster.ne(k + 1) | (grid % CLUSTER_BLOCKS).eq(0)
-            sentence = "{" + grid.name + f"}} tiles along {axis.name} make no whole clusters of {CLUSTER_BLOCKS}"
+            chosen = [(k, n) for k, (along, n) in enumerate(kinds, 1) if along is axis]
+            even = all_of(*(cluster.ne(k) | (grid % n).eq(0) for k, n in chosen))
+            sentence = "{" + grid.name + f"}} tiles along {axis.name} make no whole clusters of {{{blocks_of}}}"
             rules.append(Rule(names(f"cluster_{axis.name}"), even, sentence))
     count: Int = Const(outside_blocks(nest))
     grids = [Var(names(f"grid_{a.name}")) for a in pair]
-    for k, grid in enumerate(grids):
-        count = count * where(cluster.eq(k + 1), ceil_div(grid, CLUSTER_BLOCKS), grid)
+    clusters: list[Int] = []
+    for axis, grid in zip(pair, grids, strict=True):
+        along: Int = grid
+        for k, (other, n) in enumerate(kinds, 1):
+            along = where(cluster.eq(k), ceil_div(grid, n), along) if other is axis else along
+        clusters.append(along)
+        count = count * along
     if len(pair) == 2:
         group, raster = Var(names("group")), Var(names("raster"))
         decisions.append(Decision(group.name, GROUPS))
-        first, second = (where(cluster.eq(k + 1), ceil_div(g, CLUSTER_BLOCKS), g) for k, g in enumerate(grids))
-        slow = where(raster.eq(0), first, second)
-        rules.append(
-            Rule(
-                group.name,
-                (slow % group).eq(0),
-                "{" + names("slow_tiles") + "} tiles in groups of {" + group.name + "}",
-            )
-        )
+        slow = where(raster.eq(0), *clusters)
+        fits = group.eq(1) | (group < slow)  # one group of all rows is the other raster order
+        rules.append(Rule(group.name, fits, "{" + names("slow_tiles") + "} tiles in groups of {" + group.name + "}"))
         inert[group.name] = grids[0].eq(1) | grids[1].eq(1)
         derived: dict[str, Int] = {names("slow_tiles"): slow}
     else:
         derived = {}
-    of_cluster = where(cluster.eq(0), 1, CLUSTER_BLOCKS)
+    of_cluster: Int = Const(1)
+    for k, (_, n) in enumerate(kinds, 1):
+        of_cluster = where(cluster.eq(k), n, of_cluster)
     derived |= {
         blocks_of: of_cluster,
         tiles: count,

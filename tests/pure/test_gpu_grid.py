@@ -1,0 +1,64 @@
+"""Which block computes which tile: clusters of several shapes, and groups of the raster that end early."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from pure.gpu_plans import H200, plans
+
+from autosched.codegen.check import check_kernel
+from autosched.codegen.lower import lower
+from autosched.costmodel.clock import clock
+from autosched.device.oracle import compute
+from autosched.device.simulator.verify import check
+from autosched.tiling.plan import Plan
+from autosched.tiling.request import request
+
+FEW = dataclasses.replace(H200, cores=3)
+BF16 = {"a": "bf16", "b": "bf16", "acc": "f32"}
+
+
+def runs(program: Any, plan: Plan, wish: dict[str, Any]) -> None:
+    answer = request(plan.space, wish)
+    assert answer.row is not None, str(answer)
+    kernel = lower(plan, plan.space.schedule(answer.row))
+    check_kernel(kernel)
+    difference = check(kernel, compute(program, 0))
+    assert difference.ok, (plan.space.schedule(answer.row), difference)
+
+
+@pytest.mark.parametrize("cluster", ["4 along i", "4 along j", "2 along j"])
+@pytest.mark.parametrize("more", [{"roles": "producer", "persistent": "yes"}, {"roles": "together", "stages": 2}])
+def test_clusters_of_four_share_what_they_fetch(cluster: str, more: dict[str, Any]) -> None:
+    target = dataclasses.replace(H200, cores=5)
+    program, (plan, *_) = plans("matmul", "cuda/wgmma.m64n8k16.*.f32", target, m=512, n=32, k=64, **BF16)
+    runs(program, plan, {"cluster": cluster, "copy": "TMA", "reg_i": 1, "groups_i": 1, "reg_j": 1, **more})
+
+
+@pytest.mark.parametrize("swapped", [0, 1])
+def test_groups_need_not_divide_the_grid(swapped: int) -> None:
+    """Seven by nine tiles in groups of four: the last group has three rows, or one."""
+    program, (plan, *_) = plans("matmul", "cuda/mma.m16n8k8.*", FEW, m=16 * 7, n=8 * 9, k=16, **BF16)
+    tile = {"reg_i": 1, "warps_i": 1, "reg_j": 1, "warps_j": 1}
+    runs(program, plan, {**tile, "raster": swapped, "group": 4, "persistent": 0})
+    runs(program, plan, {**tile, "raster": swapped, "group": 4, "persistent": 1})
+
+
+def test_one_group_of_all_rows_is_no_schedule_of_its_own() -> None:
+    _, (plan, *_) = plans("matmul", "cuda/mma.m16n8k8.*", FEW, m=64, n=128, k=16, **BF16)
+    tile = {"reg_i": 1, "warps_i": 1, "reg_j": 1, "warps_j": 1}
+    assert request(plan.space, {**tile, "raster": 0, "group": 4}).row is None
+    assert "4 tiles in groups of 4" in str(request(plan.space, {**tile, "raster": 0, "group": 4}))
+
+
+def test_the_clock_counts_blocks_of_clusters() -> None:
+    """Stream-K fills the cores with blocks, whether these are in clusters or not: as many work on as many slices."""
+    _, (plan, *_) = plans("matmul", "cuda/wgmma.m64n128k16.*.f32", H200, m=4096, n=2048, k=4096, **BF16)
+    wish = {"split": "stream", "copy": "TMA", "roles": "producer", "stages": 3, "reg_i": 1, "groups_i": 2, "reg_j": 1}
+    rows = [request(plan.space, {**wish, "cluster": c}).row for c in ("none", "2 along i", "4 along i")]
+    assert None not in rows
+    seconds = clock(plan, plan.space.values(np.array(rows)))
+    assert np.allclose(seconds["mma"], seconds["mma"][0], rtol=0.05)
