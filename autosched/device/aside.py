@@ -1,5 +1,5 @@
-"""Work on the timing worker beside the rest of a process: one thread waits for it, and everybody else keeps off the
-cores on which it times."""
+"""Work on the timing worker beside the rest of a process: one thread waits for it, and the one that gave it the work
+keeps off the cores on which it times."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 class Lane:
-    """Runs what it is given in order, in a thread of its own. Meanwhile the threads and processes that `others` names
-    (by id) run on `spare` CPUs only; afterwards they may use `everywhere` again."""
+    """Runs what it is given in order, in a thread of its own. Meanwhile the thread that gave it runs on `spare` CPUs
+    only; afterwards it may use `everywhere` again."""
 
-    def __init__(self, spare: Sequence[int], everywhere: Sequence[int], others: Callable[[], list[int]]) -> None:
-        self.spare, self.everywhere, self.others = spare, everywhere, others
+    def __init__(self, spare: Sequence[int], everywhere: Sequence[int]) -> None:
+        self.spare, self.everywhere = spare, everywhere
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
         self._waiting = 0
@@ -60,8 +60,6 @@ class Lane:
                 self._confine(self.spare if self._waiting else self.everywhere)
 
     def _confine(self, cpus: Sequence[int]) -> None:
-        if not hasattr(os, "sched_setaffinity"):
-            return
-        for number in (self._caller, *self.others()):
+        if hasattr(os, "sched_setaffinity"):
             with contextlib.suppress(OSError):
-                os.sched_setaffinity(number, cpus)
+                os.sched_setaffinity(self._caller, cpus)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,58 +34,80 @@ def build(
     return built
 
 
+@dataclass(frozen=True)
+class Draft:
+    """A candidate as LLVM text, which is still to be compiled; `failed` where it cannot be lowered. `lower_s` is what
+    lowering and printing took; `scalars` are the values of the program's, `violations` as in `Job`."""
+
+    candidate: Candidate
+    kernel: Kernel | None
+    text: str
+    lower_s: float
+    scalars: dict[str, Any]
+    violations: tuple[str, ...] = ()
+    failed: Build | None = None
+
+
+def draft(candidate: Candidate, scalars: dict[str, Any], violations: tuple[str, ...] = ()) -> Draft:
+    """Lower and print. Raises MissingError for what this machine lacks."""
+    clock = time.perf_counter()
+    try:
+        kernel = lower(candidate.plan, candidate.schedule)
+        text = print_llvm(kernel)
+    except MissingError:  # this machine's fault, not the candidate's
+        raise
+    except AutoschedError as error:
+        took_s = time.perf_counter() - clock
+        failed = Build(candidate, error=error.message, seconds=took_s)
+        return Draft(candidate, None, "", took_s, scalars, violations, failed)
+    return Draft(candidate, kernel, text, time.perf_counter() - clock, scalars, violations)
+
+
 def build_all(
     wanted: Iterable[tuple[Candidate, dict[str, Any], tuple[str, ...]]], target: Target, builder: Builder
 ) -> Iterator[Build]:
     """`build` for each (candidate, scalars, violations) in order: one is printed while the one before it compiles in
     the builder's process."""
     compiler = target.compiler
-    waiting: Callable[[], Build] | None = None
+    waiting: Draft | None = None
     try:
-        for candidate, scalars, violations in wanted:
-            clock = time.perf_counter()
-            text = ""
-            try:
-                kernel = lower(candidate.plan, candidate.schedule)
-                text = print_llvm(kernel)
-            except MissingError:  # this machine's fault, not the candidate's
-                raise
-            except AutoschedError as error:
-                failed = Build(candidate, error=error.message, seconds=time.perf_counter() - clock)
-            lower_s = time.perf_counter() - clock
+        for one in wanted:
+            made = draft(*one)
             if waiting is not None:
-                yield waiting()
-            if text:
-                builder.begin(text, compiler.get("cpu"), compiler.get("features"))
-                waiting = partial(_finished, builder, candidate, kernel, text, scalars, violations, lower_s)
-            else:
-                waiting = partial(replace, failed)
+                yield finished(waiting, builder.finish)
+            if made.failed is None:
+                builder.begin(made.text, compiler.get("cpu"), compiler.get("features"))
+            waiting = made
         if waiting is not None:
-            yield waiting()
+            yield finished(waiting, builder.finish)
     finally:
         builder.give_up()
 
 
-def _finished(
-    builder: Builder,
-    candidate: Candidate,
-    kernel: Kernel,
-    text: str,
-    scalars: dict[str, Any],
-    violations: tuple[str, ...],
-    lower_s: float,
-) -> Build:
-    """The build whose text the builder compiles."""
+def compile_draft(made: Draft, target: Target, builder: Builder) -> Build:
+    """The build of a draft."""
+    compiler = target.compiler
+    return finished(made, lambda: builder.compile(made.text, compiler.get("cpu"), compiler.get("features")))
+
+
+def finished(made: Draft, code_of: Callable[[], bytes]) -> Build:
+    """The build of a draft whose object code `code_of` answers."""
+    if made.failed is not None or made.kernel is None:
+        return made.failed or Build(made.candidate, error="it was not lowered")
     clock = time.perf_counter()
     try:
-        code = builder.finish()
+        code = code_of()
     except MissingError:
         raise
     except AutoschedError as error:
-        return Build(candidate, error=error.message, seconds=lower_s + time.perf_counter() - clock)
-    sha = hashlib.sha256(text.encode()).hexdigest()[:16]
-    job = replace(job_of(kernel, code, scalars), violations=violations)
-    return Build(candidate, job, None, lower_s + time.perf_counter() - clock, sha, {"lower_s": lower_s})
+        return Build(made.candidate, error=error.message, seconds=made.lower_s + time.perf_counter() - clock)
+    sha = hashlib.sha256(made.text.encode()).hexdigest()[:16]
+    job = replace(job_of(made.kernel, code, made.scalars), violations=made.violations)
+    seconds = made.lower_s + time.perf_counter() - clock
+    extra: dict[str, Any] = {"lower_s": made.lower_s}
+    if made.violations:
+        extra["violations"] = list(made.violations)
+    return Build(made.candidate, job, None, seconds, sha, extra)
 
 
 def compiled(candidate: Candidate, target: Target, builder: Builder) -> tuple[Kernel, bytes]:

@@ -4,6 +4,7 @@ does not have: `LLVM ERROR: Cannot select`), and that must cost no more than the
 from __future__ import annotations
 
 import contextlib
+from threading import Lock
 from typing import Any
 
 from autosched.codegen.llvm.compile import assembly, compile_object
@@ -25,10 +26,12 @@ class Builder:
         self.deadline_s = deadline_s
         self.process = WorkerProcess("autosched.device.builder")
         self._begun: tuple[str | None, ...] | None = None
+        self._one = Lock()  # a search compiles in a thread beside the one that may ask for a kernel meanwhile
 
     def compile(self, text: str, cpu: str | None = None, features: str | None = None) -> bytes:
         """Object code for `cpu` with `features` (None: this machine's). BuildError where LLVM refuses or dies."""
-        return bytes(self._ask("object", text, cpu, features, None))
+        with self._one:
+            return bytes(self._ask("object", text, cpu, features, None))
 
     def begin(self, text: str, cpu: str | None = None, features: str | None = None) -> None:
         """`compile` without waiting for it; `finish` must follow."""

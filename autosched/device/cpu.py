@@ -1,7 +1,8 @@
 """The `cpu` device: prints here, compiles in a process of its own, checks and times in an isolated worker.
 
-Where there are more cores than a kernel has threads, a search builds on the others while it times; its final round,
-which decides, is timed with nothing beside it.
+Nothing is compiled while something is timed: both would want the shared cache. Where there are more cores than a kernel
+has threads, a search proposes, lowers and prints on the others meanwhile; its final round, which decides, is timed with
+nothing beside it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -83,7 +84,7 @@ class CpuDevice:
         # The last CPUs: the first ones serve most interrupts.
         self.worker = WorkerProcess("autosched.device.worker", cpus[-threads:])
         self.builder = Builder()
-        self._lane = Lane(cpus[:-threads], cpus, lambda: [p for p in (self.builder.process.pid,) if p is not None])
+        self._lane = Lane(cpus[:-threads], cpus)
         self._lock = threading.RLock()  # on what building and measuring both ask for: the program's data
         self._given_up = False
         self._oracle = oracle
@@ -111,22 +112,24 @@ class CpuDevice:
         return self.build_all([candidate])[0]
 
     def build_all(self, candidates: Sequence[Candidate]) -> list[Build]:
-        """`build` for each, in less time than one after the other: one is lowered while another compiles."""
-        return list(self.build_each(candidates))
-
-    def build_each(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
-        """`build_all`, each as soon as it is there."""
+        """`build` for each, in less time than one after the other: nothing is timed meanwhile, so lowering and
+        compiling may use two cores."""
         from autosched.device.build import build_all  # lowering is not needed to time what is built already
 
-        wanted = []
-        for candidate in candidates:
-            program = self._program_of(candidate)
-            scalars = self._data_of(program).scalars if program.scalars else {}
-            names = tuple(v.folder for v in violations(program, candidate.plan, self.seed))
-            wanted.append((candidate, dict(scalars), names))
-        builds = build_all(wanted, self.target, self.builder)
-        for build, (_, _, names) in zip(builds, wanted, strict=True):
-            yield replace(build, extra=build.extra | {"violations": list(names)}) if names else build
+        return list(build_all([self._wanted(c) for c in candidates], self.target, self.builder))
+
+    def draft(self, candidate: Candidate) -> Callable[[], Build]:
+        """Lower and print it here; what this answers compiles it, in the builder's process."""
+        from autosched.device.build import compile_draft, draft
+
+        made = draft(*self._wanted(candidate))
+        return lambda: compile_draft(made, self.target, self.builder)
+
+    def _wanted(self, candidate: Candidate) -> tuple[Candidate, dict[str, Any], tuple[str, ...]]:
+        """The candidate, the values of its program's scalars, and data that its kernel must refuse."""
+        program = self._program_of(candidate)
+        scalars = self._data_of(program).scalars if program.scalars else {}
+        return candidate, dict(scalars), tuple(v.folder for v in violations(program, candidate.plan, self.seed))
 
     @property
     def aside(self) -> bool:
@@ -134,8 +137,8 @@ class CpuDevice:
         return bool(self._lane.spare)
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Run `work`, which measures with this device, in a thread of its own, behind what was begun before. The
-        calling thread and the builder keep to other CPUs meanwhile."""
+        """Run `work`, which builds and measures with this device, in a thread of its own, behind what was begun before.
+        The calling thread keeps to other CPUs than the kernels' meanwhile."""
         return self._lane.begin(work)
 
     def warm(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -64,12 +64,12 @@ class Aside(Protocol):
         ...
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Run `work`, which measures with this device, behind what was begun before; the calling thread and the
-        builder keep off the cores on which it measures."""
+        """Run `work`, which builds and measures with this device, behind what was begun before; the calling thread
+        keeps off the cores on which it measures."""
         ...
 
-    def build_each(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
-        """One build a candidate, in order, each as soon as it is there."""
+    def draft(self, candidate: Candidate) -> Callable[[], Build]:
+        """Do what can be done of a build beside measuring; calling the answer, as part of `work`, does the rest."""
         ...
 
     def warm(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from autosched.device.protocol import Aside, Build, BuildsMany, Device
 from autosched.errors import MissingError, StoreError
@@ -35,19 +36,16 @@ class Building:
                 return iter(found)
         return (self.one(c) for c in candidates)
 
-    def each(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
-        """One a candidate, in order, on a device that measures aside: each as soon as it is there."""
+    def draft(self, candidate: Candidate) -> Callable[[], Build]:
+        """On a device that measures aside: what is to be built there, as far as it can be here."""
         assert isinstance(self.device, Aside)
-        builds = self.device.build_each(candidates)
-        for candidate in candidates:
-            with self.watch.phase("build"):
-                try:
-                    build = next(builds)
-                except (MissingError, StoreError):
-                    raise
-                except Exception:  # a mistake of ours in one of them: one by one, the others can be measured
-                    builds, build = iter(()), self.one(candidate)
-            yield build
+        with self.watch.phase("build"):
+            try:
+                return self.device.draft(candidate)
+            except (MissingError, StoreError):
+                raise
+            except Exception as error:
+                return partial(Build, candidate, error=said(error))
 
     def _together(self, device: BuildsMany, candidates: Sequence[Candidate]) -> list[Build]:
         with self.watch.phase("build"):
@@ -55,5 +53,5 @@ class Building:
                 return device.build_all(candidates)
             except (MissingError, StoreError):
                 raise
-            except Exception:  # as in `each`
+            except Exception:  # a mistake of ours in one of them: one by one, the others can be measured
                 return []

@@ -202,8 +202,8 @@ class _Run:
         if not candidates and not before:
             return "exhausted"
         if self._aside(before + len(candidates)):
-            for candidate, build in zip(candidates, self.building.each(candidates), strict=True):
-                self.under_way.append(self.measuring.begin(candidate, build))
+            for candidate in candidates:
+                self.under_way.append(self.measuring.begin(candidate, self.building.draft(candidate)))
             return self._keep_begun(before if self.study.ahead else len(self.under_way))
         return self._keep_begun(before) or self._keep_here(candidates)
 
@@ -234,12 +234,12 @@ class _Run:
             if self._late():
                 return "timeout"
             build = next(builds)
-            self._take(candidate, build, partial(self.measuring.searched, build))
+            self._take(candidate, partial(self.measuring.searched, build))
             if self.goals.reached(self.best_s):
                 return "reached"
         return ""
 
-    def _take(self, candidate: Candidate, build: Build, answer: Callable[[], Measured]) -> None:
+    def _take(self, candidate: Candidate, answer: Callable[[], Measured]) -> None:
         """Wait for a trial's measurement and keep it."""
         with self.watch.phase("measure"):
             began = self.watch.elapsed_s
@@ -253,7 +253,7 @@ class _Run:
         if found.counts.ok:
             self.spent_s += now - self.since_s
             self.fine += 1
-            self.kept[candidate.key] = build
+            self.kept[candidate.key] = found.build
         self.since_s = now
         self._keep(candidate, found.counts)
 
@@ -266,7 +266,7 @@ class _Run:
             self.under_way.popleft()
             return found
 
-        self._take(begun.candidate, begun.build, answer)
+        self._take(begun.candidate, answer)
 
     def _keep_there(self) -> None:
         """Keep what is there already of what is measured aside."""

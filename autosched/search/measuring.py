@@ -19,8 +19,9 @@ from autosched.tiling.schedule import Candidate
 
 @dataclass(frozen=True)
 class Measured:
-    """What counts of a trial, and the measurements made of it, which took `took_s` seconds together."""
+    """What counts of a trial, and the measurements made of its build, which took `took_s` seconds together."""
 
+    build: Build
     counts: Measurement
     made: tuple[Measurement, ...]
     took_s: float
@@ -31,7 +32,6 @@ class UnderWay:
     """A candidate that is measured aside: `answer` waits for its measurement, `there` says whether that is there."""
 
     candidate: Candidate
-    build: Build
     answer: Callable[[], Measured]
     there: Callable[[], bool]
 
@@ -48,11 +48,11 @@ class Measuring:
         """Whether the device can measure while others work."""
         return isinstance(self.device, Aside) and self.device.aside
 
-    def begin(self, candidate: Candidate, build: Build) -> UnderWay:
-        """Measure it aside, behind what was begun before."""
+    def begin(self, candidate: Candidate, draft: Callable[[], Build]) -> UnderWay:
+        """Build it from its draft and measure it, aside, behind what was begun before."""
         assert isinstance(self.device, Aside)
-        future = self.device.begin(lambda: self.searched(build))
-        return UnderWay(candidate, build, future.result, lambda: future.done() and future.exception() is None)
+        future = self.device.begin(lambda: self.searched(_built(candidate, draft)))
+        return UnderWay(candidate, future.result, lambda: future.done() and future.exception() is None)
 
     def give_up(self) -> None:
         """Let go of what was begun: nobody asks for it any more."""
@@ -71,7 +71,7 @@ class Measuring:
             counts = first if again.ok and (again.time_s or 0.0) > (first.time_s or 0.0) else again
         if counts.ok and counts.time_s is not None:
             self.best_s = min(counts.time_s, self.best_s or counts.time_s)
-        return Measured(counts, made, self.clock() - began)
+        return Measured(build, counts, made, self.clock() - began)
 
     def measured(self, build: Build, repeats: str) -> Measurement:
         """One measurement; whatever a candidate does is its outcome. Raises MissingError and StoreError."""
@@ -84,6 +84,15 @@ class Measuring:
             raise
         except Exception as error:
             return Measurement("crash", message=said(error), kernel_sha=build.kernel_sha)
+
+
+def _built(candidate: Candidate, draft: Callable[[], Build]) -> Build:
+    try:
+        return draft()
+    except (MissingError, StoreError):
+        raise
+    except Exception as error:
+        return Build(candidate, error=said(error))
 
 
 def said(error: Exception) -> str:

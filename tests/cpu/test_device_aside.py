@@ -60,7 +60,7 @@ def test_a_warm_device_holds_the_data_already(device):
 
 def test_others_keep_off_while_anything_is_measured():
     cpus = usable_cpus()
-    lane, seen, gate = Lane(cpus[:1], cpus, list), [], threading.Event()
+    lane, seen, gate = Lane(cpus[:1], cpus), [], threading.Event()
     waited = lane.begin(lambda: gate.wait(20))
     seen.append(usable_cpus())
     behind = lane.begin(lambda: None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ SPACE = SearchSpace([make_plan("a", tiles=4), make_plan("b", 1.3, tiles=4)], clo
 
 @dataclass
 class Beside(SyntheticDevice):
-    """Measures in a thread of its own. `told` is what the study knew when each candidate was built; building one takes
+    """Measures in a thread of its own. `told` is what the study knew as each candidate was drafted; building one takes
     `build_s`, measuring one `measure_s` of real time; measurement `hang_at` waits until it is given up."""
 
     takes_s: float = 0.0
@@ -32,6 +32,7 @@ class Beside(SyntheticDevice):
     measure_s: float = 0.0
     hang_at: int | None = None
     broken: int | None = None
+    fails: str = ""
     study: Any = None
     told: list[int] = field(default_factory=list)
     ends: Gate = field(default_factory=Gate)
@@ -42,16 +43,16 @@ class Beside(SyntheticDevice):
     def begin(self, work: Callable[[], T]) -> Future[T]:
         return self.pool.submit(work)
 
-    def build_each(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
-        for candidate in candidates:
-            if len(self.told) == self.broken:
-                self.broken = None
-                raise ValueError("a mistake")
-            yield self.build(candidate)
+    def draft(self, candidate: Candidate) -> Callable[[], Build]:
+        self.told.append(len(self.study.searched))
+        if len(self.told) == self.broken:
+            raise ValueError("a mistake")
+        return lambda: self.build(candidate)
 
     def build(self, candidate: Candidate) -> Build:
-        self.told.append(len(self.study.searched))
         time.sleep(self.build_s)
+        if self.fails and candidate.key.endswith(self.fails):
+            raise ValueError("a mistake, later")
         return super().build(candidate)
 
     def measure(self, build: Build, repeats: str = "search") -> Measurement:
@@ -124,11 +125,14 @@ def test_short_of_time_nothing_is_begun_in_advance() -> None:
     assert result.seconds["total"] < 1.0 + 2 * 8 * 2 * device.takes_s
 
 
-def test_a_mistake_while_building_costs_nothing_else() -> None:
+def test_a_mistake_while_building_costs_one_candidate() -> None:
     _, usual = tune(Beside(), final_rounds=0)
-    _, study = tune(Beside(broken=3), final_rounds=0)
+    _, study = tune(Beside(broken=4), final_rounds=0)
     assert [t.key for t in study.searched] == [t.key for t in usual.searched]
-    assert {t.measurement.status for t in study.searched} == {"ok"}
+    assert [t.measurement.status for t in study.searched] == ["ok"] * 3 + ["build"] + ["ok"] * 16
+    _, study = tune(Beside(fails=usual.searched[7].key), final_rounds=0)
+    assert study.searched[7].measurement.message == "ValueError: a mistake, later"
+    assert study.failed == {"build": 1}
 
 
 def test_a_space_is_exhausted_with_all_of_it_measured() -> None:
