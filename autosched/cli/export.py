@@ -19,8 +19,8 @@ from autosched.codegen.cuda.files import export_cuda
 from autosched.codegen.cuda.torch_op import torch_op
 from autosched.errors import UsageError
 from autosched.store.exchange import schedule_json, write_trials
-from autosched.store.exchanged import FORMATS, write_measured
-from autosched.store.measured import of_study
+from autosched.store.exchanged import FORMATS, read_any, write_measured
+from autosched.store.measured import of_recording, of_study
 from autosched.store.records import StudyRecord, Trial
 
 
@@ -56,6 +56,7 @@ def export(
     """Write the best kernel as C (CUDA) with its header, its schedule as JSON, or all trials as JSON lines.
 
     The kernel's function has the file's name. The self-test is a program of its own; it ends with 0 where all is well.
+    With --format, STUDY may also be the FILE of a recorded space, whose rows are written.
     """
     if kind is not None:
         inputs.choice("format", kind, tuple(FORMATS))
@@ -70,6 +71,11 @@ def export(
         raise UsageError(f"--self-test goes with C, not with {output.name}", hint="as in -o gemm.c")
     if torch and output.suffix != ".cu":
         raise UsageError(f"--torch goes with CUDA, not with {output.name}", hint="as in -o gemm.cu")
+    if kind is not None and Path(study).is_file():
+        recording = read_any(study)
+        write_measured(output, of_recording(recording), kind)
+        _told(recording.name, [output], json)
+        return
     command = compiler() if shared else []
     record, trials = opened(study, store)
     written = [output]
@@ -93,8 +99,12 @@ def export(
             _write(written[-1], test_text(kernel, code, program_of(record), reassociated))
         if shared:
             written.append(build_shared(code, output.with_suffix(".c"), kernel.isa, command))
+    _told(record.name, written, json)
+
+
+def _told(name: str, written: list[Path], json: bool) -> None:
     if json:
-        answer_json({"schema": "autosched/export/1", "study": record.name, "files": [str(p) for p in written]})
+        answer_json({"schema": "autosched/export/1", "study": name, "files": [str(p) for p in written]})
     else:
         answer(" ".join(str(p) for p in written))
 

@@ -70,3 +70,20 @@ def test_a_study_in_other_formats(tuned: Cli, tmp_path: Path) -> None:
         assert found["program"] == "matmul"
     assert "unknown format 't5'" in near("export", name, "--format", "t5", "-o", "x.json", status=2).err
     assert "writes all trials as JSON" in near("export", name, "--format", "t4", "-o", "x.c", status=2).err
+
+
+def test_a_recorded_space_in_other_formats(cli: Cli, tmp_path: Path) -> None:
+    """What was imported goes out again, and strategies search it as before."""
+    near = cli.near()
+    runs = ("-s", "random", "-n", 6, "--repeats", 2, "--json")
+    before = near("simulate", CACHE, *runs).json["runs"]
+    for kind in ("t4", "kernel-tuner"):
+        out = tmp_path / f"{kind}.json"
+        assert near("export", CACHE, "--format", kind, "-o", out).out.strip() == str(out)
+        after = near("simulate", out, *runs).json["runs"]
+        assert [len(r["best_s"]) for r in after] == [len(r["best_s"]) for r in before]
+        assert min(min(filter(None, r["best_s"])) for r in after) < 1e-2, "seconds stay seconds"
+    near("export", tmp_path / "gone.json", "--format", "t4", "-o", tmp_path / "x.json", status=2)  # nor a study
+    broken = tmp_path / "broken.json"
+    broken.write_text("{")
+    assert "broken.json" in near("export", broken, "--format", "t4", "-o", tmp_path / "x.json", status=2).err

@@ -1,4 +1,4 @@
-"""The study and the tuning loop: budgets, failures, Ctrl-C, resuming, the final round."""
+"""The study and the tuning loop: budgets, Ctrl-C, resuming, asking and telling by hand."""
 
 from __future__ import annotations
 
@@ -7,44 +7,19 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from conformance.synthetic import SyntheticDevice, clock, make_plan, record, tiny_plan
+from conformance.synthetic import SyntheticDevice, clock, record, tiny_plan
 from hypothesis import given
 from hypothesis import strategies as st
+from support.studies import SPACE, kinds, tune
 
 from autosched.device.protocol import Build
-from autosched.errors import MissingError, NoScheduleError, StoreError, UsageError, WrongResultError
-from autosched.search import Event, Result, SearchSpace, Stopwatch, Study, open_study, run
-from autosched.search.events import FinalRound, NewBest, Stopped, StudyOpened, TrialDone, WorkerDied
-from autosched.search.final import distinguishable, finalists, pooled, race
-from autosched.store import Measurement, SqliteStore, Trial
+from autosched.errors import NoScheduleError, StoreError, UsageError
+from autosched.search import Result, SearchSpace, Stopwatch, open_study
+from autosched.search.events import NewBest, Stopped, StudyOpened, TrialDone
+from autosched.store import Measurement, SqliteStore
 from autosched.tiling.schedule import Candidate
-
-PLANS = [make_plan("a", tiles=4), make_plan("b", 1.3, tiles=4)]
-SPACE = SearchSpace(PLANS, clock)
-
-
-def tune(
-    trials: int = 20,
-    device: SyntheticDevice | None = None,
-    store: Any = None,
-    timeout_s: float | None = None,
-    strategy: str = "random",
-    space: SearchSpace = SPACE,
-    seed: int = 0,
-    **options: Any,
-) -> tuple[Result, Study, list[Event]]:
-    device = device or SyntheticDevice()
-    events: list[Event] = []
-    watch = Stopwatch(device.clock)
-    study = open_study(record(seed=seed), space, store, strategy_name=strategy, watch=watch)
-    return run(study, device, trials, timeout_s, listener=events.append, **options), study, events
-
-
-def kinds(events: list[Event]) -> dict[str, int]:
-    return dict(Counter(type(e).__name__ for e in events))
 
 
 def test_a_run_and_its_events() -> None:
@@ -180,98 +155,6 @@ def test_a_budget_of_nothing(trials: int, timeout_s: float | None) -> None:
         tune(trials, timeout_s=timeout_s)
 
 
-# Failures
-
-
-def test_failures_are_trials_of_their_kind() -> None:
-    ways = {0: None, 1: "build", 2: "crash", 3: "timeout", 4: "raise"}
-    result, study, events = tune(40, SyntheticDevice(fail=lambda c: ways[c.row % 5]))
-    assert result.done == 40
-    assert sum(result.failed.values()) == sum(t.row % 5 != 0 for t in study.searched)
-    assert set(result.failed) == {"build", "crash", "timeout"}
-    assert study.failures["build"][0].measurement.message == "no such instruction\nin line 3"
-    assert any(t.measurement.message == "RuntimeError: the device broke" for t in study.failures["crash"])
-    died = [e for e in events if isinstance(e, WorkerDied)]
-    assert len(died) == result.failed["crash"] + result.failed["timeout"]
-    assert (result.wrong, result.exit_code) == (False, 0)
-
-
-def test_a_wrong_answer_never_wins_and_is_said() -> None:
-    result, study, _ = tune(30, SyntheticDevice(fail=lambda c: "wrong" if c.row % 2 else None))
-    assert (result.wrong, result.exit_code) == (True, 4)
-    assert result.best is not None
-    assert result.best.candidate.row % 2 == 0
-    assert study.failed == {"wrong": sum(t.row % 2 for t in study.searched)}
-
-
-def test_a_wrong_answer_in_the_final_round_disqualifies() -> None:
-    class Flaky(SyntheticDevice):
-        def measure(self, build: Build, repeats: str = "search") -> Measurement:
-            found = super().measure(build, repeats)
-            return found if repeats == "search" or build.candidate.key != first else replace(found, status="wrong")
-
-    study = tune(20, final_rounds=0)[1]
-    first = study.ranking[0].key
-    result, study, _ = tune(20, Flaky())
-    assert result.wrong
-    assert result.best is not None
-    assert result.best.trial.key != first
-    assert study.failed == {}  # of the search
-
-
-def test_nothing_survives() -> None:
-    says = r"none of 20 candidates survived; 20 failed with 'build'.*no such instr"
-    with pytest.raises(NoScheduleError, match=says) as e:
-        tune(20, SyntheticDevice(fail=lambda c: "build"))
-    assert e.value.exit_code == 1
-
-
-def test_nothing_survives_and_some_were_wrong() -> None:
-    with pytest.raises(WrongResultError) as e:
-        tune(20, SyntheticDevice(fail=lambda c: "wrong" if c.row % 4 == 0 else "crash"))
-    assert e.value.exit_code == 4
-
-
-def test_an_empty_space_is_no_schedule() -> None:
-    with pytest.raises(NoScheduleError, match="no trials"):
-        tune(5, space=SearchSpace([], clock))
-
-
-def test_a_missing_device_ends_the_run() -> None:
-    class Gone(SyntheticDevice):
-        def build(self, candidate: Candidate) -> Build:
-            raise MissingError("no compiler")
-
-    with pytest.raises(MissingError):
-        tune(5, Gone())
-
-
-def test_a_store_that_fails_says_what_is_safe(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "a.db")
-
-    class Full:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(store, name)
-
-        def append(self, study: str, trial: Trial) -> None:
-            if trial.number > 6:
-                raise StoreError("cannot keep it: disk is full", hint="free some space")
-            store.append(study, trial)
-
-    device = SyntheticDevice()
-    says = r"disk is full \(6 trials are safe in the store, 1 could not be kept\)"
-    with pytest.raises(StoreError, match=says) as error:
-        tune(20, device, store=Full())
-    assert error.value.hint == "free some space"
-    assert error.value.exit_code == 2
-    assert len(device.measured) == 7
-    result, _, _ = tune(20, store=store)
-    assert result.done == 20
-
-
-# By hand
-
-
 def test_ask_and_tell_by_hand() -> None:
     built: list[Candidate] = []
     study = open_study(record(), SPACE, strategy_name="auto", builder=built.append)
@@ -308,113 +191,6 @@ def test_a_trial_of_a_plan_that_is_gone() -> None:
         study.candidate(replace(study.trials[0], plan="gone"))
 
 
-# The final round
-
-
-def measured(*medians: float) -> list[Measurement]:
-    return [Measurement("ok", m, (m, m), 0.0, 1e-4, 1e-3, extra={"k": 1}) for m in medians]
-
-
-def test_races_are_interleaved_and_turn_around() -> None:
-    builds = [Build(c) for c in open_study(record(), SPACE, strategy_name="random").ask(3)]
-    order: list[int] = []
-
-    def measure(build: Build) -> Measurement:
-        order.append(builds.index(build))
-        return Measurement("crash") if build is builds[1] else Measurement("ok", 1.0)
-
-    found = race(builds, measure, rounds=3)
-    assert order == [0, 1, 2, 2, 0, 0, 2]
-    assert [len(f) for f in found] == [3, 1, 3]
-    assert [len(f) for f in race(builds, measure, rounds=3, late=lambda: True)] == [1, 1, 1]
-
-
-def test_pooling_takes_medians_and_the_worst_error() -> None:
-    parts = measured(3.0, 1.0, 2.0)
-    parts[1] = replace(parts[1], max_abs_error=5e-4)
-    found = pooled(parts)
-    assert (found.time_s, found.max_abs_error, found.samples_s) == (2.0, 5e-4, (3.0, 3.0, 1.0, 1.0, 2.0, 2.0))
-    assert found.extra == {"k": 1, "rounds_s": [3.0, 1.0, 2.0]}
-    assert found.spread == pytest.approx(0.5)
-    assert pooled([*parts, Measurement("wrong")]).status == "wrong"
-
-
-@given(times=st.lists(st.floats(0.5, 2.0), min_size=1, max_size=7))
-def test_a_candidate_is_never_distinguishable_from_itself(times: list[float]) -> None:
-    assert not distinguishable(pooled(measured(*times)), pooled(measured(*times)))
-
-
-def test_five_rounds_of_one_opinion_distinguish() -> None:
-    fast, slow = pooled(measured(1, 1.1, 1, 1.2, 1)), pooled(measured(1.1, 1.2, 1.1, 1.3, 1.1))
-    assert distinguishable(fast, slow)
-    assert not distinguishable(slow, fast)
-    assert not distinguishable(pooled(measured(1, 1, 1, 1)), pooled(measured(2, 2, 2, 2)))
-    assert not distinguishable(pooled(measured(1, 1, 1, 1, 3)), pooled(measured(2, 2, 2, 2, 2)))
-
-
-def test_fifteen_rounds_may_disagree_three_times() -> None:
-    def rounds(*times: float) -> Measurement:
-        return Measurement("ok", 1.0, extra={"rounds_s": list(times)})
-
-    slow = rounds(*[2.0] * 15)
-    assert distinguishable(rounds(*[1.0] * 12, *[3.0] * 3), slow)
-    assert not distinguishable(rounds(*[1.0] * 11, *[3.0] * 4), slow)
-    assert not distinguishable(slow, slow)
-    assert not distinguishable(Measurement("ok", 1.0), slow)
-
-
-def test_a_device_that_interleaves_races_by_itself() -> None:
-    class Interleaving(SyntheticDevice):
-        def measure_interleaved(self, builds: list[Build], rounds: int) -> list[Measurement]:
-            assert rounds == 15
-            samples = [tuple([1.0 - 0.1 * i] * rounds) for i in range(len(builds))]
-            return [Measurement("ok", s[0], s) for s in samples[:-1]] + [Measurement("timeout", message="late")]
-
-    result, study, _ = tune(60, Interleaving())
-    assert result.best is not None
-    assert result.distinguishable is True
-    assert result.best.trial == study.finals[-2]
-    assert study.finals[-1].measurement.status == "timeout"
-    assert {t.round for t in study.finals} == {"final"}
-
-
-def test_only_candidates_that_can_win_race() -> None:
-    def trial(number: int, time_s: float) -> Trial:
-        return Trial(number, "p", number, {}, Measurement("ok", time_s))
-
-    ranking = [trial(1, 1.0), trial(2, 1.2), trial(3, 1.25), trial(4, 1.4)]
-    assert [t.number for t in finalists(ranking)] == [1, 2, 3]
-    assert [t.number for t in finalists(ranking, 2)] == [1, 2]
-    assert finalists([]) == []
-
-
-def test_the_final_round_decides_and_is_not_counted() -> None:
-    """The luckiest of many noisy trials is not taken at its word."""
-    result, study, events = tune(60, SyntheticDevice(noise=0.2, seed=1))
-    final = next(e for e in events if isinstance(e, FinalRound))
-    assert result.done == len(study.searched) == 60
-    assert len(study.finals) == final.candidates
-    assert {t.round for t in study.finals} == {"final"}
-    assert result.best is not None
-    assert result.best.trial in study.finals
-    assert result.best.trial.measurement.time_s == min(t.measurement.time_s or 9 for t in study.finals)
-    by_number = {t.number: t.key for t in study.searched}
-    assert all(by_number[t.number] == t.key for t in study.finals)
-
-
-def test_a_final_round_cut_short_is_held_again() -> None:
-    store = SqliteStore(":memory:")
-    _, study, _ = tune(30, store=store)
-    whole = len(study.finals)
-    assert whole > 1
-    store._db.execute("DELETE FROM trial WHERE id = (SELECT MAX(id) FROM trial)")
-    device = SyntheticDevice()
-    result, study, _ = tune(30, device, store=store)
-    assert device.measured
-    assert len({t.key for t in study.finals}) == whole
-    assert result.best is not None
-    assert result.best.trial in study.finals
-
 
 @given(steps=st.lists(st.tuples(st.sampled_from(["build", "model", "search", "end"]), st.integers(1, 9)), max_size=30))
 def test_nested_phases_add_up(steps: list[tuple[str, int]]) -> None:
@@ -432,15 +208,6 @@ def test_nested_phases_add_up(steps: list[tuple[str, int]]) -> None:
     found = watch.seconds()
     assert found.pop("total") == sum(found.values()) == sum(own.values())
     assert {k: v for k, v in found.items() if v} == dict(own)
-
-
-def test_a_continued_study_races_again() -> None:
-    store = SqliteStore(":memory:")
-    tune(10, store=store)
-    result, study, events = tune(30, store=store)
-    assert kinds(events)["FinalRound"] == 1
-    assert result.best is not None
-    assert result.best.trial in study.finals
 
 
 @dataclass

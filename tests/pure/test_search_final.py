@@ -1,0 +1,131 @@
+"""The final round: the best few measured again, in turn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from conformance.synthetic import SyntheticDevice, record
+from hypothesis import given
+from hypothesis import strategies as st
+from support.studies import SPACE, kinds, tune
+
+from autosched.device.protocol import Build
+from autosched.search import open_study
+from autosched.search.events import FinalRound
+from autosched.search.final import distinguishable, finalists, pooled, race
+from autosched.store import Measurement, SqliteStore, Trial
+
+
+def measured(*medians: float) -> list[Measurement]:
+    return [Measurement("ok", m, (m, m), 0.0, 1e-4, 1e-3, extra={"k": 1}) for m in medians]
+
+
+def test_races_are_interleaved_and_turn_around() -> None:
+    builds = [Build(c) for c in open_study(record(), SPACE, strategy_name="random").ask(3)]
+    order: list[int] = []
+
+    def measure(build: Build) -> Measurement:
+        order.append(builds.index(build))
+        return Measurement("crash") if build is builds[1] else Measurement("ok", 1.0)
+
+    found = race(builds, measure, rounds=3)
+    assert order == [0, 1, 2, 2, 0, 0, 2]
+    assert [len(f) for f in found] == [3, 1, 3]
+    assert [len(f) for f in race(builds, measure, rounds=3, late=lambda: True)] == [1, 1, 1]
+
+
+def test_pooling_takes_medians_and_the_worst_error() -> None:
+    parts = measured(3.0, 1.0, 2.0)
+    parts[1] = replace(parts[1], max_abs_error=5e-4)
+    found = pooled(parts)
+    assert (found.time_s, found.max_abs_error, found.samples_s) == (2.0, 5e-4, (3.0, 3.0, 1.0, 1.0, 2.0, 2.0))
+    assert found.extra == {"k": 1, "rounds_s": [3.0, 1.0, 2.0]}
+    assert found.spread == pytest.approx(0.5)
+    assert pooled([*parts, Measurement("wrong")]).status == "wrong"
+
+
+@given(times=st.lists(st.floats(0.5, 2.0), min_size=1, max_size=7))
+def test_a_candidate_is_never_distinguishable_from_itself(times: list[float]) -> None:
+    assert not distinguishable(pooled(measured(*times)), pooled(measured(*times)))
+
+
+def test_five_rounds_of_one_opinion_distinguish() -> None:
+    fast, slow = pooled(measured(1, 1.1, 1, 1.2, 1)), pooled(measured(1.1, 1.2, 1.1, 1.3, 1.1))
+    assert distinguishable(fast, slow)
+    assert not distinguishable(slow, fast)
+    assert not distinguishable(pooled(measured(1, 1, 1, 1)), pooled(measured(2, 2, 2, 2)))
+    assert not distinguishable(pooled(measured(1, 1, 1, 1, 3)), pooled(measured(2, 2, 2, 2, 2)))
+
+
+def test_fifteen_rounds_may_disagree_three_times() -> None:
+    def rounds(*times: float) -> Measurement:
+        return Measurement("ok", 1.0, extra={"rounds_s": list(times)})
+
+    slow = rounds(*[2.0] * 15)
+    assert distinguishable(rounds(*[1.0] * 12, *[3.0] * 3), slow)
+    assert not distinguishable(rounds(*[1.0] * 11, *[3.0] * 4), slow)
+    assert not distinguishable(slow, slow)
+    assert not distinguishable(Measurement("ok", 1.0), slow)
+
+
+def test_a_device_that_interleaves_races_by_itself() -> None:
+    class Interleaving(SyntheticDevice):
+        def measure_interleaved(self, builds: list[Build], rounds: int) -> list[Measurement]:
+            assert rounds == 15
+            samples = [tuple([1.0 - 0.1 * i] * rounds) for i in range(len(builds))]
+            return [Measurement("ok", s[0], s) for s in samples[:-1]] + [Measurement("timeout", message="late")]
+
+    result, study, _ = tune(60, Interleaving())
+    assert result.best is not None
+    assert result.distinguishable is True
+    assert result.best.trial == study.finals[-2]
+    assert study.finals[-1].measurement.status == "timeout"
+    assert {t.round for t in study.finals} == {"final"}
+
+
+def test_only_candidates_that_can_win_race() -> None:
+    def trial(number: int, time_s: float) -> Trial:
+        return Trial(number, "p", number, {}, Measurement("ok", time_s))
+
+    ranking = [trial(1, 1.0), trial(2, 1.2), trial(3, 1.25), trial(4, 1.4)]
+    assert [t.number for t in finalists(ranking)] == [1, 2, 3]
+    assert [t.number for t in finalists(ranking, 2)] == [1, 2]
+    assert finalists([]) == []
+
+
+def test_the_final_round_decides_and_is_not_counted() -> None:
+    """The luckiest of many noisy trials is not taken at its word."""
+    result, study, events = tune(60, SyntheticDevice(noise=0.2, seed=1))
+    final = next(e for e in events if isinstance(e, FinalRound))
+    assert result.done == len(study.searched) == 60
+    assert len(study.finals) == final.candidates
+    assert {t.round for t in study.finals} == {"final"}
+    assert result.best is not None
+    assert result.best.trial in study.finals
+    assert result.best.trial.measurement.time_s == min(t.measurement.time_s or 9 for t in study.finals)
+    by_number = {t.number: t.key for t in study.searched}
+    assert all(by_number[t.number] == t.key for t in study.finals)
+
+
+def test_a_final_round_cut_short_is_held_again() -> None:
+    store = SqliteStore(":memory:")
+    _, study, _ = tune(30, store=store)
+    whole = len(study.finals)
+    assert whole > 1
+    store._db.execute("DELETE FROM trial WHERE id = (SELECT MAX(id) FROM trial)")
+    device = SyntheticDevice()
+    result, study, _ = tune(30, device, store=store)
+    assert device.measured
+    assert len({t.key for t in study.finals}) == whole
+    assert result.best is not None
+    assert result.best.trial in study.finals
+
+
+def test_a_continued_study_races_again() -> None:
+    store = SqliteStore(":memory:")
+    tune(10, store=store)
+    result, study, events = tune(30, store=store)
+    assert kinds(events)["FinalRound"] == 1
+    assert result.best is not None
+    assert result.best.trial in study.finals
