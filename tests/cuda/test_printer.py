@@ -1,5 +1,5 @@
-"""The CUDA printer: golden files, launch plans, which loads and barriers it finds, names that clash, every instruction's
-text through the compiler."""
+"""The CUDA printer: golden files, launch plans, which loads and barriers it finds, names that clash, every text of an
+instruction through the compiler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pure.gpu_plans import CATALOGUE, H200, plans
+from pure.gpu_plans import CATALOGUE, H200, covering, plans
 
 from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.cuda.emission import device_function
@@ -58,7 +58,8 @@ CASES = {
         m=250, n=256, k=256, **S8,
     ),
     "wmma": lambda: printed(
-        "matmul_bias_relu", "cuda/wmma.m16n16k16.f16.f32", {"warps_i": 2, "reg_i": 2}, m=60, n=64, k=64, out="f16", **F16
+        "matmul_bias_relu", "cuda/wmma.m16n16k16.f16.f32", {"warps_i": 2, "reg_i": 2},
+        m=60, n=64, k=64, out="f16", **F16,
     ),
     "mma": lambda: printed(
         "matmul", "cuda/mma.m16n8k16.f16.f16.f32",
@@ -100,6 +101,20 @@ def test_the_plan_says_how_to_launch() -> None:
         ("A", False), ("B", False), ("C", True),
     ]  # fmt: skip
     assert source.plan.kernels == ("matmul",)
+
+
+@pytest.mark.parametrize(
+    ("only", "exact"), [("cuda/mma.m16n8k16.f16.f16.f32", True), ("cuda/wmma.m16n16k16.f16.f32", False)]
+)
+def test_shared_memory_is_what_the_space_says(only: str, exact: bool) -> None:
+    """Fragments that are opaque may need less than the space allows for."""
+    _, (plan, *_) = plans("matmul", only, H200, m=64, n=96, k=128, **F16)
+    for row in covering(plan)[:12]:
+        schedule = plan.space.schedule(row)
+        source = print_cuda(lower(plan, schedule), H200)
+        taken = max(launch.shared_bytes for launch in source.plan.launches)
+        said = int(plan.space.values([row])["shared_bytes"][0])
+        assert taken == said if exact else taken <= said, schedule.named
 
 
 def test_a_split_sum_is_two_launches_over_a_workspace() -> None:

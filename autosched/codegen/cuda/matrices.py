@@ -33,11 +33,10 @@ def matrix_load(scope: Scope, stmt: Assign, layout: Layout | None, read: Read) -
 
 def joined_load(scope: Scope, loop: For, trips: int) -> tuple[str, int] | None:
     """One call for several trips of a loop that fills a fragment a trip, and how many; None where there is none."""
+    found: _Rows | None = None
     match loop.body:
-        case (Assign(buffer, (*_, number, _), Read() as read) as stmt,) if number == Var(loop.var) and stmt.valid == TRUE:
-            found = _rows(scope, stmt, scope.layouts.get(buffer), read)
-        case _:
-            return None
+        case (Assign(buffer, (*_, number, _), Read() as read, valid=valid) as stmt,) if number == Var(loop.var):
+            found = _rows(scope, stmt, scope.layouts.get(buffer), read) if valid == TRUE else None
     if found is None:
         return None
     for together in (4, 2):

@@ -188,7 +188,7 @@ class Simplifier:
                 continue
             big, small = self._parts(rest, g)
             bounds = self.bounds(small)
-            if bounds is not None and 0 <= bounds[0] and bounds[1] < g:
+            if bounds is not None and bounds[0] >= 0 and bounds[1] < g:
                 return g, big, small
         return None
 

@@ -11,6 +11,9 @@ from autosched.codegen.c.values import ValuePrinter
 from autosched.ir.numerics import store
 from autosched.ir.value import Literal, Read, Select, Value
 
+_MOVED = Read | Literal | Select
+"""Values whose bits are at hand."""
+
 
 @dataclass(frozen=True)
 class CudaValues(ValuePrinter):
@@ -22,7 +25,7 @@ class CudaValues(ValuePrinter):
                 case Literal(number, dtype):
                     bits = store(np.asarray(number, np.float64), dtype).reshape(1).view(f"u{dtype.bytes}")[0]
                     return f"{int(bits):#x}" if bits else "0"
-                case Select(condition, Read() | Literal() | Select() as then, Read() | Literal() | Select() as other, _):
+                case Select(condition, then, other, _) if isinstance(then, _MOVED) and isinstance(other, _MOVED):
                     return f"{self._condition(condition, 1)} ? {self._side(then)} : {self._side(other)}"
         return super().stored(value)
 

@@ -10,7 +10,7 @@ from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_copy import BOX
-from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, has_any, stored_bytes
+from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, from_shared, has_any, stored_bytes
 from autosched.tiling.steps.gpu_split import may_split
 from autosched.tiling.steps.names import StepNames
 
@@ -24,14 +24,23 @@ def row_axis(nest: Nest, pair: tuple[NestAxis, ...]) -> NestAxis:
     return next((a for a in reversed(pair) if stored_bytes(nest, a, size) > size), pair[-1])
 
 
+def staging_bytes(nest: Nest) -> int:
+    """Bytes of shared memory that each warp may need for fragments of which nobody knows what lies where: a piece for
+    each type and size. Where lines of memory are aligned and whole, they pass by it."""
+    held = {(o.dtype, o.elements) for o in nest.intrinsic.operands.values() if o.opaque is not None}
+    return sum(dtype.bytes * elements for dtype, elements in held)
+
+
 def gpu_epilogue(
     nest: Nest, target: Target, pair: tuple[NestAxis, ...], outputs: Sequence[DType], names: StepNames
 ) -> Step:
-    """`epilogue`: registers go to memory lane by lane, or first to a tile in shared memory, from which threads (or the
-    copy engine) store whole rows. `outputs`: the types of the tensors that the part writes. Derived: `out_bytes` of the
-    tile in shared memory; `shared_bytes` of a block in all."""
+    """`epilogue`: registers go to memory lane by lane, or first to a tile in shared memory, from which all threads store
+    whole rows, or each warpgroup has the copy engine store its part while others go on. `outputs`: the types of the tensors that the part writes. Derived: `out_bytes` of the
+    tile in shared memory; `shared_bytes` of a block in all (at most, where fragments are opaque)."""
     epilogue, total = Var(names("epilogue")), names("shared_bytes")
     before = Var(names("slices_bytes")) + Var(names("barrier_bytes")) if nest.depth is not None else Const(0)
+    if pieces := staging_bytes(nest):
+        before = before + Var(names("threads_in_block")) // target.limits["warp_threads"] * pieces
     own = Const(1) if nest.depth is None or not may_split(nest) else Var(names("split"))
     limit = target.limits.get("shared_bytes", 0)
     rule = Rule(total, Var(total) <= limit, "{" + total + f"}} bytes of shared memory in a block > {limit:,}")
@@ -41,7 +50,7 @@ def gpu_epilogue(
     size = outputs[0].bytes
     kinds = [DIRECT, ROWS]
     aligned = stored_bytes(nest, row_axis(nest, pair), size)
-    whole = aligned == CHUNK_BYTES and nest.written == TRUE
+    whole = aligned == CHUNK_BYTES and nest.written == TRUE and bool(from_shared(nest.intrinsic))
     kinds += [BULK_STORE] if has_any(target, BULK_COPIES) and whole else []
     tile: Int = Const(1)
     for axis in pair:
@@ -49,13 +58,13 @@ def gpu_epilogue(
         tile = tile * (side if axis is not row_axis(nest, pair) else ceil_div(side * size, CHUNK_BYTES) * CHUNK_BYTES)
     rules = [rule]
     if BULK_STORE in kinds:
-        sides = [Var(names(f"tile_{a.name}")) * a.unit for a in pair if a is not row_axis(nest, pair)]
+        sides = [Var(names.register(a)) * a.unit for a in pair if a is not row_axis(nest, pair)]
         small = all_of(*(side <= BOX for side in sides))
         sentence = f"a side of the box of {nest.stage.assign.tensor} is longer than {BOX} elements"
         rules.append(Rule(epilogue.name, epilogue.ne(BULK_STORE) | small, sentence))
         # A box is whole chunks: with less than one, blocks would write beyond their own tiles.
         along = row_axis(nest, pair)
-        row = Var(names(f"tile_{along.name}")) * (along.unit * size)
+        row = Var(names.register(along)) * (along.unit * size)
         sentence = f"a row of a tile of {nest.stage.assign.tensor} is no whole number of {CHUNK_BYTES} bytes"
         rules.append(Rule(names("box_row"), epilogue.ne(BULK_STORE) | (row % CHUNK_BYTES).eq(0), sentence))
     # A share's block leaves its sums to a second grid, whose blocks hold the tile and nothing else.
