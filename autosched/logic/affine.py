@@ -76,10 +76,10 @@ def interval(node: Int, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int
                 case "//" if b[0] > 0:
                     corners = [x // y for x in a for y in b]
                     return min(corners), max(corners)
-                case "%" if b[0] == b[1] > 0:
-                    if a[0] // b[0] == a[1] // b[0]:
-                        return a[0] % b[0], a[1] % b[0]
-                    return 0, b[0] - 1
+                case "%" if b[0] == b[1] > 0 and a[0] // b[0] == a[1] // b[0]:
+                    return a[0] % b[0], a[1] % b[0]
+                case "%" if b[0] > 0:
+                    return 0, (min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1)
                 case "min":
                     return min(a[0], b[0]), min(a[1], b[1])
                 case "max":
