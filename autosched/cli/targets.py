@@ -40,18 +40,41 @@ def show(name: str, json: options.JsonOpt = False) -> None:
 
 @app.command("detect")
 def detect(
+    device: Annotated[
+        str, typer.Option("--device", "-d", metavar="NAME", help="cpu: this machine; cuda: its NVIDIA GPU.")
+    ] = "cpu",
     effort: Annotated[str, typer.Option("--effort", help="quick (about half a second) or full.")] = "full",
     yaml: Annotated[bool, typer.Option("--yaml", help="Print a target file.")] = False,
     json: options.JsonOpt = False,
 ) -> None:
-    """Describe this machine: features, cores, caches, and measured instruction rates and bandwidths."""
+    """Describe this machine, or its GPU: features, cores, memories, and measured instruction rates and bandwidths.
+
+    Exit status 3 where there is no such device.
+    """
     if yaml and json:
         raise UsageError("--yaml and --json exclude each other")
     inputs.choice("effort", effort, ("quick", "full"))
+    inputs.choice("device", device, ("cpu", "cuda"))
+    if device == "cuda":
+        _detect_card(yaml, json)
+        return
     chosen = api.host_intrinsics()
     target, peaks = native_target(chosen, cache=inputs.peaks_path(), effort=effort)
     if json:
         answer_json(target_data(target) | {"measured": {"rates": peaks.rates, "seconds": peaks.seconds}})
+    elif yaml:
+        answer(target_yaml(target))
+    else:
+        _describe(target, {i.name: i.operations for i in chosen})
+
+
+def _detect_card(yaml: bool, json: bool) -> None:
+    from autosched.device.cuda.detect import detect_card
+
+    chosen = api.catalogue().of_isa("cuda")
+    target, measured = detect_card(chosen)
+    if json:
+        answer_json(target_data(target) | {"measured": {"rates": measured.rates, "bandwidths": measured.bandwidths}})
     elif yaml:
         answer(target_yaml(target))
     else:

@@ -14,6 +14,10 @@ from dataclasses import dataclass
 import llvmlite
 import llvmlite.binding as llvm
 
+from autosched.device.cuda.client import Client
+from autosched.device.cuda.sass import disassembler
+from autosched.device.cuda.toolkit import FIX as NVRTC_FIX
+from autosched.device.cuda.toolkit import toolkits
 from autosched.device.process import WorkerProcess
 from autosched.errors import AutoschedError
 from autosched.machine import native
@@ -102,9 +106,30 @@ def _driver() -> Looks:
     )
 
 
+def _gpu() -> Looks:
+    fix = "kernels run on NVIDIA GPUs with -d cuda; here use -t nvidia-h200 -d simulator"
+    client = Client()
+    try:
+        facts = client.facts()
+        said = f"{facts.name}, {facts.arch}, driver of CUDA {facts.driver[0]}.{facts.driver[1]}"
+        yield True, said, ""
+    except AutoschedError as error:
+        yield False, error.message, error.hint or fix
+    finally:
+        client.close()
+
+
 def _nvrtc() -> Looks:
-    nvrtc = _loads("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so") or _module("nvidia.cuda_nvrtc")
-    yield nvrtc, "NVRTC found" if nvrtc else "no NVRTC", "pip install nvidia-cuda-nvrtc-cu12"
+    found = toolkits()
+    shown = ", ".join(f"{k.name} (sm_{min(k.archs)} to sm_{max(k.archs)})" for k in found)
+    yield bool(found), shown or "no NVRTC", NVRTC_FIX
+
+
+def _nvdisasm() -> Looks:
+    try:
+        yield True, disassembler(), ""
+    except AutoschedError as error:
+        yield False, error.message, error.hint or ""
 
 
 def _torch() -> Looks:
@@ -138,6 +163,8 @@ _CHECKS: tuple[tuple[str, bool, Callable[[], Looks]], ...] = (
     ("vector instructions", False, _features),
     ("c compiler", False, _compiler),
     ("nvidia driver", False, _driver),
+    ("nvidia gpu", False, _gpu),
     ("nvrtc", False, _nvrtc),
+    ("nvdisasm", False, _nvdisasm),
     ("pytorch", False, _torch),
 )

@@ -3,6 +3,7 @@ take part, so that jobs that were built elsewhere can be measured with it too.""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,15 @@ class Client:
     def ask(self, deadline_s: float, *message: Any) -> Any:
         """The worker's answer to a question about candidates, or the outcome of its death. Somebody else's signal is
         not a candidate's fault: the first time, it is asked again."""
+        return self._asked(deadline_s, message, self._provide)
+
+    def probe(self, deadline_s: float, *message: Any) -> Any:
+        """Seconds of a job without data (the job, calls, runs), or the outcome of the worker's death."""
+        return self._asked(deadline_s, ("probe", *message), lambda: self.worker.ensure())
+
+    def _asked(self, deadline_s: float, message: tuple[Any, ...], ready: Callable[[], object]) -> Any:
         for attempt in (1, 2):
-            self._provide()
+            ready()
             try:
                 answer = self.worker.ask(*message, deadline_s=deadline_s)
             except WorkerTimeoutError as late:

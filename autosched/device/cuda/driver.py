@@ -51,7 +51,7 @@ def bindings() -> Any:
     try:
         status = driver.cuInit(0)[0]
     except Exception as error:  # a class of its own for each way in which a library is not found
-        raise MissingError(f"no NVIDIA driver: {error}", hint=NO_GPU) from None
+        raise MissingError("no NVIDIA driver on this machine", hint=NO_GPU) from error
     if status != driver.CUresult.CUDA_SUCCESS:
         raise MissingError(f"no NVIDIA GPU that can be used: {status.name}", hint=NO_GPU)
     return driver

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from autosched.device.cuda.bench import Bench
+from autosched.device.cuda.bench import Bench, Ready
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.data import Data
 from autosched.device.cuda.driver import Card, CudaError
@@ -51,7 +51,7 @@ class Server:
             except CudaError as error:
                 detail = {"stage": self.stage, "error": error.code}
                 crash = Outcome("crash", message=f"{error.message} (stage {self.stage})", extra=detail)
-                lost = what in ("measure", "interleaved")
+                lost = what in ("measure", "interleaved", "probe")
                 self.connection.send(("done", crash) if lost else ("failed", error.message))
                 return
             except MissingError as error:
@@ -79,6 +79,14 @@ class Server:
                 assert self.bench is not None
                 job, effort = rest
                 return self.bench.measure(job, effort, self.report)
+            case "probe":
+                job, times, runs = rest
+                ready = Ready(self.card, Data(self.card, Path(), ()), job)
+                try:
+                    ready(times)
+                    return min(ready(times) / times for _ in range(runs))
+                finally:
+                    ready.close()
             case _:
                 assert what == "interleaved"
                 assert self.bench is not None
