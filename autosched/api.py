@@ -171,6 +171,7 @@ def tune(
     numerics: str = "reassociated",
     cache: str = "warm",
     objective: str = "latency",
+    emulate: bool = False,
     conditions: str = "guard",
     data: Mapping[str, Any] | None = None,
     fresh: bool = False,
@@ -182,7 +183,8 @@ def tune(
     `conditions` says what becomes of instructions that are right for some values only: `guard` (a check in the kernel,
     and a fallback), `refuse` or `assume`. `data` are the values of const tensors, by name: the kernel is theirs alone.
     `objective` is `latency`; on the simulator also `energy` or `edp` (joules times seconds), for a target that has
-    figures for them. `timeout` in seconds. With a `store` the study continues where an earlier call left off. Raises
+    figures for them. `emulate`: the simulator checks kernels of a CUDA target as printed, on the emulated card.
+    `timeout` in seconds. With a `store` the study continues where an earlier call left off. Raises
     NoScheduleError when no candidate survived, and what TuneRequest refuses.
     """
     from autosched.search.request import TuneRequest
@@ -204,6 +206,7 @@ def tune(
         numerics=numerics,
         cache=cache,
         objective=objective,
+        emulate=emulate,
         conditions=conditions,
         fresh=fresh,
     )

@@ -94,6 +94,10 @@ def tune(
     objective: Annotated[
         str, typer.Option("--objective", metavar="WHAT", help="latency; on the simulator also energy or edp.")
     ] = "latency",
+    emulate: Annotated[
+        bool,
+        typer.Option("--emulate", help="On the simulator: check CUDA kernels as printed, on the emulated card."),
+    ] = False,
     json: options.JsonOpt = False,
     quiet: options.QuietOpt = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="One line for every trial.")] = False,
@@ -130,6 +134,7 @@ def tune(
                 numerics=numerics,
                 cache=cache,
                 objective=objective,
+                emulate=emulate,
                 conditions=conditions,
                 goals=Goals(inputs.goal(until, loaded[0]), inputs.share(least_gain)),
                 earlier=earlier(warm_from, store, machine),

@@ -109,6 +109,8 @@ def prepare(
     options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
     if request.objective != "latency":  # which only the simulator knows of
         options["objective"] = request.objective
+    if request.emulate:
+        options["emulate"] = True
     device = open_device(request.device, request.program, request.target, **options)  # first: it says what is missing
     if (recording := getattr(device, "recording", None)) is not None:
         request = replace(request, target=recorded.target_of(recording))

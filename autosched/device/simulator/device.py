@@ -20,10 +20,11 @@ from autosched.device.simulator.engine import TooManyEventsError
 from autosched.device.simulator.gpu_launch import RefusedError
 from autosched.device.simulator.gpu_model import gpu_seconds
 from autosched.device.simulator.spatial_model import spatial_seconds
-from autosched.device.simulator.verify import MOST_ELEMENTS, MOST_STATEMENTS, Verdict, Verifier, elements
+from autosched.device.simulator.runner import INTERPRETER, emulator
+from autosched.device.simulator.verify import MOST_ELEMENTS, Verdict, Verifier, elements
 from autosched.device.simulator.walk import Facts, facts
 from autosched.device.timing import spread
-from autosched.errors import AutoschedError, UsageError
+from autosched.errors import AutoschedError, SpecError, UsageError, WrongResultError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.store.records import Measurement
@@ -41,7 +42,8 @@ class SimulatorDevice:
 
     The same candidate, seed and version always give the same samples: `noise` is their relative standard deviation,
     drawn from a hash of the kernel. `threads` bounds what a CPU candidate may use. `cache` `cold` adds the time to
-    read all data from memory once. UsageError on options that cannot be right.
+    read all data from memory once. `emulate`: kernels are checked as CUDA text on the emulated card, and not as loop
+    trees. UsageError on options that cannot be right, MissingError where the emulator has no compiler.
     """
 
     name = "simulator"
@@ -57,6 +59,7 @@ class SimulatorDevice:
         noise: float = 0.01,
         oracle: Oracle | None = None,
         objective: str = "latency",
+        emulate: bool = False,
     ) -> None:
         if threads < 1:
             raise UsageError(f"{threads} threads", hint="use 1 or more")
@@ -69,7 +72,8 @@ class SimulatorDevice:
             raise UsageError(f"{target.name} has no figures of energy", hint=hint)
         self.program, self.target, self.threads, self.seed = program, target, threads, seed
         self.cache, self.noise, self.objective = cache, noise, objective
-        self._verifier = Verifier(seed, oracle)
+        self._runner = emulator(target) if emulate else INTERPRETER
+        self._verifier = Verifier(seed, oracle, self._runner)
         self._verdicts: dict[tuple[str, str], Verdict] = {}
 
     def describe(self) -> dict[str, Any]:
@@ -113,7 +117,13 @@ class SimulatorDevice:
             return Measurement("refused", message=str(refusal), kernel_sha=build.kernel_sha, costs_s=costs)
         costs["time"] = time.perf_counter() - start
         start = time.perf_counter()
-        verdict = self._verdict(build, kernel, parts, repeats)
+        try:
+            verdict = self._verdict(build, kernel, parts, repeats)
+        except SpecError as error:  # an instruction without a text: the interpreter alone can run it
+            verdict = Verdict(f"not verified: {error.message}")
+        except WrongResultError as error:
+            costs["check"] = time.perf_counter() - start
+            return Measurement("wrong", message=str(error), kernel_sha=build.kernel_sha, costs_s=costs)
         costs["check"] = time.perf_counter() - start
         samples = self._samples(causes["total"], build.kernel_sha or "", repeats)
         difference = verdict.difference
@@ -173,7 +183,8 @@ class SimulatorDevice:
         return causes
 
     def _verdict(self, build: Build, kernel: Kernel, parts: list[Facts], repeats: str) -> Verdict:
-        small = sum(p.statements for p in parts) <= MOST_STATEMENTS and elements(kernel.program) <= MOST_ELEMENTS
+        most = self._runner.most if repeats == "search" else self._runner.final
+        small = sum(p.statements for p in parts) <= most and elements(kernel.program) <= MOST_ELEMENTS
         if not small and repeats == "search":
             return Verdict(NOT_YET)
         key = build.kernel_sha or "", repeats if not small else ""

@@ -13,11 +13,11 @@ from math import prod
 
 import numpy as np
 
-from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.device.compare import Difference, compare
 from autosched.device.oracle import Oracle, compute
+from autosched.device.simulator.runner import INTERPRETER, Run, Runner
 from autosched.device.violations import Violation, assuming, violations
 from autosched.ir.program import Assume, Axis, Guard, Loop, Program, Statement
 from autosched.ir.value import reads
@@ -38,8 +38,6 @@ CAPS = ((70, 68), (54, 52), (37, 36), (27, 28), (19, 20), (13, 12), (9, 8), (5, 
 """Longest spatial and reduction loops of cut-down programs, in the order in which they are tried: such that
 tiles do not divide the spatial ones, and unrolling does divide the others. The last is for a GPU's large tiles and wide
 copies, which need lengths that they divide."""
-MOST_STATEMENTS = 6_000
-"""Statements that the interpreter runs in about 0.2 s."""
 MOST_REPAIRS = 24
 """Steps by which decisions may be lowered until a schedule fits a cut-down program."""
 MOST_ELEMENTS = 1 << 24
@@ -54,7 +52,7 @@ class Verdict:
     difference: Difference | None = None
 
 
-UNVERIFIED = "not verified: too large for the interpreter; the mapping is proved"
+UNVERIFIED = "not verified: too large for {}; the mapping is proved"
 
 
 def slack(plan: Plan) -> float:
@@ -69,9 +67,9 @@ def slack(plan: Plan) -> float:
     return widest
 
 
-def check(kernel: Kernel, oracle: Oracle, slack: float = 1.0) -> Difference:
+def check(kernel: Kernel, oracle: Oracle, slack: float = 1.0, run: Run = INTERPRETER.run) -> Difference:
     """The kernel's outputs, element by element, against the oracle's; tolerances of floats times `slack`."""
-    got = run_kernel(kernel, oracle.inputs, oracle.scalars)
+    got = run(kernel, oracle.inputs, oracle.scalars)
     worst: Difference | None = None
     for name, want in oracle.wants.items():
         tolerance = oracle.tolerances.get(name)
@@ -192,8 +190,8 @@ def nearest_row(space: Space, schedule: Schedule) -> tuple[int, list[str]] | Non
 class Verifier:
     """Checks kernels of one program; what does not depend on the schedule is computed once."""
 
-    def __init__(self, seed: int, oracle: Oracle | None = None) -> None:
-        self.seed = seed
+    def __init__(self, seed: int, oracle: Oracle | None = None, runner: Runner = INTERPRETER) -> None:
+        self.seed, self.runner = seed, runner
         self._given = oracle
         self._oracles: dict[tuple[int, tuple[Assume, ...]], tuple[Program, Oracle]] = {}
         self._violated: dict[tuple[object, ...], tuple[Program, Oracle]] = {}
@@ -201,10 +199,10 @@ class Verifier:
 
     def whole(self, kernel: Kernel, plan: Plan) -> Verdict:
         """The kernel itself, against the oracle; also where the data break what it checks."""
-        return Verdict("the interpreter", self._checked(kernel, kernel.program, plan, slack(plan), self._given))
+        return Verdict(self.runner.name, self._checked(kernel, kernel.program, plan, slack(plan), self._given))
 
     def cut_down(self, plan: Plan, schedule: Schedule, threads: int) -> Verdict:
-        """A smaller kernel of the same plan and schedule, as large as the interpreter can run quickly."""
+        """A smaller kernel of the same plan and schedule, as large as the runner can run quickly."""
         for most, small in self._small(plan, threads):
             if elements(small.program) > MOST_ELEMENTS:
                 continue
@@ -213,25 +211,26 @@ class Verifier:
                 continue
             row, changed = found
             kernel = lower(small, small.space.schedule(row))
-            if statements(kernel) > MOST_STATEMENTS:
+            if statements(kernel) > self.runner.most:
                 continue
             try:
                 difference = self._checked(kernel, small.program, small, slack(plan))
             except (IndexError, ValueError):  # stages of a cut-down program may read what it no longer writes
                 continue
             but = f" (where {', '.join(changed)})" if changed else ""
-            return Verdict(f"the interpreter, with loops cut to {most[0]} iterations{but}", difference)
-        return Verdict(UNVERIFIED)
+            return Verdict(f"{self.runner.name}, with loops cut to {most[0]} iterations{but}", difference)
+        return Verdict(UNVERIFIED.format(self.runner.name))
 
     def _checked(
         self, kernel: Kernel, program: Program, plan: Plan, slack: float, given: Oracle | None = None
     ) -> Difference:
         """On data that the plan's checks admit, then on each data set that they refuse: the first that is wrong."""
-        found = check(kernel, given or self.oracle(program, (*plan.guards, *plan.granted)), slack)
+        run = self.runner.run
+        found = check(kernel, given or self.oracle(program, (*plan.guards, *plan.granted)), slack, run)
         for violation in violations(program, plan, self.seed):
             if not found.ok:
                 break
-            refused = check(kernel, self._refused(violation), slack)
+            refused = check(kernel, self._refused(violation), slack, run)
             found = found if refused.ok else refused
         return found
 

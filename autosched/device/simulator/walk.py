@@ -30,6 +30,7 @@ from autosched.codegen.kernel import (
     IntrinsicCall,
     Kernel,
     Lane,
+    Meet,
     Prefetch,
     Publish,
     Roles,
@@ -201,7 +202,7 @@ class _Walker:
                         self.visit(part, path, env, runs)
                 case Group():
                     self.visit(stmt.body, path, env, runs)
-                case Wait() | Box() | Settle() | Publish() | Signal() | Await() | Drain() | Comment():
+                case Wait() | Box() | Settle() | Publish() | Meet() | Signal() | Await() | Drain() | Comment():
                     pass
 
     def _loop(self, loop: For, path: tuple[Level, ...], env: dict[str, Any], runs: Floats) -> None:

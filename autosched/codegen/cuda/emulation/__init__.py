@@ -6,6 +6,6 @@ Read `emulate` (arrays in, outputs or an error out), then `text` (emitted text a
 """
 
 from autosched.codegen.cuda.emulation.errors import EmulationError, Violation
-from autosched.codegen.cuda.emulation.run import Emulated, Unit, build, emulate
+from autosched.codegen.cuda.emulation.run import Emulated, Unit, build, emulate, run_printed
 
-__all__ = ["Emulated", "EmulationError", "Unit", "Violation", "build", "emulate"]
+__all__ = ["Emulated", "EmulationError", "Unit", "Violation", "build", "emulate", "run_printed"]

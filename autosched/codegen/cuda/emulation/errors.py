@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autosched.errors import AutoschedError, Location
+from autosched.errors import Location, WrongResultError
 
 Index = tuple[int, int, int]
 
@@ -35,10 +35,8 @@ class Violation:
     other_places: tuple[Place, ...] = ()
 
 
-class EmulationError(AutoschedError):
-    """A kernel does something that a card would answer with wrong numbers, on some days or on all, or never end."""
-
-    exit_code = 4
+class EmulationError(WrongResultError):
+    """A kernel does something that a card would answer with wrong numbers, on some days or on all, or never."""
 
     def __init__(self, violation: Violation, file: str, lines: list[str]) -> None:
         self.violation = v = violation

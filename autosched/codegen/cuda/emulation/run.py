@@ -17,8 +17,11 @@ from autosched.codegen.cuda.emulation.card import card, encoded, load, memory
 from autosched.codegen.cuda.emulation.errors import EmulationError, Violation
 from autosched.codegen.cuda.emulation.lines import places
 from autosched.codegen.cuda.launch import BufferArgument, Launch, LaunchPlan, MapArgument, ScalarArgument
+from autosched.codegen.cuda.printer import print_cuda
+from autosched.codegen.kernel import Kernel
 from autosched.errors import UsageError
 from autosched.ir.program import Program
+from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 
 Array = npt.NDArray[Any]
@@ -142,6 +145,15 @@ class Emulated:
             places(self.library, found.other_at),
         )
         raise EmulationError(violation, self.unit.file, self.unit.text.splitlines())
+
+
+def run_printed(
+    kernel: Kernel, target: Target, arrays: Mapping[str, Array], scalars: Mapping[str, Any] | None = None, seed: int = 0
+) -> dict[str, Array]:
+    """Print a kernel for a target, build and run it (`print_cuda`, `emulate`)."""
+    source = print_cuda(kernel, target)
+    unit = Unit(source.text, f"{source.name}.cu", source.intrinsics, source.plan, kernel.program)
+    return emulate(unit, arrays, scalars, seed=seed)
 
 
 def emulate(

@@ -1,0 +1,70 @@
+"""`tune --emulate`: on the simulator, kernels of a CUDA target are checked as printed."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from cli.conftest import Cli
+
+from autosched.codegen.cuda.emulation import run as emulated
+from autosched.codegen.cuda.emulation.build import compiler
+
+pytestmark = [
+    pytest.mark.compiler,
+    pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler"),
+]
+SIZES = ("-D", "m=32", "-D", "n=16", "-D", "k=32", "-D", "t=f16", "-i", "cuda/mma.m16n8k8.*")
+TUNE = ("tune", "matmul", *SIZES, "-t", "nvidia-h200", "-d", "simulator", "-n", 3, "--emulate", "--store", ":memory:")
+
+
+def test_the_winner_is_checked_as_printed(cli: Cli) -> None:
+    found = cli.near()(*TUNE, "--json").json
+    assert found["verified"]["ok"]
+    assert found["verified"]["by"] == "the emulator"
+    assert found["trials"] == {"done": 3, "failed": {}}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("= 0.0f;", "= 1.0f;", "512 wrong elements"),
+        ("&C[", "&C[1 + ", "misaligned: 16 bytes at once (kernel matmul, block (0, 0, 0)"),
+    ],
+)
+def test_what_is_printed_wrong_is_a_wrong_trial(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, right: str, wrong: str, said: str
+) -> None:
+    printed = emulated.print_cuda
+
+    def careless(*arguments: Any) -> Any:
+        source = printed(*arguments)
+        return replace(source, text=source.text.replace(right, wrong))
+
+    monkeypatch.setattr(emulated, "print_cuda", careless)
+    done = cli.near()(*TUNE, status=4)
+    assert "3 failed with 'wrong'" in done.err
+    assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("-t", "x86-avx512", "-d", "simulator"), "--emulate is for CUDA targets; x86-avx512 is x86"),
+        (("-d", "cpu"), "the device cpu takes no option 'emulate'"),
+    ],
+)
+def test_where_nothing_can_be_emulated(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
+    done = cli.near()("tune", "matmul", "-D", "m=16", *arguments, "-n", 1, "--emulate", "--store", ":memory:", status=2)
+    assert said in done.err
+
+
+def test_no_compiler(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "")
+    monkeypatch.setenv("PATH", "")
+    done = cli.near()(*TUNE, status=3)
+    assert "no C++ compiler" in done.err
+    monkeypatch.setenv("CXX", "my-c++ -v")
+    assert compiler() == ["my-c++", "-v"]
