@@ -79,9 +79,11 @@ class Auto:
         well = ranked.take(rng.permutation(ceil(len(ranked) * _WELL))[: 4 * n])
         rows = topped_up(self._space, self._memory, Rows.join([batch, well]).distinct(), max(0, n - wild), rng)
         rows = Rows.join([rows, topped_up(self._space, self._memory, Rows.of(0, []), n - len(rows), rng)])
-        if not len(rows) or not self._fitted_to:
-            return self._space.candidates(rows)  # before any measurement there is only the clock's word
+        if not len(rows):
+            return []
         features, analytic_s = self._space.described(rows)
+        if not self._fitted_to:  # before any measurement there is only the clock's word
+            return self._space.candidates(rows, None, analytic_s)
         return self._space.candidates(rows, self._model.predict(features, analytic_s).seconds, analytic_s)
 
     def _curious(self, n: int) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import Features, FeatureSchema, feature_table
+from autosched.search.remembered import Remembered
 from autosched.search.scores import BLOCK, Scores, settle
 from autosched.search.unlisted import Unlisted, merged
 from autosched.tiling.bounded import Bounded, Timed
@@ -124,6 +125,7 @@ class SearchSpace:
         self.counts = np.array([len(entry.ids) for entry in self.plans], np.int64)
         self._scores: dict[int, Scores] = {}
         self._unlisted: dict[int, Unlisted] = {}
+        self._remembered = Remembered()
 
     @property
     def rows(self) -> int:
@@ -259,6 +261,9 @@ class SearchSpace:
 
     def described(self, rows: Rows) -> tuple[Features, Seconds]:
         """Features of any rows and the clock's seconds (`analytic`), which come of one look at them."""
+        return self._remembered.described(rows, self._described)
+
+    def _described(self, rows: Rows) -> tuple[Features, Seconds]:
         tables, places = [], []
         seconds = np.empty(len(rows), np.float32)
         for number in np.unique(rows.plan):
