@@ -1,12 +1,12 @@
 """Recording a space: a uniform sample of its legal rows, built, checked and timed, as a `RecordedSpace`.
 
-`record` measures; `reclocked` says of measured rows what the engine of today says: that is how a change of the clock or
-of the features is judged without measuring again.
+`record` measures, `again` the fastest rows once more; `reclocked` says of measured rows what the engine of today says:
+that is how a change of the clock or of the features is judged without measuring again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from autosched.costmodel import clock as clocks
 from autosched.device.protocol import Device
 from autosched.errors import StoreError, UsageError
 from autosched.machine.catalogue import target_yaml
+from autosched.search.nearest import raced
 from autosched.search.recorded import program_of, target_of
 from autosched.search.request import TuneRequest
 from autosched.search.space import PlanRows, Rows, SearchSpace
@@ -26,12 +27,6 @@ from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plan import Plan
 from autosched.tiling.schedule import Candidate
 from autosched.version import __version__
-
-NEAR = 1.5
-"""Rows within this factor of the fastest are measured a second time, with more samples: the optimum that models are
-held against must not be the luckiest of many short measurements."""
-CLOSE = 1.15
-"""Rows within this factor after that are measured twice more, in another order each time; the median counts."""
 
 
 @dataclass(frozen=True)
@@ -109,32 +104,47 @@ def drawn_evenly(space: SearchSpace, rows: int, rng: np.random.Generator) -> Row
 def _measured(
     space: SearchSpace, device: Device, drawn: Rows, rng: np.random.Generator, tell: Callable[[RowDone], None]
 ) -> list[tuple[Measurement, float]]:
-    """Each row's measurement and what it cost; the fastest ones again, in another order, unless the device repeats
-    itself."""
+    """Each row's measurement and what it cost; the fastest ones again, in turn."""
     candidates = space.candidates(drawn)
     found: list[tuple[Measurement, float]] = []
     best: float | None = None
     for candidate in candidates:
-        found.append(_one(device, candidate, "search"))
+        found.append(_one(device, candidate))
         times = [t for t in (best, found[-1][0].time_s) if t is not None]
         best = min(times, default=None)
         tell(RowDone(len(found), len(candidates), best))
-    for within, repeats in ((NEAR, 1), (CLOSE, 2)) if device.describe().get("kind") != "simulator" else ():
-        best = min((m.time_s for m, _ in found if m.time_s is not None), default=0.0)
-        near = [i for i, (m, _) in enumerate(found) if m.time_s is not None and m.time_s <= within * best]
-        again: dict[int, list[Measurement]] = {i: [found[i][0]] if within == CLOSE else [] for i in near}
-        for i in np.concatenate([rng.permutation(near) for _ in range(repeats)]).astype(int).tolist():
-            again[i].append(_one(device, candidates[i], "final")[0])
-            tell(RowDone(len(candidates), len(candidates), best))
-        for i, measured in again.items():
-            fine = sorted((m for m in measured if m.time_s is not None), key=lambda m: m.time_s or 0.0)
-            found[i] = (fine[len(fine) // 2] if fine else found[i][0], found[i][1])
-    return found
+    again = raced(device, candidates, [m for m, _ in found], rng)
+    return [(m, cost) for m, (_, cost) in zip(again, found, strict=True)]
 
 
-def _one(device: Device, candidate: Candidate, repeats: str) -> tuple[Measurement, float]:
+def again(recording: RecordedSpace, catalogue: Catalogue | None = None) -> RecordedSpace:
+    """The recording in today's words, its fastest rows measured anew in turn, on this machine. Raises what `reclocked`
+    and `prepare` raise."""
+    found, _ = reclocked(recording, catalogue)
+    tuning = prepare(_request(found, catalogue))
+    space, device = tuning.study.space, tuning.device
+    try:
+        numbers = [next(n for n, e in enumerate(space.plans) if e.plan.name == p.name) for p in found.plans]
+        candidates, measured = [], []
+        for number, recorded in zip(numbers, found.plans, strict=True):
+            plan = space.plans[number].plan
+            ids = plan.space.ids({d.name: recorded.indices[:, i] for i, d in enumerate(recorded.decisions)})
+            candidates += [Candidate(plan, int(i)) for i in ids]
+            measured += [recorded.measurement(i) for i in range(len(recorded))]
+        new = raced(device, candidates, measured, np.random.default_rng(int(found.settings.get("seed", 0))))
+    finally:
+        device.close()
+    plans, first = [], 0
+    for recorded in found.plans:
+        mine = new[first : first + len(recorded)]
+        first += len(recorded)
+        plans.append(replace(recorded, **_columns(mine)))
+    return replace(found, plans=tuple(plans))
+
+
+def _one(device: Device, candidate: Candidate) -> tuple[Measurement, float]:
     build = device.build(candidate)
-    measurement = device.measure(build, repeats)
+    measurement = device.measure(build, "search")
     return measurement, sum(({"build": build.seconds} | measurement.costs_s).values())
 
 
@@ -148,14 +158,21 @@ def _plan(entry: PlanRows, ids: np.ndarray[Any, Any], measured: list[tuple[Measu
         version=space.version,
         decisions=space.decisions,
         indices=np.stack([np.asarray(index[d.name], np.int32) for d in space.decisions], axis=1),
-        status=np.array([STATUSES.index(m.status) for m in measurements], np.uint8),
-        time_s=np.array([m.time_s if m.ok and m.time_s else np.nan for m in measurements], np.float64),
-        spread=np.array([np.nan if m.spread is None else m.spread for m in measurements], np.float64),
         cost_s=np.array([cost for _, cost in measured], np.float64),
         terms=terms,
         derived=derived,
-        messages={i: m.message[:200] for i, m in enumerate(measurements) if not m.ok},
+        **_columns(measurements),
     )
+
+
+def _columns(measured: Sequence[Measurement]) -> dict[str, Any]:
+    """What a recorded plan holds of its measurements."""
+    return {
+        "status": np.array([STATUSES.index(m.status) for m in measured], np.uint8),
+        "time_s": np.array([m.time_s if m.ok and m.time_s else np.nan for m in measured], np.float64),
+        "spread": np.array([np.nan if m.spread is None else m.spread for m in measured], np.float64),
+        "messages": {i: m.message[:200] for i, m in enumerate(measured) if not m.ok},
+    }
 
 
 def _said(plan: Plan, ids: np.ndarray[Any, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -168,23 +185,31 @@ def _said(plan: Plan, ids: np.ndarray[Any, Any]) -> tuple[dict[str, Any], dict[s
 def reclocked(recording: RecordedSpace, catalogue: Catalogue | None = None) -> tuple[RecordedSpace, int]:
     """The recording with decisions, clock and derived quantities of today's engine, and how many rows have no place in
     today's spaces. A decision that is new is at its first value. Raises StoreError where none has a place."""
-    settings = recording.settings
-    request = TuneRequest(
-        program_of(recording),
-        target_of(recording),
-        threads=int(settings.get("threads", 1)),
-        only=tuple(settings.get("only", ())),
-        numerics=str(settings.get("numerics", "reassociated")),
-        conditions=str(settings.get("conditions", "guard")),
-        catalogue=catalogue or Catalogue.builtin(),
-    )
-    today = {p.name: p for p in plans_of(request)[1]}
+    today = {p.name: p for p in plans_of(_request(recording, catalogue))[1]}
     plans = [_today(p, today[p.name]) for p in recording.plans if p.name in today]
     plans = [p for p in plans if len(p)]
     if not plans:
         raise StoreError(f"no row of {recording.name!r} has a place in today's spaces", hint="record it again")
     found = replace(recording, plans=tuple(plans))
     return found, len(recording) - len(found)
+
+
+def _request(recording: RecordedSpace, catalogue: Catalogue | None) -> TuneRequest:
+    """What was asked for when it was recorded."""
+    settings = recording.settings
+    return TuneRequest(
+        program_of(recording),
+        target_of(recording),
+        device=str(recording.device.get("name", "cpu")),
+        seed=int(settings.get("seed", 0)),
+        strategy="random",
+        cost_model="analytic",
+        threads=int(settings.get("threads", 1)),
+        only=tuple(settings.get("only", ())),
+        numerics=str(settings.get("numerics", "reassociated")),
+        conditions=str(settings.get("conditions", "guard")),
+        catalogue=catalogue or Catalogue.builtin(),
+    )
 
 
 def _today(recorded: RecordedPlan, plan: Plan) -> RecordedPlan:
