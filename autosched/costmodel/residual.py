@@ -60,6 +60,7 @@ class Residual:
         self._learnt = False
         self._doubt: Doubt | None = None
         self._failures: HistGradientBoostingClassifier | None = None
+        self._present = np.zeros(0, np.bool_)
 
     def fit(self, samples: Samples) -> None:
         check_version(samples.features)
@@ -89,7 +90,7 @@ class Residual:
                 sigma = np.sqrt(sigma**2 + self._doubt.at(matrix))
         valid = np.ones(rows, np.float32)
         if self._failures is not None and rows:
-            valid = self._failures.predict_proba(matrix)[:, 0].astype(np.float32)
+            valid = self._failures.predict_proba(matrix[:, self._present])[:, 0].astype(np.float32)
         return Prediction(log_s, sigma, valid)
 
     def _fit_times(self, matrix: Matrix, analytic_s: Floats, time_s: Floats) -> None:
@@ -109,7 +110,8 @@ class Residual:
         model = HistGradientBoostingClassifier(
             max_iter=_ROUNDS, max_depth=4, min_samples_leaf=2, early_stopping=False, random_state=self._seed
         )
-        self._failures = model.fit(matrix, bad)
+        self._present = np.isfinite(matrix).any(axis=0)  # scikit-learn 1.9 refuses a column that is absent in all rows
+        self._failures = model.fit(matrix[:, self._present], bad)
 
 
 def check_version(features: Features) -> None:

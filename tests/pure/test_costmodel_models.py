@@ -234,3 +234,15 @@ def test_quality_of_recorded_trials() -> None:
     assert (found["analytic"].rows, found["analytic"].spearman) == (3, -1)
     assert (found["predicted"].rows, found["predicted"].spearman) == (2, 1)
     assert quality_of_trials([]) == {}
+
+
+def test_failures_are_learnt_beside_a_quantity_that_no_row_has() -> None:
+    space = SearchSpace([make_plan("a", tiles=4)], clock)
+    known = measured(space, space.locate(np.arange(0, space.rows, 7)[:40]))
+    matrix = known.features.matrix.copy()
+    matrix[:, 1] = np.nan
+    status = tuple("wrong" if i % 3 == 0 else "ok" for i in range(40))
+    lacking = replace(known, features=replace(known.features, matrix=matrix), status=status)
+    model = ResidualModel()
+    model.fit(lacking)
+    assert np.isfinite(model.predict(lacking.features, lacking.analytic_s).valid).all()
