@@ -26,14 +26,11 @@ from autosched.device.cuda.builder import CudaBuilder, Source
 from autosched.device.cuda.job import Call, CudaJob, Encoding, Held, Mapped, Pointer, Value
 from autosched.device.cuda.nvrtc import CompileError, Cubin
 from autosched.device.protocol import Build
-from autosched.errors import AutoschedError, MissingError, UsageError
+from autosched.errors import AutoschedError, MissingError
 from autosched.ir.dtypes import DType
-from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tiling.schedule import Candidate
 
-MOST_ELEMENTS = 2**31 - 1
-"""Of one array: indices in kernels are of 32 bits."""
 ELEMENTS = {
     "u8": "UINT8",
     "s8": "UINT8",
@@ -69,7 +66,6 @@ def printed(candidate: Candidate, target: Target) -> Printed:
     clock = time.perf_counter()
     source, error = None, ""
     try:
-        check_sizes(candidate.plan.program)
         source = print_cuda(lower(candidate.plan, candidate.schedule), target)
         for launch in (*source.plan.prepare, *source.plan.launches):
             check_launch(launch, dict(target.limits))
@@ -119,17 +115,6 @@ def taken(plan: LaunchPlan, cubin: Cubin) -> dict[str, Any]:
     own["shared_bytes"] += kernels[name].shared_bytes
     said = {"warnings": list(cubin.warnings)} if cubin.warnings else {}
     return own | {"toolkit": cubin.toolkit} | said
-
-
-def check_sizes(program: Program) -> None:
-    """UsageError where an array is too long for 32-bit indices."""
-    for tensor in program.tensors.values():
-        elements = int(np.prod([int(n) for n in tensor.extents], dtype=object))
-        if elements > MOST_ELEMENTS:
-            raise UsageError(
-                f"{tensor.name} has {elements:,} elements, and kernels index with 32 bits",
-                hint="compute it in parts, each of fewer than 2**31 elements",
-            )
 
 
 def job_of(plan: LaunchPlan, code: bytes, scalars: Mapping[str, Any]) -> CudaJob:
