@@ -9,11 +9,13 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, seconds, speed, talk
-from autosched.cli.stored import kernel_of, opened, picked, target_of
+from autosched.cli.stored import kernel_of, opened, picked, plan_of, target_of
 from autosched.codegen.c import print_c
 from autosched.codegen.cuda import print_cuda
+from autosched.codegen.cuda.shared_proofs import prove_placed
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.lower import lower
 from autosched.codegen.text import print_kernel
 from autosched.device.builder import Builder
 from autosched.errors import AutoschedError, UsageError
@@ -21,7 +23,9 @@ from autosched.ir import parse
 from autosched.ir.work import operations
 from autosched.machine.target import Target
 from autosched.store import codec
+from autosched.store.records import StudyRecord, Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
+from autosched.tiling.shared_proofs import Proof, proof_json, proof_lines, prove_shared
 
 VIEWS = ("all", "schedule", "loops", "c", "cuda", "llvm", "asm", "key", "proof")
 
@@ -47,7 +51,9 @@ def show(
     chosen = picked(record, trials, trial)
     certificates = record.settings.get("certificates", {}).get(chosen.plan, [])  # older studies have none
     if view == "proof":
-        answer("\n".join(line for found in certificates for line in certificate_lines(found)) or NO_PROOF)
+        lines = [line for found in certificates for line in certificate_lines(found)] or [NO_PROOF]
+        shared = _shared(record, chosen)
+        answer("\n".join([*lines, *(["shared memory, by z3:", *proof_lines(shared)] if shared else [])]))
         return
     kernel = kernel_of(record, chosen)
     if trace is not None:
@@ -63,6 +69,7 @@ def show(
                 "study": record.name,
                 "trial": codec.trial_to_dict(chosen),
                 "certificates": certificates,
+                "shared_memory": [proof_json(p) for p in _shared(record, chosen)],
                 "loops": print_kernel(kernel),
                 "c": _code(kernel),
                 "cuda": _cuda(kernel, target_of(record)) if target_of(record).isa == "cuda" else None,
@@ -90,6 +97,25 @@ def show(
     if view == "asm":
         parts.append(_assembly(kernel, target_of(record)).rstrip())
     answer("\n\n".join(parts))
+
+
+def _shared(record: StudyRecord, trial: Trial) -> list[Proof]:
+    """What is proved of a GPU kernel's shared memory: of its space in all cases, and of where this kernel has it."""
+    target = target_of(record)
+    if target.isa != "cuda":
+        return []
+    plan = plan_of(record, trial)
+    found = [p for part in plan.tensor_parts for p in prove_shared(part, plan.space)]
+    kernel = lower(plan, plan.space.schedule(trial.row))
+    limit = target.limits.get("shared_bytes", 0)
+    try:
+        printed = print_cuda(kernel, target).memory
+    except AutoschedError:  # an instruction that can be simulated only
+        printed = {}
+    for memory in printed.values():
+        if memory.buffers:
+            found += prove_placed(kernel, memory, limit)
+    return found
 
 
 def _write_trace(path: Path, kernel: Kernel, target: Target) -> None:

@@ -12,6 +12,7 @@ from autosched.search.identity import reopen
 from autosched.search.request import TuneRequest
 from autosched.search.tune import plans_of
 from autosched.store.records import StudyRecord, Trial
+from autosched.tiling.plan import Plan
 
 
 def opened(study: str, store: str | None) -> tuple[StudyRecord, list[Trial]]:
@@ -46,10 +47,16 @@ def picked(record: StudyRecord, trials: list[Trial], number: int | None) -> Tria
 
 def kernel_of(record: StudyRecord, trial: Trial) -> Kernel:
     """Lower a stored trial again. Raises StoreError where this version no longer has its plan."""
+    plan = plan_of(record, trial)
+    return lower(plan, plan.space.schedule(trial.row))
+
+
+def plan_of(record: StudyRecord, trial: Trial) -> Plan:
+    """The plan that a stored trial is a schedule of. Raises StoreError where this version no longer has it."""
     _, plans = plans_of(request_of(record))
     for plan in plans:
         if plan.name == trial.plan:
-            return lower(plan, plan.space.schedule(trial.row))
+            return plan
     raise StoreError(
         f"trial {trial.number} of {record.name!r} used the plan {trial.plan!r}, which this version does not make",
         hint="tune again with --fresh",

@@ -7,9 +7,10 @@ slices of all stages fit is the rule `shared_bytes` itself, whose bytes are thos
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from itertools import product
+from typing import Any
 
 import z3
 
@@ -24,7 +25,8 @@ from autosched.tiling.steps.gpu_tile import gpu_pair
 from autosched.tiling.steps.names import StepNames
 from autosched.tiling.values import Lazy
 
-TIMEOUT_MS = 2_000
+EFFORT = 20_000_000
+"""Of z3, in its own count of steps (some seconds): the same answer on a busy machine."""
 EIGHT = 8  # rows that are read together: 8 x 16 bytes fill the banks once
 
 
@@ -96,7 +98,7 @@ def prove(layout: SharedLayout, operand: str, case: str) -> Iterator[Proof]:
     spans, _, span, chunk = layout.shape
     inside = z3.And(row >= 0, row < rows, e >= 0, e < layout.extents[-1])
     shape = (spans, rows, span, chunk)
-    yield _valid(
+    yield valid(
         "addresses are in range",
         operand,
         case,
@@ -108,11 +110,11 @@ def prove(layout: SharedLayout, operand: str, case: str) -> Iterator[Proof]:
         z3.And(inside, other >= 0, other < layout.extents[-1], e != other),
         z3.Or(*(a != b for a, b in zip(place, there, strict=True))),
     )
-    yield _valid("no two elements of a row share a place", operand, case, apart)
+    yield valid("no two elements of a row share a place", operand, case, apart)
     # A copy's piece begins at a multiple of a chunk; its first element is the first of a chunk, and of 16 bytes.
     first = z3.Implies(z3.And(inside, e % chunk == 0), place[3] == 0)
-    yield _valid("chunks are aligned to 16 bytes", operand, case, first)
-    yield _valid("few rows meet in one bank", operand, case, _conflicts(layout))
+    yield valid("chunks are aligned to 16 bytes", operand, case, first)
+    yield valid("few rows meet in one bank", operand, case, _conflicts(layout))
 
 
 def _conflicts(layout: SharedLayout) -> z3.BoolRef:
@@ -128,9 +130,10 @@ def _conflicts(layout: SharedLayout) -> z3.BoolRef:
     return z3.Implies(z3.And(group >= 0, chunk >= 0, chunk < layout.chunks), z3.And(*crowds))
 
 
-def _valid(statement: str, operand: str, case: str, formula: z3.BoolRef) -> Proof:
+def valid(statement: str, operand: str, case: str, formula: z3.BoolRef) -> Proof:
+    """Whether z3 finds no values for which the formula is false."""
     solver = z3.Solver()
-    solver.set("timeout", TIMEOUT_MS)
+    solver.set("rlimit", EFFORT)
     solver.add(z3.Not(formula))
     answer = solver.check()
     if answer == z3.unsat:
@@ -138,3 +141,24 @@ def _valid(statement: str, operand: str, case: str, formula: z3.BoolRef) -> Proo
     if answer == z3.unknown:
         return Proof(statement, operand, case, None)
     return Proof(statement, operand, case, False, str(solver.model()))
+
+
+def proof_lines(proofs: Sequence[Proof]) -> list[str]:
+    """Proofs to read: a statement of an operand once, with how many cases it holds in; what does not hold in full."""
+    lines = []
+    for operand, statement in dict.fromkeys((p.operand, p.statement) for p in proofs):
+        same = [p for p in proofs if (p.operand, p.statement) == (operand, statement)]
+        proved = [p for p in same if p.holds]
+        if proved:
+            cases = f"{len(proved)} cases" if len(proved) > 1 else proved[0].case
+            lines.append(f"  {operand}: {statement} ({cases})")
+        for p in same:
+            if not p.holds:
+                answer = "not known" if p.holds is None else f"REFUTED by {p.counterexample}"
+                lines.append(f"  {operand}: {statement}: {answer} ({p.case})")
+    return lines
+
+
+def proof_json(proof: Proof) -> dict[str, Any]:
+    """As data: `holds` is null where the solver gave up."""
+    return asdict(proof)

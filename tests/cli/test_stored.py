@@ -34,6 +34,20 @@ def test_show_has_schedule_loops_and_code(tuned: Cli) -> None:
     assert "scalar code" in proof or "body: one step adds the same value" in proof
 
 
+def test_proofs_of_a_gpu_kernel_are_shown(cli: Cli) -> None:
+    cli = cli.near()
+    sizes = ["-D", "m=64", "-D", "n=64", "-D", "k=64", "-D", "a=bf16", "-D", "b=bf16", "-D", "acc=f32"]
+    where = ["-t", "nvidia-h200", "-d", "simulator", "-i", "cuda/mma.m16n8k16.bf16*"]
+    name = cli("tune", "matmul", *sizes, *where, "-n", 1, "--json").json["study"]
+    text = cli("show", name, "--as", "proof").out
+    assert "body: one step adds the same value" in text
+    assert "a: addresses are in range (" in text
+    assert "REFUTED" not in text
+    proofs = cli("show", name, "--json").json["shared_memory"]
+    assert {p["holds"] for p in proofs} == {True}
+    assert {p["operand"] for p in proofs} >= {"a", "b"}
+
+
 def test_show_of_one_trial(tuned: Cli) -> None:
     tuned = tuned.near()
     trials = tuned("trials", NAME, "--json").json

@@ -54,7 +54,8 @@ _TAKEN = frozenset(
 @dataclass(frozen=True)
 class CudaSource:
     """One file: `text` includes `headers` (name to text); `plan` says how it is launched; `options` are the compiler's,
-    beside the architecture; `intrinsics` are those that it defines as device functions."""
+    beside the architecture; `intrinsics` are those that it defines as device functions; `memory` is each
+    launch's shared memory, by its name."""
 
     name: str
     text: str
@@ -62,6 +63,7 @@ class CudaSource:
     headers: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = OPTIONS
     intrinsics: tuple[Intrinsic, ...] = ()
+    memory: Mapping[str, SharedMemory] = field(default_factory=dict)
 
     @property
     def arch(self) -> str:
@@ -86,6 +88,7 @@ class _Printer:
         self.used = Used()
         self.formulas = Formulas(kernel.formulas, self.names, self.used.helpers.add)
         self.maps: list[TensorMap] = []
+        self.memory: dict[str, SharedMemory] = {}
 
     def source(self) -> CudaSource:
         prepare: list[Launch] = []
@@ -119,7 +122,7 @@ class _Printer:
             self.used.headers.add("address")
         headers = needed(f"autosched/{h}.cuh" for h in sorted(self.used.headers))
         text, issued = "\n".join(self._file(intrinsics, texts)), tuple(self.used.intrinsics.values())
-        return CudaSource(self.name, text, plan, headers, intrinsics=issued)
+        return CudaSource(self.name, text, plan, headers, intrinsics=issued, memory=self.memory)
 
     def _memory(self, scope: str) -> tuple[Workspace, ...]:
         names = dict.fromkeys(n for f in (*self.kernel.prepare, self.kernel.main) for n in f.buffers)
@@ -130,7 +133,7 @@ class _Printer:
 
     def _launch(self, function: Function, grid: Grid, name: str) -> tuple[Launch, str]:
         kernel = self.kernel
-        found = layouts(kernel, grid.body)
+        found = layouts(kernel, grid.body, grid.row_lanes)
         engine_maps = maps_of(grid.body)
         scope = Scope(kernel, self.names, self.used, found, self.loads, self.formulas.name)
         shared = SharedMemory.of(kernel, grid.body)
@@ -138,7 +141,7 @@ class _Printer:
         printer = StatementPrinter(scope, Phases(kernel, grid.body).needed, engine)
         scope.warps = max(1, grid.block_threads // 32)
         body = list(block_lines(grid, scope, shared, printer))
-        shared = shared.beside(scope.staging)
+        shared = self.memory[name] = shared.beside(scope.staging)
         self.maps += [self._map(box.map) for box in engine_maps.values()]
         arguments = (*self._arguments(function, grid), *(MapArgument(name) for name in engine_maps))
         launch = Launch(
