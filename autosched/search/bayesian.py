@@ -1,23 +1,25 @@
 """`bayesian`: a Gaussian process over the decisions, and the rows of which it expects the largest improvement.
 
 The process models ln(seconds), or ln(seconds / clock) where the clock tells rows apart. Rows of several plans share it,
-their plan being one more coordinate.
+their plan being one more coordinate. From scikit-learn.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import ndtr
 
+from autosched.costmodel.learner import load
 from autosched.costmodel.protocol import CostModel
 from autosched.search.memory import Memory, clocked, draw, topped_up
 from autosched.search.moves import neighbours
-from autosched.search.process import Covariance, fitted
 from autosched.search.space import Rows, SearchSpace
 from autosched.store.records import Trial
 from autosched.tiling.schedule import Candidate
@@ -44,8 +46,8 @@ class Bayesian:
         self._space = space
         self._seed = seed
         self._memory = Memory(space)
-        self._covariance: Covariance | None = None
-        self._scale = 1.0  # deviation of ln(seconds); the covariance is of the standardised times
+        self._kernel: Any = None
+        self._scale = 1.0  # deviation of ln(seconds); the kernel is of the standardised times
         self._sought_at = 0
 
     def propose(self, n: int) -> list[Candidate]:
@@ -67,7 +69,7 @@ class Bayesian:
         around = around.take(self._memory.free(around))
         pool = Rows.join([around, pool]).distinct()  # `around` comes first
         z = self._coordinates(pool)
-        covariance, mean, variance, known = self._posterior(z)
+        mean, variance, known = self._posterior(z)
         log_s = mean + self._clock(pool)
         chosen: list[int] = []
         for place in range(min(n, len(pool))):
@@ -78,21 +80,21 @@ class Bayesian:
             i = int(np.argmax(gain))
             chosen.append(i)
             # Had row i come out as expected, no mean would move; the variances fall as by any further observation.
-            shared = (covariance(z[i : i + 1], z)[0] * self._scale**2) - known[:, i] @ known
+            shared = (self._kernel(z[i : i + 1], z)[0] * self._scale**2) - known[:, i] @ known
             known = np.vstack([known, shared / np.sqrt(variance[i])])
             variance = np.maximum(variance - shared**2 / variance[i], _LEAST)
         return pool.take(chosen)
 
-    def _posterior(self, z: Floats) -> tuple[Covariance, Floats, Floats, Floats]:
-        """The process, its mean and variance at these coordinates, and the factors that its covariances are made of."""
+    def _posterior(self, z: Floats) -> tuple[Floats, Floats, Floats]:
+        """Mean and variance of the process at these coordinates, and the factors that its covariances are made of."""
         x, y = self._measured()
-        covariance = self._sought(x, y)
+        self._seek(x, y)
         self._scale = float(y.std()) or 1.0
-        factor = cholesky(covariance(x) + _LEAST * np.eye(len(x)), lower=True)
-        known = solve_triangular(factor, covariance(x, z), lower=True)
+        factor = cholesky(self._kernel(x) + _LEAST * np.eye(len(x)), lower=True)
+        known = solve_triangular(factor, self._kernel(x, z), lower=True)
         mean = y.mean() + known.T @ solve_triangular(factor, y - y.mean(), lower=True)
-        variance = np.maximum(covariance.diag(z) - np.sum(known**2, axis=0), _LEAST) * self._scale**2
-        return covariance, mean, variance, known * self._scale
+        variance = np.maximum(self._kernel.diag(z) - np.sum(known**2, axis=0), _LEAST) * self._scale**2
+        return mean, variance, known * self._scale
 
     @cached_property
     def _clocked(self) -> bool:
@@ -137,12 +139,30 @@ class Bayesian:
                 found[mine, plans + column] = index / max(1, radix - 1)
         return found
 
-    def _sought(self, x: Floats, y: Floats) -> Covariance:
-        """The covariance, with length scales that are found anew where that was not done for a while."""
-        if self._covariance is None or self._memory.measured >= self._sought_at + _REFIT:
-            self._sought_at = self._memory.measured
-            self._covariance = fitted(x, y)
-        return self._covariance
+    def _seek(self, x: Floats, y: Floats) -> None:
+        """Find length scales, where that was not done for a while. (Imports are here, since they take a second.)"""
+        load("sklearn.gaussian_process")
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+        if self._kernel is not None and self._memory.measured < self._sought_at + _REFIT:
+            return
+        self._sought_at = self._memory.measured
+        matern = Matern(np.ones(x.shape[1]), (0.05, 20.0), nu=2.5)
+        kernel = ConstantKernel(1.0) * matern + WhiteKernel(1e-2, (1e-5, 1.0))
+        process = GaussianProcessRegressor(kernel, optimizer=_search_briefly, normalize_y=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a scale at its bound: the decision hardly matters
+            self._kernel = process.fit(x, y).kernel_
+
+
+def _search_briefly(objective: Any, start: Floats, bounds: Floats) -> tuple[Floats, float]:
+    """A few steps of the optimiser: a batch does not wait for the last digit of a length scale."""
+    from scipy.optimize import minimize
+
+    found = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 12})
+    return found.x, float(found.fun)
 
 
 def _expected_improvement(mean: Floats, sigma: Floats, best: float) -> Floats:
