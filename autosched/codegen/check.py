@@ -28,6 +28,7 @@ from autosched.codegen.kernel import (
     If,
     IntrinsicCall,
     Kernel,
+    Meet,
     Prefetch,
     Publish,
     RegisterRef,
@@ -39,7 +40,7 @@ from autosched.codegen.kernel import (
     statements,
 )
 from autosched.ir.value import Call, FromIndex, Logical, Read, Scalar, Select, Value, is_value, walk
-from autosched.logic import Bool, Const, Expr, Int, free_vars
+from autosched.logic import FALSE, Bool, Const, Expr, Int, free_vars
 
 PRIVATE_SCOPES = ("register", "local", "shared", "accumulator")
 """Scopes whose memory a function declares itself; the others are passed to it."""
@@ -127,7 +128,10 @@ class _Checker:
                 self._body(fallback)
             case Assign():
                 self._assign(stmt)
-            case IntrinsicCall(intrinsic, operands):
+            case IntrinsicCall(intrinsic, operands, fresh):
+                self._known(fresh, "a fresh start")
+                starts = fresh == FALSE or intrinsic.overwrite is not None
+                self._require(starts, f"{intrinsic.name} has no form that starts from zero")
                 self._require(
                     set(operands) == set(intrinsic.operands), f"{intrinsic.name}: operands {sorted(operands)}"
                 )
@@ -169,7 +173,7 @@ class _Checker:
                 self._outside_workers("roles")
                 for part in parts:
                     self._body(part)
-            case Wait() | Settle() | Publish() | Drain() | Comment():
+            case Wait() | Settle() | Publish() | Meet() | Drain() | Comment():
                 pass
             case _:
                 assert_never(stmt)

@@ -70,11 +70,17 @@ class Concurrency:
         if left:
             raise KernelError(f"{left} copies or calls were started and never waited for")
 
-    def start_group(self, worker: tuple[int, ...], copy: Action) -> None:
+    def start_group(self, worker: tuple[int, ...], copy: Action, in_order: bool = False) -> None:
+        """One more group of a worker; `in_order`: none runs before those that were started earlier."""
+        groups = self.groups.setdefault(worker, [])
         if self.order.random() < 0.5:
+            if in_order:
+                for earlier in groups:
+                    earlier()
+                groups[:] = [_nothing] * len(groups)
             copy()
             copy = _nothing
-        self.groups.setdefault(worker, []).append(copy)
+        groups.append(copy)
 
     def wait(self, worker: tuple[int, ...], pending: int) -> None:
         groups = self.groups.get(worker, [])

@@ -35,6 +35,7 @@ from autosched.codegen.kernel import (
     If,
     IntrinsicCall,
     Kernel,
+    Meet,
     Prefetch,
     Publish,
     RegisterRef,
@@ -132,7 +133,7 @@ class _Machine:
                 return _located(self._concurrent(stmt), stmt)
             case Box():
                 return _located(BoxMover(stmt, self.storages), stmt)
-            case Prefetch() | Publish() | Drain() | Comment():
+            case Prefetch() | Publish() | Meet() | Drain() | Comment():
                 return lambda env: None
             case _:
                 assert_never(stmt)
@@ -147,7 +148,7 @@ class _Machine:
                 return lambda env: beside.wait((CALLS, *self.workers), pending)
             case Group(body):
                 calls = self._body(body)
-                return lambda env: beside.start_group((CALLS, *self.workers), partial(calls, dict(env)))
+                return lambda env: beside.start_group((CALLS, *self.workers), partial(calls, dict(env)), in_order=True)
             case Signal(barrier, slot):
                 place = compile_int(slot)
                 return lambda env: beside.signal(barrier, place(env))
@@ -261,10 +262,14 @@ class _Machine:
         for name, ref in stmt.operands.items():
             storage = self.storages[ref.buffer]
             operands.append((name, storage, _elements(ref, storage)))
+        accumulator = self.storages[stmt.operands[emulate.target].buffer]
 
         def run(env: Env) -> None:
             places = {name: s.flat(place(env), None) for name, s, place in operands}
-            registers = {name: s.load(places[name], None) for name, s, _ in operands}
+            fresh = bool(evaluate(stmt.fresh, env)) and emulate.target
+            registers = {name: s.load(places[name], None) for name, s, _ in operands if name != fresh}
+            if fresh:
+                registers[fresh] = np.zeros(len(places[fresh]), accumulator.data.dtype)
             result = emulate(registers)
             for name, storage, _ in operands:
                 if name == emulate.target:

@@ -16,7 +16,7 @@ from autosched.ir.dtypes import DType
 from autosched.ir.formula import Formula
 from autosched.ir.program import Program
 from autosched.ir.value import Value
-from autosched.logic import TRUE, Bool, Int
+from autosched.logic import FALSE, TRUE, Bool, Int
 from autosched.tensorize.intrinsic import Intrinsic
 
 SCOPES = ("global", "workspace", "packed", "register", "shared", "local", "accumulator")
@@ -122,10 +122,12 @@ class RegisterRef:
 
 @dataclass(frozen=True)
 class IntrinsicCall:
-    """Issue an intrinsic; the accumulator operand is read and written in place."""
+    """Issue an intrinsic; the accumulator operand is read and written in place. Where `fresh` holds it starts from zero
+    instead, by the form that the intrinsic has for that."""
 
     intrinsic: Intrinsic
     operands: dict[str, RegisterRef]
+    fresh: Bool = FALSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +224,11 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
+class Meet:
+    """The threads of this worker have all come here, and see what any of them wrote before."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Go on once all groups of copies that this worker issued have landed, but for the `pending` last ones; `engine`:
     those that it asked the copy engine for, which is then done with what it reads."""
@@ -270,7 +277,7 @@ class Comment:
     text: str
 
 
-Concurrent: TypeAlias = Async | Wait | Box | Group | Settle | Publish | Signal | Await | Roles
+Concurrent: TypeAlias = Async | Wait | Box | Group | Settle | Publish | Meet | Signal | Await | Roles
 """What only kernels of a GPU have."""
 Stmt: TypeAlias = For | If | Choose | Assign | IntrinsicCall | Prefetch | Drain | Comment | Concurrent
 

@@ -25,6 +25,7 @@ from autosched.codegen.kernel import (
     If,
     IntrinsicCall,
     Kernel,
+    Meet,
     Prefetch,
     Publish,
     RegisterRef,
@@ -35,7 +36,7 @@ from autosched.codegen.kernel import (
     Wait,
 )
 from autosched.codegen.value_text import index_text, value_text
-from autosched.logic import TRUE, Int, Truth, Var
+from autosched.logic import FALSE, TRUE, Int, Truth, Var
 
 _INDENT = "  "
 
@@ -92,10 +93,11 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
             yield from _block(fallback, depth + 1)
         case Assign():
             yield pad + _assign(stmt)
-        case IntrinsicCall(intrinsic, operands):
+        case IntrinsicCall(intrinsic, operands, fresh):
             target = _register(operands[intrinsic.accumulator.name])
             given = ", ".join(f"{name}={_register(ref)}" for name, ref in operands.items())
-            yield f"{pad}{target} <- {intrinsic.name}({given})"
+            zero = "" if fresh == FALSE else f" from zero where {fresh}"
+            yield f"{pad}{target} <- {intrinsic.name}({given}){zero}"
         case Prefetch(buffer, index, write):
             yield f"{pad}prefetch {buffer}{index_text(index)}{' for writing' if write else ''}"
         case Drain():
@@ -117,6 +119,8 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
             yield from _block(body, depth + 1)
         case Settle(pending):
             yield f"{pad}wait for all calls{f' but the last {pending}' if pending else ''}"
+        case Meet():
+            yield f"{pad}meet the worker's other threads"
         case Publish():
             yield f"{pad}publish what was written to shared memory"
         case Roles(names, parts):

@@ -22,6 +22,7 @@ from autosched.codegen.kernel import (
     Group,
     If,
     IntrinsicCall,
+    Meet,
     Prefetch,
     Publish,
     Roles,
@@ -81,7 +82,7 @@ class StatementPrinter:
             case Comment(text):
                 for line in text.splitlines():
                     yield f"/* {line.replace('*/', '* /')} */"
-            case Async() | Wait() | Box() | Group() | Settle() | Publish() | Signal() | Await() | Roles():
+            case Async() | Wait() | Box() | Group() | Settle() | Publish() | Meet() | Signal() | Await() | Roles():
                 raise UsageError(
                     "copies under way, barriers and roles are for GPU kernels", hint="C can hold rows without them"
                 )

@@ -1,5 +1,5 @@
-"""What only Hopper has, as lines of CUDA C++: boxes that the copy engine moves, barriers in shared memory, roles, groups
-of calls that take their operands from shared memory.
+"""What only Hopper has, as lines of CUDA C++: boxes that the copy engine moves, barriers in shared memory, roles, and
+groups of calls that take their operands from shared memory.
 
 One thread asks the copy engine, and one thread signals for a worker. A barrier in shared memory passes through phases:
 a full stage's has one arrival, of the thread that says how many bytes will come; an empty stage's has one of every
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from autosched.codegen.cuda.fragments import LANE
+from autosched.codegen.cuda.grids import WARP
 from autosched.codegen.cuda.registers import ACROSS, ALONG, HELD
 from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.kernel import (
@@ -28,12 +29,13 @@ from autosched.codegen.kernel import (
     Wait,
     statements,
 )
-from autosched.logic import Const, Int
+from autosched.logic import FALSE, TRUE, Const, Int
 from autosched.tiling.steps.gpu_operand import from_shared
 
 INDENT = "    "
 WORKERS_BARRIER = 1
-"""The number of the barrier at which a block's consumers meet: 0 is the whole block's."""
+"""The number of the barrier at which a block's consumers meet: 0 is the whole block's, those behind are of single
+workers."""
 Body = Callable[[tuple[Stmt, ...]], Iterator[str]]
 Engine = Async | Await | Box | Group | Publish | Roles | Settle | Signal | Wait
 
@@ -59,6 +61,15 @@ class EnginePrinter:
             self.use("cluster")
             return "meet_cluster();"
         return "__syncthreads();"
+
+    def meet_worker(self) -> str:
+        """A barrier of one worker's threads."""
+        lanes = self.scope.lanes
+        if lanes == WARP:
+            return "__syncwarp();"
+        self.use("barrier")
+        worker = next(reversed(self.scope.workers))
+        return f"meet({self.scope.spell(worker)} + {WORKERS_BARRIER + 1}, {lanes});"
 
     def use(self, header: str) -> None:
         self.scope.used.headers.add(header)
@@ -198,7 +209,9 @@ class EnginePrinter:
                 texts.append(scope.array(scope.layouts[ref.buffer], (*ref.index, Const(0))))
                 majors[operand.name] = HELD
         name = scope.used.issue(intrinsic, tuple(majors[o] for o in from_shared(intrinsic)))
-        return f"{name}({', '.join(texts)}, 1);"
+        known = scope.simplifier.condition(stmt.fresh)
+        keep = str(int(known == FALSE)) if known in (TRUE, FALSE) else f"!({scope.index.condition(known)})"
+        return f"{name}({', '.join(texts)}, {keep});"
 
     def descriptor(self, ref: RegisterRef) -> str:
         found = ref.descriptor

@@ -27,6 +27,7 @@ from autosched.codegen.kernel import (
     Group,
     If,
     IntrinsicCall,
+    Meet,
     Prefetch,
     Publish,
     Roles,
@@ -92,7 +93,10 @@ class StatementPrinter:
                         yield from inner
                         yield "}"
             case Assign():
+                meets = stmt.buffer in scope.passed and not scope.workers
+                yield from ["__syncwarp();"] * meets
                 yield from self.assigns.lines(stmt)
+                yield from ["__syncwarp();"] * meets
             case IntrinsicCall():
                 yield from self._call(stmt)
             case Async() if any(isinstance(s, Box) for s in statements(stmt.body)):
@@ -118,6 +122,8 @@ class StatementPrinter:
                 yield from self.engine.group(stmt, self.body)
             case Settle():
                 yield from self.engine.settle(stmt)
+            case Meet():
+                yield self.engine.meet_worker()
             case Publish():
                 scope.used.headers.add("barrier")
                 yield "fence_async();"

@@ -65,8 +65,8 @@ class _View:
                 return replace(stmt, bodies=tuple(map(self.body, stmt.bodies)))
             case Assign():
                 return replace(stmt, index=self.index(stmt.buffer, stmt.index), value=self.value(stmt.value))
-            case IntrinsicCall(intrinsic, operands):
-                return IntrinsicCall(intrinsic, {n: self.register(ref) for n, ref in operands.items()})
+            case IntrinsicCall():
+                return replace(stmt, operands={n: self.register(ref) for n, ref in stmt.operands.items()})
             case Box():
                 return replace(stmt, index=self.index(stmt.buffer, stmt.index))
             case _:

@@ -24,6 +24,7 @@ from autosched.codegen.kernel import (
     If,
     IntrinsicCall,
     Kernel,
+    Meet,
     Prefetch,
     Publish,
     Roles,
@@ -99,7 +100,7 @@ class Printer:
                 self.memory.drain(self.shared.kernel.isa)
             case Comment(text):
                 self.out.line(f"  ; {' '.join(text.split())}")
-            case Async() | Wait() | Box() | Group() | Settle() | Publish() | Signal() | Await() | Roles():
+            case Async() | Wait() | Box() | Group() | Settle() | Publish() | Meet() | Signal() | Await() | Roles():
                 raise UnsupportedError("copies under way, barriers and roles are for GPU kernels")
             case _:
                 assert_never(stmt)

@@ -10,7 +10,8 @@ from autosched.codegen.lower.gpu_shared import SharedSource
 from autosched.codegen.lower.microkernel import Micro, Places
 from autosched.codegen.lower.operands import Loads
 from autosched.ir.value import Arith, Literal, Value
-from autosched.logic import Int
+from autosched.logic import FALSE, Bool, Const, Int, all_of
+from autosched.tensorize.spec.emit import KEEP
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
 
@@ -30,6 +31,7 @@ class GpuMicro(Micro):
         super().__init__(part, sources, ctx, tiled)
         self.turning = None  # which lane holds what is the instruction's affair here
         self.direct = direct
+        self.first: tuple[Bool, Int] = (FALSE, Const(0))  # where sums begin: in which slices, with which depth unit
         # Accumulators outlive a loop over workers: each worker has its own.
         held = ctx.buffers.pop(self.acc)
         self.owner = tuple(worker for worker, _ in owners)
@@ -50,10 +52,22 @@ class GpuMicro(Micro):
                 loads.setdefault(len(self.own(o.name)), []).extend(self.load(o.name, at))
             refs[o.name] = RegisterRef(self.registers[o.name], self.register_index(held))
         refs[self.accumulator.name] = RegisterRef(self.acc, self.acc_index())
-        body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), IntrinsicCall(self.intrinsic, refs))
+        body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), IntrinsicCall(self.intrinsic, refs, self.fresh(at)))
         for level in reversed(range(len(self.tiled))):
             body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body))
         return body
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether sums that begin with zero need no zeros: the instruction has a form for the first of a sum."""
+        return self.intrinsic.overwrite is not None and KEEP in self.intrinsic.emit.get("cuda", "")
+
+    def fresh(self, at: Places) -> Bool:
+        """Where a call is the first of its sum."""
+        slices, unit = self.first
+        if slices == FALSE or self.nest.depth is None:
+            return FALSE
+        return all_of(slices, at[self.nest.depth.name].unit.eq(unit))
 
     def add(self, value: Value, counts: dict[str, int]) -> tuple[Stmt, ...]:
         """A value for each of the worker's lanes, added to its accumulators."""

@@ -14,10 +14,11 @@ from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.gpu_grid import BLOCK, RANK, Grid, Work
 from autosched.codegen.lower.gpu_micro import GpuMicro
 from autosched.codegen.lower.gpu_out import Out, worker_kind, worker_of
-from autosched.codegen.lower.gpu_pipeline import Pipeline
+from autosched.codegen.lower.gpu_pipeline import Pipeline, freely
 from autosched.codegen.lower.gpu_shared import SharedSlices
 from autosched.codegen.lower.microkernel import DepthRange
 from autosched.codegen.lower.operands import Loads, Position, Source
+from autosched.ir.value import Literal
 from autosched.logic import TRUE, Const, Int, Var
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
@@ -72,7 +73,13 @@ class GpuNest:
         """What a block does."""
         pipeline = Pipeline(self.nest, self.grid, self.slices, micro, self.ctx)
 
+        init = self.nest.stage.init
+        zero = shares is not None or (isinstance(init, Literal) and init.value == 0)
+        pipeline.from_zero = zero and bool(self.slices) and micro.overwrites and not pipeline.promote
+
         def start(work: Work) -> tuple[Stmt, ...]:
+            if pipeline.from_zero:
+                return ()
             at = self.positions(work)
             zero = at | {a.name: Position(None, Const(0)) for a in self.nest.reduction}
             return micro.cleared(self.grid.register) if shares else micro.start(zero, self.grid.register, TRUE)
@@ -82,10 +89,11 @@ class GpuNest:
                 return (out.leave_share(micro, work, shares),)
             return out.leave(micro, self.positions(work), work, self.local())
 
-        after = self.workers(out.stored()) if out.stored() and not shares else ()
+        after = freely(self.workers(out.stored())) if out.stored() and not shares else ()
         if not self.slices:
             return (*self.grid.launch(lambda work: self.alone(work, micro, start(work), finish(work))), *after)
-        return pipeline.emit(self.positions, self.local(), start, finish, self.workers, after)
+        apart = out.apart and not shares
+        return pipeline.emit(self.positions, self.local(), start, finish, self.workers, after, apart)
 
     def alone(
         self, work: Work, micro: GpuMicro, start: tuple[Stmt, ...], finish: tuple[tuple[Stmt, ...], ...]

@@ -1,11 +1,15 @@
-"""How a block's results leave it: from registers, as rows through shared memory, or as shares for a second grid."""
+"""How a block's results leave it: from registers, as rows through shared memory, or as shares for a second grid.
+
+Rows are stored by all workers together, from one tile. The copy engine stores a tile for each worker, which waits for
+nobody: while one worker's results leave, the others compute.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from autosched.codegen.kernel import Assign, Async, Box, BoxMap, Buffer, For, If, Lane, Publish, Stmt, Wait
-from autosched.codegen.lower.context import Context
+from autosched.codegen.kernel import Assign, Async, Box, BoxMap, Buffer, For, If, Lane, Meet, Publish, Stmt, Wait
+from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.epilogue import epilogue
 from autosched.codegen.lower.gpu_grid import RANK, Grid, Work
 from autosched.codegen.lower.gpu_micro import GpuMicro
@@ -14,7 +18,7 @@ from autosched.codegen.lower.rename import place_index
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
-from autosched.logic.expr import substitute_bool
+from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps.gpu_epilogue import BULK_STORE, DIRECT, row_axis
@@ -33,12 +37,19 @@ class Out:
         if self.kind != DIRECT:
             last = row_axis(self.nest, grid.pair)
             self.axes = (*(a for a in grid.pair if a is not last), last)
-            extents = tuple(grid.tile[a.name] * a.unit for a in self.axes)
+            tiles = grid.register if self.apart else grid.tile
+            extents = tuple(tiles[a.name] * a.unit for a in self.axes)
             outer = (grid.cluster,) if grid.cluster > 1 else ()
+            outer += (worker_of(grid, self.nest)[1],) if self.apart else ()
             dtype = ctx.tensor(self.tensor).dtype
             self.layout = SharedLayout(self.axes, extents, chunk_elements(dtype.bits), tile_swizzle(extents[-1], dtype))
             shape = (*outer, *self.layout.shape)
             self.tile = ctx.declare(f"{self.tensor}_tile", dtype, shape, "shared", self.tensor)
+
+    @property
+    def apart(self) -> bool:
+        """Whether each worker has a tile of its own."""
+        return self.kind == BULK_STORE
 
     def _output(self) -> tuple[str, tuple[Int, ...]]:
         """The tensor that the part writes last, and its subscripts in terms of the nest's program axes."""
@@ -60,15 +71,14 @@ class Out:
         dropped = micro.drop(zero, counts, TRUE)
         if self.tile is None:
             return ((*dropped, *micro.finish(zero, counts, TRUE)),)
-        if self.kind != BULK_STORE:
-            return (*dropped, *self._into_tile(micro, zero, local)), self._out_of_tile(work)
-        filled = (*dropped, *self._into_tile(micro, zero, local), Publish())
-        return self.stored(), filled, self._out_of_tile(work)
+        filled = (*dropped, *self._into_tile(micro, zero, local))
+        if not self.apart:
+            return filled, self._rows_of_tile(work)
+        return ((*self.stored(), Meet(), *filled, Publish(), Meet(), self._box(work, local)),)
 
     def stored(self) -> tuple[Stmt, ...]:
-        """The worker that asks the copy engine goes on once the tile has been read."""
-        worker, _ = worker_of(self.grid, self.nest)
-        return (If(worker.eq(0), (Wait(0, engine=True),)),) if self.kind == BULK_STORE else ()
+        """A worker goes on once the copy engine has read its tile."""
+        return (Wait(0, engine=True),) if self.apart else ()
 
     def _into_tile(self, micro: GpuMicro, at: dict[str, Position], local: dict[str, Int]) -> tuple[Stmt, ...]:
         """What finishes a register tile, but stores to the tensor go to its tile instead."""
@@ -85,9 +95,10 @@ class Out:
         acc = self.nest.intrinsic.accumulator
         element: Int = Var(LANE) if acc.elements > 1 else Const(0)
         lanes = self.nest.lane_coordinates(acc.name, element)
-        place = [local[a.name] * a.unit + lanes.get(a.intrinsic_axis or "", Const(0)) for a in self.axes]
+        tiles = self._own() if self.apart else local
+        place = [tiles[a.name] * a.unit + lanes.get(a.intrinsic_axis or "", Const(0)) for a in self.axes]
         row = self.layout.row(dict(zip([a.name for a in self.axes], place, strict=True)))
-        index = (*([RANK] if self.grid.cluster > 1 else []), *self.layout.index(row, place[-1]))
+        index = (*self._whose(), *self.layout.index(row, place[-1]))
 
         def visit(stmt: Stmt) -> Stmt:
             match stmt:
@@ -100,24 +111,28 @@ class Out:
 
         return tuple(map(visit, body))
 
-    def _out_of_tile(self, work: Work) -> tuple[Stmt, ...]:
+    def _own(self) -> dict[str, Int]:
+        """A worker's register tile along each axis, counted from its first."""
+        counts = self.grid.register
+        return {a: Var(f"{identifier(a)}r") if counts[a] > 1 else Const(0) for a in counts}
+
+    def _whose(self) -> list[Int]:
+        """The first subscripts of the tile: the cluster's block, the worker."""
+        whose: list[Int] = [RANK] if self.grid.cluster > 1 else []
+        return [*whose, worker_of(self.grid, self.nest)[0]] if self.apart else whose
+
+    def _rows_of_tile(self, work: Work) -> tuple[Stmt, ...]:
+        """All workers store the tile's rows, in chunks where these are whole."""
         assert self.tile is not None
-        if self.kind == BULK_STORE:
-            return self._box(work)
-        wide = CHUNK_BYTES // self.tile.dtype.bytes
         worker, workers = worker_of(self.grid, self.nest)
-        store = self._rows(work, wide if self._whole_chunks(wide) else 1)
-        loop, pieces = store
-        return (For(loop, worker, Const(pieces[0]), pieces[1], "serial", workers, f"rows of {self.tensor}"),)
-
-    def _whole_chunks(self, wide: int) -> bool:
-        """Whether rows leave in chunks of `wide` elements."""
-        assert self.tile is not None
+        wide = CHUNK_BYTES // self.tile.dtype.bytes
         most = stored_bytes(self.nest, self.axes[-1], self.tile.dtype.bytes)
-        return most == CHUNK_BYTES and self.layout.extents[-1] % wide == 0
+        whole = most == CHUNK_BYTES and self.layout.extents[-1] % wide == 0
+        first = {a.name: self.grid.first(a, work) for a in self.grid.pair}
+        return (self._rows(work, first, wide if whole else 1, worker, workers),)
 
-    def _rows(self, work: Work, wide: int) -> tuple[str, tuple[int, tuple[Stmt, ...]]]:
-        """The variable of a loop over pieces of `wide` elements of the tile, how many there are, and their stores."""
+    def _rows(self, work: Work, first: dict[str, Int], wide: int, start: Int, step: int) -> For:
+        """Stores of pieces of `wide` elements of the tile, whose first intrinsic tile is `first` along each axis."""
         assert self.tile is not None
         extents = self.layout.extents
         pieces = extents[-1] // wide
@@ -131,47 +146,47 @@ class Out:
         positions |= {n: p.unit * self.nest.by_name[n].unit for n, p in self.grid.outside_places(work).items()}
         valid: list[Bool] = []
         for axis in self.grid.pair:
-            positions[axis.name] = self.grid.first(axis, work) * axis.unit + place[axis.name]
+            positions[axis.name] = first[axis.name] * axis.unit + place[axis.name]
             if axis.extent % (self.grid.tile[axis.name] * axis.unit):
                 valid.append(positions[axis.name] < axis.extent)
         axes = self.nest.at(positions)
         valid.append(substitute_bool(self.nest.written, axes))
-        rank = [RANK] if self.grid.cluster > 1 else []
-        value = Read(self.tile.name, (*rank, *self.layout.index(self.layout.row(place), last)), self.tile.dtype)
+        index = (*self._whose(), *self.layout.index(self.layout.row(place), last))
+        value = Read(self.tile.name, index, self.tile.dtype)
         lane = Lane(LANE, wide) if wide > 1 else None
         store = Assign(self.tensor, place_index(self.index, axes), value, lane, all_of(*valid))
-        return piece.name, (pieces * (extents[0] if len(extents) > 1 else 1), (store,))
+        count = Const(pieces * (extents[0] if len(extents) > 1 else 1))
+        return For(piece.name, start, count, (store,), "serial", step, f"rows of {self.tensor}")
 
-    def _box(self, work: Work) -> tuple[Stmt, ...]:
-        """One worker has the copy engine store the tile, a box for each span of its rows."""
+    def _box(self, work: Work, local: dict[str, Int]) -> Async:
+        """A worker has the copy engine store its tile, a box for each span of its rows."""
         assert self.tile is not None
-        var, (count, body) = self._rows(work, CHUNK_BYTES // self.tile.dtype.bytes)
-        whole = For(var, Const(0), Const(count), body, "serial", 1, f"a tile of {self.tensor}")
+        none: dict[str, Int] = {f"{identifier(a.name)}r": Const(0) for a in self.grid.pair}
+        first = {a.name: self.grid.first(a, work) + substitute_int(local[a.name], none) for a in self.grid.pair}
+        whole = self._rows(work, first, CHUNK_BYTES // self.tile.dtype.bytes, Const(0), 1)
         spans, rows, chunks, chunk = self.layout.shape
         offset, last = output_offset(self.nest), self.axes[-1]
         at = self.grid.outside_places(work)
         span: Int = Var("out_s") if spans > 1 else Const(0)
         extents, strides = [last.extent], []
-        coordinates: list[Int] = [self.grid.first(last, work) * last.unit + span * (chunks * chunk)]
+        coordinates: list[Int] = [first[last.name] * last.unit + span * (chunks * chunk)]
         box = [chunks * chunk]
         for axis in (*reversed(self.axes[:-1]), *(a for a in self.grid.outside if a.extent > 1)):
             steps = along(offset, axis)
             extents.append(axis.extent)
             strides.append(int(steps[1] - steps[0]) if len(steps) > 1 else chunk)
             inside = axis in self.axes
-            coordinates.append((self.grid.first(axis, work) if inside else at[axis.name].unit) * axis.unit)
+            coordinates.append((first[axis.name] if inside else at[axis.name].unit) * axis.unit)
             box.append(rows if inside else 1)
         if len(extents) == 1:
             extents, strides, box, coordinates = [*extents, 1], [chunk], [*box, 1], [*coordinates, Const(0)]
         name = f"{self.tile.name}_map"
         seen = BoxMap(name, self.tensor, tuple(extents), tuple(strides), tuple(box), self.layout.swizzle)
-        rank = [RANK] if self.grid.cluster > 1 else []
-        index = (*rank, span, Const(0), Const(0), Const(0))
+        index = (*self._whose(), span, Const(0), Const(0), Const(0))
         boxes: tuple[Stmt, ...] = (Box(seen, tuple(coordinates), self.tile.name, index, store=True),)
         if spans > 1:
             boxes = (For("out_s", Const(0), Const(spans), boxes, "unrolled", note=f"spans of {self.tensor}"),)
-        worker, _ = worker_of(self.grid, self.nest)
-        return (If(worker.eq(0), (Async((whole,), "", Const(0), boxes),)),)
+        return Async((whole,), "", Const(0), boxes)
 
     # -- of a share ---------------------------------------------------------------------------------------------------
 

@@ -72,6 +72,7 @@ class Pipeline:
         self.full = ctx.barrier("full", self.stages) if engine else ""
         self.empty = ctx.barrier("empty", self.stages) if engine and self.roles else ""
         sums = ctx.buffers[micro.acc]
+        self.from_zero = False  # whether sums begin with the first slice's calls
         self.partial = ctx.declare("partial", sums.dtype, sums.shape, "register").name if self.promote else None
 
     def emit(
@@ -82,28 +83,34 @@ class Pipeline:
         finish: Callable[[Work], tuple[Phase, ...]],
         workers: Callable[[Phase], Phase],
         after: Phase,
+        apart: bool,
     ) -> Phase:
         """A block: `start` and `finish` are phases of its workers, which `workers` puts a loop around; `after` comes
-        once all its work is done."""
+        once all its work is done. `apart`: workers finish without waiting for each other."""
 
         def ended(work: Work, first: Phase = ()) -> Phase:
             head, *rest = finish(work)
-            return tuple(stmt for phase in ((*first, *head), *rest) for stmt in workers(phase))
+            loops = tuple(stmt for phase in ((*first, *head), *rest) for stmt in workers(phase))
+            return freely(loops) if apart else loops
 
         def together(work: Work) -> Phase:
             inside = self._together(work, places, local, workers)
             last: Phase = (Wait(0),) if self.kind == ASYNC else ()
-            return (*workers(start(work)), *inside, *ended(work, last))
+            begun = start(work)
+            return (*(workers(begun) if begun else ()), *inside, *ended(work, last))
 
         def consume(work: Work) -> Phase:
-            computed = freely(workers(self.compute(work, places, local)))
+            calls, sums = self.compute(work, places, local)
+            computed = freely(workers(calls))
             used: Phase = (Signal(self.empty, self.slot(work, SLICE)),)
             last: Phase = ()
             if self.behind:
                 used = (If(SLICE > 0, (Signal(self.empty, self.slot(work, SLICE - 1)),)),)
                 last = (*freely(workers((Settle(0),))), Signal(self.empty, self.slot(work, work.count - 1)))
-            slices = self.loop(work, (self.landed(work), *computed, *used))
-            return (*freely(workers(start(work))), *slices, *last, *ended(work))
+            added = freely(workers(sums)) if sums else ()
+            slices = self.loop(work, (self.landed(work), *computed, *used, *added))
+            begun = start(work)
+            return (*(freely(workers(begun)) if begun else ()), *slices, *last, *ended(work))
 
         def produce(work: Work) -> Phase:
             turn = self.turn(work, SLICE)
@@ -116,7 +123,8 @@ class Pipeline:
         return (Roles(("producer", "consumers"), parts, self.registers()),)
 
     def _together(self, work: Work, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]) -> Phase:
-        compute, ahead = self.compute(work, places, local), self.stages - 1
+        calls, sums = self.compute(work, places, local)
+        compute, ahead = (*calls, *sums), self.stages - 1
         if self.stages == 1 and self.kind == BULK:
             worker, _ = worker_of(self.grid, self.nest)
             ask = workers((If(worker.eq(0), (self.engine(work, SLICE),)),))
@@ -224,8 +232,8 @@ class Pipeline:
             return body
         return (For(str(RANK), Const(0), Const(self.grid.cluster), body, "cluster", free=True),)
 
-    def compute(self, work: Work, places: Places, local: dict[str, Int]) -> Phase:
-        """A worker's instructions on the current slice."""
+    def compute(self, work: Work, places: Places, local: dict[str, Int]) -> tuple[Phase, Phase]:
+        """A worker's instructions on the current slice, and what it does with their sums, which needs no slice."""
         depth = self.nest.depth
         assert depth is not None
         units = self.reduction(work, SLICE)
@@ -241,15 +249,20 @@ class Pipeline:
             upper = Const(depth.units)
         depth_range = DepthRange(base, upper, True, True)
         if self.partial is None:
+            if self.from_zero:
+                self.micro.first = (SLICE.eq(0), base)
             calls = self.micro.depth_loop(at, self.grid.register, depth_range)
-            return self.grouped(calls, 1 if self.behind else 0)
+            return self.grouped(calls, 1 if self.behind else 0), ()
         part = copy(self.micro)
         part.acc = self.partial
+        if part.overwrites:
+            part.first = ((SLICE % self.promote).eq(0), base)
         first = (SLICE % self.promote).eq(0)
         last = ((SLICE + 1) % self.promote).eq(0) | (SLICE + 1).eq(work.count)
-        clear, add = part.cleared(self.grid.register), self.micro.add(part.acc_read(), self.grid.register)
+        clear = () if part.overwrites else (If(first, part.cleared(self.grid.register)),)
+        add = self.micro.add(part.acc_read(), self.grid.register)
         calls = self.grouped(part.depth_loop(at, self.grid.register, depth_range), 0)
-        return (If(first, clear), *calls, If(last, add))
+        return (*clear, *calls), (If(last, add),)
 
     def grouped(self, calls: Phase, pending: int) -> Phase:
         """Calls that run on as a group of their own, waited for but for the `pending` last; registers that such a call

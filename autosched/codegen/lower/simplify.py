@@ -17,6 +17,7 @@ from autosched.codegen.kernel import (
     Group,
     If,
     IntrinsicCall,
+    Meet,
     Prefetch,
     Publish,
     RegisterRef,
@@ -54,7 +55,7 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
                 result.append(replace(stmt, index=index, value=place(stmt.value, values), valid=valid))
             case IntrinsicCall():
                 operands = {k: _bound(r, values) for k, r in stmt.operands.items()}
-                result.append(IntrinsicCall(stmt.intrinsic, operands))
+                result.append(IntrinsicCall(stmt.intrinsic, operands, substitute_bool(stmt.fresh, values)))
             case Prefetch():
                 result.append(replace(stmt, index=tuple(substitute_int(i, values) for i in stmt.index)))
             case Async():
@@ -73,7 +74,7 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
                 result.append(Group(bind(stmt.body, values)))
             case Roles():
                 result.append(replace(stmt, bodies=tuple(bind(body, values) for body in stmt.bodies)))
-            case Comment() | Wait() | Settle() | Publish() | Drain():
+            case Comment() | Wait() | Settle() | Publish() | Meet() | Drain():
                 result.append(stmt)
     return tuple(result)
 

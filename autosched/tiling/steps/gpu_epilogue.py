@@ -34,9 +34,10 @@ def staging_bytes(nest: Nest) -> int:
 def gpu_epilogue(
     nest: Nest, target: Target, pair: tuple[NestAxis, ...], outputs: Sequence[DType], names: StepNames
 ) -> Step:
-    """`epilogue`: registers go to memory lane by lane, or first to a tile in shared memory, from which all threads store
-    whole rows, or each warpgroup has the copy engine store its part while others go on. `outputs`: the types of the tensors that the part writes. Derived: `out_bytes` of the
-    tile in shared memory; `shared_bytes` of a block in all (at most, where fragments are opaque)."""
+    """`epilogue`: registers go to memory lane by lane, or first to a tile in shared memory, from which all threads
+    store whole rows, or each warpgroup has the copy engine store its part while others go on. `outputs`: the types of
+    the tensors that the part writes. Derived: `out_bytes` of the tile in shared memory; `shared_bytes` of a block in
+    all (at most, where fragments are opaque)."""
     epilogue, total = Var(names("epilogue")), names("shared_bytes")
     before = Var(names("slices_bytes")) + Var(names("barrier_bytes")) if nest.depth is not None else Const(0)
     if pieces := staging_bytes(nest):
