@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from autosched.cli.entry import ONE_THREAD
 from autosched.ir.program import Program
 
 GRACE_S = 120.0
@@ -86,7 +87,7 @@ def tune(request: Request) -> Tuned:
     """The request in a fresh process. The target's measured figures are kept beside the store."""
     started = time.perf_counter()
     command = [sys.executable, "-m", "benchmarks.tuning"]
-    environment = os.environ | {"XDG_CACHE_HOME": str(Path(request.store).parent)}
+    environment = ONE_THREAD | os.environ | {"XDG_CACHE_HOME": str(Path(request.store).parent)}
     limit_s = request.timeout_s + GRACE_S
     try:
         done = subprocess.run(
