@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import Features, FeatureSchema, feature_table
+from autosched.search.laid_out import LIMIT, lay_out
 from autosched.search.remembered import Remembered
 from autosched.search.scores import BLOCK, Scores, settle
 from autosched.search.unlisted import Unlisted, merged
@@ -34,10 +35,6 @@ Limit: TypeAlias = Callable[["Plan", Columns], npt.NDArray[np.float64]]
 
 HOPELESS = 5.0
 """A plan whose best row is this many times slower by the clock than the best of all is not searched further."""
-LIMIT = 10_000_000
-"""Legal rows of one plan above which a uniform sample stands for the plan."""
-_SAMPLE = 100_000
-_FEW = 1_000_000  # legal rows that are listed before they are counted: that takes a moment
 _PROBE = 2048
 _MARGIN = 1.25  # rows a probe is asked for beyond those wanted, since it only estimates where they end
 
@@ -75,19 +72,6 @@ class Rows:
         return self.take(np.sort(first))
 
 
-@dataclass(frozen=True)
-class PlanRows:
-    """A plan's legal rows: `ids` sorted; `complete` is False where a uniform sample stands for them. `legal` is how
-    many there are in truth (of the sample, where they could not be counted)."""
-
-    plan: Plan
-    ids: Ids
-    rejected: dict[str, int]
-    total: int
-    complete: bool
-    legal: int
-
-
 class SearchSpace:
     """The plans of a study with their legal rows. `clock(plan, values)` gives seconds by term, `total` among them.
 
@@ -118,7 +102,7 @@ class SearchSpace:
         self._floors = floors
         self._threads = threads
         self._seed = seed
-        self.plans = tuple(_lay_out(plan, limit, np.random.default_rng([seed, n])) for n, plan in enumerate(plans))
+        self.plans = tuple(lay_out(plan, limit, np.random.default_rng([seed, n])) for n, plan in enumerate(plans))
         self.number = {entry.plan.name: n for n, entry in enumerate(self.plans)}
         if len(self.number) != len(self.plans):
             raise ValueError("two plans have one name")
@@ -388,19 +372,3 @@ def _slowest(seconds: Sequence[Seconds], k: int) -> float:
     """Seconds of the slowest of the `k` best rows; none is too slow where there are fewer."""
     every = np.concatenate(seconds)
     return np.inf if len(every) < k else float(np.partition(every, k - 1)[k - 1])
-
-
-def _lay_out(plan: Plan, limit: int, rng: np.random.Generator) -> PlanRows:
-    space = plan.space
-    legal = space.enumerate(limit=min(_FEW, limit) + 1)
-    if legal.complete:
-        return PlanRows(plan, legal.ids, dict(legal.rejected), legal.total, True, len(legal.ids))
-    count = space.count
-    if count is None or count.legal <= limit:
-        legal = space.enumerate(limit=limit + 1)
-        if len(legal.ids) <= limit:
-            return PlanRows(plan, legal.ids, dict(legal.rejected), legal.total, True, len(legal.ids))
-    drawn = np.sort(space.sample(min(_SAMPLE, limit), rng))
-    if count is None:
-        return PlanRows(plan, drawn, dict(legal.rejected), legal.total, False, len(drawn))
-    return PlanRows(plan, drawn, dict(count.rejected), legal.total, False, count.legal)

@@ -1,0 +1,49 @@
+"""What is listed of a plan: its legal rows, or a uniform sample of them where they are too many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from autosched.tiling.plan import Plan
+
+Ids: TypeAlias = npt.NDArray[np.int64]
+
+LIMIT = 10_000_000
+"""Legal rows of one plan above which a uniform sample stands for the plan."""
+_SAMPLE = 100_000
+_FEW = 1_000_000  # legal rows that are listed before they are counted: that takes a moment
+
+
+@dataclass(frozen=True)
+class PlanRows:
+    """A plan's legal rows: `ids` sorted; `complete` is False where a uniform sample stands for them. `legal` is how
+    many there are in truth (of the sample, where they could not be counted)."""
+
+    plan: Plan
+    ids: Ids
+    rejected: dict[str, int]
+    total: int
+    complete: bool
+    legal: int
+
+
+def lay_out(plan: Plan, limit: int, rng: np.random.Generator) -> PlanRows:
+    """List a plan: all of its legal rows up to `limit`, else a sample."""
+    space = plan.space
+    legal = space.enumerate(limit=min(_FEW, limit) + 1)
+    if legal.complete:
+        return PlanRows(plan, legal.ids, dict(legal.rejected), legal.total, True, len(legal.ids))
+    count = space.count
+    if count is None or count.legal <= limit:
+        legal = space.enumerate(limit=limit + 1)
+        if len(legal.ids) <= limit:
+            return PlanRows(plan, legal.ids, dict(legal.rejected), legal.total, True, len(legal.ids))
+    drawn = np.sort(space.sample(min(_SAMPLE, limit), rng))
+    if count is None:
+        return PlanRows(plan, drawn, dict(legal.rejected), legal.total, False, len(drawn))
+    return PlanRows(plan, drawn, dict(count.rejected), legal.total, False, count.legal)
