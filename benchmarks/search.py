@@ -39,7 +39,6 @@ Kernel Tuner's own."""
 LEAST = 1024
 """Rows: of a smaller space 256 trials see too much."""
 NEEDS_CLOCK = ("clock",)
-_LOT = 5  # runs between two writes
 IMPORTED = FOLDER / "imported"
 SCHEMA = "autosched/search/2"
 
@@ -79,11 +78,9 @@ def play(
         seed, name, strategy = missing[number]
         kept[name].add(strategy, seed, scored(found.rows, kept[name].trials, landscapes[name]))
         print(f"\r{done} of {len(missing)} runs, {time.monotonic() - began:.0f} s ", end="", file=sys.stderr)
-        if path is not None and done % _LOT == 0:
+        if path is not None:
             write(path, kept)
     print(file=sys.stderr)
-    if path is not None:
-        write(path, kept)
 
 
 def write(path: Path, kept: Kept) -> None:
