@@ -48,7 +48,7 @@ from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.values import rows_of
 
-VERSION = "3"
+VERSION = "4"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 

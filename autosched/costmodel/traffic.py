@@ -35,6 +35,12 @@ class LoopColumn:
     trips: Column
     span: Column
 
+    @property
+    def covered(self) -> Column:
+        """Trips worth of the axis: what is left for the last one may be a part (9 tiles in blocks of 8 are 1.125)."""
+        reached = np.minimum(self.span * self.trips, float(self.axis.units * self.axis.unit))
+        return np.asarray(np.maximum(1.0, reached / self.span))
+
 
 def loops_of(
     nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]], order: int, inner: int, lines: int = AROUND
@@ -186,7 +192,8 @@ def _moved(nest: Nest, operand: str, loops: Sequence[LoopColumn], prints: Sequen
         for loop in reversed(loops[: d - 1 if slides else d]):
             if loop.axis.name in mine:
                 reused = False
-            if not reused:
+                factor = factor * loop.covered
+            elif not reused:
                 factor = factor * loop.trips
         found.append(factor)
     return found

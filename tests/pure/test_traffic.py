@@ -1,0 +1,38 @@
+"""What a nest moves between caches: a block that is cut off at the end moves what is left."""
+
+from __future__ import annotations
+
+import numpy as np
+from support.plans import machine, plans_of
+
+from autosched.costmodel.traffic import LoopColumn, traffic
+from autosched.ir import workload
+
+DEPTHWISE = next(
+    p for p in plans_of(workload("depthwise_conv2d", h=56, w=56, c=144), machine()) if p.name.endswith("zmm(i←o)")
+)
+(PART,) = DEPTHWISE.tensor_parts
+IMAGE_BYTES = 56 * 56 * 144 * 4
+
+
+def fetched(capacity: float, **chosen: int | str) -> float:
+    base: dict[str, int | str] = {d.name: d.domain[0] for d in DEPTHWISE.space.decisions}
+    row = DEPTHWISE.space.row_of({**base, "lines": "within", **chosen})
+    values = DEPTHWISE.space.values(np.array([row]))
+    (found,) = traffic(PART.nest, PART.names, values, (capacity,))
+    return float(found[0])
+
+
+def test_a_last_block_that_is_smaller_moves_less() -> None:
+    """Nine tiles of channels, once through: in blocks of eight, of four, or one by one."""
+    capacity = IMAGE_BYTES / 2
+    found = {block: fetched(capacity, block_o=block) for block in (1, 4, 8)}
+    assert 1.9 * IMAGE_BYTES < found[1] < 2.3 * IMAGE_BYTES  # the image in, the image out
+    assert max(found.values()) < 1.05 * min(found.values()), found
+
+
+def test_what_trips_cover_is_never_less_than_one() -> None:
+    axis = next(a for a in PART.nest.axes if a.name == "o")
+    assert axis.units * axis.unit == 144
+    loop = LoopColumn(axis, np.array([2.0, 1.0, 9.0, 3.0]), np.array([128.0, 192.0, 16.0, 16.0]))
+    np.testing.assert_allclose(loop.covered, [1.125, 1.0, 9.0, 3.0])
