@@ -16,10 +16,11 @@ from autosched.costmodel import clock as clocks
 from autosched.device.protocol import Device
 from autosched.errors import StoreError, UsageError
 from autosched.machine.catalogue import target_yaml
+from autosched.search.laid_out import PlanRows
 from autosched.search.nearest import raced
 from autosched.search.recorded import program_of, target_of
 from autosched.search.request import TuneRequest
-from autosched.search.space import PlanRows, Rows, SearchSpace
+from autosched.search.space import Rows, SearchSpace
 from autosched.search.tune import plans_of, prepare
 from autosched.store.recorded_space import RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES, Measurement
