@@ -331,9 +331,10 @@ class SearchSpace:
         """What finds the best rows of a plan of which a sample is listed; None where the clock has no parts."""
         if number not in self._unlisted:
             plan = self.plans[number].plan
-            parts = [Timed(*both) for both in zip(self._parts(plan), self._floors(plan), strict=True)]
-            if not parts:
+            exact = self._parts(plan)
+            if not exact:
                 return None
+            parts = [Timed(*both) for both in zip(exact, self._floors(plan), strict=True)]
             bounded = Bounded(plan.space, parts, lambda ids: self._seconds(number, ids))
             self._unlisted[number] = Unlisted(bounded)
         return self._unlisted[number]

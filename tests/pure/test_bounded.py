@@ -117,6 +117,12 @@ def test_a_sampled_plan_has_the_best_rows_of_all() -> None:
         assert np.array_equal(sampled.best(k)[1], whole.best(k)[1])
 
 
+def test_without_parts_a_sample_stands_for_a_plan() -> None:
+    some = plans("border")[:1]
+    space = SearchSpace(some, clock, floors=floors, threads=1, limit=2000)
+    assert len(space.best(50)[0]) == 50
+
+
 @st.composite
 def timed_spaces(draw: st.DrawFn) -> tuple[Space, list[Timed]]:
     """Two parts with decisions of their own, one that they share, one that only a rule reads."""

@@ -40,18 +40,18 @@ def test_clusters_of_four_share_what_they_fetch(cluster: str, more: dict[str, An
 
 @pytest.mark.parametrize("swapped", [0, 1])
 def test_groups_need_not_divide_the_grid(swapped: int) -> None:
-    """Seven by nine tiles in groups of four: the last group has three rows, or one."""
-    program, (plan, *_) = plans("matmul", "cuda/mma.m16n8k8.*", FEW, m=16 * 7, n=8 * 9, k=16, **BF16)
+    """Eleven by nine tiles in groups of eight: the last group has three rows, or one."""
+    program, (plan, *_) = plans("matmul", "cuda/mma.m16n8k8.*", FEW, m=16 * 11, n=8 * 9, k=16, **BF16)
     tile = {"reg_i": 1, "warps_i": 1, "reg_j": 1, "warps_j": 1}
-    runs(program, plan, {**tile, "raster": swapped, "group": 4, "persistent": 0})
-    runs(program, plan, {**tile, "raster": swapped, "group": 4, "persistent": 1})
+    runs(program, plan, {**tile, "raster": swapped, "group": 8, "persistent": 0})
+    runs(program, plan, {**tile, "raster": swapped, "group": 8, "persistent": 1})
 
 
 def test_one_group_of_all_rows_is_no_schedule_of_its_own() -> None:
-    _, (plan, *_) = plans("matmul", "cuda/mma.m16n8k8.*", FEW, m=64, n=128, k=16, **BF16)
+    _, (plan, *_) = plans("matmul", "cuda/mma.m16n8k8.*", FEW, m=128, n=128, k=16, **BF16)
     tile = {"reg_i": 1, "warps_i": 1, "reg_j": 1, "warps_j": 1}
-    assert request(plan.space, {**tile, "raster": 0, "group": 4}).row is None
-    assert "4 tiles in groups of 4" in str(request(plan.space, {**tile, "raster": 0, "group": 4}))
+    assert request(plan.space, {**tile, "raster": 0, "group": 8}).row is None
+    assert "8 tiles in groups of 8" in str(request(plan.space, {**tile, "raster": 0, "group": 8}))
 
 
 def test_the_clock_counts_blocks_of_clusters() -> None:

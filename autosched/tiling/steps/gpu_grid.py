@@ -17,7 +17,7 @@ from autosched.tiling.steps.gpu_roles import offers_roles
 from autosched.tiling.steps.gpu_tile import outside_blocks
 from autosched.tiling.steps.names import StepNames
 
-GROUPS = (1, 4, 8, 16)
+GROUPS = (1, 8, 16)
 CLUSTER_BLOCKS = (2, 4)
 """Of a cluster, along one axis: eight are legal on hardware, and what more of them save is small beside the waiting for
 each other."""
