@@ -27,8 +27,8 @@ class TuneRequest:
     """What to tune, where and for how long. `trials` is the study's total; `only` are globs of intrinsic names.
     `conditions` says what becomes of mappings that carry some: `refuse`, `guard` or `assume`. Values of constant data
     are the program's (`ir.data.with_data`). `goals` may end the search sooner; the cost model begins
-    with what `earlier` studies taught (`search.warm`), the study itself left out. `emulate`: the simulator checks kernels
-    as CUDA text on the emulated card."""
+    with what `earlier` studies taught (`search.warm`), the study itself left out. `emulate`: the simulator checks
+    kernels as CUDA text on the emulated card."""
 
     program: Program
     target: Target

@@ -48,8 +48,8 @@ class Hand:
 
 @dataclass(frozen=True)
 class Planted:
-    """A mistake: what stands in the place of `right`, the kind of violation (`a|b` where it depends on who comes first),
-    and words of the line that is blamed."""
+    """A mistake: what stands in the place of `right`, the kind of violation (`a|b` where it depends on who comes
+    first), and words of the line that is blamed."""
 
     name: str
     right: str
@@ -79,6 +79,5 @@ def found(emulated: Emulated, arrays: dict[str, object], seeds: Sequence[int] = 
         try:
             emulated.run(arrays, seed=seed)  # type: ignore[arg-type]
         except EmulationError as error:
-            assert str(error)
             return error.violation, error.location.text if error.location else ""
     raise AssertionError("nothing was found")

@@ -1,4 +1,4 @@
-"""The emulator on hand-written kernels of Hopper's tier: copy engine, barriers in shared memory, clusters, warpgroups."""
+"""The emulator on hand-written kernels of Hopper's tier: the copy engine, barriers in shared memory, clusters."""
 
 from __future__ import annotations
 
@@ -83,11 +83,29 @@ PIPELINE_MISTAKES = (
     Planted("signals too early", "        barrier_arrive(&empty[k % 2]);\n", "", "deadlock", "barrier_wait"),
     Planted("expects too much", "k % 2], 1024)", "k % 2], 1040)", "deadlock", "barrier_wait"),
     Planted("expects too little", "k % 2], 1024)", "k % 2], 512)", "deadlock|race|uninitialised read", ""),
-    Planted("waits for another phase", "full[k % 2], k / 2 % 2)", "full[k % 2], 1)", "race|deadlock|uninitialised read", ""),
-    Planted("no barriers yet", "__syncthreads();  // barriers are there", "", "uninitialised read|race", "barrier_wait"),
+    Planted(
+        "waits for another phase",
+        "full[k % 2], k / 2 % 2)",
+        "full[k % 2], 1)",
+        "race|deadlock|uninitialised read",
+        "",
+    ),
+    Planted(
+        "no barriers yet",
+        "__syncthreads();  // barriers are there",
+        "",
+        "uninitialised read|race",
+        "barrier_wait",
+    ),
     Planted("too few arrivals", "barrier_init(&empty[s], 32)", "barrier_init(&empty[s], 31)", "race|deadlock", ""),
     Planted("no fence before the store", "fence_async();", "", "missing proxy fence", STORES),
-    Planted("no barrier before the store", "__syncwarp();  // results are written", "", "race|missing proxy fence|uninitialised read", STORES),
+    Planted(
+        "no barrier before the store",
+        "__syncwarp();  // results are written",
+        "",
+        "race|missing proxy fence|uninitialised read",
+        STORES,
+    ),
     Planted("stores are overtaken", "if (k > 0 && t == 0) wait_stores_read<0>();", "", "race", READS),
     Planted("stores are not waited for", "if (t == 0) wait_stores<0>();", "", "unfinished", ""),
     Planted("a box not on 128 bytes", "stages + k % 2 * 512, x", "stages + k % 2 * 512 + 8, x", "misaligned", ASKS),

@@ -20,7 +20,7 @@ MATMUL = Hand(
 #include "autosched/copy.cuh"
 using namespace autosched;
 
-extern "C" __global__ void __launch_bounds__(64) gemm(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C) {
+extern "C" __global__ void gemm(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C) {
     extern __shared__ __align__(16) unsigned char memory[];
     float* a = reinterpret_cast<float*>(memory);
     float* b = a + 64;
@@ -51,17 +51,51 @@ SUM, LAST = "sum += a[y", "= sum;"
 MATMUL_MISTAKES = (
     Planted("no barrier before", "__syncthreads();  // filled", "", "uninitialised read|race", SUM),
     Planted("no barrier after", "__syncthreads();  // read", "", "race", SUM, "after a write"),
-    Planted("reads too far", "p < 8; ++p", "p < 9; ++p", "out of bounds", SUM, "past the end of shared memory (512 bytes)"),
-    Planted("writes too far", "+ y) * 24 + blockIdx.x * 8 + x] = sum", "+ y) * 25 + blockIdx.x * 8 + x] = sum", "out of bounds", LAST, "of C"),
-    Planted("reads before", "A[(blockIdx.y * 8 + y)", "A[(int(blockIdx.y) * 8 + y - 1)", "out of bounds", "a[y * 8 + x] =", "before the start of A"),
+    Planted(
+        "reads too far",
+        "p < 8; ++p",
+        "p < 9; ++p",
+        "out of bounds",
+        SUM,
+        "past the end of shared memory (512 bytes)",
+    ),
+    Planted(
+        "writes too far",
+        "+ y) * 24 + blockIdx.x * 8 + x] = sum",
+        "+ y) * 25 + blockIdx.x * 8 + x] = sum",
+        "out of bounds",
+        LAST,
+        "of C",
+    ),
+    Planted(
+        "reads before",
+        "A[(blockIdx.y * 8 + y)",
+        "A[(int(blockIdx.y) * 8 + y - 1)",
+        "out of bounds",
+        "a[y * 8 + x] =",
+        "before the start of A",
+    ),
     Planted("half is filled", "b[y * 8 + x] =", "if (y < 7) b[y * 8 + x] =", "uninitialised read", SUM),
     Planted("all write one", "* 8 + x] = sum", "* 8] = sum", "race", LAST, "a write of C"),
     Planted("blocks overlap", "C[(blockIdx.y * 8 + y)", "C[y", "race between blocks", LAST),
     Planted("reads its output", "= sum;", "+= sum;", "uninitialised read", LAST),
     Planted("an odd barrier", "__syncthreads();  // read", "if (y < 4) __syncthreads();", "race", SUM),
-    Planted("some leave", "for (int k = 0", "if (x > 6) return;\n    for (int k = 0", "deadlock", "__syncthreads();  // filled", "56 threads"),
+    Planted(
+        "some leave",
+        "for (int k = 0",
+        "if (x > 6) return;\n    for (int k = 0",
+        "deadlock",
+        "__syncthreads();  // filled",
+        "56 threads",
+    ),
     Planted("writes an input", "= sum;", "= sum; const_cast<float*>(A)[y * 16 + x] = 0;", "write to an input", LAST),
-    Planted("not on its size", "float sum = 0;", "uint2 two; copy<8>(&two, A + 1); float sum = __uint_as_float(two.x ^ two.y);", "misaligned", "copy<8>"),
+    Planted(
+        "not on its size",
+        "float sum = 0;",
+        "uint2 two; copy<8>(&two, A + 1); float sum = __uint_as_float(two.x ^ two.y);",
+        "misaligned",
+        "copy<8>",
+    ),
 )  # fmt: skip
 
 
@@ -138,7 +172,13 @@ COPY_MISTAKES = (
     Planted("waits alone", "__syncthreads();  // landed", "", "race|uninitialised read", USE),
     Planted("overwrites", "__syncthreads();  // used", "", "race", "start_copy<4>(&stages[(k + 1)"),
     Planted("never waits", "wait_copies<0>();", "", "unfinished", ""),
-    Planted("copies too far", "X[(k + 1) * 32 + t]", "X[(k + 2) * 32 + t]", "out of bounds", "start_copy<4>(&stages[(k + 1)"),
+    Planted(
+        "copies too far",
+        "X[(k + 1) * 32 + t]",
+        "X[(k + 2) * 32 + t]",
+        "out of bounds",
+        "start_copy<4>(&stages[(k + 1)",
+    ),
 )
 
 
@@ -203,11 +243,36 @@ def product(A: f16[16, 8], B: f16[8, 8], C: f32[16, 8]):
     intrinsics=(MMA, LDMATRIX),
 )
 WARP_MISTAKES = (
-    Planted("lanes part", "mma_m16n8k8_f16_f16_f32(c, a, b);\n    float", "if (lane < 31) mma_m16n8k8_f16_f16_f32(c, a, b);\n    float", "mismatched collective", "_"),
-    Planted("no barrier of the warp", "__syncwarp();  // filled", "", "race|uninitialised read", "ldmatrix_x2(a, &rows", "a read of shared memory"),
+    Planted(
+        "lanes part",
+        "mma_m16n8k8_f16_f16_f32(c, a, b);\n    float",
+        "if (lane < 31) mma_m16n8k8_f16_f16_f32(c, a, b);\n    float",
+        "mismatched collective",
+        "_",
+    ),
+    Planted(
+        "no barrier of the warp",
+        "__syncwarp();  // filled",
+        "",
+        "race|uninitialised read",
+        "ldmatrix_x2(a, &rows",
+        "a read of shared memory",
+    ),
     Planted("rows beyond", "&rows[lane % 16 * 8]", "&rows[lane % 16 * 8 + 8]", "out of bounds", "ldmatrix_x2(a, &rows"),
-    Planted("rows not on 16 bytes", "&rows[lane % 16 * 8]", "&rows[lane % 16 * 8 + 4]", "misaligned", "ldmatrix_x2(a, &rows"),
-    Planted("a mask without lanes", "__shfl_xor_sync(0xffffffff", "__shfl_xor_sync(0xffff", "mismatched collective", "__shfl_xor_sync"),
+    Planted(
+        "rows not on 16 bytes",
+        "&rows[lane % 16 * 8]",
+        "&rows[lane % 16 * 8 + 4]",
+        "misaligned",
+        "ldmatrix_x2(a, &rows",
+    ),
+    Planted(
+        "a mask without lanes",
+        "__shfl_xor_sync(0xffffffff",
+        "__shfl_xor_sync(0xffff",
+        "mismatched collective",
+        "__shfl_xor_sync",
+    ),
 )  # fmt: skip
 
 

@@ -19,8 +19,8 @@ from autosched.device.simulator.energy import energy
 from autosched.device.simulator.engine import TooManyEventsError
 from autosched.device.simulator.gpu_launch import RefusedError
 from autosched.device.simulator.gpu_model import gpu_seconds
-from autosched.device.simulator.spatial_model import spatial_seconds
 from autosched.device.simulator.runner import INTERPRETER, emulator
+from autosched.device.simulator.spatial_model import spatial_seconds
 from autosched.device.simulator.verify import MOST_ELEMENTS, Verdict, Verifier, elements
 from autosched.device.simulator.walk import Facts, facts
 from autosched.device.timing import spread

@@ -1,4 +1,4 @@
-"""What runs a kernel where there is no hardware for it: the loop tree's interpreter, or its CUDA text on the emulated card."""
+"""What runs a kernel where there is no hardware for it: the loop tree's interpreter, or the emulated card."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Run = Callable[[Kernel, Arrays, Mapping[str, Any]], dict[str, npt.NDArray[np.gen
 
 @dataclass(frozen=True)
 class Runner:
-    """`run` answers a kernel's outputs on arrays and scalars. Kernels of at most `most` statements are run in every trial,
-    which takes well under a second; of at most `final` where a few are looked at again."""
+    """`run` answers a kernel's outputs on arrays and scalars. Kernels of at most `most` statements are run in every
+    trial, which takes well under a second; of at most `final` where a few are looked at again."""
 
     name: str
     run: Run

@@ -1,6 +1,6 @@
 """CUDA kernels on the CPU, with every mistake named: emitted text compiled as host C++, threads as fibers.
 
-Read `emulate` (arrays in, outputs or an error out), then `text` (emitted text as host C++), `build` (the compiler's part),
+Read `run` (arrays in, outputs or an error out), then `text` (emitted text as host C++), `build` (the compiler's part),
 `card` (the runtime by ctypes) and `models` (instructions from their semantics). The runtime is C++, in
 `include/emulate/runtime`; host versions of the device headers are in `include/emulate/autosched`.
 """

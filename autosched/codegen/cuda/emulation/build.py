@@ -18,7 +18,8 @@ from autosched.errors import MissingError
 
 INCLUDE = Path(__file__).parent.parent / "include"
 FLAGS = (
-    *("-std=c++20", "-O1", "-g1", "-gdwarf-4", "-fPIC", "-c", "-fsanitize=thread", "-fno-strict-aliasing", "-fno-exceptions"),
+    *("-std=c++20", "-O1", "-g1", "-gdwarf-4", "-fPIC", "-c", "-fsanitize=thread"),
+    *("-fno-strict-aliasing", "-fno-exceptions"),
     # Lanes that part ways must come together at the same call again; contracted sums would be other numbers.
     *("-fno-thread-jumps", "-fno-math-errno", "-ffp-contract=off", "-w"),
 )

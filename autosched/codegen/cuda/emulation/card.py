@@ -82,7 +82,10 @@ class Card:
     def __init__(self) -> None:
         self.library = library = ctypes.CDLL(str(runtime()), mode=ctypes.RTLD_GLOBAL)
         library.emulate_report.restype = _Report
-        library.emulate_add_region.argtypes = [*(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p), ctypes.c_int, ctypes.c_int]
+        library.emulate_add_region.argtypes = [
+            *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p),
+            *(ctypes.c_int, ctypes.c_int),
+        ]
         library.emulate_set_module.argtypes = [ctypes.c_void_p] * 5 + [ctypes.c_size_t]
         library.emulate_launch.argtypes = [
             *(ctypes.c_void_p, ctypes.c_void_p, Index, Index, Index, ctypes.c_size_t),
@@ -128,12 +131,18 @@ class Card:
         self.library.emulate_add_region(data.ctypes.data, data.nbytes, name.encode(), written, initialised)
 
     def launch(
-        self, kernel: Any, arguments: Sequence[bytes], shape: Sequence[tuple[int, int, int]], shared_bytes: int, seed: int,
+        self,
+        kernel: Any,
+        arguments: Sequence[bytes],
+        shape: Sequence[tuple[int, int, int]],
+        shared_bytes: int,
+        seed: int,
         chosen: Sequence[int] | None,
-    ) -> Reported | None:  # fmt: skip
+    ) -> Reported | None:
         """Run a kernel; `shape` is its grid, block and cluster. None where all is well."""
         held = [ctypes.create_string_buffer(a, len(a) + 64) for a in arguments]
-        pointers = (ctypes.c_void_p * max(1, len(held)))(*(_aligned(h, a) for h, a in zip(held, arguments, strict=True)))
+        places = [_aligned(h, a) for h, a in zip(held, arguments, strict=True)]
+        pointers = (ctypes.c_void_p * max(1, len(held)))(*places)
         blocks = None if chosen is None else (ctypes.c_uint64 * len(chosen))(*chosen)
         grid, block, cluster = (Index(*s) for s in shape)
         self.failure = None

@@ -22,8 +22,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """`kind` is one of a few words (`race`, `out of bounds`, `deadlock` …); `places` go from the line itself out through
-    what it was inlined into; `other` says who did the other access of a race, and where."""
+    """`kind` is one of a few words (`race`, `out of bounds`, `deadlock` …); `places` go from the line itself out
+    through what it was inlined into; `other` says who did the other access of a race, and where."""
 
     kind: str
     detail: str

@@ -13,7 +13,7 @@ _LINE = re.compile(r"^(?P<file>.*):(?P<line>\d+)(?: \(discriminator \d+\))?$")
 
 
 def places(library: Path, address: int) -> tuple[Place, ...]:
-    """Where the call that returns to `address` stands, and the calls that it was inlined into; () where nobody knows."""
+    """Where the call that returns to `address` stands, and what it was inlined into; () where nobody knows."""
     tool = shutil.which("addr2line") or shutil.which("llvm-addr2line")
     if tool is None or not address:
         return ()

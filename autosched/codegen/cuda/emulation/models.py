@@ -22,8 +22,8 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Held:
-    """One operand as instructions are given it: `shape` is (lanes, bytes of each lane's registers), (rows, bytes of a row)
-    or (rows, depth, bytes of an element); `places` are the row-major numbers of the elements there, in order."""
+    """One operand as instructions are given it: `shape` is (lanes, bytes of each lane's registers), (rows, bytes of a
+    row) or (rows, depth, bytes of an element); `places` are the row-major numbers of the elements there, in order."""
 
     operand: Operand
     kind: str

@@ -115,7 +115,12 @@ class Emulated:
         }
 
     def _launch(
-        self, launch: Launch, held: dict[str, Array], scalars: Mapping[str, Any], seed: int, chosen: Sequence[int] | None
+        self,
+        launch: Launch,
+        held: dict[str, Array],
+        scalars: Mapping[str, Any],
+        seed: int,
+        chosen: Sequence[int] | None,
     ) -> None:
         maps = {m.name: m for m in self.unit.plan.maps}
         arguments: list[bytes] = []

@@ -1,4 +1,4 @@
-"""The device functions of an intrinsic as they are printed: what each operand is, and a body of our own in their place."""
+"""The device functions of an intrinsic as they are printed: what each operand is, and bodies of our own for them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _WHOLE = r"__device__ __forceinline__ void {name}_(?P<verb>load|store)_(?P<opera
 
 @dataclass(frozen=True)
 class Issue:
-    """A function that issues the intrinsic. `kinds` are those of its operands, by name; `across` are the operands that do
-    not run along the reduction in shared memory; `columns` those that were loaded by columns."""
+    """A function that issues the intrinsic. `kinds` are those of its operands, by name; `across` are the operands that
+    do not run along the reduction in shared memory; `columns` those that were loaded by columns."""
 
     intrinsic: Intrinsic
     text: str
@@ -68,7 +68,8 @@ class Whole:
         lines, each = (rows, columns) if self.major == ROW else (columns, rows)
         turned = o.written and self.major == COLUMN
         size = o.dtype.bits // 8 if o.dtype.bits >= 8 else 1
-        numbers = f"stride * {o.dtype.bits} / 8, {lines}, {each * o.dtype.bits // 8}, {size}, {'true' if turned else 'false'}"
+        bits = o.dtype.bits
+        numbers = f"stride * {bits} / 8, {lines}, {each * bits // 8}, {size}, {'true' if turned else 'false'}"
         memory = "from" if self.verb == "load" else "to"
         return _filled(self.text, f"emulate_{self.verb}_whole((void*){self.operand}, {memory}, {numbers});")
 
