@@ -23,8 +23,9 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import Plan, ScalarPart
 from autosched.tiling.steps import StepNames, gpu_pair
-from autosched.tiling.steps.gpu_copy import BULK
+from autosched.tiling.steps.gpu_copy import ASYNC, BULK, SYNC
 from autosched.tiling.steps.gpu_grid import CLUSTER_BLOCKS, cluster_kinds
+from autosched.tiling.steps.gpu_operand import CHUNK_BYTES
 from autosched.tiling.steps.gpu_split import STREAM
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR
 from autosched.tiling.steps.gpu_tile import workers_name
@@ -42,12 +43,20 @@ DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 T
 L2_SHARE = 0.7  # of L2 that one kernel's data can count on
 SECTOR_BYTES = 32  # memory is moved in sectors of 32 bytes (CUDA C++ best practices guide, coalesced access)
 ENGINE_CYCLES = 400.0  # of a bulk copy beyond a plain load's latency (Hopper microbenchmarks: 600 to 1100 in all)
+ROW_CYCLES, ROW_BYTE_CYCLES, MOST_ROW_CYCLES = 0.4, 0.6 / 16, 2.0
+"""Of the copy engine for a row of a box: a part, and so much for each byte, up to rows of 128 bytes. On an H200 rows of
+16, 32 and 64 bytes came at 16, 20 and 31 bytes a cycle (chosen with 200 measured rows of a 4096³ bf16 product in view,
+as COPY_CYCLES and SLICE_CYCLES)."""
 NEIGHBOUR_CYCLES = 180.0  # until another block of a cluster is told that a stage is empty (arXiv 2402.13499, SM to SM)
 SCALAR_LATENCY = 4.0  # cycles until a thread may use its last result (arXiv 2402.13499)
 LAUNCH_SECONDS = 3e-6  # of an empty kernel, between two events (a round figure)
 
 # Of the code generator: what its code costs beyond the units that it keeps busy.
 UNHIDDEN = 0.15  # share of the shorter of two units' work that does not overlap with the longer
+COPY_CYCLES = {SYNC: 6.0, ASYNC: 3.0}
+"""Of a warp's load, address and store, and of its start of a copy, with what they wait for."""
+SLICE_CYCLES = 250.0
+"""Of a slice where a warpgroup that starts its copies also waits for its products."""
 BARRIER_CYCLES = 30.0  # of a block-wide barrier among a few warps (a round figure)
 TOGETHER_SHARE = 1.12  # of a slice's cycles where workers start its copies (chosen with the bf16 ladder in view)
 STORE_BYTES = 32.0  # a cycle that one SM writes
@@ -147,7 +156,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
 
     mma = workers * accumulators * steps / issue_rate(intrinsic, target)
     copied, read, unique = (none.copy() for _ in range(3))
-    staged = none.copy()
+    staged, moved, engine = none.copy(), none.copy(), none.copy()
     for o in intrinsic.inputs:
         size = o.elements * o.dtype.bits / 8
         own = [a for a in pair if a in nest.operand_axes(o.name)]
@@ -162,15 +171,24 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
         ways = np.maximum(column(f"ways_{o.name}", one), 1.0)
         taken = np.where(source == DESCRIPTOR, accumulators * size, mine)
         copied += steps * shared * tile
+        width = np.maximum(column("vector", none), o.dtype.bits / 8)
+        moved += steps * shared * tile / (width * target.limits.get("warp_threads", 32))
+        span = np.where(source == DESCRIPTOR, CHUNK_BYTES, np.maximum(column(f"row_{o.name}", none), CHUNK_BYTES))
+        span = np.where(column("swizzle", none) > 0, column("swizzle", none), span)
+        row = np.maximum(np.minimum(ROW_CYCLES + ROW_BYTE_CYCLES * span, MOST_ROW_CYCLES), span / L2_PORT_BYTES)
+        engine += steps * shared * tile / span * row  # all slices, also those that others of a cluster fetch for it
         read += steps * workers * np.where(shared, taken * ways, mine * spread)
         unique += steps * np.where(shared, tile / common, tile * min(spread, MOST_FETCHED))
         staged = np.maximum(staged, shared)
     port = min(L2_PORT_BYTES, _speed(target, "L2") / target.cores)
-    smem, l2 = (copied + read) / _speed(target, "shared"), unique / port
+    copy = column("copy", none)
+    smem = (copied + read) / _speed(target, "shared")
+    by_hand = unique / port + np.select([copy == k for k in COPY_CYCLES], list(COPY_CYCLES.values()), 0.0) * moved
+    l2 = np.where(copy == BULK, np.maximum(engine, unique / port), by_hand)
     promote = column("promote", none)
     emptied = np.where(promote > 0, steps / np.maximum(promote * depth_block, 1.0), 0.0)
     mma = mma + emptied * workers * accumulators * intrinsic.accumulator.elements / target.rates.get("scalar", 128.0)
-    path = latency.get("L2", 0.0) + np.where(column("copy", none) == BULK, ENGINE_CYCLES, 0.0)
+    path = latency.get("L2", 0.0) + np.where(copy == BULK, ENGINE_CYCLES, 0.0)
 
     count = np.where(staged > 0, np.maximum(steps / depth_block, 1.0), steps / unroll)
     longest = np.maximum(np.maximum(mma, smem), l2)
@@ -184,6 +202,8 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     trip = trip + np.where(of_cluster > 1, NEIGHBOUR_CYCLES, 0.0)
     issue = intrinsic.timing.get("latency", 32.0)
     waits = np.where(stages > 1, count * np.maximum(trip / ahead - busy / count, 0.0), count * trip)
+    if intrinsic.scope == "warpgroup":
+        waits = waits + np.where(roles | (staged == 0), 0.0, count * SLICE_CYCLES)
     once = np.where(stages > 1, busy, mma + l2)
     fill = trip + l2 / count
     chain = np.where(staged > 0, np.maximum(once, busy) + waits, busy + count * trip + steps / unroll * issue) + fill
