@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from cuda.hand_kernels import Hand, Planted, build_all, found, needs_compiler
 
-from autosched.codegen.cuda.emulation import Emulated
+from autosched.codegen.cuda.emission import device_function
+from autosched.codegen.cuda.emulation import Emulated, EmulationError, build
 from autosched.codegen.cuda.launch import TensorMap
+from autosched.codegen.cuda.registers import issue_name
 from autosched.ir.dtypes import DTYPES
+from autosched.tensorize.numerics.model import Model
+from autosched.tensorize.spec.catalogue import Catalogue
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
 F16 = DTYPES["f16"]
@@ -194,3 +198,95 @@ def test_mistakes_of_clusters_are_found(mistake: Planted) -> None:
     violation, line = found(cluster()[mistake.name], {"X": halves(16, 16)}, range(8))
     assert violation.kind in mistake.kinds
     assert mistake.line in line
+
+
+# -- products of a warpgroup
+
+WGMMA = Catalogue.builtin()["cuda/wgmma.m64n8k16.f16.f32"]
+NOTHING: set[str] = set()
+PRODUCT = Hand(
+    f"""#include "autosched/types.cuh"
+#include "autosched/barrier.cuh"
+#include "autosched/wgmma.cuh"
+using namespace autosched;
+
+{device_function(WGMMA, NOTHING.add, ("k", "k"))}
+
+extern "C" __global__ void product(const f16* __restrict__ A, const f16* __restrict__ B, float* __restrict__ C) {{
+    extern __shared__ __align__(1024) f16 a[];
+    f16* b = a + 1024;
+    const int t = threadIdx.x;
+    for (int e = t; e < 1024; e += 128) a[e % 16 / 8 * 512 + e / 16 * 8 + e % 8] = A[e];
+    b[t % 16 / 8 * 64 + t / 16 * 8 + t % 8] = B[t];
+    fence_async();
+    __syncthreads();  // filled
+    float c[4] = {{}};
+    group_begin();
+    {issue_name(WGMMA, ("k", "k"))}(c, descriptor<0>(a, 1024, 128), descriptor<0>(b, 128, 256), 1);
+    group_end();
+    group_wait<0>();
+    hold(c);
+    __syncthreads();  // multiplied
+    a[t] = 0;
+    for (int v = 0; v < 4; ++v) C[(t / 32 * 16 + t % 32 / 4 + v / 2 * 8) * 8 + t % 4 * 2 + v % 2] = c[v];
+}}
+""",
+    """
+def product(A: f16[64, 16], B: f16[8, 16], C: f32[64, 8]):
+    for i, j in grid(64, 8):
+        C[i, j] = 0
+        for p in range(16):
+            C[i, j] += f32(A[i, p]) * f32(B[j, p])
+""",
+    (1, 1, 1),
+    (128, 1, 1),
+    2304,
+    intrinsics=(WGMMA,),
+)
+MULTIPLIES = "(c, descriptor"
+PRODUCT_MISTAKES = (
+    Planted("no fence of threads", "fence_async();", "", "missing proxy fence", MULTIPLIES),
+    Planted("no barrier", "__syncthreads();  // filled", "", "race|uninitialised read|missing proxy fence", MULTIPLIES),
+    Planted("no fence of registers", "group_begin();", "", "missing fence", MULTIPLIES),
+    Planted("does not wait", "group_wait<0>();", "", "register in use|race|unfinished", ""),
+    Planted("waits for too few", "group_wait<0>();", "group_wait<1>();", "register in use|race|unfinished", ""),
+    Planted("a descriptor beyond", "(a, 1024, 128)", "(a, 2048, 128)", "out of bounds|uninitialised read", MULTIPLIES),
+    Planted("part of the warps", "float c[4]", "if (t >= 96) return;\n    float c[4]", "deadlock", ""),
+    Planted("zeros too early", "__syncthreads();  // multiplied\n", "", "", ""),
+)
+
+
+@cache
+def product() -> dict[str, Emulated]:
+    return build_all(PRODUCT, PRODUCT_MISTAKES)
+
+
+def product_of(emulated: Emulated, seed: int) -> bool:
+    a, b = halves(64, 16), halves(8, 16, seed=1)
+    zero = np.zeros((1, 64, 8), np.float32)
+    want = Model(WGMMA)({"a": a[None], "b": np.ascontiguousarray(b.T)[None], "c": zero})[0]
+    return bool((emulated.run({"A": a, "B": b}, seed=seed)["C"] == want).all())
+
+
+def test_a_warpgroup_multiplies_as_the_description_says() -> None:
+    for seed in range(3):
+        assert product_of(product()[""], seed)
+
+
+def test_a_wait_for_products_is_a_barrier_of_their_operands() -> None:
+    """All four warps of the product are past it: what it read may be overwritten."""
+    for seed in range(3):
+        assert product_of(product()["zeros too early"], seed)
+
+
+@pytest.mark.parametrize("mistake", PRODUCT_MISTAKES[:-1], ids=lambda m: m.name)
+def test_mistakes_with_products_are_found(mistake: Planted) -> None:
+    violation, line = found(product()[mistake.name], {"A": halves(64, 16), "B": halves(8, 16)})
+    assert violation.kind in mistake.kinds
+    assert mistake.line in line
+
+
+def test_wrong_descriptors_compute_wrong_numbers() -> None:
+    text = PRODUCT.text.replace("(a, 1024, 128)", "(a, 128, 1024)")
+    with pytest.raises(EmulationError):
+        product_of(build([PRODUCT.unit(text, "turned.cu")])[0], 0)
