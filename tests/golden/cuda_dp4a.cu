@@ -42,8 +42,8 @@ extern "C" __global__ void __launch_bounds__(128) matmul_nt(
     const int8_t* const A_at = &A[ib * 8192 + thread / 2 * 256 + thread % 2 * 16];
     int8_t* const B_shared_at = &B_shared[thread * 16];
     const int8_t* const B_at = &B[jb * 8192 + thread / 2 * 256 + thread % 2 * 16];
-    int8_t* const B_shared_at2 = &B_shared[thread % 8 * 128];
-    int8_t* const A_shared_at2 = &A_shared[thread / 8 * 64];
+    int8_t* const B_shared_at2 = &B_shared[thread % 8 * 32];
+    int8_t* const A_shared_at2 = &A_shared[thread / 8 * 32];
     #pragma unroll 1
     for (int slice = 0; slice < 8; ++slice) {  // slices of C
         __syncthreads();
@@ -60,11 +60,11 @@ extern "C" __global__ void __launch_bounds__(128) matmul_nt(
         for (int pu = 0; pu < 8; ++pu) {
             #pragma unroll
             for (int jr = 0; jr < 4; ++jr) {
-                copy<4>(b_reg[jr], &B_shared_at2[jr * 32 + pu * 4]);
+                copy<4>(b_reg[jr], &B_shared_at2[jr * 256 + pu * 4]);
             }
             #pragma unroll
             for (int ir = 0; ir < 2; ++ir) {
-                copy<4>(a_reg, &A_shared_at2[ir * 32 + pu * 4]);
+                copy<4>(a_reg, &A_shared_at2[ir * 512 + pu * 4]);
                 #pragma unroll
                 for (int jr = 0; jr < 4; ++jr) {
                     dp4a_s8_s8(acc[ir][jr], a_reg, b_reg[jr]);
@@ -76,8 +76,8 @@ extern "C" __global__ void __launch_bounds__(128) matmul_nt(
     for (int ir = 0; ir < 2; ++ir) {
         #pragma unroll
         for (int jr = 0; jr < 4; ++jr) {
-            if (ib * 32 + thread / 8 * 2 + ir < 250) {
-                C[ib * 8192 + thread / 8 * 512 + ir * 256 + jb * 32 + thread % 8 * 4 + jr] = acc[ir][jr][0];
+            if (ib * 32 + ir * 16 + thread / 8 < 250) {
+                C[ib * 8192 + ir * 4096 + thread / 8 * 256 + jb * 32 + jr * 8 + thread % 8] = acc[ir][jr][0];
             }
         }
     }

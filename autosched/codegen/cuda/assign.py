@@ -47,14 +47,13 @@ class AssignPrinter:
         layout = self._layout(stmt)
         lanes = layout.lanes if layout is not None else 1
         if stmt.lane is None:
-            yield from self._one(stmt, layout)
+            yield from self._one(stmt)
             return
         if layout is not None and layout.opaque:
-
             yield from OpaquePrinter(scope, self._shared_out).lines(stmt)
             return
-            return
-        if layout is None and scope.lanes > 1:
+        alone = layout is None or layout.lanes == 1
+        if alone and scope.lanes > 1 and stmt.buffer not in scope.layouts:
             yield from self._shared_out(stmt)
             return
         count = stmt.lane.width // lanes
@@ -74,9 +73,10 @@ class AssignPrinter:
         assert stmt.lane is not None
         return _placed(stmt, stmt.lane.var, element, self.scope)
 
-    def _one(self, stmt: Assign, layout: Layout | None) -> Iterator[str]:
+    def _one(self, stmt: Assign) -> Iterator[str]:
         """An assignment without lanes; a worker of several threads leaves it to its first."""
-        first = () if layout is not None or self.scope.lanes == 1 else (Var(LANE).eq(0),)
+        everywhere = self.scope.lanes == 1 or stmt.buffer in self.scope.layouts
+        first = () if everywhere else (Var(LANE).eq(0),)
         yield from self._guarded(all_of(*first), list(self._element(stmt)))
 
     def _shared_out(self, stmt: Assign) -> Iterator[str]:

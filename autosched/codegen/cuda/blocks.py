@@ -14,6 +14,7 @@ from autosched.codegen.cuda.shared import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.kernel import WORKERS, Assign, Box, For, statements
+from autosched.ir.value import Read, walk
 from autosched.logic import Int, Var
 
 NUMBER = ".block"
@@ -29,6 +30,11 @@ def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: Stateme
     workers = {s.var for s in statements(grid.body) if isinstance(s, For) and s.kind in WORKERS}
     scope.fixed = frozenset({*grid.counts, THREAD, LANE, *workers})
     scope.written = frozenset(s.buffer for s in statements(grid.body) if isinstance(s, Assign | Box))
+    scope.lanes = grid.row_lanes
+    if grid.row_lanes > 1:
+        values = (s.value for s in statements(grid.body) if isinstance(s, Assign))
+        read = {n.tensor for value in values for n in walk(value) if isinstance(n, Read)}
+        scope.passed = scope.written & read - scope.layouts.keys()
     with scope.ranged(ranges):
         body = [INDENT + line for line in printer.body(grid.body, ())]
         memory = _shared(scope, shared.beside(scope.staging))
@@ -72,7 +78,7 @@ def _blocks(grid: Grid, scope: Scope, total: int, body: str) -> Iterator[str]:
     """Variables of the loops over blocks that the body names."""
     used = [loop for loop in grid.blocks if _names(body, scope.names(loop.var))]
     if not grid.blocks:
-        if grid.rows and grid.block_threads > 1:
+        if grid.rows and grid.block_threads > grid.row_lanes:
             yield "if (threadIdx.x != 0) return;"
         return
     cluster = f" / {grid.cluster}" if grid.cluster > 1 else ""
@@ -84,8 +90,10 @@ def _blocks(grid: Grid, scope: Scope, total: int, body: str) -> Iterator[str]:
         return
     own = scope.spell(NUMBER)
     if grid.rows:
-        yield f"const int {own} = blockIdx.x * {grid.block_threads} + threadIdx.x;"
-        if total % grid.block_threads:
+        each = grid.block_threads // grid.row_lanes
+        mine = f"threadIdx.x / {grid.row_lanes}" if grid.row_lanes > 1 else "threadIdx.x"
+        yield f"const int {own} = blockIdx.x * {each} + {mine};"
+        if total % each:
             yield f"if ({own} >= {total}) return;"
     else:
         yield f"const int {own} = blockIdx.x{cluster};"
@@ -109,6 +117,8 @@ def _named(scope: Scope, loop: For, number: str) -> Iterator[str]:
 def _threads(grid: Grid, scope: Scope, body: str) -> Iterator[str]:
     """Which thread, worker and lane this is, as far as the body asks."""
     if grid.rows:
+        if _names(body, scope.spell(LANE)):
+            yield f"const int {scope.spell(LANE)} = threadIdx.x % {WARP};"
         return
     if _names(body, scope.spell(THREAD)):
         yield f"const int {scope.spell(THREAD)} = threadIdx.x;"

@@ -94,9 +94,9 @@ class Layout:
         return number
 
 
-def layouts(kernel: Kernel, body: tuple[Stmt, ...]) -> dict[str, Layout]:
-    """The register buffers that the statements touch, in order of first use."""
-    found = _Finder(kernel, tuple(statements(body)), _lanes(kernel, body, 1))
+def layouts(kernel: Kernel, body: tuple[Stmt, ...], lanes: int = 1) -> dict[str, Layout]:
+    """The register buffers that the statements touch, by first use; `lanes` threads run what no worker does."""
+    found = _Finder(kernel, tuple(statements(body)), _lanes(kernel, body, lanes))
     return {name: found.layout(name) for name in found.names}
 
 
@@ -151,6 +151,8 @@ class _Finder:
         known = self.operands.get(name)
         lanes = self.lanes.get(name, 1)
         if known is None:
+            if buffer.shape[-1] == 1:  # each lane has it
+                lanes = 1
             held = buffer.shape[-1] // lanes
             if buffer.shape[-1] % lanes:
                 raise UsageError(f"{name}: {buffer.shape[-1]} elements do not divide among {lanes} threads")

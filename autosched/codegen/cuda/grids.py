@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from autosched.codegen.cuda.launch import MOST_BLOCKS, Dim3
-from autosched.codegen.kernel import WORKERS, Choose, Comment, Drain, For, Function, Roles, Stmt, statements
+from autosched.codegen.kernel import WORKERS, Assign, Choose, Comment, Drain, For, Function, Roles, Stmt, statements
 from autosched.errors import UsageError
 from autosched.logic import Const
 
@@ -14,14 +14,14 @@ WARP, WARPGROUP = 32, 128
 THREADS_OF = {"thread": 1, "warp": WARP, "warpgroup": WARPGROUP}
 """Threads of one worker of each kind."""
 ROW_THREADS = 128
-"""Threads of a block whose iterations are single threads."""
+"""Threads of a block whose iterations are single threads or warps."""
 
 
 @dataclass(frozen=True)
 class Grid:
     """One launch. `blocks` are the loops over blocks, outermost first; `checks` are buffers of which one, other than 0,
-    chooses the `fallback` (this grid is then part of it, or not run). `rows`: blocks are single threads, and share
-    blocks of `ROW_THREADS`."""
+    chooses the `fallback` (this grid is then part of it, or not run). `rows`: blocks are single threads or warps, and
+    share blocks of `ROW_THREADS`."""
 
     blocks: tuple[For, ...]
     body: tuple[Stmt, ...]
@@ -31,8 +31,14 @@ class Grid:
 
     @property
     def rows(self) -> bool:
-        """Whether one thread does all of a block's work: then many of them make one block of the machine's."""
+        """Whether one thread or warp does all of a block's work: then many of them make one block of the machine's."""
         return not any(isinstance(s, For) and s.kind in WORKERS for s in statements(self.body))
+
+    @property
+    def row_lanes(self) -> int:
+        """Threads that do the work of one of `rows`: a warp where it computes as many elements at once."""
+        lanes = (s.lane for s in statements(self.body) if isinstance(s, Assign))
+        return WARP if self.rows and any(lane is not None and lane.width % WARP == 0 for lane in lanes) else 1
 
     @property
     def counts(self) -> dict[str, int]:
@@ -68,14 +74,14 @@ class Grid:
         found = [
             trips(s) * THREADS_OF[s.kind] for s in statements(self.body) if isinstance(s, For) and s.kind in THREADS_OF
         ]
-        return max(found, default=ROW_THREADS if self.blocks else 1)
+        return max(found, default=ROW_THREADS if self.blocks else self.row_lanes)
 
     @property
     def shape(self) -> Dim3:
         """Blocks of the launch. UsageError where no grid is large enough."""
         total = prod(self.counts.values())
         if self.rows:
-            total = -(-total // self.block_threads)
+            total = -(-total * self.row_lanes // self.block_threads)
         if total * self.cluster > MOST_BLOCKS[0] and self.folded:
             raise UsageError(f"{total:,} blocks are more than a grid has", hint="choose larger tiles")
         if self.folded:

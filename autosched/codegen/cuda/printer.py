@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from textwrap import wrap
@@ -135,7 +136,8 @@ class _Printer:
         kernel = self.kernel
         found = layouts(kernel, grid.body, grid.row_lanes)
         engine_maps = maps_of(grid.body)
-        scope = Scope(kernel, self.names, self.used, found, self.loads, self.formulas.name)
+        names = deepcopy(self.names)  # what one launch calls its own, another may too
+        scope = Scope(kernel, names, self.used, found, self.loads, self.formulas.name)
         shared = SharedMemory.of(kernel, grid.body)
         engine = EnginePrinter(scope, grid.body, grid.worker_threads, grid.cluster)
         printer = StatementPrinter(scope, Phases(kernel, grid.body).needed, engine)
@@ -172,7 +174,7 @@ class _Printer:
         grid = " x ".join(f"{n:,}" for n in launch.grid if n > 1) or "1"
         cluster = f", clusters of {launch.cluster[0]}" if launch.cluster[0] > 1 else ""
         shared = f", {launch.shared_bytes:,} bytes of shared memory" if launch.shared_bytes else ""
-        yield f"{grid} blocks of {launch.threads} threads{cluster}{shared}."
+        yield f"{grid} {'block' if grid == '1' else 'blocks'} of {launch.threads} threads{cluster}{shared}."
 
     def _arguments(self, function: Function, grid: Grid) -> Iterator[Argument]:
         touched = _touched(grid.body) | set(grid.checks)

@@ -93,6 +93,7 @@ class Scope:
         self.majors: dict[str, str] = {}  # of opaque fragments, as they were loaded
         self.staging: dict[str, Buffer] = {}  # shared memory for them, of each warp
         self.warps = 1
+        self.passed: frozenset[str] = frozenset()  # memory through which lanes of a row's warp pass values
         self.loops = 0  # loops around, of one thread
         self.pointers: dict[tuple[str, Int], str] = {}
         self.declared: list[str] = []  # declarations to stand before the current statement of the block

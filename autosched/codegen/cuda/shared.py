@@ -13,6 +13,8 @@ ALIGNMENT = 128
 BARRIER_BYTES = 8
 SWIZZLE_ROWS = 8
 """Rows of a swizzle's width after which chunks change places as before."""
+LINE = 32
+"""Of a piece that an opaque fragment passes through, in bytes: what its instructions ask for."""
 SWIZZLED = 1024
 """Of one whose chunks change places: eight rows of 128 bytes, counted from where the hardware counts them."""
 
@@ -58,12 +60,16 @@ class SharedMemory:
         return SharedMemory(offsets, held, total, barriers, aligned)
 
     def beside(self, more: Mapping[str, Buffer]) -> SharedMemory:
-        """The same with further buffers behind, none of which is numbered by a cluster."""
-        offsets, total = dict(self.offsets), self.bytes
+        """The same with further buffers between the others and the barriers."""
+        offsets = dict(self.offsets)
+        total = max((offsets[n] + own_bytes(b) for n, b in self.buffers.items()), default=0)
         for name, buffer in more.items():
-            total = -(-total // ALIGNMENT) * ALIGNMENT
+            total = -(-total // LINE) * LINE
             offsets[name] = total
             total += own_bytes(buffer)
+        for name, slots in self.barriers.items():
+            offsets[name] = total = -(-total // BARRIER_BYTES) * BARRIER_BYTES
+            total += slots * BARRIER_BYTES
         return replace(self, offsets=offsets, buffers={**self.buffers, **more}, bytes=total)
 
     def alignment(self) -> int:
@@ -73,7 +79,7 @@ class SharedMemory:
 
 def alignment_of(buffer: Buffer) -> int:
     """Where a buffer may begin: at a multiple of the largest power of two that divides its bytes, up to what the widest
-    swizzle asks for; a narrower swizzle's buffer consists of whole sets of eight rows, so that this is enough for it."""
+    swizzle asks for; a narrower one's buffer consists of whole sets of eight rows, so that this is enough for it."""
     size = own_bytes(buffer)
     return max(16, min(SWIZZLED, size & -size))
 

@@ -122,7 +122,9 @@ class GpuNest:
     # -- where things are ------------------------------------------------------------------------------------------
 
     def local(self) -> dict[str, Int]:
-        """The worker's intrinsic tile along each axis of the pair, counted from the block's first."""
+        """The worker's intrinsic tile along each axis of the pair, counted from the block's first. A warp's or
+        warpgroup's tiles follow each other; those of threads take turns, so that neighbours of a warp read and write
+        neighbours in memory, and rows of different banks."""
         found: dict[str, Int] = {}
         below, along = self.count, self.grid.along
         for axis in self.pair:
@@ -133,7 +135,10 @@ class GpuNest:
             mine: Int = number if along[axis.name] > 1 else Const(0)
             count = self.grid.register[axis.name]
             own: Int = Var(f"{identifier(axis.name)}r") if count > 1 else Const(0)
-            found[axis.name] = mine * count + own
+            if worker_kind(self.nest) == "thread":
+                found[axis.name] = own * along[axis.name] + mine
+            else:
+                found[axis.name] = mine * count + own
         return found
 
     def positions(self, work: Work) -> dict[str, Position]:
