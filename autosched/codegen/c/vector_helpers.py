@@ -81,6 +81,7 @@ class LaneHelpers:
             "memcpy(x, &a, sizeof x);",
             "memcpy(y, &b, sizeof y);",
             "memcpy(chosen, &mask, sizeof chosen);",
+            "#pragma GCC unroll 1  /* unrolled by -O3 it is no blend any more */",
             f"for (int e = 0; e < {self.width}; ++e) x[e] = chosen[e] ? x[e] : y[e];",
             "memcpy(&a, x, sizeof x);",
             "return a;",
