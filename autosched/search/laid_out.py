@@ -16,7 +16,7 @@ Ids: TypeAlias = npt.NDArray[np.int64]
 LIMIT = 10_000_000
 """Legal rows of one plan above which a uniform sample stands for the plan."""
 _SAMPLE = 100_000
-_FEW = 1_000_000  # legal rows that are listed before they are counted: that takes a moment
+_FEW = 3_000_000  # legal rows that are listed before they are counted: that takes a moment
 
 
 @dataclass(frozen=True)
