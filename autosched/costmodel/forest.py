@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from autosched.costmodel.learner import load
@@ -23,7 +25,9 @@ class ForestModel(Residual):
         forest = RandomForestRegressor(
             _TREES, max_features=0.5, min_samples_leaf=2, random_state=self._seed, bootstrap=True, oob_score=True
         )
-        self._forest = forest.fit(matrix, left, weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a row that every tree drew: its guess counts as none
+            self._forest = forest.fit(matrix, left, weight)
         return np.asarray(left - self._forest.oob_prediction_)
 
     def _guess(self, matrix: Matrix) -> tuple[Floats, Floats]:

@@ -75,7 +75,7 @@ class Auto:
         ranked = self._ranked(rng)
         batch = self._batch(ranked, n - self._curious(n), (n + 1) // 2)
         # Places left over go to any row that the model thinks well of, then (a few) to any row at all.
-        wild = int(rng.binomial(n, _AT_RANDOM)) if self._memory.measured else 0
+        wild = int(rng.binomial(n, _AT_RANDOM * self._doubt)) if self._memory.measured else 0
         well = ranked.take(rng.permutation(ceil(len(ranked) * _WELL))[: 4 * n])
         rows = topped_up(self._space, self._memory, Rows.join([batch, well]).distinct(), max(0, n - wild), rng)
         rows = Rows.join([rows, topped_up(self._space, self._memory, Rows.of(0, []), n - len(rows), rng)])
@@ -93,8 +93,12 @@ class Auto:
         Its favourites resemble each other, so alone they teach little about what it misses; where it is right, there is
         little to learn (on recorded spaces any share costs), and with rules hidden from it a half did better.
         """
-        doubt = min(1.0, self._memory.surprise / PRIOR_SIGMA)
-        return round(n * _CURIOUS * doubt * _SETTLED / (_SETTLED + self._memory.measured))
+        return round(n * _CURIOUS * self._doubt * _SETTLED / (_SETTLED + self._memory.measured))
+
+    @property
+    def _doubt(self) -> float:
+        """How wrong the clock was, from 0 to 1: as wrong as PRIOR_SIGMA says, or more."""
+        return min(1.0, self._memory.surprise / PRIOR_SIGMA)
 
     def observe(self, trials: Sequence[Trial]) -> None:
         self._memory.observe(trials)

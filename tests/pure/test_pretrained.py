@@ -49,7 +49,7 @@ def test_the_study_s_own_rows_count_as_well() -> None:
     asked = samples(1.0, 200, seed=1)
     before = error(model, asked)
     model.fit(samples(1.0, 32, seed=2))
-    assert error(model, asked) < 0.6 * before
+    assert error(model, asked) < 0.7 * before
     assert model.version.endswith("pretrained")
 
 
