@@ -21,8 +21,8 @@ from autosched.tensorize.numerics.contract import EXACT, Numerics
 @dataclass(frozen=True, slots=True)
 class Opaque:
     """A fragment of which nobody knows which lane holds what: `registers` of one lane (`8 x b32`), and the texts that
-    `load` it from memory and `store` it there, with fields `{address}`, `{stride}` (elements from line to line) and
-    `{layout}` (`row`: lines are the first dimension's, `col`: the second's)."""
+    `load` it from memory and `store` it there, with fields `{address}`, `{stride}` (elements from line to line),
+    `{layout}` (`row`: lines are the first dimension's, `col`: the second's) and `{space}` (`.shared` or nothing)."""
 
     registers: str
     load: str

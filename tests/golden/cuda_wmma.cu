@@ -4,6 +4,7 @@
 // Schedule: reg_i = 2, warps_i = 2, reg_j = 1, warps_j = 1, raster = last fastest, stage_a = global, stage_b =
 // global, block_p = 1, unroll = 1, swizzle = none, copy = sync, stages = 1, vector = element, persistent = no, group
 // = 1, split = 1, epilogue = direct.
+#include "autosched/address.cuh"
 #include "autosched/convert.cuh"
 #include "autosched/copy.cuh"
 #include "autosched/fragment.cuh"
@@ -22,17 +23,17 @@ __device__ __forceinline__ void wmma_m16n16k16_f16_f32_load_b_row(uint32_t (&b)[
 }
 
 __device__ __forceinline__ void wmma_m16n16k16_f16_f32_load_a_row(uint32_t (&a)[8], const void* from, int stride) {
-    asm volatile("wmma.load.a.sync.aligned.row.m16n16k16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;"
+    asm volatile("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;"
         : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]),
           "=r"(a[4]), "=r"(a[5]), "=r"(a[6]), "=r"(a[7])
-        : "l"(from), "r"(stride)
+        : "r"(shared_address(from)), "r"(stride)
         : "memory");
 }
 
 __device__ __forceinline__ void wmma_m16n16k16_f16_f32_store_c_row(void* to, const float (&c)[8], int stride) {
-    asm volatile("wmma.store.d.sync.aligned.row.m16n16k16.f32 [%0], {%2, %3, %4, %5, %6, %7, %8, %9}, %1;"
+    asm volatile("wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%0], {%2, %3, %4, %5, %6, %7, %8, %9}, %1;"
         :
-        : "l"(to), "r"(stride), "f"(c[0]), "f"(c[1]),
+        : "r"(shared_address(to)), "r"(stride), "f"(c[0]), "f"(c[1]),
           "f"(c[2]), "f"(c[3]), "f"(c[4]), "f"(c[5]),
           "f"(c[6]), "f"(c[7])
         : "memory");

@@ -95,8 +95,8 @@ def _assembly(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
     )
 
 
-def whole_function(intrinsic: Intrinsic, operand: str, verb: str, major: str) -> str:
-    """The device function that loads or stores an opaque fragment."""
+def whole_function(intrinsic: Intrinsic, operand: str, verb: str, major: str, shared: bool) -> str:
+    """The device function that loads or stores an opaque fragment; `shared`: always in shared memory."""
     o = intrinsic.operands[operand]
     assert o.opaque is not None
     r = registers_of(o, lanes_of(intrinsic))
@@ -105,12 +105,14 @@ def whole_function(intrinsic: Intrinsic, operand: str, verb: str, major: str) ->
     listed = ", ".join(f"%{first + k}" for k in range(r.count))
     address, stride = (r.count, r.count + 1) if load else (0, 1)
     fields = {operand: f"{{{listed}}}", "layout": major, "address": f"%{address}", "stride": f"%{stride}"}
+    fields["space"] = ".shared" if shared else ""
     template = o.opaque.load if load else o.opaque.store
     if not template:
         raise SpecError(f"{intrinsic.name}: operand {operand} has no text that stores it", hint="opaque: {store: …}")
     text = " ".join(_TOKEN.sub(lambda t: fields[t["operand"]] if t["operand"] else t.group(0)[0], template).split())
     registers = [f'"{"=" if load else ""}{r.constraint}"({operand}[{k}])' for k in range(r.count)]
-    memory = ['"l"(from)' if load else '"l"(to)', '"r"(stride)']
+    pointer = "from" if load else "to"
+    memory = [f'"r"(shared_address({pointer}))' if shared else f'"l"({pointer})', '"r"(stride)']
     name = whole_name(intrinsic, operand, verb, major)
     fragment = f"{type_} (&{operand})[{r.count}]"
     head = f"{fragment}, const void* from" if load else f"void* to, const {fragment}"

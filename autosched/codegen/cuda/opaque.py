@@ -27,11 +27,13 @@ ROW, COLUMN = "row", "col"
 
 @dataclass(frozen=True)
 class Tile:
-    """Where a fragment lies in memory: its first element, elements from line to line, which lines (`row`, `col`)."""
+    """Where a fragment lies in memory: its first element, elements from line to line, which lines (`row`, `col`), and
+    whether in shared memory."""
 
     address: str
     stride: int
     major: str
+    shared: bool
 
 
 class OpaquePrinter:
@@ -64,13 +66,13 @@ class OpaquePrinter:
 
     # -- texts of the YAML ---------------------------------------------------------------------------------------------
 
-    def _call(self, layout: Layout, verb: str, major: str) -> str:
+    def _call(self, layout: Layout, verb: str, major: str, shared: bool) -> str:
         assert layout.intrinsic is not None
         assert layout.operand is not None
-        return self.scope.used.whole(layout.intrinsic, layout.operand.name, verb, major)
+        return self.scope.used.whole(layout.intrinsic, layout.operand.name, verb, major, shared)
 
     def _load(self, layout: Layout, name: str, tile: Tile) -> str:
-        return f"{self._call(layout, 'load', tile.major)}({name}, {tile.address}, {tile.stride});"
+        return f"{self._call(layout, 'load', tile.major, tile.shared)}({name}, {tile.address}, {tile.stride});"
 
     def _major(self, layout: Layout, wanted: str) -> str:
         """How the fragment was loaded first, or now is: the instruction has to know."""
@@ -117,7 +119,7 @@ class OpaquePrinter:
             tile = self._tile(stmt.buffer, stmt.index, valid, stmt.lane.var, layout)
             if tile is not None and tile.address and layout.dtype == self.scope.buffer(stmt.buffer).dtype:
                 name = self.scope.array(layout, source.index)
-                yield f"{self._call(layout, 'store', tile.major)}({tile.address}, {name}, {tile.stride});"
+                yield f"{self._call(layout, 'store', tile.major, tile.shared)}({tile.address}, {name}, {tile.stride});"
                 return
         places = yield from self._stored(reads)
         yield from self.shared_out(self._renamed(stmt, places))
@@ -140,7 +142,7 @@ class OpaquePrinter:
         fill = replace(stmt, buffer=piece.name, index=there, value=value, valid=TRUE)
         yield from self.shared_out(self._renamed(fill, places))
         yield "__syncwarp();"
-        tile = Tile(self._address(piece), rows if major == COLUMN else columns, major)
+        tile = Tile(self._address(piece), rows if major == COLUMN else columns, major, True)
         yield self._load(layout, name, tile)
         yield "__syncwarp();"
 
@@ -155,14 +157,14 @@ class OpaquePrinter:
             places[key] = piece = self._piece(layout, len(places))
             name = self.scope.array(layout, read.index)
             _, columns = layout.buffer_shape
-            yield f"{self._call(layout, 'store', ROW)}({self._address(piece)}, {name}, {columns});"
+            yield f"{self._call(layout, 'store', ROW, True)}({self._address(piece)}, {name}, {columns});"
         if places:
             yield "__syncwarp();"
         return places
 
     def _piece(self, layout: Layout, number: int) -> Buffer:
-        """A warp's own piece of shared memory as large as the fragment; addresses in it stay what they were printed as, so
-        that each size has a name of its own."""
+        """A warp's own piece of shared memory as large as the fragment; addresses in it stay what they were printed as,
+        so that each size has a name of its own."""
         dtype, elements = layout.dtype, layout.buffer.shape[-1]
         name = f"stage_{dtype}_{elements}" + (f"_{number + 1}" if number else "")
         return self.scope.staging.setdefault(name, Buffer(name, dtype, (self.scope.warps, elements), "shared"))
@@ -205,13 +207,13 @@ class OpaquePrinter:
         if any(free_vars(a) & {LINE, PLACE} for a in rest) or 1 not in (down, across):
             return None
         stride, major = (down, ROW) if across == 1 else (across, COLUMN)
-        size = buffer.dtype.bytes
+        size, shared = buffer.dtype.bytes, buffer.scope == "shared"
         first = {LINE: 0, PLACE: 0}
         start = tuple(substitute_int(i, first) for i in placed)
         aligned = scope.simplifier.multiple(flat_offset(buffer, start)) * size % POINTER_BYTES == 0
         if stride * size % LINE_BYTES or not aligned or stride <= 0 or not there:
-            return Tile("", stride, major)
-        return Tile(scope.address(name, start), stride, major)
+            return Tile("", stride, major, shared)
+        return Tile(scope.address(name, start), stride, major, shared)
 
 
 def _plain(stmt: Assign) -> tuple[Read | None, Bool]:

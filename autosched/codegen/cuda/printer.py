@@ -111,7 +111,7 @@ class _Printer:
             self._memory("packed"),
             tuple(self.maps),
         )
-        intrinsics = [whole_function(i, *key[1:]) for key, i in self.used.wholes.items()]
+        intrinsics = [whole_function(i, *key[1:], shared) for key, (i, shared) in self.used.wholes.items()]
         for intrinsic in self.used.intrinsics.values():
             forms = self.used.majors.get(intrinsic.name, {(): None})
             intrinsics += [device_function(intrinsic, self.used.helpers.add, majors) for majors in forms]

@@ -50,16 +50,18 @@ class Used:
     headers: set[str] = field(default_factory=lambda: {"types"})
     intrinsics: dict[str, Intrinsic] = field(default_factory=dict)
     majors: dict[str, dict[tuple[str, ...], None]] = field(default_factory=dict)
-    wholes: dict[tuple[str, str, str, str], Intrinsic] = field(default_factory=dict)
+    wholes: dict[tuple[str, str, str, str], tuple[Intrinsic, bool]] = field(default_factory=dict)
 
     def call(self, intrinsic: Intrinsic) -> str:
         """The name of an intrinsic's device function, which is then printed."""
         self.intrinsics.setdefault(intrinsic.name, intrinsic)
         return identifier(intrinsic)
 
-    def whole(self, intrinsic: Intrinsic, operand: str, verb: str, major: str) -> str:
-        """The name of a device function that loads or stores an opaque fragment, which is then printed."""
-        self.wholes[intrinsic.name, operand, verb, major] = intrinsic
+    def whole(self, intrinsic: Intrinsic, operand: str, verb: str, major: str, shared: bool) -> str:
+        """The name of a device function that loads or stores an opaque fragment, which is then printed; `shared`: in
+        shared memory."""
+        key = intrinsic.name, operand, verb, major
+        self.wholes[key] = intrinsic, shared and self.wholes.get(key, (intrinsic, True))[1]
         return whole_name(intrinsic, operand, verb, major)
 
     def issue(self, intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:

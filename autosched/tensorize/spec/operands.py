@@ -200,7 +200,7 @@ def _opaque(
         hint = "it is a matrix that a warp or warpgroup holds together"
         raise source.error(f"operand {name}: no fragment of a {keys.scope}", "operands", name, "opaque", hint=hint)
     for key, text in (("load", own.opaque.load), ("store", own.opaque.store)):
-        fields = {name, "address", "stride", "layout"}
+        fields = {name, "address", "stride", "layout", "space"}
         if text and (fault := fault_of_fields(text, fields, needed={name, "address"})):
             raise source.error(f"operand {name}: {fault}", "operands", name, "opaque", key)
     return Opaque(own.opaque.registers, own.opaque.load, own.opaque.store)
