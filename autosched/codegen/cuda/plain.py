@@ -44,8 +44,7 @@ def plain_function(intrinsic: Intrinsic, use: Callable[[str], None]) -> str:
     pad = "    "
     for axis in stage.axes:
         var = names(axis.name)
-        if axis.extent == 1:
-            lines.append(f"{pad}const int {var} = 0;")
+        if axis.extent == 1:  # its range says what it is
             continue
         lines.append("#pragma unroll")
         lines.append(f"{pad}for (int {var} = 0; {var} < {axis.extent}; ++{var})")

@@ -288,7 +288,7 @@ def _issues(body: tuple[Stmt, ...]) -> int:
             inside *= stmt.upper.value - stmt.lower.value
         match stmt:
             case IntrinsicCall(intrinsic) if intrinsic.scope == "thread":
-                inside = max(1, intrinsic.operations // 2)
+                inside = intrinsic.accumulator.elements
             case IntrinsicCall() | Assign():
                 inside = 1
         total += inside
