@@ -46,6 +46,14 @@ def test_proofs_of_a_gpu_kernel_are_shown(cli: Cli) -> None:
     proofs = cli("show", name, "--json").json["shared_memory"]
     assert {p["holds"] for p in proofs} == {True}
     assert {p["operand"] for p in proofs} >= {"a", "b"}
+    cuda = cli("show", name, "--as", "cuda").out
+    assert "__global__ void" in cuda
+    assert "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32" in cuda
+    assert cuda.strip() in cli("show", name).out
+
+
+def test_cuda_is_for_cuda(tuned: Cli) -> None:
+    assert "is no CUDA target" in tuned.near()("show", NAME, "--as", "cuda", status=2).err
 
 
 def test_show_of_one_trial(tuned: Cli) -> None:

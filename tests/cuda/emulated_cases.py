@@ -144,6 +144,7 @@ CASES: dict[str, Case] = {
     "layer norm": Case("layer_norm", "portable/*", {"m": 4, "n": 24}),
     "sum of columns": Case("reduce", "portable/*", {"op": "sum", "over": "columns", "m": 7, "n": 12}),
     "gelu": Case("elementwise", "portable/*", {"op": "gelu", "m": 5, "n": 12}),
+    "warps' rows": Case("elementwise", "portable/*", {"op": "add", "t": "f16", "m": 6, "n": 75}),
 }
 # fmt: on
 

@@ -104,7 +104,9 @@ class OpaqueKeys(_Keys):
     registers: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,3} x [A-Za-z_]\w*$")] = Field(
         description="registers of one lane, as `8 x b32`"
     )
-    load: str = Field(description="text that fills it from {address}, lines {stride} elements apart, {layout}: row or col")
+    load: str = Field(
+        description="text that fills it from {address}, lines {stride} elements apart; {layout}: row or col, {space}"
+    )
     store: str = Field("", description="text that stores it there")
 
 
