@@ -67,6 +67,16 @@ def test_no_row_is_below_what_the_targets_figures_allow(name: str) -> None:
     assert best / 5 < bound <= best
 
 
+def test_no_row_of_a_gpu_is_below_its_figures() -> None:
+    program = autosched.workload("matmul", m=4096, n=4096, k=4096, a="bf16", b="bf16")
+    request = TuneRequest(program, autosched.target("nvidia-h200"), only=("cuda/wgmma.m64n128k16.bf16.f32",))
+    plan = plans_of(request)[1][0]
+    values = plan.space.values(plan.space.sample(300, np.random.default_rng(0)))
+    least, seconds = limit(plan, values), clock(plan, values)["total"]
+    assert np.all(least <= seconds)
+    assert least.max() > 2 * 4096**3 / 990e12
+
+
 @pytest.mark.parametrize("name", ["bytes", "border"])
 @pytest.mark.parametrize("k", [1, 700, 20_000])
 def test_no_row_that_is_better_is_left_out(name: str, k: int) -> None:
