@@ -80,10 +80,10 @@ class Grid:
     def shape(self) -> Dim3:
         """Blocks of the launch. UsageError where no grid is large enough."""
         total = prod(self.counts.values())
+        if total * self.cluster > MOST_BLOCKS[0] and self.folded:  # rows too are numbered in 32 bits
+            raise UsageError(f"{total:,} blocks are more than a grid has", hint="choose larger tiles")
         if self.rows:
             total = -(-total * self.row_lanes // self.block_threads)
-        if total * self.cluster > MOST_BLOCKS[0] and self.folded:
-            raise UsageError(f"{total:,} blocks are more than a grid has", hint="choose larger tiles")
         if self.folded:
             return total * self.cluster, 1, 1
         return self._along("x") * self.cluster, self._along("y"), self._along("z")
