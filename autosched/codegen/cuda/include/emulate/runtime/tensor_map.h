@@ -23,6 +23,8 @@ class Box {
     const size_t inner = map.box[0] * map.strides[0];
     if (inner % 16) fail("tensor map", "a box whose rows are no whole 16 bytes", code);
     if (map.swizzle_log && inner > size_t(1) << map.swizzle_log) fail("tensor map", "a row of the box is longer than the swizzle", code);
+    // No manual says so, but an H200 answers such a box with an illegal instruction.
+    if (at[0] * int64_t(map.strides[0]) % 16) fail("tensor map", "a box begins inside 16 bytes of a row", code);
     if (reinterpret_cast<uintptr_t>(map.base) % 16) fail("tensor map", "the tensor does not lie on 16 bytes", code);
     for (int d = 1; d < map.rank; ++d)
       if (map.strides[d] % 16) fail("tensor map", "a stride is no multiple of 16 bytes", code);
