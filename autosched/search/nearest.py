@@ -1,8 +1,8 @@
 """The fastest of measured rows once more, in turn.
 
 The optimum that models and strategies are held against must not be the luckiest of many measurements. Rows measured
-minutes apart met different machines: the fastest depthwise row, 10 % ahead of the next as it was recorded, was the 35th of
-47 in one race, and the second in the median of three.
+minutes apart met different machines: the fastest depthwise row, 10 % ahead of the next as it was recorded, was the 35th
+of 47 in one race, and the second in the median of three.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """A program with its inputs. `cpus`: one for each thread, the caller's first. `packed`: what is `const` may be prepared
-    before the timed call."""
+    """A program with its inputs. `cpus`: one for each thread, the caller's first. `packed`: what is `const` may be
+    prepared before the timed call."""
 
     program: Program
     arrays: Mapping[str, Array]
