@@ -56,9 +56,24 @@ def test_one_group_of_all_rows_is_no_schedule_of_its_own() -> None:
 
 def test_the_clock_counts_blocks_of_clusters() -> None:
     """Stream-K fills the cores with blocks, whether these are in clusters or not: as many work on as many slices."""
-    _, (plan, *_) = plans("matmul", "cuda/wgmma.m64n128k16.*.f32", H200, m=4096, n=2048, k=4096, **BF16)
+    _, (plan, *_) = plans("matmul", "cuda/wgmma.m64n128k16.*.f32", H200, m=4096, n=1792, k=4096, **BF16)
     wish = {"split": "stream", "copy": "TMA", "roles": "producer", "stages": 3, "reg_i": 1, "groups_i": 2, "reg_j": 1}
     rows = [request(plan.space, {**wish, "cluster": c}).row for c in ("none", "2 along i", "4 along i")]
     assert None not in rows
     seconds = clock(plan, plan.space.values(np.array(rows)))
     assert np.allclose(seconds["mma"], seconds["mma"][0], rtol=0.05)
+
+
+def test_boxes_begin_at_whole_chunks() -> None:
+    """Three bytes a tile along the rows of b: only every sixteenth box would begin where the engine can."""
+    s8 = {"a": "s8", "b": "s8", "acc": "s32"}
+    _, (plan, *_) = plans("matmul", "cuda/dp4a*", FEW, m=96, n=80, k=64, **s8)
+    ids = plan.space.sample(4000, np.random.default_rng(0))
+    values = plan.space.values(ids)
+    engine = (values["copy"] == 2) & (values["stage_b"] > 0)
+    assert engine.any()
+    begins = values["tile_j"][engine]
+    assert np.all((begins % 16 == 0) | (values["grid_j"][engine] == 1))
+    narrow = request(plan.space, {"copy": "TMA", "stage_b": "shared", "reg_j": 3, "threads_j": 1})
+    assert narrow.row is None
+    assert "begin within 16 bytes" in str(narrow)

@@ -9,9 +9,9 @@ from autosched.codegen.kernel import For, If, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.places import Position
 from autosched.codegen.lower.simplify import bind
-from autosched.logic import Const, Int, Var, maximum, minimum
+from autosched.logic import Const, Int, Var, evaluate, maximum, minimum
 from autosched.tiling.nest import Nest, NestAxis
-from autosched.tiling.steps.gpu_grid import cluster_shape
+from autosched.tiling.steps.gpu_grid import cluster_shape, clusters_at_once
 from autosched.tiling.steps.gpu_split import STREAM
 from autosched.tiling.steps.gpu_tile import workers_name
 from autosched.tiling.steps.names import StepNames
@@ -54,7 +54,8 @@ class Grid:
         self.tiles = 1
         for n in (*self.counts.values(), *(a.units for a in self.outside)):
             self.tiles *= n
-        self.resident = min(self.tiles, max(1, cores // self.cluster))
+        at_once = evaluate(clusters_at_once(cores, Const(self.cluster)), {})
+        self.resident = min(self.tiles, int(at_once))
         size = get(names.block(nest.depth), 1) if nest.depth else 1
         self.slices = -(-nest.depth.units // size) if nest.depth else 1
         for a in nest.reduction:

@@ -18,6 +18,9 @@ from autosched.tiling.steps.gpu_tile import outside_blocks
 from autosched.tiling.steps.names import StepNames
 
 GROUPS = (1, 8, 16)
+GROUP_CORES = 16
+"""Cores of a group (a GPC) that clusters of four blocks can use: a group has 16 or 18, and no cluster spans two. With
+33 clusters of four on the 132 cores of an H200 a product took twice as long as without clusters."""
 CLUSTER_BLOCKS = (2, 4)
 """Of a cluster, along one axis: eight are legal on hardware, and what more of them save is small beside the waiting for
 each other."""
@@ -33,6 +36,12 @@ def cluster_shape(pair: tuple[NestAxis, ...], cluster: int) -> dict[str, int]:
     """Blocks of a cluster along each axis, for a value of `cluster`."""
     along, blocks = cluster_kinds(pair, max(CLUSTER_BLOCKS))[cluster - 1] if cluster else (None, 1)
     return {a.name: blocks if a is along else 1 for a in pair}
+
+
+def clusters_at_once(cores: int, blocks: Int) -> Int:
+    """Clusters of so many blocks that run together, a block a core."""
+    whole = cores // GROUP_CORES * GROUP_CORES or cores
+    return maximum(1, where(blocks > 2, whole, cores) // blocks)
 
 
 def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: StepNames) -> Step:
@@ -89,7 +98,7 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
     derived |= {
         blocks_of: of_cluster,
         tiles: count,
-        resident: minimum(Var(tiles), maximum(1, target.cores // Var(blocks_of))),
+        resident: minimum(Var(tiles), clusters_at_once(target.cores, Var(blocks_of))),
     }
     inert[persistent.name] = Var(tiles) <= Var(resident)
     return Step("gpu grid", tuple(decisions), tuple(rules), derived, inert)

@@ -7,6 +7,7 @@ from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Operand
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Rule, Step
+from autosched.tiling.steps.gpu_copy import BULK
 from autosched.tiling.steps.gpu_operand import from_shared
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR, stage_name
 from autosched.tiling.steps.gpu_tile import gpu_pair, worker_threads
@@ -17,6 +18,13 @@ OWN_REGISTERS = 48
 """Registers of a thread for addresses, counters and constants beside its fragments: a round figure for such code."""
 
 
+BULK_REGISTERS = 32
+"""The same of an instruction that takes its operands from shared memory, where the copy engine brings them: compiled,
+such kernels take 26 beside their sums."""
+ISSUE_REGISTERS = 30
+"""Registers that one such instruction needs beside its accumulators, in what a thread has as the kernel begins (ptxas
+C7602: with 104 accumulators it asks for 130)."""
+REGISTER_STEP = 8  # of what a launch gives a thread
 PRODUCER_REGISTERS = 40
 """Registers that a producer's threads keep when they give up the rest (`setmaxnreg 40`, as public kernels set it)."""
 
@@ -33,7 +41,9 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
     threads = worker_threads(nest.intrinsic, target)
     accumulator = nest.intrinsic.accumulator
     sums = 1 + Var(names("promoted"))
-    registers: Int = Const(OWN_REGISTERS) + Var(names("accumulators")) * sums * thread_registers(accumulator, threads)
+    described = bool(from_shared(nest.intrinsic)) and nest.depth is not None
+    own = where(Var(names("copy")).eq(BULK), BULK_REGISTERS, OWN_REGISTERS) if described else Const(OWN_REGISTERS)
+    registers: Int = own + Var(names("accumulators")) * sums * thread_registers(accumulator, threads)
     for operand in nest.intrinsic.inputs:
         held = held_tiles(nest, pair, operand.name, names) * thread_registers(operand, threads)
         if operand.name in from_shared(nest.intrinsic) and nest.depth is not None:
@@ -60,7 +70,7 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
     most = limits.get("threads_per_block", 1024)
     threads_name = names("threads_of_roles")
     derived = {threads_name: Var(names("threads_in_block")) + Var(names("producer_warps")) * lanes} | derived
-    rules = (
+    rules: tuple[Rule, ...] = (
         Rule(threads_name, Var(threads_name) <= most, "{" + threads_name + f"}} threads of all roles > {most:,}"),
         Rule(used, Var(used) <= per_thread, "{" + used + f"}} registers a thread > {per_thread}"),
         Rule(
@@ -69,4 +79,10 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
             "{" + names("block_registers") + f"}} registers in a block > {per_core:,}",
         ),
     )
+    if described:
+        each = thread_registers(accumulator, threads) + ISSUE_REGISTERS
+        given = names("entry_registers")
+        derived[given] = per_core // Var(threads_name) // REGISTER_STEP * REGISTER_STEP
+        sentence = f"an instruction needs {each} registers a thread, and a launch gives {{{given}}}"
+        rules += (Rule(given, Var(given) >= each, sentence),)
     return Step("gpu limits", (), rules, derived)
