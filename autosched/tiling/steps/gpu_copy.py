@@ -97,12 +97,8 @@ def _box_rules(nest: Nest, operand: str, pair: tuple[NestAxis, ...], other: Bool
     placed = (piece % where(swizzle.eq(0), BOX_BYTES, swizzle * 8)).eq(0)
     whole = (row * bits % (8 * CHUNK_BYTES)).eq(0)  # else blocks would begin in the middle of 16 bytes
     longer = f"a side of the box of {operand} is longer than {BOX} elements"
-    major = slice_axes(nest, operand)[-1]
-    begins = (row * bits % (8 * CHUNK_BYTES)).eq(0) | (row >= major.units * major.unit)
-    within = f"tiles of {operand} along {major.name} begin within {CHUNK_BYTES} bytes, which no box of TMA does"
     return [
-        Rule(names(f"begins_{operand}"), other | begins, within),
         Rule(names(f"bulk_{operand}"), other | small, longer),
-        Rule(names(f"whole_{operand}"), other | whole, f"a row of the box of {operand} is no multiple of 16 bytes"),
+        Rule(names(f"whole_{operand}"), other | whole, f"boxes of {operand} would begin within 16 bytes"),
         Rule(names(f"placed_{operand}"), other | placed, f"boxes of {operand} would begin where no swizzle does"),
     ]
