@@ -1,6 +1,6 @@
 """The GPU benchmark, in one command where a card is, or in three where it is elsewhere.
 
-    python -m benchmarks.cuda all --only 'squares/*' --out results.json        # here: prepare, run, merge, report
+    python -m benchmarks.cuda all --only 'squares/*' --out results.json        # rounds of tuning, then libraries
     python -m benchmarks.cuda prepare --trials 64 -o bundle.bin                # needs no card
     python -m benchmarks.cuda run bundle.bin -o recorded.bin --limit 300       # on the card: numpy and cuda-bindings
     python -m benchmarks.cuda merge bundle.bin recorded.bin --out results.json # back here; learn, and prepare the next
@@ -26,6 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="cases, as in squares/bf16/*")
     parser.add_argument("--store", default=STORE, help="the studies")
     parser.add_argument("--trials", type=int, default=64, help="proposals of each study")
+    parser.add_argument("--batch", type=int, default=16, help="candidates between two lots of news (all)")
     parser.add_argument("--random", type=int, default=0, help="uniform rows of each case beside them")
     parser.add_argument("--limit", type=float, default=540.0, help="seconds on the card after which no case begins")
     parser.add_argument("--no-peers", action="store_true", help="measure candidates alone")
@@ -40,10 +41,11 @@ def main(arguments: list[str] | None = None) -> None:
         case "merge":
             _merge(given, given.files[0], given.files[1:])
         case "all":
-            bundle, recorded = Path("bundle.bin"), Path("recorded.bin")
-            _prepare(given, bundle)
-            _run(given, bundle, recorded)
-            _merge(given, bundle, [recorded])
+            _all(given, given.output or Path("recorded.bin"))
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
 
 
 def _cases(only: list[str]) -> list[Any]:
@@ -71,7 +73,19 @@ def _run(given: argparse.Namespace, bundle: Path, output: Path) -> None:
     from benchmarks.gpu.bundle import load
     from benchmarks.gpu.run import run
 
-    run(load(bundle), output, given.limit, lambda text: print(text, flush=True), not given.no_peers)
+    run(load(bundle), output, given.limit, _say, not given.no_peers)
+
+
+def _all(given: argparse.Namespace, output: Path) -> None:
+    from benchmarks.gpu.bundle import load
+    from benchmarks.gpu.report import as_text, write_results
+    from benchmarks.gpu.tune import tune
+
+    tune(_cases(given.only), given.store, given.trials, given.batch, output, given.limit, _say)
+    for bundle, recorded in load(output):
+        if given.out is not None:
+            write_results(given.out, bundle, [recorded])
+    print(as_text([(b.problems[0], r) for b, r in load(output)]))
 
 
 def _merge(given: argparse.Namespace, bundle: Path, recorded: list[Path]) -> None:
@@ -88,7 +102,8 @@ def _merge(given: argparse.Namespace, bundle: Path, recorded: list[Path]) -> Non
                 print(f"{name}: {count} new trials")
             if given.out is not None:
                 write_results(given.out, load(bundle), found)
-            print(as_text(load(bundle), found))
+            problems = {p.name: p for p in load(bundle).problems}
+            print(as_text([(problems[r.name], r) for r in found]))
 
 
 if __name__ == "__main__":

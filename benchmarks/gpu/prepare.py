@@ -54,9 +54,8 @@ def study_of(case: Case, store: Store | None) -> Study:
     """The case's study, with the trials that were merged so far."""
     request = request_of(case, store)
     _, plans = plans_of(request)
-    space = SearchSpace(
-        plans, clocks.clock, threads=2, seed=request.seed, run_length=clocks.run_length, floors=clocks.floors
-    )
+    terms: dict[str, Any] = {"run_length": clocks.run_length, "floors": clocks.floors, "parts": clocks.parts}
+    space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed, **terms)
     record = study_record(request, Elsewhere(), plans)  # type: ignore[arg-type]
     return open_study(record, space, store, strategy_name=request.strategy, model_name=request.cost_model)
 
