@@ -99,6 +99,6 @@ def _box_rules(nest: Nest, operand: str, pair: tuple[NestAxis, ...], other: Bool
     longer = f"a side of the box of {operand} is longer than {BOX} elements"
     return [
         Rule(names(f"bulk_{operand}"), other | small, longer),
-        Rule(names(f"whole_{operand}"), other | whole, f"boxes of {operand} would begin within 16 bytes"),
+        Rule(names(f"whole_{operand}"), other | whole, f"a row of the box of {operand} is no multiple of 16 bytes"),
         Rule(names(f"placed_{operand}"), other | placed, f"boxes of {operand} would begin where no swizzle does"),
     ]
