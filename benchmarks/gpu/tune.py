@@ -46,6 +46,10 @@ class Desk:
 def tune(cases: Sequence[Case], store: str, trials: int, batch: int, out: Path, limit_s: float, say: Say) -> None:
     """`trials` candidates of each case in batches; bundles and recordings go to `out` after each case. No batch begins
     after `limit_s`."""
+    from autosched.store.sqlite import SqliteStore
+
+    with SqliteStore(store):  # made once, before processes open it at one time
+        pass
     client = Client()
     facts = client.facts()
     builder = CudaBuilder(newest=facts.driver, processes=max(1, len(os.sched_getaffinity(0)) - 1))
