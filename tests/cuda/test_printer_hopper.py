@@ -1,4 +1,4 @@
-"""What only Hopper has, as it is printed: a golden file, all kinds of kernels through the compiler, all texts of wgmma."""
+"""What only Hopper has, as printed: a golden file, all kinds of kernels through the compiler, all forms of wgmma."""
 
 from __future__ import annotations
 
