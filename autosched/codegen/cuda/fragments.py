@@ -7,9 +7,9 @@ workers disappear: each worker has its own. Registers of a warp that no instruct
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from math import gcd, prod
+from math import gcd
 
 from autosched.codegen.cuda.grids import THREADS_OF
 from autosched.codegen.cuda.registers import Registers, lanes_of, register_type, registers_of
@@ -190,8 +190,3 @@ def _places(stmt: Stmt) -> Iterator[tuple[str, tuple[Index, ...]]]:
             yield from ((n.tensor, n.index) for n in walk(stmt.value) if isinstance(n, Read))
         case IntrinsicCall():
             yield from ((r.buffer, (*r.index, Const(0)) if r.lane is None else r.index) for r in stmt.operands.values())
-
-
-def registers_bytes(found: Iterable[Layout]) -> int:
-    """Bytes of one thread's registers in all layouts."""
-    return sum(prod(x.shape()) * x.registers.bits // 8 for x in found)

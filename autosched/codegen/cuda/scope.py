@@ -9,7 +9,7 @@ from typing import Protocol
 
 from autosched.codegen.access import flat_offset, strides
 from autosched.codegen.c.names import Names
-from autosched.codegen.cuda.fragments import LANE, Layout
+from autosched.codegen.cuda.fragments import Layout
 from autosched.codegen.cuda.indices import CudaIndices, Wide
 from autosched.codegen.cuda.registers import identifier, issue_name, whole_name
 from autosched.codegen.cuda.simplify import Simplifier, Sum
@@ -17,7 +17,7 @@ from autosched.codegen.cuda.types import SUB_BYTE, element_type
 from autosched.codegen.cuda.values import CudaValues
 from autosched.codegen.kernel import Buffer, Kernel
 from autosched.ir.value import Index, Read
-from autosched.logic import Int, Var, free_vars
+from autosched.logic import Int, free_vars
 from autosched.tensorize.intrinsic import Intrinsic
 
 MOST_NARROW = 2**31
@@ -209,5 +209,3 @@ class Scope:
         assert isinstance(last, Int)
         return self.register(layout, read.index, last)
 
-
-LANE_VAR = Var(LANE)

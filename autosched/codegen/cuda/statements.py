@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import assert_never
 
 from autosched.codegen.c.indices import loop_range
 from autosched.codegen.cuda.assign import AssignPrinter
 from autosched.codegen.cuda.engine import EnginePrinter
-from autosched.codegen.cuda.fragments import LANE, THREAD
+from autosched.codegen.cuda.fragments import THREAD
 from autosched.codegen.cuda.grids import THREADS_OF
 from autosched.codegen.cuda.matrices import joined_load
 from autosched.codegen.cuda.phases import Path
@@ -310,4 +309,4 @@ def narrowed(condition: Bool, ranges: Mapping[str, tuple[int, int]]) -> dict[str
     return found
 
 
-__all__ = ["LANE", "StatementPrinter", "bodies", "replace"]
+__all__ = ["StatementPrinter"]
