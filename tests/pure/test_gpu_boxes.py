@@ -11,7 +11,19 @@ from pure.gpu_plans import H200, covering, plans
 
 from autosched.codegen.boxes import swizzled
 from autosched.codegen.check import check_kernel
-from autosched.codegen.kernel import Async, IntrinsicCall, Kernel, RegisterRef, Stmt, Wait, statements
+from autosched.codegen.kernel import (
+    Async,
+    For,
+    Group,
+    If,
+    IntrinsicCall,
+    Kernel,
+    RegisterRef,
+    Roles,
+    Stmt,
+    Wait,
+    statements,
+)
 from autosched.codegen.lower import lower
 from autosched.device.oracle import compute
 from autosched.device.simulator.verify import check
@@ -22,7 +34,7 @@ from autosched.tiling.plan import Plan
 from autosched.tiling.request import request
 
 BF16 = {"a": "bf16", "b": "bf16", "acc": "f32"}
-ENGINE = {"copy": "TMA", "stages": 2, "reg_i": 1, "groups_i": 1, "epilogue": "TMA", "roles": "producer"}
+ENGINE: dict[str, int | str] = {"copy": "TMA", "stages": 2, "reg_i": 1, "groups_i": 1, "roles": "producer"}
 FEW = dataclasses.replace(H200, cores=2)
 SIZES = {"m": 128, "n": 64, "k": 96, **BF16}
 
@@ -43,10 +55,10 @@ def without_boxes(kernel: Kernel) -> Kernel:
                 stmt = dataclasses.replace(stmt, boxes=())
             elif isinstance(stmt, Wait):
                 stmt = dataclasses.replace(stmt, engine=False)
-            elif hasattr(stmt, "body"):
-                stmt = dataclasses.replace(stmt, body=plain(stmt.body))  # type: ignore[type-var]
-            elif hasattr(stmt, "bodies"):
-                stmt = dataclasses.replace(stmt, bodies=tuple(map(plain, stmt.bodies)))  # type: ignore[type-var]
+            elif isinstance(stmt, For | If | Group):
+                stmt = dataclasses.replace(stmt, body=plain(stmt.body))
+            elif isinstance(stmt, Roles):
+                stmt = dataclasses.replace(stmt, bodies=tuple(map(plain, stmt.bodies)))
             kept.append(stmt)
         return tuple(kept)
 
@@ -61,9 +73,9 @@ def without_boxes(kernel: Kernel) -> Kernel:
         {"swizzle": "none", "cluster": "none", "reg_j": 1, "groups_j": 1, "block_p": 2},
     ],
 )
-def test_boxes_move_what_single_copies_would(wish: dict[str, Any]) -> None:
+def test_boxes_move_what_single_copies_would(wish: dict[str, int | str]) -> None:
     program, plan = plan_of("matmul", FEW, **SIZES)
-    answer = request(plan.space, ENGINE | wish)
+    answer = request(plan.space, ENGINE | {"epilogue": "TMA"} | wish)
     assert answer.row is not None, str(answer)
     kernel = lower(plan, plan.space.schedule(answer.row))
     check_kernel(kernel)
@@ -88,7 +100,7 @@ def byte_addresses(ref: RegisterRef, shape: tuple[int, ...], bits: int, env: dic
         at = along // 8 * found.stride + along % 8 * (span * bits // 8)
         at = at + (deep * bits // 8 if found.swizzle else deep // chunk * found.leading + deep % chunk * bits // 8)
     start = int(evaluate(found.start, env))
-    return swizzled(start + at * 8 // bits, found.swizzle, bits)
+    return np.asarray(swizzled(start + at * 8 // bits, found.swizzle, bits))
 
 
 @pytest.mark.parametrize("name", ["matmul", "matmul_nt", "matmul_tn", "matmul_tt"])

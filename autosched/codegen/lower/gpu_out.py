@@ -39,7 +39,7 @@ class Out:
             self.axes = (*(a for a in grid.pair if a is not last), last)
             tiles = grid.register if self.apart else grid.tile
             extents = tuple(tiles[a.name] * a.unit for a in self.axes)
-            outer = (grid.cluster,) if grid.cluster > 1 else ()
+            outer: tuple[int, ...] = (grid.cluster,) if grid.cluster > 1 else ()
             outer += (worker_of(grid, self.nest)[1],) if self.apart else ()
             dtype = ctx.tensor(self.tensor).dtype
             self.layout = SharedLayout(self.axes, extents, chunk_elements(dtype.bits), tile_swizzle(extents[-1], dtype))
