@@ -110,7 +110,8 @@ class Residual:
         model = HistGradientBoostingClassifier(
             max_iter=_ROUNDS, max_depth=4, min_samples_leaf=2, early_stopping=False, random_state=self._seed
         )
-        self._present = np.isfinite(matrix).any(axis=0)  # scikit-learn 1.9 refuses a column that is absent in all rows
+        # scikit-learn 1.9 refuses a column that is absent in all rows.
+        self._present = np.asarray(np.isfinite(matrix).any(axis=0))
         self._failures = model.fit(matrix[:, self._present], bad)
 
 
