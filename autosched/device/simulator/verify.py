@@ -193,7 +193,7 @@ class Verifier:
     def __init__(self, seed: int, oracle: Oracle | None = None, runner: Runner = INTERPRETER) -> None:
         self.seed, self.runner = seed, runner
         self._given = oracle
-        self._oracles: dict[tuple[int, tuple[Assume, ...]], tuple[Program, Oracle]] = {}
+        self._oracles: dict[tuple[int, tuple[Assume, ...], float], tuple[Program, Oracle]] = {}
         self._violated: dict[tuple[object, ...], tuple[Program, Oracle]] = {}
         self._plans: dict[tuple[int, tuple[int, int]], tuple[Plan, Plan | None]] = {}
 
@@ -226,7 +226,10 @@ class Verifier:
     ) -> Difference:
         """On data that the plan's checks admit, then on each data set that they refuse: the first that is wrong."""
         run = self.runner.run
-        found = check(kernel, given or self.oracle(program, (*plan.guards, *plan.granted)), slack, run)
+        if given is not None:
+            found = check(kernel, given, slack, run)
+        else:
+            found = check(kernel, self.oracle(program, (*plan.guards, *plan.granted), slack), run=run)
         for violation in violations(program, plan, self.seed):
             if not found.ok:
                 break
@@ -255,11 +258,12 @@ class Verifier:
             if found is not None:
                 yield most, found
 
-    def oracle(self, program: Program, conditions: tuple[Assume, ...] = ()) -> Oracle:
-        """The program's oracle on data within the conditions, kept by the program's identity."""
-        key = id(program), conditions
+    def oracle(self, program: Program, conditions: tuple[Assume, ...] = (), slack: float = 1.0) -> Oracle:
+        """The program's oracle on data within the conditions, kept by the program's identity; sums of instructions may
+        be off `slack` times as far, before they are rounded to what is stored."""
+        key = id(program), conditions, slack
         if key not in self._oracles:
-            self._oracles[key] = program, compute(assuming(program, conditions), self.seed)
+            self._oracles[key] = program, compute(assuming(program, conditions), self.seed, slack=slack)
         return self._oracles[key][1]
 
 
