@@ -4,6 +4,9 @@ A kernel may add the terms of a float sum in any order and fuse a product with i
 two sums is within γ_{K+1}·Σ|term| of the exact one (Higham 2002, sections 3.1 and 4.2); so they differ by at most twice
 that. Everything later propagates the difference (`error_rules`). Where nothing is reassociated and no transcendental
 function occurs, the tolerance is zero, and so it is for integers.
+
+An instruction that keeps fewer bits than its accumulator has makes that bound many times larger (`slack`). For a long
+sum it would exceed the sum itself, and excuse any answer; what it makes larger therefore ends at `CREDIBLE`.
 """
 
 from __future__ import annotations
@@ -25,6 +28,11 @@ from autosched.ir.stages import condition_reads
 from autosched.ir.value import Arith, Call, Read, is_value, walk
 from autosched.logic import evaluate
 
+CREDIBLE = 0.25
+"""Of a sum, or of Σ|term|/√K (what K terms of random sign amount to) where that is more. Rounding e4m3 products toward
+zero at 13 fraction bits, 32 at a time, was off by at most 0.011 of it after 4,096 random terms and 0.034 after 32,768
+(256 sums each)."""
+
 
 def run_with_error(
     program: Program,
@@ -37,7 +45,7 @@ def run_with_error(
 
     `fused_stages` names stages whose float sums a kernel may reassociate and whose products it may fuse with additions;
     `slack` is how many times larger the error of such a sum may be (an instruction keeps fewer bits than its
-    accumulator has). Errors as `run`.
+    accumulator has), as long as it is `CREDIBLE`. Errors as `run`.
     """
     program, memory, numbers = prepare(program, arrays, scalars or {})
     fused = {id(s.assign): slack for s in program.stages if s.name in fused_stages and s.assign.value.dtype.is_float}
@@ -211,4 +219,7 @@ class ErrorRun(NestRun):
             relative = np.expm1(relative + (0.0 if moved is None else moved) + factor)
             return np.where(self.fused | (incoming > 0), after * relative + terms * least(dtype), 0.0)
         own = factor * (start + size + incoming) + terms * least(dtype)
+        if self.slack > 1:
+            typical = np.maximum(after, start + size / np.sqrt(max(1, terms)))
+            own = np.maximum(own / self.slack, np.minimum(own, CREDIBLE * typical))
         return np.where(self.fused | (incoming > 0), incoming + own, 0.0)

@@ -188,3 +188,26 @@ def test_any_program_runs_with_errors_and_gives_the_oracles_outputs(text: str, s
     for n in program.outputs:
         np.testing.assert_array_equal(out[n].astype(np.float64), plain[n].astype(np.float64))
         assert (tolerance[n] >= 0).all()
+
+
+def in_thirteen_bits(terms: Any) -> Any:
+    """Sums along the last axis, 32 terms at a time, each rounded toward zero at 13 bits below the largest of them."""
+    total = np.zeros(terms.shape[:-1])
+    for at in range(0, terms.shape[-1], 32):
+        parts = np.concatenate([terms[..., at : at + 32], total[..., None]], -1)
+        last = np.ldexp(1.0, np.frexp(np.abs(parts).max(-1))[1] - 13)
+        total = (np.trunc(parts / last[..., None])).sum(-1) * last
+    return total
+
+
+@pytest.mark.parametrize("depth", [32, 256, 4096])
+def test_few_bits_excuse_their_own_rounding_alone(depth: int) -> None:
+    """An instruction that keeps 13 of 23 bits passes; no sum at all, or one without its last quarter, does not."""
+    program = ir.workload("matmul_nt", m=12, n=12, k=depth, a="e4m3", b="e4m3", acc="f32")
+    arrays = ir.random_inputs(program, np.random.default_rng(0))
+    wants, bounds = ir.run_with_error(program, arrays, fused_stages={"C"}, slack=2.0**12)
+    a, b = (np.asarray(arrays[name]).astype(np.float64) for name in ("A", "B"))
+    terms = a[:, None, :] * b[None, :, :]
+    assert_within(in_thirteen_bits(terms), wants["C"], bounds["C"])
+    for wrong in (0 * wants["C"], terms[..., : depth * 3 // 4].sum(-1)):
+        assert (np.abs(wrong - wants["C"]) > bounds["C"]).mean() > 0.25

@@ -45,8 +45,8 @@ def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: boo
     arrays = _drawn(program, tables)
     fused = {s.name for s in program.stages} if reassociated else set()
     slack = max([1.0, *(_slack(i) for i in kernel.intrinsics)])
-    wants, bounds = run_with_error(program, arrays, scalars, fused)
-    checks = {n: _checked(wants[n], np.broadcast_to(bounds[n], wants[n].shape) * slack) for n in wants}
+    wants, bounds = run_with_error(program, arrays, scalars, fused, slack)
+    checks = {n: _checked(wants[n], np.broadcast_to(bounds[n], wants[n].shape)) for n in wants}
     return "\n".join(_Test(kernel, code, program, tables, scalars, checks).lines())
 
 
