@@ -179,3 +179,10 @@ def test_a_key_depends_on_everything():
         cubin_key("a", {}, "sm_80", "NVRTC 13.0", ("-G",)),
     }
     assert len(keys) == 7
+
+
+def test_a_toolkit_says_which_build_it_is():
+    needs("sm_90a")
+    kit = toolkit("sm_90a")
+    major, minor = kit.version
+    assert kit.release.startswith(f"V{major}.{minor}.")

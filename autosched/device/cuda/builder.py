@@ -59,7 +59,7 @@ class CudaBuilder:
     def build_all(self, sources: Sequence[Source]) -> list[Cubin | CompileError]:
         """A cubin, or why there is none, for each, in order; equal sources are compiled once. MissingError as above."""
         kits = {s.arch: toolkit(s.arch, self.newest) for s in sources}
-        keys = [cubin_key(s.text, s.headers, s.arch, kits[s.arch].name) for s in sources]
+        keys = [cubin_key(s.text, s.headers, s.arch, f"{kits[s.arch].name} {kits[s.arch].release}") for s in sources]
         missing = {k: s for k, s in zip(keys, sources, strict=True) if self._known(k) is None}
         failed: dict[str, CompileError] = {}
 

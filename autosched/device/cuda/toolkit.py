@@ -33,6 +33,11 @@ class Toolkit:
         return f"NVRTC {self.version[0]}.{self.version[1]}"
 
     @property
+    def release(self) -> str:
+        """Which build of the version it is, as its own output says (`V12.9.86`): their code may differ."""
+        return _release(self.path, min(self.archs))
+
+    @property
     def library(self) -> ctypes.CDLL:
         return _library(self.path)
 
@@ -112,3 +117,19 @@ def _library(path: str) -> ctypes.CDLL:
     library = ctypes.CDLL(path)
     library.nvrtcGetErrorString.restype = ctypes.c_char_p
     return library
+
+
+@cache
+def _release(path: str, arch: int) -> str:
+    """From the head of an empty program's PTX: `nvrtcVersion` leaves it out. Empty where it is not said."""
+    library, program, size = _library(path), ctypes.c_void_p(), ctypes.c_size_t()
+    library.nvrtcCreateProgram(ctypes.byref(program), b"", b"empty.cu", 0, None, None)
+    try:
+        library.nvrtcCompileProgram(program, 1, (ctypes.c_char_p * 1)(f"--gpu-architecture=compute_{arch}".encode()))
+        library.nvrtcGetPTXSize(program, ctypes.byref(size))
+        text = ctypes.create_string_buffer(max(1, size.value))
+        library.nvrtcGetPTX(program, text)
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+    found = re.search(r"V\d+\.\d+\.\d+", text.value.decode(errors="replace"))
+    return found[0] if found else ""
