@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pure.gpu_plans import H200, plans
 
-from autosched.codegen.kernel import Kernel
+from autosched.codegen.kernel import If, Kernel, statements
 from autosched.codegen.lower import lower
 from autosched.device.simulator.cpu_model import cpu_seconds, play_cpu, threads_of
 from autosched.device.simulator.gpu_model import QUARTERS, gpu_seconds, play
@@ -105,7 +105,7 @@ def test_two_blocks_of_a_core_share_its_pipes() -> None:
 
 
 def test_a_tail_of_a_few_blocks_costs_most_of_a_wave() -> None:
-    kernel = kernels("gpu")[0]
+    kernel = next(k for k in kernels("gpu") if k.schedule["persistent"] == "no")
     found = facts(kernel, kernel.main.body[0])
     blocks = round(play(kernel, found, H200).grid.count)
     at_once = play(kernel, found, H200).grid.at_once
@@ -153,7 +153,8 @@ def test_bytes_moved_are_the_kernels(name: str) -> None:
         blocks = round(play(kernel, found, target).grid.count)
         run = play(kernel, found, dataclasses.replace(target, cores=blocks), add)  # each on a core of its own
         rounded = kernel.schedule["persistent"] == "yes"  # the tiles of a block, to a whole number
-        assert moved * blocks == pytest.approx(run.past_l1, rel=0.05 if rounded else 1e-6)
+        ahead = any(isinstance(s, If) for s in statements(kernel.main.body))  # copies of some slices: an expectation
+        assert moved * blocks == pytest.approx(run.past_l1, rel=0.15 if rounded else 0.02 if ahead else 1e-6)
 
 
 def test_threads_share_memory_but_not_cores() -> None:
