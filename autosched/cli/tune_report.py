@@ -113,7 +113,8 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
     if isinstance(request.store, SqliteStore) and request.store.path != MEMORY:
         study = tuning.study.name
         lines += ["", f"see it   autosched show {study}"]
-        kind = "c" if tuning.study.record.device == "cpu" else "json"  # C where C runs, else the schedule
+        code = {"cpu": "c"}.get(tuning.study.record.device) or {"cuda": "cu"}.get(request.target.isa)
+        kind = code or "json"  # the schedule, where there is no text of the kernel
         lines += [f"use it   autosched export {study} -o {request.program.name}.{kind}"]
     return "\n".join(lines)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,6 +61,12 @@ def test_what_is_printed_wrong_is_a_wrong_trial(
 def test_where_nothing_can_be_emulated(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
     done = cli.near()("tune", "matmul", "-D", "m=16", *arguments, "-n", 1, "--emulate", "--store", ":memory:", status=2)
     assert said in done.err
+
+
+def test_what_to_do_with_it_is_said(cli: Cli, tmp_path: Path) -> None:
+    store = str(tmp_path / "trials.db")
+    tuned = cli.near()("tune", "matmul", *SIZES, "-t", "nvidia-h200", "-d", "simulator", "-n", 1, "--store", store)
+    assert tuned.out.rstrip().endswith("-o matmul.cu"), tuned.out
 
 
 def test_no_compiler(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
