@@ -7,7 +7,7 @@ fragment is stored there, each lane works on its share of the elements, and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.access import flat_offset, value_vars
@@ -23,6 +23,8 @@ LINE_BYTES, POINTER_BYTES = 16, 32
 """What lines are apart by multiples of, and what a fragment's first element is aligned to (CUDA C++ programming guide,
 warp matrix functions)."""
 ROW, COLUMN = "row", "col"
+Places = dict[tuple[str, object], Buffer]
+"""Pieces that hold fragments, by the fragment's buffer and subscripts."""
 
 
 @dataclass(frozen=True)
@@ -146,9 +148,9 @@ class OpaquePrinter:
         yield self._load(layout, name, tile)
         yield "__syncwarp();"
 
-    def _stored(self, reads: list[Read]):  # type: ignore[no-untyped-def]
+    def _stored(self, reads: list[Read]) -> Generator[str, None, Places]:
         """Fragments that are read, each in a piece of its own; answers where (by buffer and subscripts)."""
-        places: dict[tuple[str, object], Buffer] = {}
+        places: Places = {}
         for read in reads:
             layout = self.scope.layouts[read.tensor]
             key = read.tensor, read.index[:-1]
@@ -177,7 +179,7 @@ class OpaquePrinter:
         """This warp's number."""
         return Var(list(self.scope.workers)[-1])
 
-    def _renamed(self, stmt: Assign, places: dict[tuple[str, object], Buffer]) -> Assign:
+    def _renamed(self, stmt: Assign, places: Places) -> Assign:
         """Reads of fragments as reads of their pieces."""
 
         def on_value(value: Value) -> Value:
