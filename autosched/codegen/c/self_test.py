@@ -21,7 +21,6 @@ from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.error import run_with_error
 from autosched.ir.inputs import random_inputs, split_inputs
 from autosched.ir.program import Program
-from autosched.tensorize.intrinsic import Intrinsic
 
 VALUES = 61
 """In the table of an input: a prime, so that no row of a matrix repeats another."""
@@ -44,17 +43,10 @@ def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: boo
     tables = {n: np.resize(tables[n].reshape(-1), VALUES) for n in tables}
     arrays = _drawn(program, tables)
     fused = {s.name for s in program.stages} if reassociated else set()
-    slack = max([1.0, *(_slack(i) for i in kernel.intrinsics)])
+    slack = max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in kernel.intrinsics), default=1.0)
     wants, bounds = run_with_error(program, arrays, scalars, fused, slack)
     checks = {n: _checked(wants[n], np.broadcast_to(bounds[n], wants[n].shape)) for n in wants}
     return "\n".join(_Test(kernel, code, program, tables, scalars, checks).lines())
-
-
-def _slack(intrinsic: Intrinsic) -> float:
-    """How much wider an instruction's error is where it keeps fewer fraction bits than its accumulator has."""
-    own = intrinsic.accumulator.dtype.mantissa
-    bits = intrinsic.numerics.kept_bits(own)
-    return float(2.0 ** (own - bits + 2)) if bits < own else 1.0
 
 
 def _states(count: int) -> npt.NDArray[np.uint64]:

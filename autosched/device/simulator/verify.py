@@ -58,13 +58,8 @@ UNVERIFIED = "not verified: too large for {}; the mapping is proved"
 def slack(plan: Plan) -> float:
     """How much wider tolerances are than the program's own arithmetic earns: 1, or more where an intrinsic keeps fewer
     fraction bits than its accumulator has (accepted over the reals, or promoted every few steps)."""
-    widest = 1.0
-    for mapping in plan.mappings:
-        own = mapping.intrinsic.accumulator.dtype.mantissa
-        bits = mapping.intrinsic.numerics.kept_bits(own)
-        if bits < own:
-            widest = max(widest, 2.0 ** (own - bits + 2))
-    return widest
+    used = [mapping.intrinsic for mapping in plan.mappings]
+    return max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in used), default=1.0)
 
 
 def check(kernel: Kernel, oracle: Oracle, slack: float = 1.0, run: Run = INTERPRETER.run) -> Difference:

@@ -60,6 +60,11 @@ class Numerics:
         """The fraction bits that sums keep, of an accumulator with `mantissa` of them."""
         return min(b for b in (mantissa, self.fraction_bits, self.result_bits) if b is not None)
 
+    def slack(self, mantissa: int) -> float:
+        """How much further off than sums in such an accumulator: 1, or more where fewer bits are kept."""
+        bits = self.kept_bits(mantissa)
+        return float(2.0 ** (mantissa - bits + 2)) if bits < mantissa else 1.0
+
     def __str__(self) -> str:
         """In words: `16 terms aligned with the accumulator, 25 fraction bits kept, rz`."""
         if self.accumulate == "exact":

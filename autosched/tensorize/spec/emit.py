@@ -4,7 +4,8 @@
 literal braces. An LLVM template is lines `%{t} = …` and a last line, the expression that is the accumulator's new
 value; a C template is one expression. A cuda text also has `{keep}` (0 where the accumulator starts from zero, else 1),
 `{a.across}` of an operand by descriptor (1 where its rows do not run along the reduction, else 0) and `{a_layout}` of
-an opaque one (`row`, `col`). Printers bitcast between the register's type and the vector of its elements (`natural_llvm`).
+an opaque one (`row`, `col`). Printers bitcast between the register's type and the vector of its elements
+(`natural_llvm`).
 """
 
 from __future__ import annotations
