@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -86,6 +86,7 @@ class CpuDevice:
         self.builder = Builder()
         self._lane = Lane(cpus[:-threads], cpus)
         self._lock = threading.RLock()  # on what building and measuring both ask for: the program's data
+        self._warming: Future[None] | None = None
         self._given_up = False
         self._oracle = oracle
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -116,6 +117,7 @@ class CpuDevice:
         compiling may use two cores."""
         from autosched.device.build import build_all  # lowering is not needed to time what is built already
 
+        self._warmed()
         return list(build_all([self._wanted(c) for c in candidates], self.target, self.builder))
 
     def draft(self, candidate: Candidate) -> Callable[[], Build]:
@@ -151,7 +153,12 @@ class CpuDevice:
                     self._provide(self.program)
 
         if self.aside:
-            self._lane.begin(start, apart=False)
+            self._warming = self._lane.begin(start, apart=False)
+
+    def _warmed(self) -> None:
+        """Wait until the processes have started: each of them answers one thread at a time."""
+        if self._warming is not None:
+            wait([self._warming])
 
     def give_up(self) -> None:
         """End what is under way aside and forget what was begun."""
@@ -237,6 +244,7 @@ class CpuDevice:
     def _ask(self, build: Build, what: str, *message: Any, deadline_s: float | None = None) -> Any:
         """The worker's answer, or the outcome of its death. Somebody else's signal is not the candidate's fault: the
         first time, the candidate is tried again."""
+        self._warmed()
         for attempt in (1, 2):
             if self._given_up:
                 break

@@ -6,6 +6,7 @@ import platform
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -49,6 +50,26 @@ def test_a_right_kernel_is_timed(device, good):
     assert measured.max_abs_error <= measured.tolerance == 1e-6
     assert set(measured.costs_s) == {"build", "check", "time"}
     assert measured.kernel_sha == "sha"
+
+
+def test_what_is_asked_while_the_device_gets_ready_waits(good, monkeypatch):
+    """Data are written and loaded in a thread of their own; a worker answers one request at a time."""
+    with CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=5.0) as device:
+        if not device.aside:
+            pytest.skip("needs a second CPU")
+        ensure, started = device.worker.ensure, threading.Event()
+
+        def slowly() -> bool:
+            fresh = ensure()
+            if threading.current_thread() is not threading.main_thread():
+                started.set()
+                time.sleep(0.3)  # the worker is there, and holds no data yet
+            return fresh
+
+        monkeypatch.setattr(device.worker, "ensure", slowly)
+        device.warm()
+        started.wait()
+        check_good(device, good)
 
 
 def test_final_takes_more_samples(device, good):

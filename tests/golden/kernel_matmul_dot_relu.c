@@ -57,6 +57,7 @@ VECTOR_INLINE f32x16 select_f32x16(s32x16 mask, f32x16 a, f32x16 b) {
   memcpy(x, &a, sizeof x);
   memcpy(y, &b, sizeof y);
   memcpy(chosen, &mask, sizeof chosen);
+#pragma GCC unroll 1  /* unrolled by -O3 it is no blend any more */
   for (int e = 0; e < 16; ++e) x[e] = chosen[e] ? x[e] : y[e];
   memcpy(&a, x, sizeof x);
   return a;
