@@ -62,17 +62,13 @@ def slack(plan: Plan) -> float:
     return max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in used), default=1.0)
 
 
-def check(kernel: Kernel, oracle: Oracle, slack: float = 1.0, run: Run = INTERPRETER.run) -> Difference:
-    """The kernel's outputs, element by element, against the oracle's; tolerances of floats times `slack`."""
+def check(kernel: Kernel, oracle: Oracle, run: Run = INTERPRETER.run) -> Difference:
+    """The kernel's outputs, element by element, against the oracle's."""
     got = run(kernel, oracle.inputs, oracle.scalars)
     worst: Difference | None = None
     for name, want in oracle.wants.items():
         tolerance = oracle.tolerances.get(name)
-        flat = (
-            None
-            if tolerance is None
-            else np.broadcast_to(slack * np.asarray(tolerance, np.float64), want.shape).reshape(-1)
-        )
+        flat = None if tolerance is None else np.broadcast_to(tolerance, want.shape).reshape(-1)
         found = compare(np.asarray(got[name]).reshape(-1), np.asarray(want).reshape(-1), flat)
         if worst is None or not found.ok or (worst.ok and found.error > worst.error):
             worst = found
@@ -190,6 +186,7 @@ class Verifier:
         self._given = oracle
         self._oracles: dict[tuple[int, tuple[Assume, ...], float], tuple[Program, Oracle]] = {}
         self._violated: dict[tuple[object, ...], tuple[Program, Oracle]] = {}
+        self._wider: dict[tuple[int, float], tuple[Program, Oracle]] = {}
         self._plans: dict[tuple[int, tuple[int, int]], tuple[Plan, Plan | None]] = {}
 
     def whole(self, kernel: Kernel, plan: Plan) -> Verdict:
@@ -221,22 +218,31 @@ class Verifier:
     ) -> Difference:
         """On data that the plan's checks admit, then on each data set that they refuse: the first that is wrong."""
         run = self.runner.run
-        if given is not None:
-            found = check(kernel, given, slack, run)
+        if given is None:
+            oracle = self.oracle(program, (*plan.guards, *plan.granted), slack)
         else:
-            found = check(kernel, self.oracle(program, (*plan.guards, *plan.granted), slack), run=run)
+            oracle = given if slack == 1.0 else self._widened(program, given, slack)
+        found = check(kernel, oracle, run)
         for violation in violations(program, plan, self.seed):
             if not found.ok:
                 break
-            refused = check(kernel, self._refused(violation), slack, run)
+            refused = check(kernel, self._refused(violation, slack), run)
             found = found if refused.ok else refused
         return found
 
-    def _refused(self, violation: Violation) -> Oracle:
+    def _widened(self, program: Program, given: Oracle, slack: float) -> Oracle:
+        """The given oracle's data, with tolerances of few bits; kept by the program's identity."""
+        key = id(program), slack
+        if key not in self._wider:
+            inputs = {**given.inputs, **given.scalars}
+            self._wider[key] = program, compute(program, self.seed, inputs=inputs, slack=slack)
+        return self._wider[key][1]
+
+    def _refused(self, violation: Violation, slack: float) -> Oracle:
         """The oracle on data that break a check, kept by the program's identity."""
-        key = id(violation.program), violation.tensor, violation.past, violation.others
+        key = id(violation.program), violation.tensor, violation.past, violation.others, slack
         if key not in self._violated:
-            oracle = compute(violation.program, self.seed, inputs=violation.inputs())
+            oracle = compute(violation.program, self.seed, inputs=violation.inputs(), slack=slack)
             self._violated[key] = violation.program, oracle
         return self._violated[key][1]
 
