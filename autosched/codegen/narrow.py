@@ -15,7 +15,7 @@ from typing import TypeVar
 from autosched.codegen.kernel import Assign, Buffer, Choose, For, Function, If, IntrinsicCall, Kernel, Stmt, statements
 from autosched.ir.value import Index, Read, Select, Value, map_value, walk
 from autosched.logic import FALSE, Bool, Const, Int, Truth, Var, evaluate, free_vars
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 _Part = TypeVar("_Part", bound=Index)
 

@@ -13,7 +13,7 @@ from autosched.ir.reuse import Place, places_of
 from autosched.ir.rewrite import Rewrite
 from autosched.ir.value import Read, Value, is_value, map_value, reads
 from autosched.logic import Const, Int, Var
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 
 def inline_intermediates(program: Program) -> Rewrite | None:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import z3
 
 from autosched.logic import TRUE, Bool, Int, Var, all_of, evaluate, interval, to_z3
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ from autosched.logic import (
     any_of,
     conjuncts,
 )
-from autosched.logic.expr import binary, compare, negate, substitute_bool, substitute_int
+from autosched.logic.expr import binary, compare, negate
+from autosched.logic.walk import substitute_bool, substitute_int
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from autosched.ir.program import Assign, Axis, Loop, Program, Statement
 from autosched.ir.rewrite import Rewrite
 from autosched.ir.value import Call, Index, Read, Value, is_value, map_value, reads, walk
 from autosched.logic import Int, Var
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 
 COSTLY = frozenset(["exp", "log", "tanh", "erf", "sigmoid", "rsqrt"])
 """Functions that take longer than writing a value and reading it again."""

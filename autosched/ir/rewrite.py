@@ -13,7 +13,7 @@ from autosched.ir import residues
 from autosched.ir.program import Assign, Guard, Loop, Program, Statement
 from autosched.ir.value import Call, Cast, Condition, Index, Value, map_value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 
 @dataclass(frozen=True)

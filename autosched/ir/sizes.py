@@ -9,7 +9,7 @@ from autosched.errors import UsageError
 from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Statement
 from autosched.ir.value import Condition, Index, map_value
 from autosched.logic import TRUE, Bool, Const, Int, Var, affine, evaluate
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 
 def with_sizes(program: Program, values: Mapping[str, int]) -> Program:

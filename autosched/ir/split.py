@@ -19,7 +19,7 @@ from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Stat
 from autosched.ir.rewrite import Rewrite
 from autosched.ir.value import Index, Literal, Read, is_value, map_value
 from autosched.logic import Const, Int, Var
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 
 @dataclass(frozen=True)

@@ -26,15 +26,14 @@ from autosched.logic.expr import (
     ceil_div,
     conjuncts,
     const,
-    free_vars,
     maximum,
     minimum,
-    substitute,
     to_int,
     where,
 )
 from autosched.logic.merge import merge_dimensions
 from autosched.logic.readings import evaluate, sentence, to_z3
+from autosched.logic.walk import free_vars, substitute
 
 __all__ = [
     "FALSE",

@@ -26,10 +26,10 @@ from autosched.logic.expr import (
     any_of,
     binary,
     compare,
-    free_vars,
     negate,
     where,
 )
+from autosched.logic.walk import free_vars
 
 
 class Residual:

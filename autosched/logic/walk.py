@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from autosched.logic.tree import (
+from autosched.logic.expr import (
     And,
     Binary,
     Bool,

@@ -14,7 +14,7 @@ import z3
 
 from autosched.ir.program import Program
 from autosched.logic import Affine, Bool, Int, Var, affine, all_of, any_of, evaluate, interval, to_z3
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.accesses import Access, Statement
 
 _Z3_TIMEOUT_MS = 2000

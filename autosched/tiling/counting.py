@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import Bool, Const, Int, evaluate, free_vars
-from autosched.logic.expr import substitute_bool, substitute_int
 from autosched.logic.residual import Residual
+from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.enumerate import plan_stages
 from autosched.tiling.values import Lazy
 

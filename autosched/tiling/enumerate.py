@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import Bool, Expr, Int, evaluate, free_vars, interval
-from autosched.logic.expr import children
+from autosched.logic.walk import children
 from autosched.tiling.values import Lazy
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Index, reads
 from autosched.logic import Int, Var, affine
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 
 _MOST_AXES = 6  # 720 correspondences; every one is checked by affine equality
 

@@ -15,7 +15,7 @@ from autosched.ir.program import Assign, Guard, Loop, Program, Statement
 from autosched.ir.rewrite import Rewrite
 from autosched.ir.value import Condition, Index, Value, map_value, reads
 from autosched.logic import Bool, Const, Int, Var
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.dependence import analyse
 
 

@@ -14,7 +14,7 @@ from math import prod
 from autosched.ir.program import Program, Stage
 from autosched.ir.value import Index, Read, reads
 from autosched.logic import Int, Var, free_vars
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 
 LINE_BYTES = 64

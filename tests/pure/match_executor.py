@@ -157,7 +157,7 @@ def intrinsic_extent(mapping: Mapping, axis: str) -> int:
 def intrinsic_read(mapping: Mapping, operand: str) -> tuple[Any, ...]:
     """The operand's subscripts, with constant dimensions as their axes; loops of extent one are at 0."""
     from autosched.logic import Const, Var
-    from autosched.logic.expr import substitute_int
+    from autosched.logic.walk import substitute_int
 
     stage = mapping.intrinsic.stage
     reads = [*stage.reads, stage.target]

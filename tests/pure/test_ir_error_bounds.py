@@ -16,7 +16,7 @@ import autosched.ir as ir
 from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Statement
 from autosched.ir.value import map_value
 from autosched.logic import Bool, Const, Int, Var
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 QUICK = settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
 

@@ -32,7 +32,7 @@ from autosched.ir.value import (
     map_value,
 )
 from autosched.logic import TRUE, Const, Var, ceil_div
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 INTEGERS = tuple(d for d in DTYPES.values() if d.is_integer)
 FLOATS = tuple(d for d in DTYPES.values() if d.is_float)

@@ -16,7 +16,7 @@ from autosched.codegen.c.vector_helpers import NotVector
 from autosched.codegen.kernel import Assign, Lane
 from autosched.ir.value import Literal, Read, Value, is_value, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, minimum
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 
 class AssignPrinter:

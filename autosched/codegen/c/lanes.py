@@ -12,7 +12,7 @@ from autosched.codegen.c.vectors import VectorPrinter
 from autosched.codegen.kernel import Lane
 from autosched.ir.value import Read, Value, is_value
 from autosched.logic import TRUE, Bool, Const, Int, evaluate, free_vars, minimum
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 
 if TYPE_CHECKING:
     from autosched.codegen.c.scope import FunctionScope

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autosched.logic import TRUE, And, Bool, Compare, Expr, Int, Var, affine, all_of, free_vars
-from autosched.logic.expr import children
+from autosched.logic.walk import children
 
 _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 

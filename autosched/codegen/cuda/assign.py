@@ -19,7 +19,7 @@ from autosched.codegen.cuda.types import SUB_BYTE, element_type
 from autosched.codegen.kernel import Assign
 from autosched.ir.value import Literal, Read, Select, Value, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Int, Var, all_of
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 ELEMENT, GROUP, INSIDE = ".v", ".u", ".x"
 """Variables of printed loops: a thread's own element, a group of them that moves at once, an element of a group. No

@@ -19,7 +19,7 @@ from autosched.errors import UsageError
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Index, Read, walk
 from autosched.logic import Const, Int, Var
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 
 LANE, THREAD = ".lane", ".thread"

@@ -17,7 +17,7 @@ from autosched.codegen.cuda.types import SUB_BYTE
 from autosched.codegen.kernel import Assign, For
 from autosched.ir.value import Read
 from autosched.logic import TRUE, Const, Int, Var
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 
 ROW, WORD = ".row", ".word"
 QUAD = 4  # lanes of a row

@@ -16,7 +16,7 @@ from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.kernel import Assign, Buffer
 from autosched.ir.value import Literal, Read, Select, Value, map_value, walk
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 LINE, PLACE = ".line", ".place"
 LINE_BYTES, POINTER_BYTES = 16, 32

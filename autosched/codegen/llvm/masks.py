@@ -67,7 +67,7 @@ def at_lanes(formula: Bool, lane: Lane, first: int, step: int) -> Bool:
             case Binary(op, a, b):
                 return binary(op, integer(a), integer(b))
             case _:
-                from autosched.logic.expr import substitute_int
+                from autosched.logic.walk import substitute_int
 
                 return substitute_int(node, {lane.var: Var(lane.var) * step + first})
 

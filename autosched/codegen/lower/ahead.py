@@ -10,7 +10,7 @@ from autosched.codegen.lower.context import identifier
 from autosched.codegen.lower.operands import LANE, Loads, Position
 from autosched.ir.value import Read
 from autosched.logic import Const, Int, Var
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps import ORDERS, StepNames, blocked_axes
 from autosched.tiling.steps.prefetch import NEXT, passed_over

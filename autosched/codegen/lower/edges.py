@@ -8,7 +8,7 @@ from dataclasses import replace
 from autosched.codegen.lower.context import identifier
 from autosched.codegen.lower.operands import Loads, Position, Source
 from autosched.logic import TRUE, Bool, Const, Int, all_of
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps import DIRECT, conditions, inside
 

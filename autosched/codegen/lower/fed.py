@@ -15,7 +15,7 @@ from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.rename import place_index
 from autosched.ir.value import Read, Value, is_value, map_value, reads
 from autosched.logic import Bool, Const, Int, Var
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.tiling.plan import ScalarPart
 from autosched.tiling.scalar_parts import is_constant
 

@@ -18,7 +18,7 @@ from autosched.codegen.lower.rename import place_index
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps.gpu_epilogue import BULK_STORE, DIRECT, row_axis

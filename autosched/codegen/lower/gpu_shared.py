@@ -14,7 +14,7 @@ from autosched.codegen.lower.places import LANE, Position
 from autosched.codegen.lower.rename import place_index
 from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
-from autosched.logic.expr import substitute_bool
+from autosched.logic.walk import substitute_bool
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps.gpu_copy import BULK
 from autosched.tiling.steps.gpu_layout import SharedLayout, chunk_elements, slice_axes

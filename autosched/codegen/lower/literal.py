@@ -10,7 +10,7 @@ from autosched.ir.program import Assign as Assignment
 from autosched.ir.program import Guard, Loop, Statement
 from autosched.ir.value import Condition, Read, reads
 from autosched.logic import Bool, Int, Var
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.tiling.plan import LiteralPart
 
 

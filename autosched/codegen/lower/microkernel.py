@@ -20,7 +20,7 @@ from autosched.codegen.lower.simplify import bind
 from autosched.codegen.lower.turned import turning
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, minimum
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps import APART, DIRECT, EACH, PANEL, Window, tiled_axes, window

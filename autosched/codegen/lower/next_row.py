@@ -12,7 +12,7 @@ from autosched.codegen.kernel import For, If, Prefetch, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.ir.value import Read
 from autosched.logic import Const, Int, Var
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.tiling.plan import RowsPart
 from autosched.tiling.streams import LINE_BYTES
 

@@ -15,7 +15,7 @@ from autosched.codegen.lower.places import LANE, Position, elements
 from autosched.codegen.lower.rename import place_index
 from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Int, all_of, interval
-from autosched.logic.expr import substitute_bool
+from autosched.logic.walk import substitute_bool
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps import (

@@ -13,7 +13,7 @@ from autosched.codegen.lower.rename import place_index
 from autosched.codegen.lower.simplify import bind
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Compare, Const, Int, Var, all_of, free_vars, interval, minimum
-from autosched.logic.expr import substitute_bool
+from autosched.logic.walk import substitute_bool
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps import tiled_axes
 

@@ -22,7 +22,7 @@ from autosched.ir.dtypes import DType
 from autosched.ir.program import Axis
 from autosched.ir.value import Arith, Call, Literal, Read, Select, Unary, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.guards import spatial_formulas
 from autosched.tiling.scalar_parts import is_constant
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from autosched.ir.value import Condition, Index, Read, Value, map_value
 from autosched.logic import Bool, Int
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 
 def place(

@@ -15,7 +15,7 @@ from autosched.codegen.kernel import Assign, For, If, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.ir.value import Read, Value, map_value
 from autosched.logic import Const, Int
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.tiling.plan import RowsPart
 from autosched.tiling.scalar_steps import PAST
 

@@ -27,7 +27,7 @@ from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Read, Value, reads
 from autosched.logic import Const, Int, Var
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.tiling.plan import ScalarPart
 
 PREPARE = Shape(width=16)

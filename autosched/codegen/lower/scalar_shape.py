@@ -11,7 +11,7 @@ from autosched.codegen.lower.operands import LANE
 from autosched.ir.program import Stage
 from autosched.ir.value import Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars, minimum
-from autosched.logic.expr import substitute_bool
+from autosched.logic.walk import substitute_bool
 from autosched.tiling.plan import ScalarPart
 from autosched.tiling.scalar_steps import ACROSS, CACHED, PAST, VECTOR, lanes_of
 

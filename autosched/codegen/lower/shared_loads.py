@@ -12,7 +12,7 @@ from autosched.codegen.lower.operands import LANE, Loads, Position
 from autosched.codegen.lower.rename import place
 from autosched.ir.value import Read, Value
 from autosched.logic import Affine, Binary, Bool, Compare, Const, Int, Var, conjuncts, free_vars
-from autosched.logic.expr import substitute_bool
+from autosched.logic.walk import substitute_bool
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.steps import Window

@@ -29,7 +29,7 @@ from autosched.codegen.kernel import (
 )
 from autosched.codegen.lower.rename import place
 from autosched.logic import FALSE, TRUE, Int
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 
 
 def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:

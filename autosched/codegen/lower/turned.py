@@ -18,7 +18,7 @@ from autosched.codegen.lower.rename import place
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Read, Select
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps.turned import MOST_ROWS, chunks, turning_row
 

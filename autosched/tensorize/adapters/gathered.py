@@ -11,7 +11,7 @@ from __future__ import annotations
 from autosched.ir.program import Assign, Axis, Tensor
 from autosched.ir.value import Read, is_value, map_value
 from autosched.logic import Const, Int, Var
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, adapted, lemma
 from autosched.tensorize.adapters.site import Site, nest
 from autosched.tensorize.addresses.axes import index_axes

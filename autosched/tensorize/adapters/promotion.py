@@ -20,7 +20,7 @@ from autosched.ir.map import Map
 from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Statement, Tensor
 from autosched.ir.value import Condition, Literal, Read, Value, is_value, map_value
 from autosched.logic import Bool, Const, Int, Var, free_vars
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, Proposal, adapted, lemma
 from autosched.tensorize.adapters.site import Site, guarded, holds, nest
 from autosched.tensorize.addresses.places import StageFacts

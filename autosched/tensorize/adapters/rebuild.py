@@ -17,7 +17,7 @@ from autosched.ir.prepared import assigns
 from autosched.ir.program import Assign, Axis, Guard, Program, Stage, Statement, Tensor
 from autosched.ir.value import Arith, Literal, Read, Value, is_value, map_value, reads
 from autosched.logic import Bool, Const, Int, Var, free_vars, interval
-from autosched.logic.expr import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.adapters.factor import Factor
 from autosched.tensorize.adapters.polynomial import Polynomial
 from autosched.tensorize.adapters.proof import widened

@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from autosched.ir.value import FromIndex, Index, Read, Value, map_value, walk
 from autosched.logic import Int, Var, affine, free_vars
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.tensorize.body.equal import canonical
 from autosched.tensorize.reduction.update import Update, operand_reads
 

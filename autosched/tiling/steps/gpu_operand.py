@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from autosched.logic import TRUE, Const, Int, Var, evaluate, free_vars, merge_dimensions
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.nest import Nest, NestAxis

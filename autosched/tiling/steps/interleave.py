@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autosched.logic import TRUE, Const, Int, Var, free_vars
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.tiling.nest import Nest
 from autosched.tiling.remember import of_nest
 from autosched.tiling.steps.layout import contiguous, pads, tensor_extents, vectorises

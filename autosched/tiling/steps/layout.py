@@ -19,7 +19,7 @@ from autosched.logic import (
     interval,
     merge_dimensions,
 )
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.remember import of_nest
 

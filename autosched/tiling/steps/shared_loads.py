@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from autosched.logic import Affine, Bool, Const, Int, Var, affine, all_of, minimum, where
-from autosched.logic.expr import substitute_int
+from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.remember import of_nest
