@@ -63,7 +63,7 @@ extern "C" __global__ void doubled(const __grid_constant__ TensorMap x, const __
             commit_stores();
         }
     }
-    if (t == 0) wait_stores<0>();  // all is stored
+    if (t == 0) wait_stores_read<0>();  // all is stored
 }
 """,
     """
@@ -111,7 +111,7 @@ PIPELINE_MISTAKES = (
         STORES,
     ),
     Planted("stores are overtaken", "if (k > 0 && t == 0) wait_stores_read<0>();", "", "race", READS),
-    Planted("stores are not waited for", "if (t == 0) wait_stores<0>();", "", "unfinished", ""),
+    Planted("stores are not waited for", "if (t == 0) wait_stores_read<0>();", "", "unfinished", ""),
     Planted("a box within 16 bytes", "&full[k % 2], 0, k * 8)", "&full[k % 2], 4, k * 8)", "tensor map", ASKS),
     Planted("a box not on 128 bytes", "stages + k % 2 * 512, x", "stages + k % 2 * 512 + 8, x", "misaligned", ASKS),
 )  # fmt: skip

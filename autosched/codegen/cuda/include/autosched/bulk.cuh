@@ -18,11 +18,6 @@ struct alignas(64) TensorMap {
     unsigned long long words[16];
 };
 
-// The map is fetched ahead of its first use.
-__device__ __forceinline__ void prefetch_map(const TensorMap& map) {
-    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
-}
-
 // Fetch the box at these coordinates to `to`; its bytes count at `barrier`.
 __device__ __forceinline__ void fetch_box(void* to, const TensorMap& map, Barrier* barrier, int c0, int c1) {
     asm volatile(
@@ -135,12 +130,6 @@ __device__ __forceinline__ void commit_stores() {
 template <int Pending>
 __device__ __forceinline__ void wait_stores_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
-}
-
-// The same, and what was stored is in memory.
-template <int Pending>
-__device__ __forceinline__ void wait_stores() {
-    asm volatile("cp.async.bulk.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
 }  // namespace autosched

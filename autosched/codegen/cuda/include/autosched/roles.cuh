@@ -15,17 +15,4 @@ __device__ __forceinline__ void take_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Count));
 }
 
-// One thread of the warp that runs this, the same one each time.
-__device__ __forceinline__ bool elected() {
-    unsigned is;
-    asm volatile(
-        "{\n"
-        "  .reg .pred p;\n"
-        "  elect.sync _|p, 0xffffffff;\n"
-        "  selp.u32 %0, 1, 0, p;\n"
-        "}"
-        : "=r"(is));
-    return is != 0;
-}
-
 }  // namespace autosched

@@ -24,7 +24,6 @@ void emulate_meet_warp(unsigned mask);
 void emulate_meet_cluster();
 unsigned emulate_shuffle(unsigned mask, unsigned value, unsigned source);
 unsigned emulate_ballot(unsigned mask, bool is);
-bool emulate_elected();
 
 void emulate_copy(void* to, const void* from, int bytes, int valid);  // cp.async; zeros from `valid` on
 void emulate_copy_commit();
@@ -40,11 +39,10 @@ void emulate_fence_async();
 void emulate_fetch_box(unsigned blocks, void* to, const void* map, void* barrier, const int* at, int rank);
 void emulate_store_box(const void* map, const void* from, const int* at, int rank);
 void emulate_commit_stores();
-void emulate_wait_stores(int pending, bool read_only);
+void emulate_wait_stores(int pending);
 
 void emulate_load_whole(void* registers, const void* from, int stride, int lines, int bytes, int element, bool turned);
 void emulate_store_whole(void* registers, void* to, int stride, int lines, int bytes, int element, bool turned);
-void emulate_store_matrices(const unsigned* words, int count, void* row, bool turned);
 
 void emulate_group_begin();
 void emulate_group_end();

@@ -10,8 +10,6 @@ struct alignas(64) TensorMap {
     unsigned long long words[16];
 };
 
-__device__ __forceinline__ void prefetch_map(const TensorMap&) {}
-
 template <class... At>
 __device__ __forceinline__ void fetch_box(void* to, const TensorMap& map, Barrier* barrier, At... at) {
     const int place[] = {at...};
@@ -34,12 +32,7 @@ __device__ __forceinline__ void commit_stores() { emulate_commit_stores(); }
 
 template <int Pending>
 __device__ __forceinline__ void wait_stores_read() {
-    emulate_wait_stores(Pending, true);
-}
-
-template <int Pending>
-__device__ __forceinline__ void wait_stores() {
-    emulate_wait_stores(Pending, false);
+    emulate_wait_stores(Pending);
 }
 
 }  // namespace autosched

@@ -1,4 +1,4 @@
-// Registers are nobody's to share here; one lane of a warp is elected all the same.
+// Registers are nobody's to share here.
 #pragma once
 
 namespace autosched {
@@ -8,7 +8,5 @@ __device__ __forceinline__ void keep_registers() {}
 
 template <int Count>
 __device__ __forceinline__ void take_registers() {}
-
-__device__ __forceinline__ bool elected() { return emulate_elected(); }
 
 }  // namespace autosched
