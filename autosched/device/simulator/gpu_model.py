@@ -23,6 +23,7 @@ from math import ceil
 
 from autosched.codegen.kernel import WORKERS, Kernel
 from autosched.device.simulator.engine import (
+    MOST_EVENTS,
     TICKS,
     Code,
     Give,
@@ -139,14 +140,15 @@ class _Layout:
     stages: int
 
     def played(self, blocks: int, record: Recorder | None) -> Outcome:
-        """All of a core's blocks; where steady states do not repeat soon, the first two rounds of them, and every later
-        round as long as the second."""
+        """All of a core's blocks; of more than two rounds whose steady states do not repeat soon the first two, and every
+        later round as long as the second (`record` then sees the first MOST_PLAYED events)."""
+        rounds = ceil(blocks / self.at_once)
+        most = MOST_PLAYED if rounds > 2 else MOST_EVENTS
         try:
-            return simulate(self.actors(blocks), len(SERVERS), self.tokens(), record, MOST_PLAYED)
+            return simulate(self.actors(blocks), len(SERVERS), self.tokens(), record, most)
         except TooManyEventsError:
-            rounds = ceil(blocks / self.at_once)
-            if rounds < 3:
-                return simulate(self.actors(blocks), len(SERVERS), self.tokens())
+            if rounds <= 2:
+                raise
         one, two = (simulate(self.actors(n * self.at_once), len(SERVERS), self.tokens()) for n in (1, 2))
         busy = tuple(a + (rounds - 1) * (b - a) for a, b in zip(one.busy, two.busy, strict=True))
         end = one.end + (rounds - 1) * (two.end - one.end)
