@@ -140,8 +140,8 @@ class _Layout:
     stages: int
 
     def played(self, blocks: int, record: Recorder | None) -> Outcome:
-        """All of a core's blocks; of more than two rounds whose steady states do not repeat soon the first two, and every
-        later round as long as the second (`record` then sees the first MOST_PLAYED events)."""
+        """All of a core's blocks; of more than two rounds whose steady states do not repeat soon the first two, every
+        later round being as long as the second (`record` then sees the first MOST_PLAYED events)."""
         rounds = ceil(blocks / self.at_once)
         most = MOST_PLAYED if rounds > 2 else MOST_EVENTS
         try:
