@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import platform
-import shutil
-import tempfile
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from autosched.device import oracle as oracles
-from autosched.device.answers import measurement, number_of, unbuilt
 from autosched.device.aside import Lane
+from autosched.device.asked import asked
 from autosched.device.builder import Builder
-from autosched.device.job import Effort, Job, Outcome, Tensor
+from autosched.device.dataset import Folder, Widening
+from autosched.device.job import Effort, Job, Tensor
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.protocol import Build
-from autosched.device.violations import assuming, violations
+from autosched.device.rounds import Rounds
+from autosched.device.violations import violations
 from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.detect import ISAS, cpu_model, detect, host_features, usable_cpus
@@ -37,13 +34,10 @@ from autosched.machine.target import Target
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
 
-CACHES = ("warm", "cold")
 EFFORTS = {
     "search": Effort(most=15, budget_s=0.01),
     "final": Effort(fewest=10, most=100, sample_s=1e-3, budget_s=0.2, tolerance=0.002),
 }
-SLOWER = 3.0
-"""A candidate this many times slower than the best is not sampled further."""
 ROUGH = 1.25
 """A candidate this many times slower than the best is sampled a few times only."""
 DATA_LIMIT_S = 120.0
@@ -74,11 +68,8 @@ class CpuDevice:
         cpus = usable_cpus()
         if not 1 <= threads <= len(cpus):
             raise UsageError(f"{threads} threads on {len(cpus)} CPUs", hint=f"use 1 to {len(cpus)}")
-        if cache not in CACHES:
-            raise UsageError(f"the cache is {' or '.join(CACHES)}, not {cache!r}")
-        if not deadline_s > 0:
-            raise UsageError(f"a deadline of {deadline_s} s leaves no time")
-        self.program, self.threads, self.deadline_s, self.cache, self.seed = program, threads, deadline_s, cache, seed
+        self.rounds = Rounds(EFFORTS, ROUGH, cache, deadline_s)
+        self.program, self.threads, self.cache, self.seed = program, threads, cache, seed
         self.target = target or detect()
         _require(self.target)
         # The last CPUs: the first ones serve most interrupts.
@@ -89,12 +80,10 @@ class CpuDevice:
         self._warming: Future[None] | None = None
         self._given_up = False
         self._oracle = oracle
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder, self._widening = Folder(), Widening(program)
         self._tensors: tuple[Tensor, ...] = ()
         self._written: Program | None = None
         self._computed: tuple[Program, oracles.Oracle] | None = None
-        self._fastest_s: float | None = None
-        self._asking: tuple[Program, Program] | None = None
 
     def describe(self) -> dict[str, Any]:
         """What results depend on: the CPU, the compiler, threads and cache state."""
@@ -129,7 +118,7 @@ class CpuDevice:
 
     def _wanted(self, candidate: Candidate) -> tuple[Candidate, dict[str, Any], tuple[str, ...]]:
         """The candidate, the values of its program's scalars, and data that its kernel must refuse."""
-        program = self._program_of(candidate)
+        program = self._widening.of(candidate.plan)
         scalars = self._data_of(program).scalars if program.scalars else {}
         return candidate, dict(scalars), tuple(v.folder for v in violations(program, candidate.plan, self.seed))
 
@@ -171,43 +160,14 @@ class CpuDevice:
     def measure(self, build: Build, repeats: str = "search", *, best_s: float | None = None) -> Measurement:
         """Check, then time. A candidate that is clearly slower than `best_s` gets few samples (None: than the fastest
         that this device has seen of the program)."""
-        if repeats not in EFFORTS:
-            raise UsageError(f"repeats is one of {', '.join(EFFORTS)}, not {repeats!r}")
-        if build.error is not None or build.payload is None:
-            return unbuilt(build)
-        best_s = self._fastest_s if best_s is None else best_s
-        limit_s = None if best_s is None else SLOWER * best_s
-        rough_s = None if best_s is None or repeats != "search" else ROUGH * best_s
-        effort = replace(EFFORTS[repeats], slower_than_s=limit_s, rough_above_s=rough_s, cold=self.cache == "cold")
-        clock = time.perf_counter()
-        outcome = self._ask(build, "measure", build.payload, effort)
-        measured = measurement(build, outcome, time.perf_counter() - clock)
-        if measured.time_s is not None:
-            self._fastest_s = min(measured.time_s, self._fastest_s or measured.time_s)
-        return measured
+        return self.rounds.measure(self._ask, build, repeats, best_s)
 
     def measure_interleaved(self, builds: Sequence[Build], rounds: int = 15) -> list[Measurement]:
         """All builds in turn, `rounds` times (A B C A B C …), so that a drift of the machine meets all alike.
 
         One measurement a build, in order. A build that ends the worker is left out of the next attempt.
         """
-        effort = replace(EFFORTS["final"], cold=self.cache == "cold")
-        results: dict[int, Measurement] = {}
-        for i, b in enumerate(builds):
-            if b.error is not None or b.payload is None:
-                results[i] = self.measure(b)
-        while left := [i for i in range(len(builds)) if i not in results]:
-            jobs = tuple(builds[i].payload for i in left)
-            clock = time.perf_counter()
-            limit_s = self.deadline_s * len(left)
-            answer = self._ask(builds[left[0]], "interleaved", jobs, rounds, effort, deadline_s=limit_s)
-            took_s = (time.perf_counter() - clock) / len(left)
-            if isinstance(answer, list):
-                results |= {i: measurement(builds[i], o, took_s) for i, o in zip(left, answer, strict=True)}
-                continue
-            culprit = left[number_of(answer.extra.get("stage", ""))]
-            results[culprit] = measurement(builds[culprit], answer, took_s)
-        return [results[i] for i in range(len(builds))]
+        return self.rounds.interleaved(self._ask, builds, rounds)
 
     def callable(self, candidate: Candidate) -> Any:
         """The candidate as a function of numpy arrays, in this process; BuildError where it does not compile.
@@ -227,9 +187,8 @@ class CpuDevice:
         self._lane.close()
         self.worker.close()
         self.builder.close()
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder, self._written = None, None
+        self._folder.close()
+        self._written = None
 
     def __enter__(self) -> CpuDevice:
         return self
@@ -241,28 +200,20 @@ class CpuDevice:
         with contextlib.suppress(Exception):
             self.close()
 
-    def _ask(self, build: Build, what: str, *message: Any, deadline_s: float | None = None) -> Any:
-        """The worker's answer, or the outcome of its death. Somebody else's signal is not the candidate's fault: the
-        first time, the candidate is tried again."""
+    def _ask(self, builds: Sequence[Build], deadline_s: float, what: str, *message: Any) -> Any:
+        """The worker's answer on the data of the builds' program, or the outcome of its death."""
         self._warmed()
-        for attempt in (1, 2):
+
+        def ready() -> bool:
             if self._given_up:
-                break
-            program = self._program_of(build.candidate)
+                return False
+            program = self._widening.of(*(b.candidate.plan for b in builds))
             self._provide(program)
-            self._write_violations(program, build)
-            try:
-                return self.worker.ask(what, *message, deadline_s=deadline_s or self.deadline_s)
-            except WorkerTimeoutError as late:
-                message_text = f"no end after {deadline_s or self.deadline_s:g} s (stage {late.stage})"
-                return Outcome("timeout", message=message_text, extra={"stage": late.stage})
-            except WorkerDiedError as death:
-                if death.outside and attempt == 1:
-                    continue
-                return Outcome("crash", message=_obituary(death), extra={"signal": death.reason, "stage": death.stage})
-            except RuntimeError as error:
-                return Outcome("refused", message=str(error))
-        return Outcome("refused", message="given up")
+            for build in builds:
+                self._write_violations(program, build)
+            return True
+
+        return asked(self.worker, (what, *message), deadline_s, ready, _why)
 
     def _provide(self, program: Program) -> None:
         """A live worker that holds the program's data."""
@@ -270,42 +221,23 @@ class CpuDevice:
         if changed:
             self._write(program)
         if self.worker.ensure() or changed:
-            assert self._folder is not None
             cold_bytes = 2 * max(m.bytes for m in self.target.memories if m.name not in ("DRAM", "registers"))
             try:
-                message = ("data", self._folder.name, self._tensors, cold_bytes)
+                message = ("data", str(self._folder.path), self._tensors, cold_bytes)
                 self.worker.ask(*message, deadline_s=DATA_LIMIT_S)
             except (WorkerDiedError, WorkerTimeoutError, RuntimeError) as error:
                 self._written = None
                 raise AutoschedError(f"the timing worker cannot load the data: {error}") from None
 
-    def _program_of(self, candidate: Candidate) -> Program:
-        """The program whose data the candidate is measured on: within what its plan, and those of candidates before it,
-        check or take for granted."""
-        plan = candidate.plan
-        base = self.program or plan.program
-        with self._lock:
-            if self._asking is None or self._asking[0] is not base:
-                self._asking = base, base
-            wider = assuming(self._asking[1], (*plan.guards, *plan.granted))
-            self._asking = base, wider
-        return wider
-
     def _write(self, program: Program) -> None:
         oracle = self._data_of(program)
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="autosched-")
-        folder = Path(self._folder.name)
-        for old in folder.iterdir():
-            shutil.rmtree(old) if old.is_dir() else old.unlink()
-        self._tensors = oracles.write(program, oracle, folder)
-        self._written, self._fastest_s = program, None
+        self._tensors = oracles.write(program, oracle, self._folder.emptied())
+        self._written, self.rounds.fastest_s = program, None
 
     def _write_violations(self, program: Program, build: Build) -> None:
         """Data that break what the build's kernel checks, where they are not written yet."""
-        assert self._folder is not None
         for violation in violations(program, build.candidate.plan, self.seed):
-            folder = Path(self._folder.name) / violation.folder
+            folder = self._folder.path / violation.folder
             if not folder.exists():
                 folder.mkdir()
                 oracles.write(program, oracles.compute(program, self.seed, inputs=violation.inputs()), folder)
@@ -330,15 +262,14 @@ def _require(target: Target) -> None:
         )
 
 
-def _obituary(death: WorkerDiedError) -> str:
+def _why(death: WorkerDiedError) -> str:
     why = {
         "SIGSEGV": "an access outside its buffers",
         "SIGBUS": "an access outside its buffers",
         "SIGILL": "an instruction that this CPU does not have",
         "SIGFPE": "an integer division by zero or overflow",
     }.get(death.reason, "the worker ended")
-    said = f": {death.stderr.splitlines()[-1]}" if death.stderr else ""
-    return f"{death.reason} in stage {death.stage}: {why}{said}"
+    return why + (f": {death.stderr.splitlines()[-1]}" if death.stderr else "")
 
 
 __all__ = ["CpuDevice", "Job"]

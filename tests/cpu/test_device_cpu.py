@@ -251,7 +251,7 @@ def test_integers_must_be_equal():
 def test_the_worker_ends_with_the_device(good):
     device = CpuDevice(kernels.program(), oracle=kernels.oracle())
     device.measure(good)
-    pid, folder = device.worker.pid, device._folder.name
+    pid, folder = device.worker.pid, device._folder.path
     device.close()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -275,7 +275,7 @@ import device_kernels as kernels
 from autosched.device.cpu import EFFORTS, CpuDevice
 device = CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=60.0)
 device.measure(kernels.built(kernels.kernel()))
-print(device.worker.pid, device._folder.name, flush=True)
+print(device.worker.pid, device._folder.path, flush=True)
 device.measure(kernels.built(kernels.SPIN))
 """
 

@@ -14,7 +14,7 @@ from autosched.codegen.cuda.emulation import Emulated, Unit, build
 from autosched.codegen.lower import lower
 from autosched.device.compare import Difference, compare
 from autosched.device.oracle import Oracle, compute
-from autosched.device.simulator.verify import slack
+from autosched.device.tolerance import slack
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target

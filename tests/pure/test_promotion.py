@@ -14,7 +14,8 @@ from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.device.oracle import compute
 from autosched.device.simulator.runner import INTERPRETER, Arrays
-from autosched.device.simulator.verify import Verifier, check, slack
+from autosched.device.simulator.verify import Verifier, check
+from autosched.device.tolerance import slack
 from autosched.ir import parse, random_inputs, run
 from autosched.ir.inputs import split_inputs
 from autosched.ir.program import Program

@@ -93,7 +93,7 @@ class Ready:
             launch()
         self.card.wait("running")
         self.data.untouched()
-        return self.data.verify(self.sets[0])
+        return self.data.verify(self.sets[0], self.job.slack)
 
     def spread(self) -> None:
         """The other sets: copies of everything that a call touches."""
@@ -247,7 +247,7 @@ class Bench:
     def _again(self, ready: Ready) -> None:
         """The outputs after timing: blocks that race may be right once. Inouts hold sums of many calls by now."""
         if not self.data.first:
-            self.data.verify(ready.sets[0])
+            self.data.verify(ready.sets[0], ready.job.slack)
 
 
 def fine(

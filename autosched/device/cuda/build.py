@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from autosched.device.cuda.builder import CudaBuilder, Source
 from autosched.device.cuda.job import Call, CudaJob, Encoding, Held, Mapped, Pointer, Value
 from autosched.device.cuda.nvrtc import CompileError, Cubin
 from autosched.device.protocol import Build
+from autosched.device.tolerance import slack
 from autosched.errors import AutoschedError, MissingError
 from autosched.ir.dtypes import DType
 from autosched.machine.target import Target
@@ -99,7 +100,7 @@ def _built(text: Printed, cubin: Cubin | CompileError | None, scalars: Mapping[s
     sha = hashlib.sha256(text.source.text.encode()).hexdigest()[:16]
     return Build(
         text.candidate,
-        job_of(text.source.plan, cubin.code, scalars),
+        replace(job_of(text.source.plan, cubin.code, scalars), slack=slack(text.candidate.plan)),
         None,
         seconds,
         sha,

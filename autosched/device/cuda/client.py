@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from autosched.device.asked import asked
 from autosched.device.cuda.driver import CardFacts
 from autosched.device.cuda.job import Sample
 from autosched.device.job import Outcome, Tensor
@@ -36,34 +37,22 @@ class Client:
         self._data, self._changed = (str(folder), tensors, samples), True
 
     def ask(self, deadline_s: float, *message: Any) -> Any:
-        """The worker's answer to a question about candidates, or the outcome of its death. Somebody else's signal is
-        not a candidate's fault: the first time, it is asked again."""
+        """The worker's answer to a question about candidates, or the outcome of its death."""
         return self._asked(deadline_s, message, self._provide)
 
     def probe(self, deadline_s: float, *message: Any) -> Any:
         """Seconds of a job without data (the job, calls, runs), or the outcome of the worker's death."""
-        return self._asked(deadline_s, ("probe", *message), lambda: self.worker.ensure())
+        return self._asked(deadline_s, ("probe", *message), self.worker.ensure)
 
-    def _asked(self, deadline_s: float, message: tuple[Any, ...], ready: Callable[[], object]) -> Any:
-        for attempt in (1, 2):
-            ready()
-            try:
-                answer = self.worker.ask(*message, deadline_s=deadline_s)
-            except WorkerTimeoutError as late:
-                said = f"no end after {deadline_s:g} s (stage {late.stage})"
-                return Outcome("timeout", message=said, extra={"stage": late.stage})
-            except WorkerDiedError as death:
-                if death.outside and attempt == 1:
-                    continue
-                last = death.stderr.splitlines()[-1] if death.stderr else "the worker ended"
-                said = f"{death.reason} in stage {death.stage}: {last}"
-                return Outcome("crash", message=said, extra={"stage": death.stage})
-            except RuntimeError as error:
-                return Outcome("refused", message=str(error))
-            if isinstance(answer, Outcome) and answer.status == "crash":
-                self.worker.close()  # its context is lost
-            return answer
-        raise AssertionError("unreachable")
+    def _asked(self, deadline_s: float, message: tuple[Any, ...], provide: Callable[[], object]) -> Any:
+        def ready() -> bool:
+            provide()
+            return True
+
+        answer = asked(self.worker, message, deadline_s, ready, _why)
+        if isinstance(answer, Outcome) and answer.status == "crash":
+            self.worker.close()  # its context is lost
+        return answer
 
     def close(self) -> None:
         self.worker.close()
@@ -86,3 +75,7 @@ class Client:
             raise AutoschedError(f"the CUDA worker: {error}") from None
         except (WorkerDiedError, WorkerTimeoutError) as error:
             raise AutoschedError(f"the CUDA worker ended: {error}") from None
+
+
+def _why(death: WorkerDiedError) -> str:
+    return death.stderr.splitlines()[-1] if death.stderr else "the worker ended"

@@ -50,6 +50,18 @@ def write_wants(
             tolerance.tofile(folder / f"{name}.tol")
 
 
+def write_tolerances(folder: Path, wants: Mapping[str, Any], tolerances: Mapping[str, Any], slack: float) -> None:
+    """The tolerances of jobs of this slack, beside those that `.tol` holds."""
+    for name, tolerance in tolerances.items():
+        if tolerance is not None:
+            whole = np.broadcast_to(np.asarray(tolerance, np.float64), np.shape(wants[name]))
+            np.ascontiguousarray(whole).tofile(_of(folder, name, slack))
+
+
+def _of(folder: Path, name: str, slack: float) -> Path:
+    return folder / f"{name}.{slack!r}.tol"
+
+
 class Data:
     """Arrays of one data set on the card; `addresses` are the tensors', each between canaries."""
 
@@ -57,11 +69,13 @@ class Data:
         self.card = card
         self.tensors = {t.name: t for t in tensors}
         self.samples = samples
+        self._folder = folder
         self.addresses: dict[str, int] = {}
         self.first: dict[str, int] = {}
         """Inouts' values at entry, on the card."""
         self._bases: list[int] = []
-        self._want: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any] | None]] = {}
+        self._want: dict[str, npt.NDArray[Any]] = {}
+        self._allowed: dict[tuple[str, float], npt.NDArray[Any] | None] = {}
         for t in tensors:
             base = card.allocate(t.bytes + 2 * GUARD)
             self._bases.append(base)
@@ -76,10 +90,9 @@ class Data:
                     self.first[t.name] = card.allocate(t.bytes)
                     card.upload(self.first[t.name], values)
             if t.output:
-                path = folder / f"{t.name}.tol"
-                tolerance = np.fromfile(path, np.float64) if path.exists() else None
+                tolerance = self._allowed[t.name, 1.0] = _read(folder / f"{t.name}.tol")
                 kind = numpy_dtype(t.dtype) if tolerance is None else np.float64
-                self._want[t.name] = np.fromfile(folder / f"{t.name}.want", kind), tolerance
+                self._want[t.name] = np.fromfile(folder / f"{t.name}.want", kind)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -116,10 +129,11 @@ class Data:
         if touched:
             raise Wrong(f"bytes outside {', '.join(dict.fromkeys(touched))} were written")
 
-    def verify(self, addresses: Mapping[str, int]) -> Difference | None:
-        """The difference nearest to its tolerance; Wrong at the first output that is past it."""
+    def verify(self, addresses: Mapping[str, int], slack: float = 1.0) -> Difference | None:
+        """The difference nearest to its tolerance (that of this slack); Wrong at the first output that is past it."""
         found: list[Difference] = []
-        for name, (want, tolerance) in self._want.items():
+        for name, want in self._want.items():
+            tolerance = self._tolerance(name, slack)
             t = self.tensors[name]
             got = np.empty(t.shape, numpy_dtype(t.dtype))
             self.card.download(got, addresses[name])
@@ -133,10 +147,19 @@ class Data:
                 found.append(_compared(name, corner, want[here], near, tuple(low for low, _ in s.box)))
         return max(found, key=lambda d: d.error / d.tolerance if d.tolerance else 0.0, default=None)
 
+    def _tolerance(self, name: str, slack: float) -> npt.NDArray[Any] | None:
+        if (name, slack) not in self._allowed:
+            self._allowed[name, slack] = _read(_of(self._folder, name, slack))
+        return self._allowed[name, slack]
+
     def close(self) -> None:
         for address in (*self._bases, *self.first.values()):
             self.card.free(address)
         self._bases, self.first = [], {}
+
+
+def _read(path: Path) -> npt.NDArray[Any] | None:
+    return np.fromfile(path, np.float64) if path.exists() else None
 
 
 def _compared(name: str, got: Any, want: Any, tolerance: Any, at: tuple[int, ...]) -> Difference:

@@ -66,13 +66,15 @@ class Held:
 
 @dataclass(frozen=True)
 class CudaJob:
-    """One candidate, built. Buffers that `held` does not name are the program's tensors."""
+    """One candidate, built. Buffers that `held` does not name are the program's tensors. `slack` says which tolerances
+    count for it (`device.tolerance`)."""
 
     code: bytes = field(repr=False)
     calls: tuple[Call, ...]
     prepare: tuple[Call, ...] = ()
     held: dict[str, Held] = field(default_factory=dict)
     maps: dict[str, Encoding] = field(default_factory=dict)
+    slack: float = 1.0
 
     @property
     def buffers(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from autosched.codegen.lower import lower
 from autosched.device.compare import Difference, compare
 from autosched.device.oracle import Oracle, compute
 from autosched.device.simulator.runner import INTERPRETER, Run, Runner
+from autosched.device.tolerance import slack, widened
 from autosched.device.violations import Violation, assuming, violations
 from autosched.ir.program import Assume, Axis, Guard, Loop, Program, Statement
 from autosched.ir.value import reads
@@ -53,13 +54,6 @@ class Verdict:
 
 
 UNVERIFIED = "not verified: too large for {}; the mapping is proved"
-
-
-def slack(plan: Plan) -> float:
-    """How much wider tolerances are than the program's own arithmetic earns: 1, or more where an intrinsic keeps fewer
-    fraction bits than its accumulator has (accepted over the reals, or promoted every few steps)."""
-    used = [mapping.intrinsic for mapping in plan.mappings]
-    return max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in used), default=1.0)
 
 
 def check(kernel: Kernel, oracle: Oracle, run: Run = INTERPRETER.run) -> Difference:
@@ -221,7 +215,7 @@ class Verifier:
         if given is None:
             oracle = self.oracle(program, (*plan.guards, *plan.granted), slack)
         else:
-            oracle = given if slack == 1.0 else self._widened(program, given, slack)
+            oracle = self._widened(program, given, slack)
         found = check(kernel, oracle, run)
         for violation in violations(program, plan, self.seed):
             if not found.ok:
@@ -234,8 +228,7 @@ class Verifier:
         """The given oracle's data, with tolerances of few bits; kept by the program's identity."""
         key = id(program), slack
         if key not in self._wider:
-            inputs = {**given.inputs, **given.scalars}
-            self._wider[key] = program, compute(program, self.seed, inputs=inputs, slack=slack)
+            self._wider[key] = program, widened(given, program, self.seed, slack)
         return self._wider[key][1]
 
     def _refused(self, violation: Violation, slack: float) -> Oracle:
