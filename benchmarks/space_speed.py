@@ -26,6 +26,7 @@ from autosched.costmodel import clock as clocks
 from autosched.costmodel.features import feature_table
 from autosched.ir.program import Program
 from autosched.logic import Var
+from autosched.search.clocked import space_of
 from autosched.search.request import TuneRequest
 from autosched.search.space import SearchSpace
 from autosched.search.tune import plans_of
@@ -135,9 +136,7 @@ def described(plan: Plan, ids: Any) -> None:
 
 
 def laid_out(plans: list[Plan], threads: int) -> SearchSpace:
-    space = SearchSpace(
-        plans, clocks.clock, threads=threads, run_length=clocks.run_length, floors=clocks.floors, parts=clocks.parts
-    )
+    space = space_of(plans, threads=threads)
     space.best(25_000)
     return space
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from functools import reduce
 from math import gcd
 
+from autosched.codegen.check import KernelError
 from autosched.codegen.kernel import Buffer, Lane
-from autosched.ir.value import FromIndex, Index, Logical, Read, Select, Value, walk
+from autosched.ir.value import FromIndex, Index, Logical, Read, Select, Value, is_plain, walk
 from autosched.logic import Binary, Bool, Const, Int, Var, affine, evaluate, free_vars, merge_dimensions
 
 KINDS = ("uniform", "contiguous", "group", "strided", "elements")
@@ -54,6 +55,13 @@ def flat_offset(buffer: Buffer, index: tuple[Int, ...]) -> Int:
     for part, stride in zip(parts, strides(shape), strict=True):
         total = total + part * stride
     return total
+
+
+def plain(name: str, index: tuple[Index, ...]) -> tuple[Int, ...]:
+    """The subscripts of what no data may index: a register, an operand. KernelError where they are data-dependent."""
+    if not is_plain(index):
+        raise KernelError(f"{name} is indexed by data")
+    return index
 
 
 def classify(index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None) -> Access:

@@ -206,7 +206,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
     tiled = tiled_axes(nest)
     n = rows_of(v)
     intrinsic = nest.intrinsic
-    rate = target.rates.get(intrinsic.name) or 1.0 / intrinsic.timing.get("interval", 1.0)
+    rate = target.issues(intrinsic)
     latency = float(intrinsic.timing.get("latency", 4.0))
     outside = float(prod(a.units for a in nest.rows if a not in tiled))
     steps = float(prod(a.units for a in nest.reduction))

@@ -38,7 +38,7 @@ def spatial_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> 
     cycle, main = 1.0 / target.clock_hz, target.memories[-1]
     speed = main.bandwidth_bytes_per_s or target.clock_hz
     intrinsic = nest.intrinsic
-    rate = target.rates.get(intrinsic.name) or 1.0 / intrinsic.timing.get("interval", 1.0)
+    rate = target.issues(intrinsic)
     n = len(v[names("order")])
     compute = np.full(n, prod(a.units for a in nest.axes) / rate * cycle)
     memory, exposed, waits = np.zeros(n), np.zeros(n), np.zeros(n)

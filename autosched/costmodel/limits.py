@@ -40,7 +40,7 @@ def _busy(part: Part, plan: Plan, values: Columns) -> Column:
     calls = prod(a.units for a in nest.axes) * np.ones(n)
     if part.scheme == "gpu":
         return calls / issue_rate(nest.intrinsic, target) / target.cores / target.clock_hz
-    rate = target.rates.get(nest.intrinsic.name) or 1.0 / nest.intrinsic.timing.get("interval", 1.0)
+    rate = target.issues(nest.intrinsic)
     if part.scheme == "spatial":
         return calls / rate / target.clock_hz
     return calls * work_left(nest, part.names, values, n) / rate / values[part.names("threads")] / target.clock_hz

@@ -151,6 +151,11 @@ def is_value(x: object) -> TypeGuard[Value]:
     return not isinstance(x, Int | Bool)
 
 
+def is_plain(index: tuple[Index, ...]) -> TypeGuard[tuple[Int, ...]]:
+    """Whether no subscript is data-dependent."""
+    return all(isinstance(i, Int) for i in index)
+
+
 def map_value(
     value: Value,
     on_value: Callable[[Value], Value] = lambda v: v,

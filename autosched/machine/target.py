@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from autosched.tensorize.intrinsic import Intrinsic
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,10 @@ class Target:
     def memory(self, name: str) -> Memory:
         """The level called `name` (KeyError where there is none)."""
         return {m.name: m for m in self.memories}[name]
+
+    def issues(self, intrinsic: Intrinsic) -> float:
+        """Issues of an intrinsic per cycle and core, without regard to classes of operations."""
+        return self.rates.get(intrinsic.name) or 1.0 / intrinsic.timing.get("interval", 1.0)
 
     def has(self, features: frozenset[str]) -> bool:
         """Whether the target lists all of an intrinsic's required features."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autosched.costmodel import clock as clocks
 from autosched.costmodel.features import FEATURE_VERSION
-from autosched.device.protocol import Device
 from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.machine.catalogue import target_yaml
@@ -32,10 +31,9 @@ def versions_of(plans: Sequence[Plan]) -> dict[str, str]:
     }
 
 
-def study_record(request: TuneRequest, device: Device, plans: Sequence[Plan]) -> StudyRecord:
-    """The study's name and key: everything that its results depend on."""
+def study_record(request: TuneRequest, described: Mapping[str, Any], plans: Sequence[Plan]) -> StudyRecord:
+    """The study's name and key: everything that its results depend on. `described`: what its device says of itself."""
     program, target = request.program, request.target
-    described = device.describe()
     key = {
         "program": str(program),
         "target": f"{target.name} {target.version}",

@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from autosched.costmodel import clock as clocks
-from autosched.costmodel.limits import limit
-from autosched.costmodel.objective import objective_clock
 from autosched.costmodel.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model, load_soon
 from autosched.device.protocol import Aside, Device
@@ -22,6 +19,7 @@ from autosched.machine.target import Target
 from autosched.search import conditional, recorded
 from autosched.search.adapted import adapted_programs
 from autosched.search.baseline import Baseline, measure_baseline
+from autosched.search.clocked import space_of
 from autosched.search.conditional import candidates_of
 from autosched.search.events import Listener, Matched, NearMiss, NotPlanned, Scored
 from autosched.search.identity import study_record
@@ -29,7 +27,6 @@ from autosched.search.left_out import by_reason, left_out
 from autosched.search.loop import BATCH, Result, run
 from autosched.search.memory import clocked
 from autosched.search.request import TuneRequest
-from autosched.search.space import SearchSpace
 from autosched.search.split import split_programs
 from autosched.search.stopping import Outlook
 from autosched.search.stopwatch import Stopwatch, TimedModel
@@ -66,7 +63,7 @@ class Tuning:
 
     @property
     def lower_bound_s(self) -> float | None:
-        """Seconds of a call that no schedule goes below, by the clock; None where the clock does not tell."""
+        """See `SearchSpace.lower_bound_s`; None for another objective, and where the clock does not tell rows apart."""
         if self.request.objective != "latency" or not clocked(self.study.space):
             return None
         return self.study.space.lower_bound_s
@@ -144,21 +141,14 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         load_soon(request.cost_model)
     with watch.phase("search"):
         if recording is None:
-            seed, length, floors, parts = request.seed, clocks.run_length, clocks.floors, clocks.parts
-            if request.objective == "latency":
-                space = SearchSpace(
-                    plans, clocks.clock, threads=2, seed=seed,
-                    run_length=length, floors=floors, parts=parts, least=limit,
-                )  # fmt: skip
-            else:  # floors are seconds
-                space = SearchSpace(plans, objective_clock(request.objective), threads=2, seed=seed)
+            space = space_of(plans, objective=request.objective, seed=request.seed)
         else:
             space = recorded.space_of(recording, seed=request.seed)
         if space.rows == 0:
             raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
         plausible = space.plausible
     emit(Scored(len(plausible), space.legal, space.rows_in_all, space.rejected, watch.seconds()["search"]))
-    record = study_record(request, device, plans)
+    record = study_record(request, device.describe(), plans)
     _say_near_miss(request, record, emit)
     study = open_study(
         record,

@@ -18,7 +18,7 @@ class Unlisted:
         self._bounded = bounded
         self._best = Best(np.zeros(0, np.int64), np.zeros(0, np.float32), True)
         self._known_s = -np.inf
-        """All rows of at most so many seconds are known."""
+        """All rows of at most so many seconds are known, as far as a search comes (`Best.proved`)."""
 
     def best(self, k: int, limit_s: float = np.inf) -> tuple[Ids, Seconds]:
         """Up to `k` rows of at most `limit_s`, fastest first."""
@@ -28,11 +28,6 @@ class Unlisted:
             self._known_s = float(found[-1]) if len(found) == k else limit_s
         fast = self._best.seconds[:k] <= limit_s
         return self._best.ids[:k][fast], self._best.seconds[:k][fast]
-
-    @property
-    def proved(self) -> bool:
-        """Whether the last search went to its end."""
-        return self._best.proved
 
 
 def merged(first: tuple[Ids, Seconds], second: tuple[Ids, Seconds]) -> tuple[Ids, Seconds]:

@@ -42,11 +42,6 @@ class Table:
             at = at * width + digit(ids, self.space.strides[last], width)
         return self.column[at]
 
-    @property
-    def ids(self) -> npt.NDArray[np.int64]:
-        """The ids of the combinations, other decisions at their first value."""
-        return _combinations(self.space, self.positions)
-
     def over(self, known: Set[int]) -> Table:
         """The least that each combination of the decisions known has in the table."""
         kept = tuple(p for p in self.positions if p in known)

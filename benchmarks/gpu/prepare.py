@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from autosched.costmodel import clock as clocks
 from autosched.device.cuda.build import Printed, job_of, printed
 from autosched.device.cuda.cards import TARGETS
 from autosched.device.cuda.job import CudaJob
 from autosched.device.sampled import RUN, Sampled, sampled, tensors_of
-from autosched.device.simulator.verify import slack
+from autosched.device.tolerance import slack
 from autosched.ir import workload
 from autosched.ir.work import operations
 from autosched.machine.catalogue import load_target
+from autosched.search.clocked import space_of
 from autosched.search.identity import study_record
 from autosched.search.request import TuneRequest
-from autosched.search.space import SearchSpace
 from autosched.search.study import Study, open_study
 from autosched.search.tune import plans_of
 from autosched.store.protocol import Store
@@ -30,17 +28,9 @@ from benchmarks.gpu.bundle import Bundle, Entry, Problem
 from benchmarks.gpu.cases import Case
 
 CARD = "NVIDIA H200"
+DESCRIBED = {"name": "cuda", "kind": "cuda", "gpu": CARD, "cache": "cold"}
+"""What the device that is not here would say: a study's key holds it."""
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """Stands for the device that is not here: a study's key holds what it is."""
-
-    card: str = CARD
-
-    def describe(self) -> dict[str, Any]:
-        return {"name": "cuda", "kind": "cuda", "gpu": self.card, "cache": "cold"}
 
 
 def request_of(case: Case, store: Store | None = None) -> TuneRequest:
@@ -54,9 +44,8 @@ def study_of(case: Case, store: Store | None) -> Study:
     """The case's study, with the trials that were merged so far."""
     request = request_of(case, store)
     _, plans = plans_of(request)
-    terms: dict[str, Any] = {"run_length": clocks.run_length, "floors": clocks.floors, "parts": clocks.parts}
-    space = SearchSpace(plans, clocks.clock, threads=2, seed=request.seed, **terms)
-    record = study_record(request, Elsewhere(), plans)  # type: ignore[arg-type]
+    space = space_of(plans, seed=request.seed)
+    record = study_record(request, DESCRIBED, plans)
     return open_study(record, space, store, strategy_name=request.strategy, model_name=request.cost_model)
 
 

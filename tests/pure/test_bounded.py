@@ -21,19 +21,9 @@ from autosched.tiling.bounded import Bounded, Timed
 from autosched.tiling.plan import Plan
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Rule, Step
+from benchmarks.space_speed import TWO
 
-TWO = """
-def two(X: f32[m, k], A: f32[k, h], B: f32[h, n], Y: f32[m, n], *, m=64, k=48, h=96, n=64):
-    T: f32[m, h]
-    for i, j in grid(m, h):
-        T[i, j] = 0
-        for p in range(k):
-            T[i, j] += X[i, p] * A[p, j]
-    for i, j in grid(m, n):
-        Y[i, j] = 0
-        for p in range(h):
-            Y[i, j] += T[i, p] * B[p, j]
-"""
+SIZES = {"m": 64, "k": 48, "h": 96, "n": 64}
 PROGRAMS = {
     "product": ("matmul", {"m": 96, "n": 80, "k": 72}, "x86-avx2", 4),
     "border": ("conv2d", {"h": 9, "w": 9, "ci": 8, "co": 32, "t": "f32"}, "x86-avx512", 1),
@@ -78,7 +68,7 @@ def test_most_of_a_space_is_never_looked_at() -> None:
 
 
 def test_parts_add_up_to_the_clock() -> None:
-    program = autosched.parse(TWO)
+    program = autosched.parse(TWO, sizes=SIZES)
     plan = plans_of(TuneRequest(program, autosched.target("x86-avx512")))[1][0]
     ids = plan.space.sample(300, np.random.default_rng(0))
     values = plan.space.values(ids)
@@ -88,7 +78,7 @@ def test_parts_add_up_to_the_clock() -> None:
 
 def test_two_products_in_trillions_of_rows() -> None:
     """More legal rows than a list can hold: none of those drawn is better than what is found, nor is any neighbour."""
-    plan = plans_of(TuneRequest(autosched.parse(TWO), autosched.target("x86-avx512")))[1][0]
+    plan = plans_of(TuneRequest(autosched.parse(TWO, sizes=SIZES), autosched.target("x86-avx512")))[1][0]
     space = SearchSpace([plan], clock, run_length=run_length, floors=floors, parts=parts, threads=1, limit=10**6)
     assert not space.plans[0].complete
     assert space.legal > 10**8 > space.rows

@@ -6,7 +6,7 @@ import numpy as np
 from conformance.synthetic import clock, make_plan
 
 from autosched.search import SearchSpace
-from autosched.search.remembered import FEW, Remembered
+from autosched.search.remembered import FEW, Described, Remembered
 from autosched.search.space import Rows
 
 PLANS = [make_plan("a", tiles=4), make_plan("b", 1.3, tiles=5)]
@@ -16,7 +16,7 @@ def test_few_rows_are_looked_up_and_others_described() -> None:
     space, fresh = SearchSpace(PLANS, clock), SearchSpace(PLANS, clock)
     asked: list[int] = []
 
-    def describe(rows: Rows) -> object:
+    def describe(rows: Rows) -> Described:
         asked.append(len(rows))
         return fresh._described(rows)
 
@@ -24,7 +24,7 @@ def test_few_rows_are_looked_up_and_others_described() -> None:
     pool = space.locate(rng.permutation(space.rows)[: 4 * FEW])
     others = space.locate(rng.integers(0, space.rows, 7))
     for rows in (pool, pool.take([5, 900, 3]), others, Rows.join([others.take([6, 0]), pool.take([17])]), others):
-        features, seconds = remembered.described(rows, describe)  # type: ignore[arg-type]
+        features, seconds = remembered.described(rows, describe)
         wanted, analytic = fresh._described(rows)
         assert features.names == wanted.names
         np.testing.assert_array_equal(features.matrix, wanted.matrix)

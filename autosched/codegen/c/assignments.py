@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autosched.codegen.access import classify, value_vars
+from autosched.codegen.access import classify, plain, value_vars
 from autosched.codegen.c.ctypes import storage_type
 from autosched.codegen.c.indices import INDEX_TYPE
 from autosched.codegen.c.lanes import vector_values
@@ -14,7 +14,7 @@ from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.validity import Valid, repeats, split_valid
 from autosched.codegen.c.vector_helpers import NotVector
 from autosched.codegen.kernel import Assign, Lane
-from autosched.ir.value import Literal, Read, Value, is_value, map_value, walk
+from autosched.ir.value import Literal, Read, Value, is_plain, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
 
@@ -136,15 +136,15 @@ class AssignPrinter:
     def _load(self, read: Read, stmt: Assign, register: Register, valid: Valid) -> str | None:
         scope, lane = self.scope, stmt.lane
         assert lane is not None
-        if any(is_value(i) for i in read.index):
+        if not is_plain(read.index):
             return None
         access = classify(read.index, scope.kernel.buffers[read.tensor].shape, lane)
         source = scope.registers.get(read.tensor)
         if source is not None:
             if access.kind == "contiguous" and source.elements == register.elements and valid.count is None:
-                return source.cast_to_vector(scope.register(read.tensor, read.index[:-1]))  # type: ignore[arg-type]
+                return source.cast_to_vector(scope.register(read.tensor, read.index[:-1]))
             return None
-        first = _first_lane(read, lane.var)
+        first = _substituted(read.index, lane.var)
         if access.kind == "contiguous":
             if valid.count is None:
                 return f"{scope.vectors.load(register)}(&{scope.element(read.tensor, first)})"
@@ -193,7 +193,7 @@ class AssignPrinter:
         if register.style != "vector" or stmt.lane is None or not isinstance(stmt.value, Read):
             return None
         read = stmt.value
-        if read.tensor in self.scope.registers or any(is_value(i) for i in read.index):
+        if read.tensor in self.scope.registers or not is_plain(read.index):
             return None
         access = classify(read.index, self.scope.kernel.buffers[read.tensor].shape, stmt.lane)
         if access.kind != "group" or not repeats(stmt.valid, stmt.lane.var, access.size):
@@ -216,7 +216,7 @@ class AssignPrinter:
             return None
         if classify(stmt.index, buffer.shape, stmt.lane).kind != "contiguous":
             return None
-        value = register.cast_to_vector(scope.register(read.tensor, read.index[:-1]))  # type: ignore[arg-type]
+        value = register.cast_to_vector(scope.register(read.tensor, plain(read.tensor, read.index[:-1])))
         return self._stored(stmt, stmt.lane, register, value, valid)
 
     def _store_value(self, stmt: Assign, valid: Valid) -> str | None:
@@ -293,13 +293,13 @@ class AssignPrinter:
         for node in walk(value):
             if not isinstance(node, Read) or node.tensor not in scope.registers:
                 continue
-            register, key = scope.registers[node.tensor], (node.tensor, node.index[:-1])
+            register, key = scope.registers[node.tensor], (node.tensor, plain(node.tensor, node.index[:-1]))
             if register.style != "vector" or key in scope.lanes:
                 continue
             number = sum(1 for buffer, _ in scope.lanes if buffer == node.tensor)
             name = scope.names(f"{node.tensor}_lanes{number or ''}")
-            scope.lanes[key] = name  # type: ignore[index]
-            source = register.cast_to_vector(scope.register(*key))  # type: ignore[arg-type]
+            scope.lanes[key] = name
+            source = register.cast_to_vector(scope.register(*key))
             lines.append(f"const {scope.vectors.vector(register)} {name} = {source};")
         return lines
 
@@ -313,10 +313,6 @@ def _reads_other_elements(stmt: Assign) -> bool:
 
 def _substituted(index: tuple[Int, ...], lane: str) -> tuple[Int, ...]:
     return tuple(substitute_int(i, {lane: 0}) for i in index)
-
-
-def _first_lane(read: Read, lane: str) -> tuple[Int, ...]:
-    return _substituted(read.index, lane)  # type: ignore[arg-type]
 
 
 def _at_lane_zero(stmt: Assign) -> Assign:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from autosched.codegen.access import classify
+from autosched.codegen.access import classify, plain
 from autosched.codegen.c.validity import split_valid
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
 from autosched.codegen.kernel import Lane
-from autosched.ir.value import Read, Value, is_value
+from autosched.ir.value import Read, Value, is_plain
 from autosched.logic import TRUE, Bool, Const, Int, evaluate, free_vars, minimum
 from autosched.logic.walk import substitute_int
 
@@ -56,13 +56,13 @@ class _Lanes:
 
     def read(self, read: Read, count: Int | None) -> str:
         scope, lane = self.scope, self.lane
-        if any(is_value(i) for i in read.index):
+        if not is_plain(read.index):
             raise NotVector
         if not self.in_memory(read.tensor):
             return self._from_registers(read)
         register = self.helpers.register(read.dtype)
         access = classify(read.index, scope.kernel.buffers[read.tensor].shape, lane)
-        first = tuple(substitute_int(i, {lane.var: 0}) for i in read.index if isinstance(i, Int))
+        first = tuple(substitute_int(i, {lane.var: 0}) for i in read.index)
         at = f"&{scope.element(read.tensor, first)}"
         if access.kind == "contiguous":
             if count is None:
@@ -73,7 +73,7 @@ class _Lanes:
             raise NotVector
         if access.kind == "group" and (function := scope.vectors.repeat(register, access.size)):
             return f"{function}({at})"
-        elements = [tuple(substitute_int(i, {lane.var: e}) for i in read.index if isinstance(i, Int))
+        elements = [tuple(substitute_int(i, {lane.var: e}) for i in read.index)
                     for e in range(lane.width)]  # fmt: skip
         texts = [scope.element(read.tensor, element) for element in elements]
         return f"({self.helpers.vector(read.dtype)}){{{', '.join(texts)}}}"
@@ -82,7 +82,7 @@ class _Lanes:
         """Elements of one register, at places that the lane alone decides."""
         scope, var, width = self.scope, self.lane.var, self.lane.width
         register = scope.registers[read.tensor]
-        *outer, last = (i for i in read.index if isinstance(i, Int))
+        *outer, last = plain(read.tensor, read.index)
         if register.style != "vector" or free_vars(last) != {var} or register.elements < width:
             raise NotVector
         scope.vectors.vector(register)

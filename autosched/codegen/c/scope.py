@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from autosched.codegen.access import flat_offset
+from autosched.codegen.access import flat_offset, plain
 from autosched.codegen.c.ctypes import storage_type
 from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.indices import IndexPrinter
@@ -87,12 +87,12 @@ class FunctionScope:
         if register is None:
             return self.element(read.tensor, read.index)
         *outer, last = read.index
-        key = (read.tensor, tuple(outer))
+        key = (read.tensor, plain(read.tensor, tuple(outer)))
         if register.style == "scalar":
-            return self.register(*key)  # type: ignore[arg-type]
-        name = self.lanes.get(key)  # type: ignore[arg-type]
+            return self.register(*key)
+        name = self.lanes.get(key)
         if name is None:
-            name = self.register(*key)  # type: ignore[arg-type]
+            name = self.register(*key)
             if register.style == "vector":
                 vector = self.vectors.vector(register)
                 name = name if register.type == vector else f"(({vector}){name})"

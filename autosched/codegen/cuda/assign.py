@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from autosched.codegen.access import flat_offset
+from autosched.codegen.access import flat_offset, plain
 from autosched.codegen.cuda.fragments import LANE, Layout
 from autosched.codegen.cuda.matrices import matrix_load
 from autosched.codegen.cuda.opaque import OpaquePrinter
 from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.cuda.types import SUB_BYTE, element_type
 from autosched.codegen.kernel import Assign
-from autosched.ir.value import Literal, Read, Select, Value, map_value, walk
+from autosched.ir.value import Literal, Read, Select, Value, is_plain, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Int, Var, all_of
 from autosched.logic.walk import substitute_bool, substitute_int
 
@@ -151,7 +151,7 @@ class AssignPrinter:
             there, zero, value = all_of(there, value.condition), True, value.then
         if not isinstance(value, Read) or value.dtype != self.scope.buffer(stmt.buffer).dtype:
             return None
-        if not all(isinstance(i, Int) for i in value.index):
+        if not is_plain(value.index):
             return None
         if value.dtype.name in SUB_BYTE and (register or value.tensor in self.scope.layouts):
             return None
@@ -197,7 +197,7 @@ class AssignPrinter:
         with scope.ranged({GROUP: (0, groups - 1)}):
             if not self._neighbours(stmt.buffer, stmt.index, lane, at, width):
                 return None
-            if not self._neighbours(read.tensor, read.index, lane, at, width):  # type: ignore[arg-type]
+            if not self._neighbours(read.tensor, plain(read.tensor, read.index), lane, at, width):
                 return None
             there = self._uniform(move.there, lane, at, width)
             if there is None:
@@ -207,7 +207,7 @@ class AssignPrinter:
             to = self._address(here.buffer, here.index)
             source = here.value
             assert isinstance(source, Read)
-            from_ = self._address(source.tensor, source.index)  # type: ignore[arg-type]
+            from_ = self._address(source.tensor, plain(source.tensor, source.index))
             if to is None or from_ is None:
                 return None
             running = scope.running and size >= 4 and scope.buffer(stmt.buffer).scope == "shared"
@@ -339,9 +339,9 @@ def _map_reads(
         return Var(marked) if node == Var(lane) else substitute_int(node, {lane: element})
 
     def on_value(node: Value) -> Value:
-        if not isinstance(node, Read) or not all(isinstance(i, Int) for i in node.index):
+        if not isinstance(node, Read) or not is_plain(node.index):
             return node
-        back = tuple(substitute_int(i, {marked: Var(lane)}) for i in node.index if isinstance(i, Int))
+        back = tuple(substitute_int(i, {marked: Var(lane)}) for i in node.index)
         return replace(node, index=index(node.tensor, back))
 
     found = map_value(value, on_value, on_int, lambda b: substitute_bool(b, {lane: element}))

@@ -110,7 +110,7 @@ class _Finder:
     uses: dict[str, list[tuple[Index, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.workers = {s.var for s in self.body if isinstance(s, For) and s.kind in WORKERS}
+        self.workers: set[Index] = {Var(s.var) for s in self.body if isinstance(s, For) and s.kind in WORKERS}
         together: list[set[str]] = []
         for stmt in self.body:
             mine: set[str] = set()
@@ -132,21 +132,20 @@ class _Finder:
             changed = False
             for group in together:
                 known = next((self.operands[n] for n in sorted(group) if n in self.operands), None)
-                for name in group - self.operands.keys() if known else ():
-                    if self.kernel.buffers[name].shape[-1] == self._elements(known):
-                        self.operands[name] = known  # type: ignore[assignment]
+                if known is None:
+                    continue
+                elements = known[0].operands[known[1]].elements
+                for name in group - self.operands.keys():
+                    if self.kernel.buffers[name].shape[-1] == elements:
+                        self.operands[name] = known
                         changed = True
-
-    @staticmethod
-    def _elements(known: tuple[Intrinsic, str] | None) -> int:
-        return known[0].operands[known[1]].elements if known else 0
 
     def layout(self, name: str) -> Layout:
         buffer = self.kernel.buffers[name]
         owners = frozenset(
             d
             for d in range(len(buffer.shape) - 1)
-            if all(isinstance(index[d], Var) and index[d].name in self.workers for index in self.uses[name])  # type: ignore[union-attr]
+            if all(index[d] in self.workers for index in self.uses[name])
         )
         known = self.operands.get(name)
         lanes = self.lanes.get(name, 1)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from autosched.codegen.access import flat_offset
+from autosched.codegen.access import flat_offset, plain
 from autosched.codegen.cuda.fragments import LANE, Layout
 from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.cuda.types import SUB_BYTE
 from autosched.codegen.kernel import Assign, For
-from autosched.ir.value import Read
+from autosched.ir.value import Read, is_plain
 from autosched.logic import TRUE, Const, Int, Var
 from autosched.logic.walk import substitute_int
 
@@ -52,7 +52,7 @@ def _rows(scope: Scope, stmt: Assign, layout: Layout | None, read: Read) -> _Row
     """A fragment that may be rows of memory; None where it is not from shared memory, or is not packed."""
     if layout is None or layout.operand is None or stmt.lane is None or stmt.buffer not in scope.layouts:
         return None
-    if read.tensor in scope.layouts or not all(isinstance(i, Int) for i in read.index):
+    if read.tensor in scope.layouts or not is_plain(read.index):
         return None
     if scope.buffer(read.tensor).scope != "shared" or not layout.packed or stmt.index[-1] != Var(stmt.lane.var):
         return None
@@ -98,7 +98,7 @@ class _Rows:
     def index(self, t: Int, v: Int) -> tuple[Int, ...]:
         """Subscripts of the element that lane `t` holds as its `v`-th."""
         element = self.layout.element(v, t)
-        return tuple(substitute_int(i, {self.lane: element}) for i in self.read.index if isinstance(i, Int))
+        return tuple(substitute_int(i, {self.lane: element}) for i in plain(self.read.tensor, self.read.index))
 
     def offset(self, t: Int, v: Int) -> Int:
         return flat_offset(self.scope.buffer(self.read.tensor), self.index(t, v))

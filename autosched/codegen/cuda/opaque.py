@@ -14,7 +14,7 @@ from autosched.codegen.access import flat_offset, value_vars
 from autosched.codegen.cuda.fragments import Layout
 from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.kernel import Assign, Buffer
-from autosched.ir.value import Literal, Read, Select, Value, map_value, walk
+from autosched.ir.value import Index, Literal, Read, Select, Value, is_plain, map_value, walk
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
 
@@ -60,7 +60,7 @@ class OpaquePrinter:
             return
         source, valid = _plain(stmt)
         if source is not None and source.dtype == layout.dtype and source.tensor not in self.scope.layouts:
-            tile = self._tile(source.tensor, source.index, valid, stmt.lane.var, layout)  # type: ignore[arg-type]
+            tile = self._tile(source.tensor, source.index, valid, stmt.lane.var, layout)
             if tile is not None and self._major(layout, tile.major) == tile.major and tile.address:
                 yield self._load(layout, name, tile)
                 return
@@ -102,9 +102,9 @@ class OpaquePrinter:
             return None
         if any(free_vars(i) & {stmt.lane.var} for n in every for i in n.index[:-1] if isinstance(i, Int)):
             return None
-        own = Var(".v")
+        lane, own = Var(stmt.lane.var), Var(".v")
         with self.scope.ranged({own.name: (0, layout.registers.count - 1)}):
-            value = map_value(stmt.value, on_int=lambda e: own if e == Var(stmt.lane.var) else e)  # type: ignore[union-attr]
+            value = map_value(stmt.value, on_int=lambda e: own if e == lane else e)
             v = self.scope.spell(own.name)
             text = f"{self.scope.array(layout, stmt.index)}[{v}] = {self.scope.values.stored(value)};"
         return ["#pragma unroll", f"for (int {v} = 0; {v} < {layout.registers.count}; ++{v}) {text}"]
@@ -192,12 +192,12 @@ class OpaquePrinter:
 
     # -- straight from memory ------------------------------------------------------------------------------------------
 
-    def _tile(self, name: str, index: tuple[Int, ...], valid: Bool, lane: str, layout: Layout) -> Tile | None:
+    def _tile(self, name: str, index: tuple[Index, ...], valid: Bool, lane: str, layout: Layout) -> Tile | None:
         """The fragment's elements as lines of memory; None where they are no lines; no address where they are badly
         aligned, or where some are not there."""
         scope, buffer = self.scope, self.scope.buffer(name)
         rows, columns = layout.buffer_shape
-        if not all(isinstance(i, Int) for i in index):
+        if not is_plain(index):
             return None
         element = Var(LINE) * columns + Var(PLACE)
         with scope.ranged({LINE: (0, rows - 1), PLACE: (0, columns - 1)}):
@@ -223,8 +223,7 @@ def _plain(stmt: Assign) -> tuple[Read | None, Bool]:
     value, valid = stmt.value, stmt.valid
     if isinstance(value, Select) and isinstance(value.condition, Bool) and isinstance(value.other, Literal):
         valid, value = all_of(valid, value.condition), value.then
-    moved = isinstance(value, Read) and all(isinstance(i, Int) for i in value.index)
-    return (value if isinstance(value, Read) and moved else None), valid
+    return (value if isinstance(value, Read) and is_plain(value.index) else None), valid
 
 
 __all__ = ["OpaquePrinter"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from autosched.codegen.access import flat_offset
+from autosched.codegen.access import flat_offset, plain
 from autosched.codegen.c.names import Names
 from autosched.codegen.cuda.indices import CudaIndices
 from autosched.codegen.cuda.registers import identifier, register_type, registers_of
@@ -13,7 +13,7 @@ from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.values import CudaValues
 from autosched.codegen.kernel import Buffer
 from autosched.codegen.lower.update import updated
-from autosched.ir.value import Read
+from autosched.ir.value import Index, Read
 from autosched.tensorize.intrinsic import Intrinsic
 
 
@@ -24,9 +24,9 @@ def plain_function(intrinsic: Intrinsic, use: Callable[[str], None]) -> str:
     index = CudaIndices(_Names(names), ranges, use, lambda: Simplifier(ranges))
     buffers = {o.name: Buffer(o.name, o.dtype, o.shape, "register") for o in intrinsic.operands.values()}
 
-    def place(name: str, subscripts: tuple[object, ...]) -> str:
+    def place(name: str, subscripts: tuple[Index, ...]) -> str:
         operand = intrinsic.operands[name]
-        offset = index.number(flat_offset(buffers[name], subscripts))  # type: ignore[arg-type]
+        offset = index.number(flat_offset(buffers[name], plain(name, subscripts)))
         if register_type(operand, registers_of(operand, 1)) == element_type(operand.dtype):
             return f"{names(name)}[{offset}]"
         return f"element<{element_type(operand.dtype)}>({names(name)}, {offset})"

@@ -42,13 +42,11 @@ from autosched.tensorize.spec.catalogue import Catalogue
 
 OPTIONS = ("--std=c++17", "--fmad=false")
 """Products and additions are fused where the text says so."""
-_TAKEN = frozenset(
-    """
-    autosched threadIdx blockIdx blockDim gridDim warpSize row shared
-    alignas and bool catch class constexpr delete explicit friend half new not nullptr operator or private protected
-    public template this throw try using virtual xor namespace min max
-    """.split()  # noqa: SIM905
-)
+_TAKEN = """
+autosched threadIdx blockIdx blockDim gridDim warpSize row shared
+alignas and bool catch class constexpr delete explicit friend half new not nullptr operator or private protected
+public template this throw try using virtual xor namespace min max
+"""
 """What printed code itself uses, and C++'s keywords beside C's."""
 
 
@@ -82,7 +80,7 @@ class _Printer:
     def __init__(self, kernel: Kernel, target: Target, loads: Known) -> None:
         self.kernel, self.target, self.loads = block_view(kernel), target, loads
         self.arch = target.compiler.get("arch", "sm_80")
-        self.names = Names(_TAKEN | defined())
+        self.names = Names(defined().union(_TAKEN.split()))
         self.name = self.names.fresh(kernel.name)
         for buffer in kernel.buffers:
             self.names(buffer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -16,7 +16,7 @@ from autosched.codegen.cuda.simplify import Simplifier, Sum
 from autosched.codegen.cuda.types import SUB_BYTE, element_type
 from autosched.codegen.cuda.values import CudaValues
 from autosched.codegen.kernel import Buffer, Kernel
-from autosched.ir.value import Index, Read
+from autosched.ir.value import Index, Read, is_plain
 from autosched.logic import Int, free_vars
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -83,7 +83,7 @@ class Scope:
         used: Used,
         layouts: Mapping[str, Layout],
         loads: Known,
-        formula: object,
+        formula: Callable[[str], str | None],
     ) -> None:
         self.kernel, self.names, self.used, self.layouts, self.loads = kernel, names, used, layouts, loads
         self.ranges: dict[str, tuple[int, int]] = {}
@@ -104,7 +104,7 @@ class Scope:
         use = used.helpers.add
         self.index = CudaIndices(spelled, self.ranges, use, lambda: self.simplifier)
         self.wide = CudaIndices(Wide(spelled), self.ranges, use, lambda: self.simplifier)
-        self.values = CudaValues(self.index, self.read, names, use, formula)  # type: ignore[arg-type]
+        self.values = CudaValues(self.index, self.read, names, use, formula)
 
     @property
     def simplifier(self) -> Simplifier:
@@ -146,8 +146,8 @@ class Scope:
 
     def offset_text(self, buffer: Buffer, index: tuple[Index, ...]) -> str:
         printer = self.wide if buffer.elements >= MOST_NARROW else self.index
-        if all(isinstance(i, Int) for i in index):
-            return printer.number(self.offset(buffer, index))  # type: ignore[arg-type]
+        if is_plain(index):
+            return printer.number(self.offset(buffer, index))
         parts = []
         for part, stride in zip(index, strides(buffer.shape), strict=True):
             text = printer.number(part, 5) if isinstance(part, Int) else f"({self.values.subscript(part)})"
@@ -161,8 +161,8 @@ class Scope:
     def address(self, name: str, index: tuple[Index, ...]) -> str:
         """Its address; what of it no loop changes is a pointer of its own, made before the loops."""
         base, text = self.names(name), self.offset_text(self.buffer(name), index)
-        if self.loops and all(isinstance(i, Int) for i in index):
-            base, text = self._hoisted(self.buffer(name), self.offset(self.buffer(name), index))  # type: ignore[arg-type]
+        if self.loops and is_plain(index):
+            base, text = self._hoisted(self.buffer(name), self.offset(self.buffer(name), index))
         return base if text == "0" else f"&{base}[{text}]"
 
     def _hoisted(self, buffer: Buffer, offset: Int) -> tuple[str, str]:

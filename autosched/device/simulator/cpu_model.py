@@ -156,11 +156,10 @@ def straight_runs(found: Facts, target: Target) -> dict[tuple[int, ...], Run]:
             run.loads += n * slots
     for issue in found.issues:
         run = runs[key_of(issue.path)]
-        timing = issue.intrinsic.timing
-        rate = target.rates.get(issue.intrinsic.name) or 1.0 / timing.get("interval", 1.0)
         run.uops += issue.runs
-        run.issue += issue.runs / rate
-        run.chains[issue.intrinsic.name] += issue.runs / issue.accumulators * timing.get("latency", LATENCY)
+        run.issue += issue.runs / target.issues(issue.intrinsic)
+        latency = issue.intrinsic.timing.get("latency", LATENCY)
+        run.chains[issue.intrinsic.name] += issue.runs / issue.accumulators * latency
     for work in found.works:
         run = runs[key_of(work.path)]
         count = work.runs * max(1.0, work.width * 4 / vector)

@@ -147,9 +147,8 @@ class _Emit:
                         self._note(job, "load", name)
         for issue in run.issues:
             amounts = self._note(job, "execute", issue.into)
-            rate = self.target.rates.get(issue.intrinsic.name) or 1.0 / issue.intrinsic.timing.get("interval", 1.0)
             out = issue.intrinsic.accumulator
-            amounts.array += issue.runs / rate
+            amounts.array += issue.runs / self.target.issues(issue.intrinsic)
             amounts.operations += issue.runs * issue.intrinsic.operations
             amounts.accumulated += issue.runs * out.elements * out.dtype.bits / 8
         return job
