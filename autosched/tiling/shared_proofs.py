@@ -1,14 +1,15 @@
 """What z3 proves of a GPU space: its rules keep shared memory accessed inside, aligned, and without bank conflicts.
 
-A layout depends on few decisions: the length of its rows and the swizzle. Each pair of them that the rules allow is a
-case; the number of rows, the row and the element stay symbolic, so that what is proved holds for all tiles. That the
-slices of all stages fit is the rule `shared_bytes` itself, whose bytes are those of the shape that is proved here.
+A layout depends on few decisions: the length of its rows, the swizzle and the padding. Each set of them that the rules
+allow is a case; the number of rows, the row and the element stay symbolic, so that what is proved holds for all tiles.
+That the slices of all stages fit is the rule `shared_bytes` itself, whose bytes are those of the shape that is proved
+here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -55,7 +56,7 @@ def prove_shared(part: TensorPart, space: Space) -> list[Proof]:
 
 
 def layouts(nest: Nest, operand: str, space: Space, names: StepNames) -> Iterator[tuple[SharedLayout, str]]:
-    """The layouts of an operand that some row may have, by what they depend on: the length of a row, and the swizzle.
+    """The layouts of an operand that some row may have, by what they depend on: length of a row, swizzle, padding.
 
     Rows are of one element each here: their number is symbolic in the proofs."""
     bits = nest.intrinsic.operands[operand].dtype.bits
@@ -68,27 +69,33 @@ def layouts(nest: Nest, operand: str, space: Space, names: StepNames) -> Iterato
     for values in product(*domains):
         env: dict[str, object] = {space.decisions[i].name: v for i, v in zip(deciding, values, strict=True)}
         lengths.add(int(evaluate(length, Lazy(env, space.derived))))
-    rule = next(r for r in space.rules if r.name == names(f"row_{operand}"))
-    spans = next(r for r in space.rules if r.name == names(f"span_{operand}"))
-    ways = next(r for r in space.rules if r.name == names(f"ways_{operand}"))
+    of_layout = {names(f"{what}_{operand}") for what in ("row", "span", "ways", "lines")}
+    rules = [r for r in space.rules if r.name in of_layout]
     kinds = [kind for kind in space.decision(stage_name(names, operand)).domain if kind != GLOBAL]
-    for extent, bytes_of_span, kind in product(sorted(lengths), space.decision(swizzle).domain, kinds):
+    padding = names("padding")
+    paddings = space.decision(padding).domain if padding in space.position else (0,)
+    spans = space.decision(swizzle).domain
+    for extent, bytes_of_span, more, kind in product(sorted(lengths), spans, paddings, kinds):
         extents = (*(1 for _ in axes[:-1]), extent)
-        layout = SharedLayout(axes, extents, chunk_elements(bits), bytes_of_span, kind == DESCRIPTOR)
+        layout = SharedLayout(axes, extents, chunk_elements(bits), bytes_of_span, kind == DESCRIPTOR, more > 0)
+        if more and (bytes_of_span or layout.shape == replace(layout, padded=False).shape):
+            continue  # the padding changes nothing
         env = {
             swizzle: bytes_of_span,
             names(f"row_{operand}"): layout.chunks * CHUNK_BYTES,
             stage_name(names, operand): kind,
+            names(f"ways_{operand}"): ways_of(layout),
         }
-        env[names(f"ways_{operand}")] = ways_of(layout)
-        if all(evaluate(r.holds, env) for r in (rule, spans, ways)):
+        if all(evaluate(r.holds, env) for r in rules):
+            kept = f"swizzle {bytes_of_span} B" if not more else f"padded by {more} B"
             by = ", by descriptor" if layout.described else ""
-            yield layout, f"rows of {extent} elements, swizzle {bytes_of_span} B{by}"
+            yield layout, f"rows of {extent} elements, {kept}{by}"
 
 
 def ways_of(layout: SharedLayout) -> int:
     """Rows of eight that meet in one bank, as the space derives it."""
-    return 1 if layout.swizzle or layout.described else max(k for k in (1, 2, 4, 8) if layout.chunks % k == 0)
+    width = layout.shape[2]
+    return 1 if layout.swizzle or layout.described else max(k for k in (1, 2, 4, 8) if width % k == 0)
 
 
 def prove(layout: SharedLayout, operand: str, case: str) -> Iterator[Proof]:
@@ -124,7 +131,7 @@ def _conflicts(layout: SharedLayout) -> z3.BoolRef:
     for k in range(EIGHT):
         env = {"row": EIGHT * group + k, "e": chunk * layout.chunk}
         _, row, turned, _ = (to_z3(i, env) for i in layout.index(Var("row"), Var("e")))
-        banks.append((row * layout.span + turned) % (BANK_BYTES // CHUNK_BYTES))
+        banks.append((row * layout.shape[2] + turned) % (BANK_BYTES // CHUNK_BYTES))
     ways = ways_of(layout)
     crowds = [z3.Sum(*(z3.If(a == b, 1, 0) for b in banks)) <= ways for a in banks]
     return z3.Implies(z3.And(group >= 0, chunk >= 0, chunk < layout.chunks), z3.And(*crowds))

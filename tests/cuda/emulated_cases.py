@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from autosched.search.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import make_plans
+from autosched.tiling.request import request
 
 
 @dataclass(frozen=True)
@@ -183,12 +185,24 @@ class Emulation:
 
 def emulation(case: Case, most: int | None, number: int = 0, name: str = "k") -> Emulation | None:
     """A covering sample of the case's plan of this number, at most so many rows; None where there is no such plan."""
-    target = case.chosen()
     found = case.plans()
-    if number >= len(found):
-        return None
-    plan = found[number]
-    rows = covering(plan)[:most]
+    return compiled(case, found[number], covering(found[number])[:most], name) if number < len(found) else None
+
+
+def wished(case: Case, wishes: Sequence[Mapping[str, int | str]]) -> Emulation:
+    """A row of the case's first plan for each wish."""
+    plan, *_ = case.plans()
+    rows = []
+    for wish in wishes:
+        answer = request(plan.space, wish)
+        assert answer.row is not None, str(answer)
+        rows.append(answer.row)
+    return compiled(case, plan, rows)
+
+
+def compiled(case: Case, plan: Plan, rows: list[int], name: str = "k") -> Emulation:
+    """The plan's rows, printed and compiled for the emulated card."""
+    target = case.chosen()
     made = Emulation(plan, compute(plan.program, 0, slack=slack(plan)), rows)
     units = []
     for n, row in enumerate(rows):

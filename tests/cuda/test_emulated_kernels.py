@@ -7,7 +7,7 @@ whole sample of several plans of each.
 from __future__ import annotations
 
 import pytest
-from cuda.emulated_cases import CASES, emulation
+from cuda.emulated_cases import CASES, emulation, wished
 from cuda.hand_kernels import needs_compiler
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
@@ -18,6 +18,18 @@ MOST, PLANS = 3, 3
 def test_kernels_of_every_tier(name: str) -> None:
     made = emulation(CASES[name], MOST)
     assert made is not None
+    for n, row in enumerate(made.rows):
+        difference = made.check(n, seed=row)
+        assert difference.ok, (made.plan.space.schedule(row), difference)
+
+
+PADDED = {"padding": "16 B", "vector": "16 B"}
+
+
+@pytest.mark.parametrize("name", ["wmma f16", "wmma bf16 by columns", "mma f16 k16", "dp4a"])
+def test_padded_slices(name: str) -> None:
+    copies = ("sync",) if name == "dp4a" else ("sync", "cp.async")  # whose depth is one slice of two chunks
+    made = wished(CASES[name], [PADDED | {"copy": copy} for copy in copies])
     for n, row in enumerate(made.rows):
         difference = made.check(n, seed=row)
         assert difference.ok, (made.plan.space.schedule(row), difference)

@@ -23,6 +23,7 @@ BF16 = {"a": "bf16", "b": "bf16", "acc": "f32"}
 SPACES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "wgmma": ("matmul_nt", "cuda/wgmma.m64n128k16.bf16.f32", {"m": 1024, "n": 1024, "k": 1024, **BF16}),
     "mma": ("matmul", "cuda/mma.m16n8k16.*", {"m": 512, "n": 512, "k": 512, **BF16}),
+    "wmma": ("matmul", "cuda/wmma.m16n16k16.bf16.f32", {"m": 512, "n": 512, "k": 512, **BF16}),
     "dp4a": ("matmul_nt", "cuda/dp4a*", {"m": 256, "n": 256, "k": 256, "a": "s8", "b": "s8", "acc": "s32"}),
 }
 SEEN: dict[str, Plan] = {}
@@ -35,7 +36,7 @@ def plan_of(name: str) -> Plan:
     return SEEN[name]
 
 
-@pytest.mark.parametrize("name", ["wgmma", "mma"])
+@pytest.mark.parametrize("name", ["wgmma", "mma", "wmma"])
 def test_shared_memory_is_proved(name: str) -> None:
     plan = plan_of(name)
     proofs = prove_shared(plan.tensor_parts[0], plan.space)

@@ -212,7 +212,7 @@ def test_good_schedules_beat_bad_ones_by_far() -> None:
     _, (plan, *_) = plans("matmul", "cuda/wmma.*", m=4096, n=4096, k=4096, a="f16", b="f16", acc="f32")
     device = SimulatorDevice(target=H200, noise=0)
     good = {"reg_i": 4, "reg_j": 4, "warps_i": 2, "warps_j": 4, "stage_a": "shared", "stage_b": "shared", "block_p": 4}
-    copies = {"copy": "cp.async", "stages": 3, "vector": "16 B", "swizzle": "128 B"}
+    copies = {"copy": "cp.async", "stages": 3, "vector": "16 B", "padding": "16 B"}
     row = plan.space.row_of(good | copies)
     assert plan.space.legal([row]).all(), plan.space.why_not(row)
     fast = seconds(device, Candidate(plan, row))

@@ -45,8 +45,8 @@ class SharedSlices:
         axes = slice_axes(nest, operand)
         extents = tuple(a.unit * (size if a is depth else grid.tile.get(a.name, 1)) for a in axes)
         described = ctx.values.get(stage_name(names, operand)) == DESCRIPTOR
-        swizzle = ctx.values.get(names("swizzle"), 0)
-        layout = SharedLayout(axes, extents, chunk_elements(spec.dtype.bits), swizzle, described)
+        swizzle, padded = ctx.values.get(names("swizzle"), 0), ctx.values.get(names("padding"), 0) > 0
+        layout = SharedLayout(axes, extents, chunk_elements(spec.dtype.bits), swizzle, described, padded)
         outer = (*([grid.cluster] if grid.cluster > 1 else []), *([stages] if stages > 1 else []))
         tensor = nest.mapping.operands[operand].tensor
         buffer = ctx.declare(f"{tensor}_shared", spec.dtype, (*outer, *layout.shape), "shared", tensor)
