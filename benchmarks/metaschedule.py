@@ -4,8 +4,9 @@
     python -m benchmarks.metaschedule --only f32_128 --trials 8 --seeds 1
 
 TVM lives in an environment of its own (`.venv-tvm`, made on the first run, versions pinned below); both sides use one
-core. The two best kernels are timed in turn, each in its process, the other one waiting. f32 is plain (TVM reads B as
-it lies, and so do we); for int8 both sides have their weights laid out before the run.
+core. The best kernels of all seeds of a case are timed in turn, each in its process, the others waiting, so that how
+far seeds lie apart does not mix in how busy the machine was. f32 is plain (TVM reads B as it lies, and so do we); for
+int8 both sides have their weights laid out before the run.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -61,14 +63,13 @@ def main(arguments: list[str] | None = None) -> int:
     rows = kept(options.json)
     for trials in options.trials:
         for case in options.only:
-            for seed in range(options.seeds):
-                key = f"{case} trials={trials} seed={seed}"
-                if key in rows:
-                    continue
-                print(f"… {key}", file=sys.stderr, flush=True)
-                rows[key] = run(str(python), case, trials, seed, options.rounds)
-                print(line(key, rows[key]), flush=True)
-                write(options.json, rows)
+            keys = [key_of(case, trials, seed) for seed in range(options.seeds)]
+            if all(key in rows for key in keys):
+                continue
+            found = run(str(python), case, trials, options.seeds, options.rounds)
+            rows |= dict(zip(keys, found, strict=True))
+            print("\n".join(line(key, rows[key]) for key in keys), flush=True)
+            write(options.json, rows)
     print("\n" + "\n".join(said(s) for s in summaries(rows)))
     return 0
 
@@ -83,22 +84,36 @@ def environment(folder: Path) -> Path:
     return python
 
 
-def run(python: str, case: str, trials: int, seed: int, rounds: int) -> dict[str, Any]:
-    """One row: both tuned from a standing start, then timed in turn."""
+def key_of(case: str, trials: int, seed: int) -> str:
+    return f"{case} trials={trials} seed={seed}"
+
+
+def run(python: str, case: str, trials: int, seeds: int, rounds: int) -> list[dict[str, Any]]:
+    """A row a seed: both tuned from a standing start, then the kernels of all seeds timed in turn."""
     workload, sizes, packed = OURS[case]
-    with tempfile.TemporaryDirectory(prefix="autosched-tvm-") as folder:
-        ours = tune(Request(workload, sizes, str(Path(folder) / "ours.db"), packed, 1, trials, seed, timeout_s=3600.0))
-        asked = {"case": case, "trials": trials, "seed": seed, "folder": str(Path(folder) / "tvm")}
-        with Answering([python, str(WORKER), json.dumps(asked)]) as theirs:
+    rows: list[dict[str, Any]] = []
+    pairs: dict[int, tuple[Answering, Answering]] = {}
+    with tempfile.TemporaryDirectory(prefix="autosched-tvm-") as folder, ExitStack() as stack:
+        for seed in range(seeds):
+            print(f"… {key_of(case, trials, seed)}", file=sys.stderr, flush=True)
+            store = str(Path(folder) / f"{seed}.db")
+            ours = tune(Request(workload, sizes, store, packed, 1, trials, seed, timeout_s=3600.0))
+            asked = {"case": case, "trials": trials, "seed": seed, "folder": str(Path(folder) / f"tvm{seed}")}
+            theirs = stack.enter_context(Answering([python, str(WORKER), json.dumps(asked)]))
             tvm = theirs.answer()
-            row = {"case": case, "trials": trials, "seed": seed, "tvm": tvm, "ours": asdict(ours)}
-            if tvm.get("error") or not ours.study:
-                return row
-            with kernel(str(Path(folder) / "ours.db"), ours.study) as mine:
+            rows.append({"case": case, "trials": trials, "seed": seed, "tvm": tvm, "ours": asdict(ours)})
+            if not tvm.get("error") and ours.study:
+                mine = stack.enter_context(kernel(store, ours.study))
                 mine.answer()
-                samples = [(theirs.ask("time"), mine.ask("time")) for _ in range(rounds)]
-    tvm["seconds"], row["ours_seconds"] = quartiles([t for t, _ in samples]), quartiles([o for _, o in samples])
-    return row | {"ratio": quartiles([t / o for t, o in samples])}
+                pairs[seed] = theirs, mine
+        samples = [{seed: (theirs.ask("time"), mine.ask("time")) for seed, (theirs, mine) in pairs.items()}
+                   for _ in range(rounds)]  # fmt: skip
+    for seed in pairs:
+        taken = [s[seed] for s in samples]
+        rows[seed]["tvm"]["seconds"] = quartiles([t for t, _ in taken])
+        rows[seed]["ours_seconds"] = quartiles([o for _, o in taken])
+        rows[seed]["ratio"] = quartiles([t / o for t, o in taken])
+    return rows
 
 
 def line(key: str, row: dict[str, Any]) -> str:
