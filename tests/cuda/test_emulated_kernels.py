@@ -7,8 +7,11 @@ whole sample of several plans of each.
 from __future__ import annotations
 
 import pytest
-from cuda.emulated_cases import CASES, emulation, wished
+from cuda.emulated_cases import CASES, Case, emulation, wished
 from cuda.hand_kernels import needs_compiler
+
+from autosched.codegen.cuda import print_cuda
+from autosched.codegen.lower import lower
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
 MOST, PLANS = 3, 3
@@ -33,6 +36,15 @@ def test_padded_slices(name: str) -> None:
     for n, row in enumerate(made.rows):
         difference = made.check(n, seed=row)
         assert difference.ok, (made.plan.space.schedule(row), difference)
+
+
+def test_elements_of_a_word_are_loaded_as_matrices() -> None:
+    tf32 = {"a": "tf32", "b": "tf32", "acc": "f32"}
+    case = Case("matmul_nt", "cuda/mma.m16n8k8.tf32*", {"m": 32, "n": 24, "k": 32, **tf32})
+    made = wished(case, [{"stage_a": "shared", "stage_b": "shared", "swizzle": "64 B", "block_p": 2, "vector": "16 B"}])
+    text = print_cuda(lower(made.plan, made.plan.space.schedule(made.rows[0])), case.chosen()).text
+    assert "ldmatrix_x4(words(a_reg), " in text
+    assert made.check(0, seed=1).ok
 
 
 @pytest.mark.slow_cuda

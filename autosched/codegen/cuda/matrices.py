@@ -54,7 +54,9 @@ def _rows(scope: Scope, stmt: Assign, layout: Layout | None, read: Read) -> _Row
         return None
     if read.tensor in scope.layouts or not is_plain(read.index):
         return None
-    if scope.buffer(read.tensor).scope != "shared" or not layout.packed or stmt.index[-1] != Var(stmt.lane.var):
+    if scope.buffer(read.tensor).scope != "shared" or stmt.index[-1] != Var(stmt.lane.var):
+        return None
+    if layout.registers.bits != WORD_BITS or layout.dtype.bits > WORD_BITS:
         return None
     if layout.dtype.name in SUB_BYTE:  # a byte each in memory
         return None
@@ -92,6 +94,9 @@ class _Rows:
                     first = tuple(substitute_int(i, {self.loop: Var(self.loop) * many}) for i in self.stmt.index)
                     with scope.ranged({self.loop: (0, self.trips // many - 1)}):
                         array = f"joined<{self.registers * many}>({scope.array(layout, first)})"
+                if not layout.packed:  # elements of a whole word
+                    scope.used.headers.add("fragment")
+                    array = f"words({array})"
                 return f"{scope.used.call(intrinsic)}({array}, {address});"
         return None
 

@@ -32,6 +32,12 @@ __device__ __forceinline__ Register (&joined(Register (&registers)[Held]))[Count
     return reinterpret_cast<Register(&)[Count]>(registers);
 }
 
+// Registers of 32-bit elements as the words that a load fills.
+template <class Register, int Count>
+__device__ __forceinline__ uint32_t (&words(Register (&registers)[Count]))[Count] {
+    return reinterpret_cast<uint32_t(&)[Count]>(registers);
+}
+
 // Every register takes the same bits.
 template <class Register, int Count>
 __device__ __forceinline__ void fill(Register (&registers)[Count], Register value) {
