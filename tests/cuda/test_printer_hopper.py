@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,20 @@ def test_every_form_of_wgmma_assembles() -> None:
             number += 1
     found = compile_cuda("\n".join(text) + "\n", "sm_90a", device_headers())
     assert len(found.kernels) == number > 50
+
+
+def test_barriers_are_counted() -> None:
+    """The numbers at which a block's threads meet are below what the space counts."""
+    plan = plan_of("matmul_nt", "cuda/wgmma.m64n64k16.bf16.f32", m=1024, n=1024, k=1024, **BF16)
+    wanted = {"groups_i": 3, "groups_j": 1, "reg_i": 1, "copy": "TMA", "stages": 2, "split": 1, "persistent": "no"}
+    ways = [("together", "direct", 1), ("producer", "direct", 2), ("together", "TMA", 5), ("producer", "TMA", 5)]
+    for roles, epilogue, count in ways:
+        row = request(plan.space, wanted | {"roles": roles, "epilogue": epilogue}).row
+        numbers = [0]
+        for number, worker in re.findall(r" meet\((?:(\d+)|warpgroup \+ (\d+)),", printed(plan, row).text):
+            numbers.append(int(number) if number else 3 - 1 + int(worker))
+        assert row is not None
+        assert int(plan.space.values(row)["barriers"][0]) == count
+        assert max(numbers) == (count - 1 if epilogue == "TMA" else 0)
+    many = plan.space.row_of({"groups_i": 4, "groups_j": 4, "epilogue": "TMA"})
+    assert "18 barriers > 16" in plan.space.why_not(many)

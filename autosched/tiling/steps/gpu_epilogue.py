@@ -12,6 +12,7 @@ from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_copy import BOX
 from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, from_shared, has_any, stored_bytes
 from autosched.tiling.steps.gpu_split import may_split
+from autosched.tiling.steps.gpu_tile import workers_name
 from autosched.tiling.steps.names import StepNames
 
 DIRECT, ROWS, BULK_STORE = 0, 1, 2
@@ -37,7 +38,7 @@ def gpu_epilogue(
     """`epilogue`: registers go to memory lane by lane, or first to a tile in shared memory, from which all threads
     store whole rows, or each warpgroup has the copy engine store its part while others go on. `outputs`: the types of
     the tensors that the part writes. Derived: `out_bytes` of the tile in shared memory; `shared_bytes` of a block in
-    all (at most, where fragments are opaque)."""
+    all (at most, where fragments are opaque); `worker_barriers`, at which the threads of one worker meet."""
     epilogue, total = Var(names("epilogue")), names("shared_bytes")
     before = Var(names("slices_bytes")) + Var(names("barrier_bytes")) if nest.depth is not None else Const(0)
     if pieces := staging_bytes(nest):
@@ -47,7 +48,8 @@ def gpu_epilogue(
     rule = Rule(total, Var(total) <= limit, "{" + total + f"}} bytes of shared memory in a block > {limit:,}")
     lanes_inside = all(a in pair for a in nest.spatial if a.intrinsic_axis)
     if len(outputs) != 1 or not limit or not pair or outputs[0].bits < 8 or not lanes_inside:
-        return Step("gpu epilogue", (), (rule,), {names("out_bytes"): Const(0), total: before})
+        nothing: dict[str, Int] = {names("out_bytes"): Const(0), names("worker_barriers"): Const(0)}
+        return Step("gpu epilogue", (), (rule,), nothing | {total: before})
     size = outputs[0].bytes
     kinds = [DIRECT, ROWS]
     aligned = stored_bytes(nest, row_axis(nest, pair), size)
@@ -70,8 +72,12 @@ def gpu_epilogue(
         rules.append(Rule(names("box_row"), epilogue.ne(BULK_STORE) | (row % CHUNK_BYTES).eq(0), sentence))
     # A share's block leaves its sums to a second grid, whose blocks hold the tile and nothing else.
     out = Var(names("out_bytes"))
+    workers: Int = Const(1)
+    for axis in pair:
+        workers = workers * Var(workers_name(nest, names, axis))
     derived = {
         names("out_bytes"): where(epilogue.eq(DIRECT), 0, tile),
+        names("worker_barriers"): where(epilogue.eq(BULK_STORE), workers, 0),
         total: where(own.eq(1), before + out, maximum(before, out)),
     }
     return Step(

@@ -1,4 +1,4 @@
-"""What a block takes of its core: registers, and with them how many blocks a core holds at once."""
+"""What a block takes of its core: registers and barriers, and with them how many blocks a core holds at once."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ REGISTER_STEP = 8  # of what a launch gives a thread
 PRODUCER_REGISTERS = 40
 """Registers that a producer's threads keep when they give up the rest (`setmaxnreg 40`, as public kernels set it)."""
 
+BARRIERS = 16
+"""At which threads of a block can meet (PTX ISA, `barrier`). In printed kernels 0 is of all of them, 1 of the workers
+beside a producer, and those behind are of single workers that leave their results by themselves."""
+
 
 def thread_registers(operand: Operand, threads: int) -> int:
     """32-bit registers of each thread that one fragment of the operand fills."""
@@ -35,8 +39,8 @@ def thread_registers(operand: Operand, threads: int) -> int:
 
 
 def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
-    """Rules on registers of a thread and of a block. Derived: `registers` (of a thread), `warps`, `blocks_at_once`
-    (of a core), `waves`."""
+    """Rules on registers of a thread and of a block, and on barriers. Derived: `registers` (of a thread), `warps`,
+    `barriers`, `blocks_at_once` (of a core), `waves`."""
     limits, pair = target.limits, gpu_pair(nest)
     threads = worker_threads(nest.intrinsic, target)
     accumulator = nest.intrinsic.accumulator
@@ -49,6 +53,7 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
         if operand.name in from_shared(nest.intrinsic) and nest.depth is not None:
             held = where(Var(stage_name(names, operand.name)).eq(DESCRIPTOR), 0, held)
         registers = registers + held
+    apart = Var(names("worker_barriers"))
     per_thread, per_core = limits.get("registers_per_thread", 255), limits.get("registers_per_core", 65536)
     used, warps, at_once = names("registers"), names("warps"), names("blocks_at_once")
     lanes = limits["warp_threads"]
@@ -66,6 +71,7 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
         names("block_registers"): of_block,
         at_once: maximum(1, blocks),
         names("waves"): ceil_div(Var(names("blocks")), target.cores * Var(at_once)),
+        names("barriers"): 1 + minimum(1, apart + Var(names("producer_warps"))) + apart,
     }
     most = limits.get("threads_per_block", 1024)
     threads_name = names("threads_of_roles")
@@ -77,6 +83,9 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
             names("block_registers"),
             Var(names("block_registers")) <= per_core,
             "{" + names("block_registers") + f"}} registers in a block > {per_core:,}",
+        ),
+        Rule(
+            names("barriers"), Var(names("barriers")) <= BARRIERS, "{" + names("barriers") + f"}} barriers > {BARRIERS}"
         ),
     )
     if described:
