@@ -1,8 +1,9 @@
-"""The clock against rows that a card measured: no constant of it was chosen with these spaces in view."""
+"""The clock and the simulator against rows that a card measured: no constant of the clock was chosen with these spaces in
+view, none of the simulator with the second."""
 
 import pytest
 
-from benchmarks.gpu.ranking import measured, of_clock, spaces
+from benchmarks.gpu.ranking import measured, of_clock, of_simulator, spaces
 
 
 @pytest.mark.parametrize("name", ["squares/bf16/2048", "squares/s8/4096"])
@@ -12,3 +13,8 @@ def test_the_clock_ranks_what_a_card_measured(name):
     found = of_clock(rows)
     assert found.kendall >= 0.55
     assert found.best_of >= 0.9
+
+
+def test_the_simulator_ranks_what_a_card_measured():
+    rows = measured(next(s for s in spaces() if s["case"] == "squares/s8/4096"))
+    assert of_simulator(rows, most=80).kendall >= 0.6

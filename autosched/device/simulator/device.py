@@ -31,7 +31,7 @@ from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
 from autosched.tiling.scheme import scheme_of
 
-VERSION = "2"
+VERSION = "3"
 CACHES = ("warm", "cold")
 SAMPLES = {"search": 5, "final": 15}
 NOT_YET = "not verified yet: the final round checks; the mapping is proved"

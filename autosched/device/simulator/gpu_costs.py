@@ -11,9 +11,10 @@ from math import ceil
 
 from autosched.codegen.kernel import WORKERS, Kernel
 from autosched.device.simulator.gpu_launch import Launch
+from autosched.device.simulator.gpu_warp import LINE, wavefronts
 from autosched.device.simulator.reuse import Footprints, moved
 from autosched.device.simulator.script import Straight
-from autosched.device.simulator.walk import Facts, Level, Touch
+from autosched.device.simulator.walk import Facts, Fetch, Level, Touch
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -26,18 +27,28 @@ SECTOR = 32
 WARP = 32
 ALU_LATENCY = 4.5  # of plain arithmetic (arXiv 2402.13499)
 LIBRARY = 16.0  # instructions of exp, tanh …
+ADDRESS = 4.0  # instructions that find where one access of a copy by threads goes
+ROW_CYCLES, ENGINE_BYTES = 1.2, 74.0
+"""Of the copy engine: cycles of a row of a box, and bytes a cycle beside them (rows of 16 to 128 bytes that blocks with
+a producer fetched on an H200)."""
 
 
 @dataclass
 class Cost:
     """Of all executions in the kernel together: bytes read and written past L1, bytes over the shared-memory port,
     slots of a scheduler (cycles of one quarter), loads of global memory (instructions of a warp), for each intrinsic
-    its issues and the issues in one chain, and the cycles of chained plain arithmetic."""
+    its issues and the issues in one chain, and the cycles of chained plain arithmetic. Of the copy engine: boxes, its
+    cycles, bytes fetched; of waits for calls and for barriers in memory: how many."""
 
     read: float = 0.0
     written: float = 0.0
     shared: float = 0.0
     shared_read: bool = False
+    boxes: float = 0.0
+    engine: float = 0.0
+    fetched: float = 0.0
+    settles: float = 0.0
+    awaits: float = 0.0
     slots: float = 0.0
     loads: float = 0.0
     issues: dict[str, tuple[Intrinsic, float, float]] = field(default_factory=dict)
@@ -49,6 +60,10 @@ class Cost:
             self.read + other.read, self.written + other.written, self.shared + other.shared
         )  # fmt: skip
         self.shared_read |= other.shared_read
+        self.boxes, self.engine, self.fetched = (
+            self.boxes + other.boxes, self.engine + other.engine, self.fetched + other.fetched
+        )  # fmt: skip
+        self.settles, self.awaits = self.settles + other.settles, self.awaits + other.awaits
         self.loads += other.loads
         self.slots, self.chain = self.slots + other.slots, self.chain + other.chain
         for name, (intrinsic, runs, chained) in other.issues.items():
@@ -68,9 +83,13 @@ class Costs:
         self.prints = Footprints(kernel.buffers, SECTOR)
         core = target.memory("shared").bytes if any(m.name == "shared" for m in target.memories) else 2**17
         free = max(8192.0, core / grid.at_once - grid.shared_bytes)
-        outside = [n for n, t in enumerate(found.touches) if t.scope != "shared"]
+        self.buffers = kernel.buffers
+        outside = [n for n, t in enumerate(found.touches) if t.scope != "shared" and not t.engine]
         bytes_of = moved([found.touches[n] for n in outside], self.prints, free, workers_innermost, len(grid.blocks))
         self.passed = {n: bytes_of[k] for k, n in enumerate(outside)}
+        self.fetched = sum(f.runs * f.rows * f.row_bytes for f in found.fetches if not f.store)
+        self.stored = sum(f.runs * f.rows * f.row_bytes for f in found.fetches if f.store)
+        self.stored += sum(b for n, b in self.passed.items() if found.touches[n].write)
         self._known: dict[Straight, Cost] = {}
         lanes = target.limits["warp_threads"]
         threads = any(p.kind == "thread" for t in found.touches for p in t.path)
@@ -85,20 +104,34 @@ class Costs:
     def _of(self, run: Straight) -> Cost:
         cost = Cost()
         touches = [self.found.touches[n] for n in run.touches]
+        for fetch in run.fetches:
+            cost.add(self._fetch(fetch))
+        for stop in run.stops:
+            cost.settles += stop.runs if stop.calls else 0.0
+            cost.awaits += 0.0 if stop.calls else stop.runs
         narrow = not run.issues and all((t.lane.width if t.lane else 1) * t.bytes <= 16 for t in touches)
         spread = self.per_issue if narrow and touches else 1  # such a loop's trips are shared out among the lanes
         for n, touch in zip(run.touches, touches, strict=True):
+            if touch.engine:
+                cost.shared += touch.runs * lines(touch) * (touch.scope == "shared")
+                continue
+            times = touch.runs * accesses(touch, self.per_issue) / spread
             if touch.scope == "shared":
                 cost.shared_read |= not touch.write
             elif touch.write:
                 cost.written += self.passed[n]
             else:
                 cost.read += self.passed[n]
-                cost.loads += touch.runs * accesses(touch, self.per_issue) / spread
-            cost.shared += touch.runs * lines(touch)
-            cost.slots += touch.runs * accesses(touch, self.per_issue) / spread
+                cost.loads += times
+            if spread > 1:
+                cost.shared += times * wavefronts(touch, self.buffers[touch.buffer], self.lanes) * LINE
+                cost.slots += times * ADDRESS
+            else:
+                cost.shared += touch.runs * lines(touch)
+            cost.slots += times
         for issue in run.issues:
             one = Cost(slots=issue.runs * (1.0 if issue.intrinsic.scope != "thread" else 1.0 / self.lanes))
+            one.shared = issue.runs * issue.shared
             one.issues[issue.intrinsic.name] = issue.intrinsic, issue.runs, issue.runs / issue.accumulators
             cost.add(one)
         for work in run.works:
@@ -107,6 +140,16 @@ class Costs:
             if work.chained:
                 cost.chain += work.runs * work.operations * ALU_LATENCY
         return cost
+
+
+    def _fetch(self, fetch: Fetch) -> Cost:
+        """A box moves row by row, and arrives in as many blocks as it is for; it leaves L2 once."""
+        size = fetch.runs * fetch.rows * fetch.row_bytes
+        if fetch.store:
+            return Cost(boxes=fetch.runs, written=size)
+        each = ROW_CYCLES + fetch.row_bytes / ENGINE_BYTES
+        cycles = fetch.runs * fetch.rows * fetch.blocks * each
+        return Cost(boxes=fetch.runs, engine=cycles, fetched=size)
 
 
 def accesses(touch: Touch, per_issue: int) -> float:

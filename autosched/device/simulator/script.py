@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from autosched.device.simulator.walk import Facts, Issue, Level, Touch, Work
+from autosched.device.simulator.walk import Facts, Fetch, Issue, Level, Stop, Touch, Work
 
 
 @dataclass(eq=False)
@@ -17,6 +17,8 @@ class Straight:
     touches: list[int] = field(default_factory=list)
     issues: list[Issue] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
+    fetches: list[Fetch] = field(default_factory=list)
+    stops: list[Stop] = field(default_factory=list)
     fills: bool = False
     """Whether it writes to shared memory."""
 
@@ -33,9 +35,12 @@ Node: TypeAlias = Loop | Straight
 def script(found: Facts) -> list[Node]:
     """The loops and straight runs of one top-level statement, outermost first."""
     root: list[Node] = []
-    items: list[tuple[int, int, Touch | Issue | Work]] = [(t.order, n, t) for n, t in enumerate(found.touches)]
+    items: list[tuple[int, int, Touch | Issue | Work | Fetch | Stop]] = []
+    items += [(t.order, n, t) for n, t in enumerate(found.touches)]
     items += [(i.order, -1, i) for i in found.issues]
     items += [(w.order, -1, w) for w in found.works]
+    items += [(f.order, -1, f) for f in found.fetches]
+    items += [(s.order, -1, s) for s in found.stops]
     items.sort(key=lambda item: item[:2])
     for _, place, item in items:
         path = tuple(level for level in item.path if level.kind != "unrolled")
@@ -48,6 +53,10 @@ def script(found: Facts) -> list[Node]:
                 straight.issues.append(item)
             case Work():
                 straight.works.append(item)
+            case Fetch():
+                straight.fetches.append(item)
+            case Stop():
+                straight.stops.append(item)
     return root
 
 

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from autosched.codegen.access import Access as Pattern
 from autosched.codegen.access import classify
+from autosched.codegen.cuda.phases import Path as Place
+from autosched.codegen.cuda.phases import Phases
 from autosched.codegen.kernel import (
     WORKERS,
     Assign,
@@ -66,6 +68,8 @@ class Level:
     trips: float
     runs: float
     value: int
+    barrier: bool = False
+    """Whether a block's workers meet before they come here."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,31 @@ class Touch:
     path: tuple[Level, ...]
     runs: float
     order: int
+    engine: bool = False
+    """Whether a box of the copy engine makes it."""
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """`runs` boxes of the copy engine, each of `rows` rows of so many bytes, for so many `blocks` of a cluster."""
+
+    rows: int
+    row_bytes: float
+    blocks: int
+    store: bool
+    path: tuple[Level, ...]
+    runs: float
+    order: int
+
+
+@dataclass(frozen=True)
+class Stop:
+    """`runs` waits of a worker for calls that it made before (`calls`), or for a barrier in memory."""
+
+    calls: bool
+    path: tuple[Level, ...]
+    runs: float
+    order: int
 
 
 @dataclass(frozen=True)
@@ -99,6 +128,8 @@ class Issue:
     into: str
     slots: int = 1
     """Sets of accumulators that outer loops take turns at."""
+    shared: float = 0.0
+    """Bytes that one execution reads from shared memory itself, by descriptors."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +159,8 @@ class Facts:
     buffers: frozenset[str]
     owned: frozenset[str] = frozenset()
     """Register buffers whose first index is a worker of a GPU's block: each worker has its own part."""
+    fetches: tuple[Fetch, ...] = ()
+    stops: tuple[Stop, ...] = ()
 
     @cached_property
     def levels(self) -> dict[int, Level]:
@@ -138,17 +171,22 @@ class Facts:
 
 def facts(kernel: Kernel, stmt: Stmt) -> Facts:
     """What one top-level statement of the kernel's main function does."""
-    walker = _Walker(kernel)
+    walker = _Walker(kernel, stmt)
     walker.visit((stmt,), (), {}, np.ones(SAMPLES))
     statements = sum(t.runs for t in walker.stores) + sum(i.runs for i in walker.issues)
     names = frozenset(walker.buffers)
     lists = tuple(walker.touches), tuple(walker.issues), tuple(walker.works)
-    return Facts(*lists, statements, names, frozenset(walker.owned))
+    return Facts(*lists, statements, names, frozenset(walker.owned), tuple(walker.fetches), tuple(walker.stops))
 
 
 class _Walker:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, stmt: Stmt) -> None:
         self.kernel = kernel
+        grid = any(isinstance(s, For) and s.kind in WORKERS for s in all_statements((stmt,)))
+        self.barriers: set[Place] = Phases(kernel, (stmt,)).needed if grid else set()
+        self.engine = False
+        self.fetches: list[Fetch] = []
+        self.stops: list[Stop] = []
         self.loops = 0
         self.touches: list[Touch] = []
         self.issues: list[Issue] = []
@@ -161,23 +199,27 @@ class _Walker:
         waits = [s.pending for s in all_statements(kernel.main.body) if isinstance(s, Wait)]
         self.pending = max(waits, default=0) + 1
 
-    def visit(self, body: tuple[Stmt, ...], path: tuple[Level, ...], env: dict[str, Any], runs: Floats) -> None:
-        """`env` places every loop variable in each sample; `runs` is how often the body runs, were all like that."""
+    def visit(
+        self, body: tuple[Stmt, ...], path: tuple[Level, ...], env: dict[str, Any], runs: Floats, where: Place = ()
+    ) -> None:
+        """`env` places every loop variable in each sample; `runs` is how often the body runs, were all like that;
+        `where` the body stands, as `Phases` says it."""
         typical = int(np.argmax(runs))
         path = tuple(replace(level, value=int(env[level.var][typical])) for level in path)
-        for stmt in body:
+        for number, stmt in enumerate(body):
             self.statements += 1
+            here = (*where, number)
             match stmt:
                 case For():
-                    self._loop(stmt, path, env, runs)
+                    self._loop(stmt, path, env, runs, here)
                 case If(condition, inner):
                     kept = runs * np.broadcast_to(np.asarray(evaluate(condition, env), np.float64), runs.shape)
                     if kept.any():
-                        self.visit(inner, path, env, kept)
+                        self.visit(inner, path, env, kept, here)
                 case Choose(checks, inner):  # the time of a kernel is that of data for which its checks hold
                     for name in checks:
                         self._touch(name, (Const(0),), None, False, path, float(runs.mean()))
-                    self.visit(inner, path, env, runs)
+                    self.visit(inner, path, env, runs, (*here, 0))
                 case Assign():
                     self._assign(stmt, path, float(runs.mean()))
                 case IntrinsicCall():
@@ -189,23 +231,43 @@ class _Walker:
                     turns = [level.trips for level in path if level.kind == "unrolled" and level.var in own]
                     often = float(runs.mean()), float(np.prod(turns or [1.0]))
                     into = accumulator.buffer, max((turns_of(i) for i in accumulator.index), default=1)
-                    self.issues.append(Issue(stmt.intrinsic, path, *often, self.statements, *into))
+                    described = [o for o in stmt.intrinsic.inputs if stmt.operands[o.name].descriptor is not None]
+                    size = sum(o.elements * o.dtype.bits / 8 for o in described)
+                    self.issues.append(Issue(stmt.intrinsic, path, *often, self.statements, *into, size))
                 case Prefetch():
                     self.works.append(Work(1, 0, 1, path, float(runs.mean()), False, self.statements))
                 case Async():  # a loop of one trip, so that what runs ahead can be told from what is waited for
                     self.loops += 1
                     name, stages = f"async {self.loops}", max(turns_of(stmt.slot), self.pending)
                     mark = Level(self.loops, name, ASYNC, Const(0), Const(1), stages, 1.0, float(runs.mean()), 0)
-                    self.visit(stmt.body, (*path, mark), env | {name: np.zeros(SAMPLES, np.int64)}, runs)
+                    inside = env | {name: np.zeros(SAMPLES, np.int64)}
+                    self.engine = bool(stmt.boxes)
+                    self.visit(stmt.body, (*path, mark), inside, runs, here)
+                    self.engine = False
+                    self.visit(stmt.boxes, (*path, mark), inside, runs, here)
+                case Box(of):
+                    rows = of.elements // of.box[0], of.box[0] * self.kernel.buffers[of.buffer].dtype.bits / 8
+                    self.fetches.append(
+                        Fetch(*rows, stmt.blocks, stmt.store, path, float(runs.mean()), self.statements)
+                    )
                 case Roles():
-                    for part in stmt.bodies:
-                        self.visit(part, path, env, runs)
+                    for count, part in enumerate(stmt.bodies):
+                        calls, stops = len(self.issues), len(self.stops)
+                        self.visit(part, path, env, runs, (*here, count))
+                        if len(self.issues) == calls:  # who only fetches waits beside those who compute
+                            del self.stops[stops:]
                 case Group():
-                    self.visit(stmt.body, path, env, runs)
-                case Wait() | Box() | Settle() | Publish() | Meet() | Signal() | Await() | Drain() | Comment():
+                    self.visit(stmt.body, path, env, runs, here)
+                case Settle(0):
+                    self.stops.append(Stop(True, path, float(runs.mean()), self.statements))
+                case Await():
+                    self.stops.append(Stop(False, path, float(runs.mean()), self.statements))
+                case Wait() | Settle() | Publish() | Meet() | Signal() | Drain() | Comment():
                     pass
 
-    def _loop(self, loop: For, path: tuple[Level, ...], env: dict[str, Any], runs: Floats) -> None:
+    def _loop(
+        self, loop: For, path: tuple[Level, ...], env: dict[str, Any], runs: Floats, where: Place
+    ) -> None:
         lower, upper = (np.broadcast_to(_at(b, env), runs.shape) for b in (loop.lower, loop.upper))
         trips = np.maximum(0.0, np.ceil((upper - lower) / loop.step))
         inside = runs * trips
@@ -226,8 +288,9 @@ class _Walker:
             mean,
             float(inside.mean()),
             int(place[0]),
+            where in self.barriers,
         )
-        self.visit(loop.body, (*path, level), env | {loop.var: place}, inside)
+        self.visit(loop.body, (*path, level), env | {loop.var: place}, inside, where)
 
     def _assign(self, stmt: Assign, path: tuple[Level, ...], runs: float) -> None:
         buffers = self.kernel.buffers
@@ -273,7 +336,7 @@ class _Walker:
         place = self.places.setdefault((buffer, known, lane), len(self.places))
         size = of.dtype.bits / 8
         self.touches.append(
-            Touch(place, buffer, of.scope, size, known, lane, pattern, write, path, runs, self.statements)
+            Touch(place, buffer, of.scope, size, known, lane, pattern, write, path, runs, self.statements, self.engine)
         )
 
 

@@ -1,0 +1,92 @@
+"""The simulator's copies: how often a core's memory is asked, boxes row by row, and barriers where they stand."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from pure.gpu_plans import H200, plans
+
+from autosched.codegen.kernel import Kernel
+from autosched.codegen.lower import lower
+from autosched.device.simulator.gpu_code import ENGINE
+from autosched.device.simulator.gpu_model import gpu_seconds, play
+from autosched.device.simulator.gpu_warp import lines, shared_turns
+from autosched.device.simulator.walk import Facts, facts
+from autosched.tiling.plan import Plan
+
+SIZES = {"m": 1024, "n": 1024, "k": 512, "a": "bf16", "b": "bf16", "acc": "f32", "out": "bf16"}
+COMMON = {"reg_i": 1, "groups_i": 2, "reg_j": 1, "groups_j": 1, "raster": 0, "stage_a": 2, "stage_b": 2}
+TMA = COMMON | {"copy": 2, "stages": 4, "vector": 0, "persistent": 0, "group": 1, "split": 1, "epilogue": 0, "unroll": 1}
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    found = plans("matmul_nt", "wgmma.m64n128k16.bf16.f32", **SIZES)[1]
+    return next(p for p in found if "wgmma" in p.name)
+
+
+def kernel(plan: Plan, **decisions: int) -> Kernel:
+    names = {d.name for d in plan.space.decisions}
+    row = plan.space.row_of({n: v for n, v in (TMA | decisions).items() if n in names})
+    assert plan.space.legal([row]).all()
+    return lower(plan, plan.space.schedule(row))
+
+
+def seconds(made: Kernel) -> float:
+    return gpu_seconds(made, [facts(made, s) for s in made.main.body], H200)["total"]
+
+
+def test_boxes_of_narrow_rows_keep_the_engine_busy_for_longer(plan: Plan) -> None:
+    """The same bytes in spans of 16 bytes and of 128."""
+    deep = {"block_p": 4, "roles": 1, "cluster": 0}
+    narrow, wide = (kernel(plan, swizzle=s, **deep) for s in (0, 128))
+    busy = [play(k, facts(k, k.main.body[0]), H200).outcome.busy[ENGINE] for k in (narrow, wide)]
+    assert 3 < busy[0] / busy[1] < 5
+    assert seconds(narrow) > 1.5 * seconds(wide)
+
+
+def test_boxes_for_a_cluster_leave_l2_once_and_reach_every_block(plan: Plan) -> None:
+    deep = {"block_p": 4, "swizzle": 128, "roles": 1}
+    alone, both = (facts(k, k.main.body[0]) for k in (kernel(plan, cluster=c, **deep) for c in (0, 1)))
+
+    def total(of: Facts, received: bool) -> float:
+        boxes = [f for f in of.fetches if not f.store]
+        return sum(f.runs * f.rows * f.row_bytes * (f.blocks if received else 1) for f in boxes)
+
+    assert total(alone, received=True) == total(both, received=True) == total(alone, received=False)
+    assert total(both, received=False) < total(alone, received=False)
+
+
+def test_a_barrier_stands_in_each_slice_of_workers_that_start_their_copies(plan: Plan) -> None:
+    deep = {"block_p": 4, "swizzle": 128, "cluster": 0}
+    for roles in (0, 1):
+        made = kernel(plan, roles=roles, **deep)
+        levels = facts(made, made.main.body[0]).levels.values()
+        often = sum(level.runs / max(level.trips, 1.0) for level in levels if level.barrier)
+        slices = next(level.runs for level in levels if level.var == "slice")
+        assert often >= slices if not roles else often < slices
+
+
+@pytest.mark.parametrize("size", [2, 4, 8, 16])
+def test_turns_of_the_banks_are_those_of_counting(size: int) -> None:
+    rng = np.random.default_rng(size)
+    for stride in (size, 2 * size, 64, 128, 144):
+        starts = np.arange(32) * stride + int(rng.integers(4)) * 16
+        words = max(1, size // 4)
+        group = 32 // words
+        want = 0
+        for k in range(0, 32, group):
+            asked = {s // 4 + w for s in starts[k : k + group] for w in range(words)}
+            want += max(Counter(w % 32 for w in asked).values())
+        assert shared_turns(starts, size) == want
+    assert shared_turns(np.arange(32) * size, size) == max(1, size // 4)
+    assert shared_turns(np.arange(32) * 128, size) == 32
+
+
+def test_lines_of_a_warp() -> None:
+    assert lines(np.arange(32) * 4, 4) == 1
+    assert lines(np.arange(32) * 16, 16) == 4
+    assert lines(np.arange(32) * 4096, 2) == 32
+    assert lines(np.arange(32) * 16 + 120, 16) == 5
