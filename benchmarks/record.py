@@ -49,7 +49,7 @@ ROWS = {
     **dict.fromkeys(SPACES, 2048),
     **dict.fromkeys(HELD_OUT, 512),
     **dict.fromkeys(SIMULATED, 4096),
-    "h200_f16_2048x2048x2048": 1536,
+    "h200_f16_2048x2048x2048": 16384,
 }
 
 
@@ -57,9 +57,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.record", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=list(ROWS), metavar="SPACE")
     parser.add_argument("--simulated", action="store_true", help="those on the simulator")
-    parser.add_argument("--rows", type=int, help="rows a space (else 2,048, 512 of other shapes, 4,096 simulated)")
+    parser.add_argument("--rows", type=int, help="rows a space (else 512 to 16,384, as ROWS says)")
     parser.add_argument("--reclock", action="store_true", help="measure nothing: what the engine says of them today")
     parser.add_argument("--again", action="store_true", help="measure the fastest rows of what is kept anew")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share a simulated space")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     options = parser.parse_args(arguments)
@@ -77,7 +78,8 @@ def main(arguments: list[str] | None = None) -> int:
         began = time.monotonic()
         created = time.strftime("%Y-%m-%d", time.gmtime())
         rows, even = options.rows or ROWS[name], name in SIMULATED
-        recording = record(request, rows, even=even, created=created, on_row=_say(name))
+        jobs = options.jobs if name in SIMULATED else 1
+        recording = record(request, rows, even=even, jobs=jobs, created=created, on_row=_say(name))
         size = write_replay(options.folder / f"{name}.json.gz", recording)
         took = time.monotonic() - began
         print(

@@ -4,6 +4,8 @@
     python -m benchmarks.search --seeds 10 --trials 64 --spaces gemm_f32_512 --strategies auto random
     python -m benchmarks.search --more FILE FOLDER…          # and these (caches, T4 results, recordings)
     python -m benchmarks.search --only-table                 # what is kept
+    python -m benchmarks.search --first 25 --seeds 25 --limit 540 --json part.json      # a shard, anywhere
+    python -m benchmarks.search --merge part.json …          # its runs join what is kept
 
 Every strategy gets the same seeds. What is told is the regret (best so far / optimum - 1, median over seeds) after
 some trials, and the performance: 0 random search, 1 optimum, the mean over all trials with its 95 % interval over
@@ -19,6 +21,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from autosched.search.landscape import Landscape
@@ -39,6 +42,7 @@ Kernel Tuner's own."""
 LEAST = 1024
 """Rows: of a smaller space 256 trials see too much."""
 NEEDS_CLOCK = ("clock",)
+_EVERY_S = 1.0  # between two writings of what is kept
 IMPORTED = FOLDER / "imported"
 SCHEMA = "autosched/search/2"
 
@@ -62,8 +66,10 @@ def play(
     seeds: range,
     jobs: int,
     path: Path | None,
+    limit_s: float | None = None,
 ) -> None:
-    """Run what is missing in `kept`, all of a seed before the next one, and write it to `path` as it comes."""
+    """Run what is missing in `kept`, all of a seed before the next one, and write it to `path` as it comes; nothing new
+    is begun once `limit_s` seconds are over."""
     missing = [
         (seed, name, strategy)
         for seed in seeds
@@ -73,14 +79,32 @@ def play(
     ]
     tasks = [Task(recordings[name], strategy, "xgb", kept[name].trials, seed) for seed, name, strategy in missing]
     landscapes = {name: Landscape.of(recording) for name, recording in recordings.items()}
-    began = time.monotonic()
-    for done, (number, found) in enumerate(outcomes(tasks, jobs), 1):
-        seed, name, strategy = missing[number]
-        kept[name].add(strategy, seed, scored(found.rows, kept[name].trials, landscapes[name]))
-        print(f"\r{done} of {len(missing)} runs, {time.monotonic() - began:.0f} s ", end="", file=sys.stderr)
+    began = written = time.monotonic()
+    try:
+        for done, (number, found) in enumerate(outcomes(tasks, jobs), 1):
+            seed, name, strategy = missing[number]
+            kept[name].add(strategy, seed, scored(found.rows, kept[name].trials, landscapes[name]))
+            now = time.monotonic()
+            print(f"\r{done} of {len(missing)} runs, {now - began:.0f} s ", end="", file=sys.stderr)
+            if path is not None and now - written > _EVERY_S:
+                write(path, kept)
+                written = now
+            if limit_s is not None and now - began > limit_s:
+                break
+    finally:
+        print(file=sys.stderr)
         if path is not None:
             write(path, kept)
-    print(file=sys.stderr)
+
+
+def merged(kept: Kept, other: Kept) -> Kept:
+    """The runs of both. Of a space that they know differently (other rows, other trials) those of `other`."""
+    found = dict(kept)
+    for name, space in other.items():
+        mine = found[name].runs if name in found and found[name].like(space) else {}
+        runs = {s: {**mine.get(s, {}), **space.runs.get(s, {})} for s in {**mine, **space.runs}}
+        found[name] = replace(space, runs=runs)
+    return found
 
 
 def write(path: Path, kept: Kept) -> None:
@@ -108,6 +132,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first of the seeds")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE", default=RESULTS / "search.json")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help="begin nothing new after that")
+    parser.add_argument("--merge", nargs="*", type=Path, metavar="FILE", help="take in these runs, run nothing")
+    parser.add_argument("--forget", nargs="*", metavar="STRATEGY", default=(), help="drop its runs first")
     parser.add_argument("--fresh", action="store_true", help="forget what is kept")
     parser.add_argument("--only-table", action="store_true", help="run nothing")
     options = parser.parse_args(arguments)
@@ -116,14 +143,21 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown or not here:
         parser.error(f"no space {', '.join(unknown)}; here are: {', '.join(here) or 'none'}")
     kept = {} if options.fresh else read(options.json)
-    if not options.only_table:
+    for space in kept.values():
+        for strategy in options.forget:
+            space.runs.pop(strategy, None)
+    if options.merge:
+        for path in options.merge:
+            kept = merged(kept, read(path))
+        write(options.json, kept)
+    elif not options.only_table:
         chosen = {name: read_any(path) for name, path in here.items() if not options.spaces or name in options.spaces}
         chosen = {name: r for name, r in chosen.items() if options.spaces or len(r) >= LEAST}
         for name, recording in chosen.items():
             fresh = open_space(recording, options.trials)
             kept[name] = kept[name] if name in kept and kept[name].like(fresh) else fresh
         seeds = range(options.first, options.first + options.seeds)
-        play(chosen, options.strategies, kept, seeds, options.jobs, options.json)
+        play(chosen, options.strategies, kept, seeds, options.jobs, options.json, options.limit)
     for name, space in kept.items():
         if not options.spaces or name in options.spaces:
             print(text(name, space))

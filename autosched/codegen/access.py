@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import reduce
 from math import gcd
 
+import numpy as np
+
 from autosched.codegen.check import KernelError
 from autosched.codegen.kernel import Buffer, Lane
 from autosched.ir.value import FromIndex, Index, Logical, Read, Select, Value, is_plain, walk
@@ -82,8 +84,11 @@ def classify(index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None
             return Access("elements")
         slope += split[0] * stride
         functions += [(c * stride, f) for c, f in split[1]]
-    values = [slope * e + sum(c * int(evaluate(f, {lane.var: e})) for c, f in functions) for e in range(width)]
-    return access_of(tuple(v - values[0] for v in values))
+    places = np.arange(width, dtype=np.int64)
+    offsets = slope * places
+    for factor, function in functions:
+        offsets = offsets + factor * np.asarray(evaluate(function, {lane.var: places}), np.int64)
+    return access_of(tuple((offsets - offsets[0]).tolist()))
 
 
 def access_of(offsets: tuple[int, ...]) -> Access:

@@ -21,7 +21,8 @@ from autosched.search.space import Rows, SearchSpace
 from autosched.store.records import Trial
 from autosched.tiling.schedule import Candidate
 
-_TRIES = 4  # answers in a row that no row comes of: in spaces of scattered rows hardly any is legal
+_TRIES = 4  # answers in a row that no row comes of
+_PATIENCE = 16  # such answers in a row after which it is asked once a row: where rows are scattered hardly any is legal
 _LOOKED_AT = 1024  # legal rows of which the nearest is taken then
 _FAILED = 2.0  # ln seconds above the slowest: what a failure counts as, since failed trials teach samplers nothing
 SAMPLERS: dict[str, Callable[[Any, int], Any]] = {
@@ -43,6 +44,7 @@ class OptunaSampler:
         self._study = self._optuna.create_study(sampler=SAMPLERS[name](self._optuna.samplers, seed))
         self._asked: dict[tuple[int, int], Any] = {}
         self._slowest = -np.inf
+        self._vain = 0  # answers in a row that no row came of
 
     def propose(self, n: int) -> list[Candidate]:
         rng = np.random.default_rng([self._seed, len(self._memory)])
@@ -78,7 +80,7 @@ class OptunaSampler:
     def _one(self, rng: np.random.Generator) -> Rows:
         """A free row that the sampler asks for, or one near to what it asked for; none where no such row is at hand."""
         number, wanted = 0, np.zeros(0, np.int64)
-        for _ in range(_TRIES):
+        for _ in range(_TRIES if self._vain < _PATIENCE else 1):
             trial = self._study.ask()
             number, wanted = self._named(trial)
             space = self._space.plans[number].plan.space
@@ -86,7 +88,9 @@ class OptunaSampler:
             rows = Rows.of(number, row)
             if space.legal(row)[0] and self._memory.free(rows)[0]:
                 self._asked[number, int(row[0])] = trial
+                self._vain = 0
                 return rows
+            self._vain += 1
             self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
         return self._near(number, wanted, rng)
 

@@ -6,8 +6,11 @@ that is how a change of the clock or of the features is judged without measuring
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -44,20 +47,25 @@ def record(
     rows: int,
     *,
     even: bool = False,
+    jobs: int = 1,
     created: str = "",
     on_row: Callable[[RowDone], None] | None = None,
 ) -> RecordedSpace:
     """Measure `rows` different rows of the space that `tune` would search, drawn uniformly with the request's seed over
-    the legal rows of all plans, or (`even`) as many of each plan; all of them where there are no more. Raises what
-    `prepare` raises, UsageError for no rows."""
+    the legal rows of all plans, or (`even`) as many of each plan; all of them where there are no more. `jobs` processes
+    share the rows of a simulator, whose answers do not depend on who asks. Raises what `prepare` raises, UsageError for
+    no rows, and for several jobs on a device that times."""
     if rows < 1:
         raise UsageError(f"{rows} rows leave nothing to record", hint="give 1 or more")
-    tuning = prepare(replace(request, store=None, strategy="random", cost_model="analytic"))
+    if jobs > 1 and request.device != "simulator":
+        raise UsageError(f"{jobs} jobs on the device {request.device} would disturb each other", hint="record in one")
+    tuning = prepare(_plain(request))
     space, device = tuning.study.space, tuning.device
     try:
         rng = np.random.default_rng(request.seed)
         drawn = drawn_evenly(space, rows, rng) if even else _drawn(space, rows, rng)
-        measured = _measured(space, device, drawn, rng, on_row or (lambda done: None))
+        tell = on_row or (lambda done: None)
+        measured = _shared(request, drawn, jobs, tell) if jobs > 1 else _measured(space, device, drawn, rng, tell)
         described = device.describe()
     finally:
         device.close()
@@ -116,6 +124,33 @@ def _measured(
         tell(RowDone(len(found), len(candidates), best))
     again = raced(device, candidates, [m for m, _ in found], rng)
     return [(m, cost) for m, (_, cost) in zip(again, found, strict=True)]
+
+
+def _plain(request: TuneRequest) -> TuneRequest:
+    """The request without what recording has no use for."""
+    return replace(request, store=None, strategy="random", cost_model="analytic")
+
+
+def _shared(
+    request: TuneRequest, drawn: Rows, jobs: int, tell: Callable[[RowDone], None]
+) -> list[tuple[Measurement, float]]:
+    """As `_measured`, in processes that lay out the space each for itself and take every so-manieth row."""
+    found: dict[int, tuple[Measurement, float]] = {}
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        parts = [np.arange(first, len(drawn), jobs) for first in range(jobs)]
+        for places, measured in zip(parts, pool.map(_part, repeat(request), map(drawn.take, parts)), strict=True):
+            found |= zip(places.tolist(), measured, strict=True)
+            times = [m.time_s for m, _ in found.values() if m.time_s is not None]
+            tell(RowDone(len(found), len(drawn), min(times, default=None)))
+    return [found[place] for place in range(len(drawn))]
+
+
+def _part(request: TuneRequest, drawn: Rows) -> list[tuple[Measurement, float]]:
+    tuning = prepare(_plain(request))
+    try:
+        return [_one(tuning.device, candidate) for candidate in tuning.study.space.candidates(drawn)]
+    finally:
+        tuning.device.close()
 
 
 def again(recording: RecordedSpace, catalogue: Catalogue | None = None) -> RecordedSpace:

@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autosched.tiling import sample as sampling
 from autosched.tiling.enumerate import BLOCK, Legal
 from autosched.tiling.explain import Explanation
 from autosched.tiling.space import Space
@@ -22,6 +21,7 @@ from autosched.tiling.values import Lazy, Values
 
 Ids = npt.NDArray[np.int64]
 NOT_LISTED = "not listed"
+_TRIES = 16  # changes of one decision that a mutation tries
 _LOOKED_AT = 1024  # listed rows of which a mutant is the nearest, where no single change leads to a listed row
 
 
@@ -109,18 +109,40 @@ class ListedSpace(Space):
     def mutate(self, ids: npt.ArrayLike, rng: np.random.Generator) -> Ids:
         """As of any space; where no change of one decision leads to a listed row, the nearest of some listed ones."""
         parents = self._checked(ids)
-        found = sampling.mutate(self, parents, rng)
+        found = self._changed(parents, rng)
         stuck = np.flatnonzero(found == parents)
-        others = self.sample(_LOOKED_AT, rng)
-        if not len(stuck) or len(others) < 2:
+        if not len(stuck) or len(self._sorted) < 2:
             return found
-        here, there = self._matrix(parents[stuck]), self._matrix(others)
-        distance = np.zeros((len(stuck), len(others)), np.int32)
+        others = np.unique(rng.integers(0, len(self._sorted), _LOOKED_AT))
+        here, there = self._matrix(parents[stuck]), self._table[others]
+        distance = np.zeros((len(stuck), len(others)), np.int16)
         for column in range(len(self.decisions)):
             distance += here[:, column, None] != there[None, :, column]
         distance[distance == 0] = len(self.decisions) + 1
-        found[stuck] = others[np.argmin(distance, axis=1)]
+        nearest = np.argmin(distance, axis=1)
+        found[stuck] = self._sorted[others[nearest]]
         return found
 
-    def _matrix(self, ids: Ids) -> npt.NDArray[np.int64]:
-        return np.stack([np.asarray(c, np.int64) for c in self.rows(ids).values()], axis=1)
+    def _changed(self, parents: Ids, rng: np.random.Generator) -> Ids:
+        """The first of some changes of one decision that leads to a listed row, else the row itself. All changes are
+        tried at once: one in a hundred is listed, and a look-up costs less than a turn of a loop."""
+        radices, strides = np.array(self.radices, np.int64), np.array(self.strides, np.int64)
+        choices = np.flatnonzero(radices > 1)
+        if not len(choices):
+            return parents.copy()
+        d = choices[rng.integers(0, len(choices), (len(parents), _TRIES))]
+        index = parents[:, None] // strides[d] % radices[d]
+        shift = np.asarray(rng.integers(1, radices[d]), np.int64)
+        offset: Ids = ((index + shift) % radices[d] - index) * strides[d]
+        tried = parents[:, None] + offset
+        listed = (self.places(tried.reshape(-1)) >= 0).reshape(tried.shape)
+        first = tried[np.arange(len(parents)), np.argmax(listed, axis=1)]
+        return np.where(listed.any(axis=1), first, parents).astype(np.int64)
+
+    @cached_property
+    def _table(self) -> npt.NDArray[np.int16]:
+        return self._matrix(self._sorted)
+
+    def _matrix(self, ids: Ids) -> npt.NDArray[np.int16]:
+        """Places in the decisions' domains: shape (rows, decisions)."""
+        return np.stack([np.asarray(c, np.int16) for c in self.rows(ids).values()], axis=1)

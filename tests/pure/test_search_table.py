@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -85,3 +86,31 @@ def test_spaces_by_name(tmp_path: Path) -> None:
     assert {"gemm_f32_512", "h200_bf16_4096x4096x4096", "convolution_A4000"} <= set(here)
     with pytest.raises(SystemExit):
         search.main(["--spaces", "nothing", "--json", str(tmp_path / "x.json")])
+
+
+def test_shards_merge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--more", str(CACHE), "--spaces", CACHE.stem, "--trials", "16", "--jobs", "1", "--seeds", "1"]
+    parts = []
+    for seed, strategy in ((0, "random"), (1, "random"), (0, "ils")):
+        parts.append(tmp_path / f"{len(parts)}.json")
+        flags_of = ["--first", str(seed), "--strategies", strategy, "--json", str(parts[-1])]
+        assert search.main([*flags, *flags_of]) == 0
+    out = tmp_path / "all.json"
+    assert search.main(["--json", str(out), "--merge", *map(str, parts)]) == 0
+    runs = search.read(out)[CACHE.stem].runs
+    assert {strategy: sorted(seeds) for strategy, seeds in runs.items()} == {"random": [0, 1], "ils": [0]}
+    assert search.main(["--json", str(out), "--merge", str(parts[0]), "--forget", "random"]) == 0
+    assert sorted(search.read(out)[CACHE.stem].runs["random"]) == [0]
+
+
+def test_runs_of_another_recording_replace_those_of_the_old_one() -> None:
+    old, new = filled(), replace(filled(), rows=99)
+    del new.runs["bad"]
+    assert search.merged({"x": old}, {"x": new})["x"] == new
+
+
+def test_no_run_begins_after_the_limit(tmp_path: Path) -> None:
+    out = tmp_path / "s.json"
+    flags = ["--more", str(CACHE), "--spaces", CACHE.stem, "--trials", "16", "--jobs", "1", "--seeds", "9"]
+    assert search.main([*flags, "--strategies", "random", "--json", str(out), "--limit", "0"]) == 0
+    assert search.read(out)[CACHE.stem].common == [0]
