@@ -31,13 +31,17 @@ LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z",
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Memory of a dtype and a shape, row-major, in elements. `origin` names the program tensor it holds or re-lays."""
+    """Memory of a dtype and a shape, row-major, in elements. `origin` names the program tensor it holds or re-lays.
+
+    `run`, of registers that a warp's threads hold together: so many neighbours lie with one thread, the next ones with
+    the next, and so on in turn; 0 where an instruction says who holds what, or one thread holds all."""
 
     name: str
     dtype: DType
     shape: tuple[int, ...]
     scope: str
     origin: str | None = None
+    run: int = 0
 
     @property
     def elements(self) -> int:

@@ -20,6 +20,7 @@ from autosched.costmodel.clock_rows import UNASKED, memory_seconds, revisited_se
 from autosched.costmodel.clock_scalar import scalar_cycles, scattered
 from autosched.costmodel.clock_spatial import spatial_tensor
 from autosched.costmodel.clock_streams import knows_prefetch, waited_seconds
+from autosched.costmodel.clock_team import team_terms
 from autosched.costmodel.clock_visited import work_left
 from autosched.costmodel.copies import copy_seconds
 from autosched.costmodel.traffic import traffic
@@ -30,7 +31,7 @@ from autosched.machine.target import Target
 from autosched.tiling.apiece import apiece
 from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
-from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
+from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.steps import (
     APART,
     DIRECT,
@@ -126,6 +127,9 @@ def part_terms(part: Part, plan: Plan, values: Columns) -> Terms:
             return _scalar(part, values, plan)
         case RowsPart():
             return _rows(part, part.members, values, plan)
+        case TeamPart():
+            none = np.zeros(rows_of(values))
+            return dict.fromkeys(TERMS, none) | team_terms(part, values, plan.program, plan.target)
         case LiteralPart():
             return _literal(part, values, plan)
 

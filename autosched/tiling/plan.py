@@ -119,6 +119,28 @@ class RowsPart:
 
 
 @dataclass(frozen=True)
+class TeamPart:
+    """Scalar stages that threads of a GPU compute together, lanes along contiguous memory (`tiling.teams`).
+
+    `across`: lanes lie along what the stages reduce (or fill), inside the loops `rows` that they share, and a team of
+    warps does a whole row, one stage after the other. Otherwise lanes lie along all spatial axes, flattened; the first
+    stage may reduce, serially or shared out among warps and blocks, and the others take its element as it is done.
+    `fused`: products and additions become one instruction; `leeway` says whether terms come in any order."""
+
+    rows: tuple[str, ...]
+    members: tuple[Stage, ...]
+    names: StepNames
+    across: bool
+    leeway: Leeway = field(default_factory=Leeway)
+    fused: bool = True
+
+    @property
+    def title(self) -> str:
+        over = "rows" if self.across else "lanes"
+        return f"{'+'.join(m.name for m in self.members)}: {over} of warps"
+
+
+@dataclass(frozen=True)
 class LiteralPart:
     """Statements that must stay together, run as written."""
 
@@ -130,7 +152,7 @@ class LiteralPart:
         return f"{'+'.join(self.stages)}: as written"
 
 
-Part: TypeAlias = TensorPart | ScalarPart | RowsPart | LiteralPart
+Part: TypeAlias = TensorPart | ScalarPart | RowsPart | TeamPart | LiteralPart
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product, takewhile
+from itertools import groupby, product, takewhile
 
 from autosched.errors import UsageError
 from autosched.ir.formula import apply_formulas
@@ -27,7 +27,7 @@ from autosched.tiling.join_loops import join_loops
 from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.nest import Nest, make_nest
 from autosched.tiling.nest_steps import nest_steps
-from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
+from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.rank import issue_cycles, least_cycles, scalar_cycles
 from autosched.tiling.rows import rows_parts
 from autosched.tiling.scalar_parts import scalar_part
@@ -38,6 +38,8 @@ from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.register_tile import one_tile_fits
 from autosched.tiling.streams import stream_of
+from autosched.tiling.team_steps import team_choices, team_step
+from autosched.tiling.teams import team_parts
 
 SCOPES = ("thread", "warp", "warpgroup", "core")
 MOST_PLANS = 12
@@ -78,7 +80,8 @@ def make_plans(
         layout = _Layout(program, target, mapped, literal, dependences, threads, leeway)
         joined = layout.plan(rows=True)
         plans.append(joined)
-        if not mapped and any(isinstance(p, RowsPart) for p in joined.parts):
+        several = any(isinstance(p, RowsPart) or (isinstance(p, TeamPart) and len(p.members) > 1) for p in joined.parts)
+        if not mapped and several:
             plans.append(layout.plan(rows=False))
     if any(not p.tensor_parts for p in plans) and not is_gpu(target):
         inlined = inline_intermediates(program)
@@ -213,6 +216,8 @@ class _Layout:
     def plan(self, rows: bool) -> Plan:
         """Its parts in order; with `rows`, scalar stages that can share loops do."""
         parts = self.joined(self.parts()) if rows else self.parts()
+        if is_gpu(self.target):
+            parts = self.teams(parts, rows)
         choices = choices_of(parts, self.target)
         steps: list[Step] = []
         for part in parts:
@@ -223,11 +228,13 @@ class _Layout:
                     steps.append(scalar_step(part, self.threads, choices))
                 case RowsPart():
                     steps.append(rows_step(part, self.threads, choices))
+                case TeamPart():
+                    steps.append(team_step(part, self.program, self.target, team_choices(parts)))
                 case _:
                     pass
         if not steps:
             steps.append(Step("as written", (Decision("threads", (1,)),)))
-        title = "; ".join(p.title for p in parts if isinstance(p, TensorPart | RowsPart)) or "scalar"
+        title = "; ".join(p.title for p in parts if isinstance(p, TensorPart | RowsPart | TeamPart)) or "scalar"
         return Plan(title, self.program, self.target, tuple(parts), Space(title, steps), formulas=self.leeway.formulas)
 
     def parts(self) -> list[Part]:
@@ -267,6 +274,17 @@ class _Layout:
             return replace(part, scheme="gpu", across=None, rows=None, blocked=None)
         part = scalar_part(self.program, stage, names, self.dependences, self.leeway, fuses(self.target))
         return replace(part, stream=stream_of(self.program, (stage,), (), self.target) if part.vector else None)
+
+    def teams(self, parts: list[Part], join: bool) -> list[Part]:
+        """The parts with runs of scalar ones as the work of teams, where teams can do it."""
+        result: list[Part] = []
+        for scalar, run in groupby(parts, lambda p: isinstance(p, ScalarPart) and not p.prepared):
+            if scalar:
+                stages = [p for p in run if isinstance(p, ScalarPart)]
+                result += team_parts(self.program, stages, self.dependences, self.leeway, join)
+            else:
+                result += run
+        return result
 
     def joined(self, parts: list[Part]) -> list[Part]:
         """The parts with each run of scalar ones joined where they can share loops."""

@@ -13,7 +13,7 @@ import numpy as np
 from autosched.ir.program import Axis
 from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
-from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TensorPart
+from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.remember import of_nest
 from autosched.tiling.scalar_parts import is_constant
 from autosched.tiling.steps import interleave, vectorises
@@ -68,6 +68,8 @@ def plan_cycles(plan: Plan) -> float:
                 cycles += scalar_cycles(part)
             case RowsPart(_, members):
                 cycles += sum(scalar_cycles(m) for m in members)
+            case TeamPart():
+                cycles += sum(_points(m.axes) * VECTOR_CYCLES for m in part.members)
             case LiteralPart(_, names):
                 cycles += sum(_points(plan.program.stage(n).axes) for n in names)
     return cycles

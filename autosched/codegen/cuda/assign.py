@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.access import flat_offset, plain
+from autosched.codegen.cuda.exchange import settled, shuffled
 from autosched.codegen.cuda.fragments import LANE, Layout
 from autosched.codegen.cuda.matrices import matrix_load
 from autosched.codegen.cuda.opaque import OpaquePrinter
@@ -44,6 +45,10 @@ class AssignPrinter:
 
     def lines(self, stmt: Assign) -> Iterator[str]:
         scope = self.scope
+        if (shuffle := shuffled(scope, stmt)) is not None:
+            yield shuffle
+            return
+        stmt = settled(scope, stmt)
         layout = self._layout(stmt)
         lanes = layout.lanes if layout is not None else 1
         if stmt.lane is None:

@@ -151,4 +151,6 @@ def _lanes(grid: Grid) -> int:
 def _registers(scope: Scope) -> Iterator[str]:
     for name, layout in scope.layouts.items():
         shape = "".join(f"[{n}]" for n in layout.shape())
-        yield f"{layout.type} {scope.names(name)}{shape};"
+        together = min(16, layout.buffer.run * layout.dtype.bytes)  # what is read or written at once
+        aligned = f"alignas({together}) " if together > layout.dtype.bytes else ""
+        yield f"{aligned}{layout.type} {scope.names(name)}{shape};"

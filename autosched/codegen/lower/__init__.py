@@ -9,14 +9,17 @@ from typing import assert_never
 from autosched.codegen.kernel import Function, Kernel, Stmt
 from autosched.codegen.lower.checks import choose
 from autosched.codegen.lower.context import Context, called_functions, used_buffers
+from autosched.codegen.lower.gpu_columns import lower_column_team
 from autosched.codegen.lower.gpu_nest import lower_gpu
+from autosched.codegen.lower.gpu_rows import lower_row_team
+from autosched.codegen.lower.gpu_team import team_of, with_formulas
 from autosched.codegen.lower.literal import lower_literal
 from autosched.codegen.lower.rows import lower_rows
 from autosched.codegen.lower.scalar import lower_scalar, prepare_scalar
 from autosched.codegen.lower.spatial_nest import lower_spatial
 from autosched.codegen.lower.tensor_nest import lower_tensor
 from autosched.ir.program import Program
-from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
+from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.schedule import Schedule
 
 
@@ -89,6 +92,9 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
             return lower_scalar(part, ctx)
         case RowsPart():
             return lower_rows(part, ctx)
+        case TeamPart():
+            lower_team = lower_row_team if part.across else lower_column_team
+            return lower_team(with_formulas(part), ctx, team_of(part, ctx.values))
         case LiteralPart():
             return lower_literal(part, ctx)
         case _:

@@ -46,12 +46,14 @@ class Context:
             self.buffers[name] = Buffer(name, t.dtype, t.extents, scope, name)
         return self.buffers[name]
 
-    def declare(self, name: str, dtype: DType, shape: tuple[int, ...], scope: str, origin: str | None = None) -> Buffer:
+    def declare(
+        self, name: str, dtype: DType, shape: tuple[int, ...], scope: str, origin: str | None = None, run: int = 0
+    ) -> Buffer:
         """A new buffer; a taken name gets a number."""
         unique, n = name, 2
         while unique in self.buffers or unique in self.program.tensors:
             unique, n = f"{name}_{n}", n + 1
-        self.buffers[unique] = Buffer(unique, dtype, shape, scope, origin)
+        self.buffers[unique] = Buffer(unique, dtype, shape, scope, origin, run)
         return self.buffers[unique]
 
 

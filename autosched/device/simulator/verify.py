@@ -29,11 +29,12 @@ from autosched.tiling.gpu_steps import written_types
 from autosched.tiling.leeway import Leeway
 from autosched.tiling.nest import make_nest
 from autosched.tiling.nest_steps import nest_steps
-from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TensorPart
+from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.scalar_steps import choices_of, rows_step, scalar_step
 from autosched.tiling.schedule import Schedule
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
+from autosched.tiling.team_steps import team_choices, team_step
 
 CAPS = ((70, 68), (54, 52), (37, 36), (27, 28), (19, 20), (13, 12), (9, 8), (5, 4), (64, 128))
 """Longest spatial and reduction loops of cut-down programs, in the order in which they are tried: such that
@@ -137,6 +138,9 @@ def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
             case RowsPart():
                 part = replace(part, members=tuple(replace(m, stage=stages[m.stage.name]) for m in part.members))
                 steps.append(rows_step(part, threads, choices))
+            case TeamPart():
+                part = replace(part, members=tuple(stages[m.name] for m in part.members))
+                steps.append(team_step(part, program, plan.target, team_choices(plan.parts)))
             case LiteralPart():
                 whole = [s for s, old in zip(program.body, plan.program.body, strict=True) if old in part.body]
                 part = replace(part, body=tuple(whole))

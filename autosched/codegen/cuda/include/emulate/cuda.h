@@ -91,6 +91,7 @@ double exp(double), log(double), sqrt(double), tanh(double), erf(double), floor(
     fma(double, double, double), fmax(double, double), fmin(double, double), trunc(double), exp2(double), log2(double),
     round(double), nearbyint(double), copysign(double, double), fmod(double, double);
 long lrint(double);
+void* memcpy(void*, const void*, unsigned long);
 long long llrint(double), llrintf(float);
 }
 __forceinline__ float rsqrtf(float x) { return 1.0f / sqrtf(x); }

@@ -1,0 +1,186 @@
+"""Lowering of a team whose lanes lie along results: every lane has results of its own, neighbours in memory.
+
+Without a sum each warp computes some chunks of all results. A sum's terms are shared out among the warps of a block
+(and among blocks), whose results are then added up in shared memory (and by a second grid).
+
+for block: warp for warp:  for chunk:  X_now = X[terms of the warp, lanes];  acc += X_now …;  parts[warp] = acc
+warp for warp:             if warp == 0:  acc += parts[1] …;  Y[lanes] = acc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from autosched.codegen.kernel import Assign, For, Stmt
+from autosched.codegen.lower.context import Context
+from autosched.codegen.lower.gpu_team import (
+    BLOCK,
+    CHUNK,
+    SHARE,
+    WARP,
+    Registers,
+    Team,
+    accumulated,
+    all_reads,
+    blocks,
+    chosen,
+    flattened,
+    in_slot,
+    kept,
+    under,
+    unflattened,
+    warps,
+    write,
+)
+from autosched.codegen.lower.operands import LANE
+from autosched.codegen.lower.reduction import identity
+from autosched.codegen.lower.rename import place_index
+from autosched.codegen.lower.update import combine, updated
+from autosched.ir.program import Axis, Stage
+from autosched.ir.value import Literal, Read
+from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
+from autosched.tiling.plan import TeamPart
+from autosched.tiling.teams import elements, lane_elements
+
+OTHER = Var("other")
+MOST_WARPS, MOST_UNDER_WAY = 8, 8
+"""How the second grid adds up shares."""
+
+
+def lower_column_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, ...]:
+    """One grid; two where blocks share the sums."""
+    stage = part.members[0]
+    if not stage.reduction:
+        return (Columns(part, ctx, team).filled(),)
+    if team.split == 1:
+        return (Columns(part, ctx, team).summed(),)
+    dtype = stage.assign.value.dtype
+    shape = (team.split, lane_elements(part))
+    partial = ctx.declare(f"{stage.assign.tensor}_shares", dtype, shape, "workspace").name
+    share = Axis("share", Const(0), Const(team.split))
+    term = Read(partial, (Var(share.name), flattened(stage.spatial)), dtype)
+    after = replace(stage, axes=(*stage.spatial, share), assign=replace(stage.assign, value=term))
+    rest = replace(part, members=(after, *part.members[1:]), fused=False)
+    some = min(MOST_WARPS, 1 << (team.split.bit_length() - 1))
+    few = Team(min(4, team.vector), min(MOST_UNDER_WAY, -(-team.split // some)), some)
+    return (Columns(part, ctx, team).summed(partial), Columns(rest, ctx, few).summed())
+
+
+class Columns:
+    """One part under one row of its space."""
+
+    def __init__(self, part: TeamPart, ctx: Context, team: Team) -> None:
+        self.part, self.ctx, self.team = part, ctx, team
+        self.registers = Registers(ctx, team.warps, team)
+        self.extent = lane_elements(part)
+        for member in part.members:
+            for read in (member.target, *all_reads(member)):
+                ctx.tensor(read.tensor)
+
+    # -- without a sum ------------------------------------------------------------------------------------------------
+
+    def filled(self) -> Stmt:
+        """Every warp some chunks, all its reads under way before the first is used."""
+        team, chunk = self.team, self.team.warps * self.team.width
+        element = (CHUNK * team.warps + WARP) * team.width + Var(LANE)
+        each = chunk * team.unroll
+        inside = element < self.extent if self.extent % each else TRUE
+        work = self.made(self.part.members, element, inside, team.unroll)
+        loads = self.registers.taken()
+        body: list[Stmt] = []
+        for stmts in (loads, work):
+            for u in range(team.unroll):
+                number = BLOCK * team.unroll + u if team.unroll > 1 else BLOCK
+                body += in_slot(stmts, number, Const(u))
+        return blocks(-(-self.extent // each), 1, [warps(team.warps, body)], "elements")
+
+    def made(self, members: Sequence[Stage], element: Int, valid: Bool, slots: int) -> list[Stmt]:
+        """What elementwise members leave at an element."""
+        registers, stmts = self.registers, list[Stmt]()
+        for member in members:
+            at = unflattened(member.spatial, element)
+            value = registers.fetched(updated(member), at, slots, valid)
+            index = place_index(member.assign.index, at)
+            behind = self.part.members[self.part.members.index(member) + 1 :]
+            if any(r.tensor == member.assign.tensor for m in behind for r in all_reads(m)):
+                held = registers.declare(f"{member.assign.tensor}_made", value.dtype, slots)()
+                stmts.append(write(held, value, registers.lane))
+                registers.known[Read(member.assign.tensor, index, value.dtype)] = held
+                value = held
+            if kept(self.ctx.program, self.part, member):
+                stmts.append(Assign(member.assign.tensor, index, value, registers.lane, valid))
+        return stmts
+
+    # -- with one -----------------------------------------------------------------------------------------------------
+
+    def summed(self, partial: str | None = None) -> Stmt:
+        """Sums of a block's lanes, and what follows from them; `partial` takes them where blocks share the terms."""
+        team, registers, (stage, *others) = self.team, self.registers, self.part.members
+        assign, dtype, lane = stage.assign, stage.assign.value.dtype, registers.lane
+        op = "+=" if assign.op == "-=" else assign.op
+        element = BLOCK * team.width + Var(LANE)
+        inside = element < self.extent if self.extent % team.width else TRUE
+        acc = registers.declare(f"{assign.tensor}_acc", dtype)()
+        body: list[Stmt] = [write(acc, Literal(identity(op, dtype), dtype), lane)]
+        body += self.terms(stage, op, acc, element, inside)
+        phases = [body]
+        if team.warps > 1:
+            shape = (team.warps, team.width)
+            parts = self.ctx.declare(f"{assign.tensor}_parts", dtype, shape, "shared").name
+            body.append(Assign(parts, (WARP, Var(LANE)), acc, lane))
+            phases.append(self.gathered(parts, op, acc))
+        last = phases[-1] if team.warps == 1 else []
+        if partial is not None:
+            last.append(Assign(partial, (SHARE, element), acc, lane, inside))
+        else:
+            at = unflattened(stage.spatial, element)
+            assert stage.init is not None
+            start = registers.fetched(stage.init, at, 0, inside)
+            before = registers.taken()
+            if not (isinstance(start, Literal) and start.value == identity(op, dtype) and assign.op == op):
+                before.append(write(acc, combine(assign.op, start, acc), lane))
+            index = place_index(assign.index, at)
+            registers.known[Read(assign.tensor, index, dtype)] = acc
+            after = self.made(others, element, inside, 0)
+            last += [*before, *registers.taken()]
+            if kept(self.ctx.program, self.part, stage):
+                last.append(Assign(assign.tensor, index, acc, lane, inside))
+            last += after
+        if team.warps > 1:
+            phases[-1] = under(WARP.eq(0), [*phases[-1], *last])
+        count = -(-self.extent // team.width)
+        shares = team.split if partial is not None else 1
+        return blocks(count, shares, [warps(team.warps, p) for p in phases], "results")
+
+    def terms(self, stage: Stage, op: str, acc: Read, element: Int, inside: Bool) -> list[Stmt]:
+        """All terms of a warp: every so many, several under way at a time."""
+        team, registers, total = self.team, self.registers, elements(stage.reduction)
+        together = team.warps * team.split
+        unroll = min(team.unroll, -(-total // together))
+        steps = -(-total // (together * unroll)) * unroll
+        first: Int = SHARE * (steps * team.warps) if team.split > 1 else Const(0)
+        number = first + (CHUNK * team.warps + WARP if team.warps > 1 else CHUNK)
+        present = number < total if steps * together != total else TRUE
+        at = unflattened(stage.spatial, element) | unflattened(stage.reduction, number)
+        moving = frozenset({str(CHUNK), str(WARP)})
+        value = registers.fetched(stage.assign.value, at, unroll, all_of(inside, present), moving)
+        loads: list[Assign] = []
+        for load in registers.taken():  # what all lanes read is there wherever the term is
+            loads.append(load if load.lane is not None else replace(load, valid=present))
+        new = accumulated(op, acc, value, self.part.fused)
+        work = [write(acc, chosen(present, new, acc), registers.lane)]
+        body = [
+            s for stmts in (loads, work) for u in range(unroll) for s in in_slot(stmts, CHUNK + u, Const(u))
+        ]
+        return [For(str(CHUNK), Const(0), Const(steps), tuple(body), step=unroll)]
+
+    def gathered(self, parts: str, op: str, acc: Read) -> list[Stmt]:
+        """The first warp's lanes add up what all warps have."""
+        got = self.registers.declare(f"{parts}_now", acc.dtype)()
+        lane = self.registers.lane
+        body: tuple[Stmt, ...] = (
+            write(got, Read(parts, (OTHER, Var(LANE)), acc.dtype), lane),
+            write(acc, combine(op, acc, got), lane),
+        )
+        return [For(str(OTHER), Const(1), Const(self.team.warps), body, "unrolled")]

@@ -1,0 +1,219 @@
+"""What teams of a GPU's threads have in common: how a row of their space lays them out, registers, reads along lanes.
+
+A register of a warp has `vector` elements a thread, neighbours of which lie with one thread, so that they are read and
+written at once. What a thread does between reading and writing is arithmetic on such registers; a sum over lanes goes
+half of the lanes at a time, and over warps through shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from autosched.codegen.kernel import Assign, For, If, Lane, Stmt
+from autosched.codegen.lower.context import Context
+from autosched.codegen.lower.operands import LANE
+from autosched.codegen.lower.rename import place
+from autosched.codegen.lower.simplify import bind
+from autosched.codegen.lower.update import combine
+from autosched.ir.dtypes import DType
+from autosched.ir.formula import apply_formulas
+from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.value import Arith, Call, Read, Select, Unary, Value, reads
+from autosched.logic import TRUE, Bool, Const, Int, Var, free_vars
+from autosched.tiling.plan import TeamPart
+
+WARP, BLOCK, CHUNK, SHARE = Var("warp"), Var("block"), Var("chunk"), Var("share")
+"""Loops: a block's warps, blocks, what a team's lanes take at once (or a step of a serial sum), shares of a sum."""
+SLOT = Var(".slot")
+"""Which register holds the chunk; it is filled in when loops are made."""
+LANES = 32
+
+
+@dataclass(frozen=True)
+class Team:
+    """The decisions of one row (`tiling.team_steps`)."""
+
+    vector: int = 1
+    unroll: int = 1
+    warps: int = 1
+    rows: int = 1
+    hold: bool = False
+    split: int = 1
+
+    @property
+    def width(self) -> int:
+        """Elements of one register of a warp."""
+        return self.vector * LANES
+
+
+def team_of(part: TeamPart, values: Mapping[str, int]) -> Team:
+    def value(name: str) -> int:
+        return values.get(part.names(name), 1)
+
+    hold = values.get(part.names("hold"), 0) == 1
+    return Team(value("vector"), value("unroll"), value("warps"), value("rows"), hold, value("split"))
+
+
+def with_formulas(part: TeamPart) -> TeamPart:
+    """The part with formulas in place of library functions, which compute in double."""
+    known = part.leeway.formulas
+
+    def member(stage: Stage) -> Stage:
+        init = None if stage.init is None else apply_formulas(stage.init, known)
+        return replace(stage, assign=replace(stage.assign, value=apply_formulas(stage.assign.value, known)), init=init)
+
+    return replace(part, members=tuple(map(member, part.members))) if known else part
+
+
+def unflattened(axes: Sequence[Axis], number: Int) -> dict[str, Int]:
+    """Where a number in row-major order is along each axis."""
+    at: dict[str, Int] = {}
+    below = 1
+    wide = [a for a in axes if a.extent > 1]
+    for axis in reversed(axes):
+        if axis.extent == 1:
+            at[axis.name] = axis.lower
+            continue
+        here = number // below if below > 1 else number
+        if axis is not wide[0]:
+            here = here % axis.extent
+        at[axis.name] = here + axis.lower
+        below *= axis.extent
+    return at
+
+
+def flattened(axes: Sequence[Axis]) -> Int:
+    """The row-major number of a place, in terms of its axes."""
+    number: Int = Const(0)
+    for axis in axes:
+        number = number * axis.extent + (Var(axis.name) - axis.lower)
+    return number
+
+
+class Registers:
+    """The registers of one team: declarations, and what is known to be in them. `known` maps an element of memory (at
+    `CHUNK`, of a lane) to the register that holds it."""
+
+    def __init__(self, ctx: Context, workers: int, team: Team) -> None:
+        self.ctx, self.workers, self.team = ctx, workers, team
+        self.known: dict[Read, Read] = {}
+        self.loads: list[Assign] = []
+
+    @property
+    def lane(self) -> Lane:
+        return Lane(LANE, self.team.width)
+
+    def declare(self, name: str, dtype: DType, slots: int = 0, vector: int | None = None) -> Callable[[], Read]:
+        """A register of every warp, of `slots` chunks (0: one that is no chunk's); the answer reads it, at `SLOT`."""
+        vector = self.team.vector if vector is None else vector
+        shape = (self.workers, *([slots] if slots else []), vector * LANES)
+        buffer = self.ctx.declare(name, dtype, shape, "register", run=vector).name
+        index = (WARP, *([SLOT] if slots else []), Var(LANE))
+        return lambda: Read(buffer, index, dtype)
+
+    def single(self, name: str, dtype: DType, slots: int = 0) -> Read:
+        """A register of every warp that holds one number, the same in all threads."""
+        shape = (self.workers, *([slots] if slots else []), 1)
+        buffer = self.ctx.declare(name, dtype, shape, "register").name
+        return Read(buffer, (WARP, *([SLOT] if slots else []), Const(0)), dtype)
+
+    def fetched(
+        self, value: Value, at: Mapping[str, Int], slots: int, valid: Bool = TRUE, moving: frozenset[str] = frozenset()
+    ) -> Value:
+        """The value at a place, what it reads along the lanes from registers, which `loads` then fill; so is what
+        changes with the variables `moving`."""
+
+        def swap(read: Read) -> Value:
+            if read in self.known:
+                return self.known[read]
+            used = frozenset[str]().union(*(free_vars(i) for i in read.index if isinstance(i, Int)))
+            lanes = LANE in used
+            if not lanes and not used & moving:
+                return read
+            self.ctx.tensor(read.tensor)
+            name = f"{read.tensor}_now"
+            register = self.declare(name, read.dtype, slots)() if lanes else self.single(name, read.dtype, slots)
+            index = tuple(i for i in register.index if isinstance(i, Int))
+            self.loads.append(Assign(register.tensor, index, read, self.lane if lanes else None, valid))
+            self.known[read] = register
+            return register
+
+        for read in reads(value):
+            self.ctx.tensor(read.tensor)
+        return place(value, at, swap)
+
+    def taken(self) -> list[Assign]:
+        """The loads since the last call."""
+        found, self.loads = self.loads, []
+        return found
+
+
+def write(target: Read, value: Value, lane: Lane | None = None, valid: Bool = TRUE) -> Assign:
+    """An assignment to what would be read as `target`."""
+    return Assign(target.tensor, tuple(i for i in target.index if isinstance(i, Int)), value, lane, valid)
+
+
+def accumulated(op: str, held: Value, term: Value, fused: bool) -> Value:
+    """What `held op term` leaves; a product is fused into its addition where that is allowed."""
+    dtype = term.dtype
+    if fused and op in ("+=", "-=") and dtype.name in ("f32", "f64") and isinstance(term, Arith) and term.op == "*":
+        left = term.left if op == "+=" else Unary("-", term.left, dtype)
+        return Call("fma", (left, term.right, held), dtype)
+    return combine(op, term, held) if op in ("max=", "min=") else combine(op, held, term)
+
+
+def chosen(valid: Bool, new: Value, held: Value) -> Value:
+    return new if valid == TRUE else Select(valid, new, held, new.dtype)
+
+
+def over_lanes(total: Read, other: Read, op: str, lanes: int) -> list[Stmt]:
+    """Every lane gets what all of so many lanes hold, combined: each takes what its partner has, half as far each time.
+    The partner of lane e at distance s is e exclusive or s."""
+    stmts: list[Stmt] = []
+    lane = Lane(LANE, LANES)
+    distance = lanes // 2
+    while distance:
+        both = 2 * distance
+        partner = Var(LANE) // both * both + (Var(LANE) + distance) % both
+        there = Read(total.tensor, (*total.index[:-1], partner), total.dtype)
+        stmts += [write(other, there, lane), write(total, combine(op, total, other), lane)]
+        distance //= 2
+    return stmts
+
+
+def in_slot(body: Sequence[Stmt], chunk: Int, slot: Int) -> list[Stmt]:
+    return list(bind(tuple(body), {str(CHUNK): chunk, str(SLOT): slot}))
+
+
+def under(condition: Bool, body: Sequence[Stmt]) -> list[Stmt]:
+    return list(body) if condition == TRUE else [If(condition, tuple(body))] if body else []
+
+
+def warps(count: int, body: Sequence[Stmt]) -> For:
+    return For(str(WARP), Const(0), Const(count), tuple(body), "warp")
+
+
+def blocks(count: int, shares: int, body: Sequence[Stmt], note: str) -> Stmt:
+    """The grid around a block; `shares` blocks work for each result."""
+    loop = For(str(BLOCK), Const(0), Const(count), tuple(body), "block.x", note=note)
+    if shares == 1:
+        return loop
+    return For(str(SHARE), Const(0), Const(shares), (loop,), "block.y", note="shares of the reduction")
+
+
+def kept(program: Program, part: TeamPart, stage: Stage) -> bool:
+    """Whether what a member writes must reach memory: an output, or read outside of the part; the last of several
+    members that write it does that."""
+    tensor = stage.assign.tensor
+    names = {m.name for m in part.members}
+    if [m.name for m in part.members if m.assign.tensor == tensor][-1] != stage.name:
+        return False
+    others = [s for s in program.stages if s.name not in names]
+    used = any(tensor in {s.assign.tensor, *(r.tensor for r in all_reads(s))} for s in others)
+    return used or not program.tensors[tensor].intermediate
+
+
+def all_reads(stage: Stage) -> list[Read]:
+    """Every read of a stage, its initial value's too."""
+    return [*stage.reads, *(reads(stage.init) if stage.init is not None else ())]

@@ -1,0 +1,192 @@
+"""The analytic clock of a team's part on a GPU: bytes under way against latency, issue slots, waves of blocks.
+
+Memory delivers what warps have asked for within its latency (Little's law), so a core with few reads under way, or
+between passes over a row, leaves bandwidth unused; arithmetic is issued beside that. Lanes that are no neighbours in
+memory take a sector each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.costmodel.clock_gpu import DRAM_SHARE, L2_SHARE, LAUNCH_SECONDS, SECTOR_BYTES
+from autosched.costmodel.clock_scalar import SLOW
+from autosched.ir.formula import Formulas
+from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, reads, walk
+from autosched.logic import Int, affine, free_vars
+from autosched.machine.target import Target
+from autosched.tiling.plan import TeamPart
+from autosched.tiling.team_steps import OWN_REGISTERS, lane_reads
+from autosched.tiling.teams import elements, inner_axes, reducing, serial_elements
+
+Columns = Mapping[str, npt.NDArray[np.int64]]
+Column = npt.NDArray[np.float64]
+
+SHUFFLE_CYCLES = 30.0  # of a shuffle and the operation behind it, each waiting for the one before (a round figure)
+MEET_CYCLES = 100.0  # of a block's barrier with a store and a load of shared memory around it (a round figure)
+BLOCK_CYCLES = 400.0  # of a block's start and end beside its work (a round figure)
+QUEUE = 1.5  # how much longer a read takes where memory is busy than on an idle device (a round figure)
+LIBRARY_OPERATIONS = 80.0  # of a function that is computed in double
+QUOTIENT_OPERATIONS = 10.0  # of a division or a root of floats that rounds as IEEE says
+ISSUERS = 4.0  # schedulers of a core, each an instruction of a warp a cycle (H100 whitepaper)
+LINE_BYTES = 128.0  # that a core's port moves a cycle
+UNHIDDEN = 0.15  # share of the shorter of two units' work that does not overlap with the longer
+
+
+def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> dict[str, Column]:
+    """Seconds of each row: `compute` (issuing), `memory`, `l2`, `overhead` (launches) and `total`."""
+    names, n = part.names, len(v[part.names("vector")])
+
+    def column(name: str, default: float = 1.0) -> Column:
+        return v[names(name)].astype(np.float64) if names(name) in v else np.full(n, default)
+
+    vector, unroll, warps, split = (column(c) for c in ("vector", "unroll", "warps", "split"))
+    held, chunks, blocks, threads = column("held", 0.0), column("chunks"), column("blocks"), column("threads_in_block")
+    hold = held > 0
+    lanes, cores = float(target.limits["warp_threads"]), float(target.cores)
+    latency = {m.name: (m.latency_s or 0.0) * target.clock_hz for m in target.memories}
+    near, trip = latency.get("L2", 250.0), latency.get("DRAM", 500.0) * QUEUE
+    serial = float(serial_elements(part))
+    passes = float(max(1, sum(bool(inner_axes(part, m)) for m in part.members)))
+    if part.across:
+        steps = np.ceil(chunks / split / unroll)
+        rounds = np.where(hold, 1.0, steps)
+        again = np.where(hold, 0.0, steps * (passes - 1.0))
+        levels = np.log2(lanes) + np.log2(warps)
+        waits = len(reducing(part)) * (levels * SHUFFLE_CYCLES + np.where(warps > 1, MEET_CYCLES, 0.0))
+    else:
+        rounds = np.ceil(np.ceil(serial / warps / split) / unroll)
+        again = np.zeros(n)
+        waits = np.where((warps > 1) & (serial > 1), MEET_CYCLES, 0.0)
+
+    words = float(np.mean([max(1.0, r.dtype.bits / 32) for r in lane_reads(part)] or [1.0]))
+    registers = np.ceil((OWN_REGISTERS + np.where(hold, held, vector * unroll * words) + vector) / 8.0) * 8.0
+    at_once = np.minimum(
+        np.floor(target.limits.get("warps_per_core", 64) * lanes / threads),
+        np.floor(target.limits.get("registers_per_core", 65536) / (registers * threads)),
+    )
+    at_once = np.clip(at_once, 1.0, float(target.limits.get("blocks_per_core", 32)))
+
+    first, later, port = moved_bytes(part, vector)
+    written = written_bytes(part, program)
+    moved = first + written + np.where(hold, 0.0, later)
+    cached = first + written <= L2_SHARE * next((m.bytes for m in target.memories if m.name == "L2"), 0)
+    dram = np.where(cached, 0.0, (first + written) / _speed(target, "DRAM") / DRAM_SHARE)
+    l2 = moved / _speed(target, "L2")
+
+    arithmetic = sum(_points(m) * _operations(m.assign.value, part.leeway.formulas) for m in part.members)
+    operations = arithmetic + (first + later + written) / 4.0 / vector  # reads, writes and their addresses
+    issue = operations / lanes / blocks
+    busy = np.maximum(issue / ISSUERS, port / LINE_BYTES / blocks)
+    alone = issue / np.minimum(ISSUERS, threads / lanes) + rounds * trip + again * near + waits + BLOCK_CYCLES
+    full = np.floor(blocks / (cores * at_once))
+    rest = np.ceil((blocks - full * cores * at_once) / cores)
+    on_core = full * np.maximum(at_once * busy, alone) + np.where(rest > 0, np.maximum(rest * busy, alone), 0.0)
+    on_core = on_core / target.clock_hz
+    memory = np.maximum(dram, l2)
+    launches = np.where(split > 1, 2.0, 1.0) * LAUNCH_SECONDS
+    total = np.maximum(on_core, memory) + UNHIDDEN * np.minimum(on_core, memory) + launches
+    compute = busy * blocks / np.minimum(blocks, cores) / target.clock_hz
+    return {"compute": compute, "memory": memory, "l2": l2, "overhead": launches, "total": total}
+
+
+def moved_bytes(part: TeamPart, vector: Column) -> tuple[Column, Column, Column]:
+    """Bytes read into the cores by the first member that reads an element, by later ones, and over a core's port: of
+    lanes that are no neighbours whole sectors."""
+    first, later, port = np.zeros_like(vector), np.zeros_like(vector), np.zeros_like(vector)
+    seen: set[str] = set()
+    for member in part.members:
+        for read in dict.fromkeys(reads(member.assign.value)):
+            size = read.dtype.bits / 8
+            own = float(elements([a for a in member.axes if a.name in _vars(read)])) * size
+            stride = lane_stride(part, member, read)
+            apart = 1.0 if stride <= 1 else min(SECTOR_BYTES / size, float(stride))
+            if read.tensor in seen:
+                later = later + own * apart
+            else:
+                first = first + own
+                seen.add(read.tensor)
+            whole = float(elements(member.axes)) * size if stride else own
+            joined = np.asarray([gcd(int(w), _aligned(member, read)) for w in vector], np.float64)
+            port = port + whole * np.where(stride == 1, vector / joined, max(1.0, apart))
+        seen.add(member.assign.tensor)
+    return first, later, port
+
+
+def written_bytes(part: TeamPart, program: Program) -> float:
+    """Bytes of the program's own tensors that the part writes."""
+    found = {m.assign.tensor: m for m in part.members if not program.tensors[m.assign.tensor].intermediate}
+    return sum(float(elements(m.spatial)) * m.assign.value.dtype.bits / 8 for m in found.values())
+
+
+def lane_stride(part: TeamPart, member: Stage, read: Read) -> int:
+    """Elements from one lane's to the next one's along the innermost axis of lanes, 0 where all read one."""
+    inner = [a for a in inner_axes(part, member) if a.extent > 1]
+    if not inner:
+        return 0
+    steps = _steps(member, read, inner[-1])
+    return abs(steps)
+
+
+def _steps(member: Stage, read: Read, axis: Axis) -> int:
+    """How far one step along the axis is, in elements; a large number where no formula says."""
+    total, below = 0, 1
+    extents = _extents(member, read)
+    for index, extent in zip(reversed(read.index), reversed(extents), strict=True):
+        form = affine(index) if isinstance(index, Int) else None
+        if form is None:
+            return 1 << 20
+        total += form.coefficient(axis.name) * below
+        below *= extent
+    return total
+
+
+def _extents(member: Stage, read: Read) -> list[int]:
+    """What the subscripts run over, as far as the member's loops say: a tensor is at least as large."""
+    found = []
+    for index in read.index:
+        form = affine(index) if isinstance(index, Int) else None
+        names = {} if form is None else form.coefficients
+        found.append(1 + sum(abs(names.get(a.name, 0)) * (a.extent - 1) for a in member.axes))
+    return found
+
+
+def _aligned(member: Stage, read: Read) -> int:
+    """Elements that a row of what is read is a multiple of."""
+    return _extents(member, read)[-1] if read.index else 1
+
+
+def _vars(read: Read) -> frozenset[str]:
+    return frozenset[str]().union(*(free_vars(i) for i in read.index if isinstance(i, Int)))
+
+
+def _points(stage: Stage) -> float:
+    return float(elements(stage.axes))
+
+
+def _operations(value: Value, formulas: Formulas) -> float:
+    """Instructions for one element."""
+    total = 1.0
+    for node in walk(value):
+        match node:
+            case Read() | Literal() | Scalar():
+                continue
+            case Call(function, _, dtype) if function in SLOW:
+                known = formulas.get((function, dtype.name))
+                steps = [s for _, s in known.steps] + [known.result] if known else []
+                total += sum(_operations(s, {}) - 1.0 for s in steps) if known else LIBRARY_OPERATIONS
+            case Call("sqrt", _, _) | Arith("/", _, _, _):
+                total += QUOTIENT_OPERATIONS if node.dtype.is_float else 2 * QUOTIENT_OPERATIONS
+            case _:
+                total += 1.0
+    return total
+
+
+def _speed(target: Target, name: str) -> float:
+    """Bytes a second of a level that all cores share."""
+    return next((m.bandwidth_bytes_per_s for m in target.memories if m.name == name and m.bandwidth_bytes_per_s), 1e30)
