@@ -30,6 +30,8 @@ class Case:
 SQUARES = (1024, 2048, 4096, 8192)
 LLM = ((16, 4096, 4096), (64, 14336, 4096), (128, 7168, 2112), (4096, 14336, 4096))
 """Rows, columns and depth."""
+ROWS, WEIGHTS = (1, 16, 64, 128, 4096), ((4096, 4096), (14336, 4096), (7168, 2112), (32768, 512))
+"""All shapes of language models are rows by weights of so many columns and so deep."""
 TYPES: dict[str, tuple[str, dict[str, str]]] = {
     "bf16": ("matmul_nt", {"a": "bf16", "b": "bf16", "acc": "f32", "out": "bf16"}),
     "f16": ("matmul_nt", {"a": "f16", "b": "f16", "acc": "f32", "out": "f16"}),
@@ -55,12 +57,21 @@ def _gemm(group: str, dtype: str, m: int, n: int, k: int, **more: Any) -> Case:
     return Case(group, label, dtype, workload, {"m": m, "n": n, "k": k, **types}, numerics=numerics, **more)
 
 
+def _conv(dtype: str, label: str, sizes: dict[str, int]) -> Case:
+    types = {"t": dtype, "acc": TYPES[dtype][1]["acc"]}
+    numerics = "real" if dtype == "e4m3" else "reassociated"
+    return Case("conv", label, dtype, "conv2d", {"n": 32, **types, **sizes}, "conv", numerics=numerics)
+
+
 def all_cases() -> Iterator[Case]:
-    """Every case, the first eight shapes by three types in front."""
+    """Every case: the first eight shapes by three types, tiers, convolutions, the other shapes of language models."""
     for dtype in (*FIRST_TYPES, *(t for t in TYPES if t not in FIRST_TYPES)):
         yield from (_gemm("squares", dtype, n, n, n) for n in SQUARES)
         yield from (_gemm("llm", dtype, *shape) for shape in LLM)
     yield _gemm("tiers", "s8", 4096, 4096, 4096, only=("dp4a.*",), share=0.9)
     yield _gemm("tiers", "f16", 4096, 4096, 4096, only=("wmma.*",), share=0.9)
-    for label, sizes in CONVOLUTIONS:
-        yield Case("conv", label, "f16", "conv2d", {"n": 32, "t": "f16", "acc": "f32", **sizes}, "conv")
+    for dtype in ("f16", "bf16", "s8", "e4m3"):
+        yield from (_conv(dtype, *each) for each in CONVOLUTIONS)
+    for dtype in TYPES:
+        rest = ((m, n, k) for m in ROWS for n, k in WEIGHTS if (m, n, k) not in LLM)
+        yield from (_gemm("llm", dtype, *shape) for shape in rest)

@@ -1,5 +1,5 @@
-"""The clock and the simulator against rows that a card measured: no constant of the clock was chosen with these spaces in
-view, none of the simulator with the second."""
+"""The clock and the simulator against rows that a card measured: no constant of the clock was chosen with these spaces
+in view, none of the simulator with the second."""
 
 import pytest
 

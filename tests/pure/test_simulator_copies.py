@@ -18,7 +18,8 @@ from autosched.tiling.plan import Plan
 
 SIZES = {"m": 1024, "n": 1024, "k": 512, "a": "bf16", "b": "bf16", "acc": "f32", "out": "bf16"}
 COMMON = {"reg_i": 1, "groups_i": 2, "reg_j": 1, "groups_j": 1, "raster": 0, "stage_a": 2, "stage_b": 2}
-TMA = COMMON | {"copy": 2, "stages": 4, "vector": 0, "persistent": 0, "group": 1, "split": 1, "epilogue": 0, "unroll": 1}
+ALONE = {"persistent": 0, "group": 1, "split": 1, "epilogue": 0, "unroll": 1}
+TMA = COMMON | ALONE | {"copy": 2, "stages": 4, "vector": 0}
 
 
 @pytest.fixture(scope="module")
