@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 
 from autosched.codegen.kernel import For, If, Stmt
 from autosched.codegen.lower.context import Context, identifier
@@ -31,6 +32,21 @@ class Work:
     count: Int
     passed: Int
     share: Int
+
+
+@dataclass(frozen=True)
+class Receivers:
+    """So many blocks of a cluster share a slice, from block `first` on, each `apart` from the next; this one is the
+    `number`-th of them."""
+
+    count: int
+    number: Int
+    first: Int
+    apart: int
+
+    def rank(self, number: Int) -> Int:
+        """The rank in the cluster of the block of this number."""
+        return self.first + number * self.apart
 
 
 class Grid:
@@ -72,8 +88,25 @@ class Grid:
         number = self._numbers(work.tile)[axis.name]
         shape = self.shape[axis.name]
         if shape > 1:
-            number = number * shape + RANK
+            number = number * shape + self._rank(axis)
         return number * self.tile[axis.name]
+
+    def _rank(self, axis: NestAxis) -> Int:
+        """A block's number in its cluster along one axis: the last axis is the fastest."""
+        below = prod(self.shape[a.name] for a in self.pair[self.pair.index(axis) + 1 :])
+        number: Int = RANK // below if below > 1 else RANK
+        return number % self.shape[axis.name] if below * self.shape[axis.name] < self.cluster else number
+
+    def receivers(self, axes: frozenset[str]) -> Receivers:
+        """The blocks of a cluster that need the same slice of an operand which varies along these axes."""
+        others = [a for a in self.pair if self.shape[a.name] > 1 and a.name not in axes]
+        if len(others) == 1:
+            other = others[0]
+            apart = prod(self.shape[a.name] for a in self.pair[self.pair.index(other) + 1 :])
+            number = self._rank(other)
+            first = RANK - number * apart if self.shape[other.name] < self.cluster else Const(0)
+            return Receivers(self.shape[other.name], number, first, apart)
+        return Receivers(self.cluster, RANK, Const(0), 1) if others else Receivers(1, Const(0), RANK, 1)
 
     def outside_places(self, work: Work) -> dict[str, Position]:
         """Spatial axes outside the pair."""

@@ -2,11 +2,13 @@
 
 Tiles are numbered along the raster. With a group of `g`, `g` tiles along the slow axis are passed before the fast one
 moves on, so that blocks which run together read fewer different rows and columns; the last group is smaller where `g`
-does not divide them. Blocks of a cluster lie side by side along one axis; a slice that does not vary along it is
-fetched by all of them together, each a part for all.
+does not divide them. Blocks of a cluster lie side by side along one axis, or along both; a slice that does not vary
+along an axis is fetched by the blocks along it together, each a part for all.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 from autosched.logic import Const, Int, Var, all_of, ceil_div, maximum, minimum, where
 from autosched.machine.target import Target
@@ -22,20 +24,27 @@ GROUP_CORES = 16
 """Cores of a group (a GPC) that clusters of four blocks can use: a group has 16 or 18, and no cluster spans two. With
 33 clusters of four on the 132 cores of an H200 a product took twice as long as without clusters."""
 CLUSTER_BLOCKS = (2, 4)
-"""Of a cluster, along one axis: eight are legal on hardware, and what more of them save is small beside the waiting for
-each other."""
+"""Of a cluster, along one axis; two along each are the other way to have four. Eight are legal on hardware, and what
+more of them save is small beside the waiting for each other."""
 
 
-def cluster_kinds(pair: tuple[NestAxis, ...], most: int) -> tuple[tuple[NestAxis, int], ...]:
-    """What the values of `cluster` from 1 on mean: the axis along which a cluster has several blocks, and how many; no
-    more than `most`."""
-    return tuple((axis, n) for n in CLUSTER_BLOCKS if n <= most for axis in pair)
+def cluster_kinds(pair: tuple[NestAxis, ...], most: int = max(CLUSTER_BLOCKS)) -> tuple[tuple[int, ...], ...]:
+    """What the values of `cluster` from 1 on mean: blocks along each axis of the pair, no more than `most` in all."""
+    kinds = [tuple(n if a is along else 1 for a in pair) for n in CLUSTER_BLOCKS for along in pair]
+    kinds += [(2, 2)] if len(pair) == 2 else []
+    return tuple(kind for kind in kinds if prod(kind) <= most)
+
+
+def cluster_label(pair: tuple[NestAxis, ...], kind: tuple[int, ...]) -> str:
+    """As people read it: `2 along i`, `2 x 2`."""
+    several = [f"{n} along {a.name}" for a, n in zip(pair, kind, strict=True) if n > 1]
+    return several[0] if len(several) == 1 else " x ".join(map(str, kind))
 
 
 def cluster_shape(pair: tuple[NestAxis, ...], cluster: int) -> dict[str, int]:
     """Blocks of a cluster along each axis, for a value of `cluster`."""
-    along, blocks = cluster_kinds(pair, max(CLUSTER_BLOCKS))[cluster - 1] if cluster else (None, 1)
-    return {a.name: blocks if a is along else 1 for a in pair}
+    kind = cluster_kinds(pair)[cluster - 1] if cluster else (1,) * len(pair)
+    return dict(zip([a.name for a in pair], kind, strict=True))
 
 
 def clusters_at_once(cores: int, blocks: Int) -> Int:
@@ -59,7 +68,7 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
     cluster: Int = Const(0)
     kinds = cluster_kinds(pair, target.limits.get("cluster_blocks", 1)) if offers_roles(nest, target) else ()
     if kinds:
-        labels = ("none", *(f"{n} along {a.name}" for a, n in kinds))
+        labels = ("none", *(cluster_label(pair, kind) for kind in kinds))
         decisions.append(Decision(names("cluster"), tuple(range(1 + len(kinds))), labels))
         cluster = Var(names("cluster"))
         engine = Var(names("copy")).eq(BULK)
@@ -67,19 +76,18 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
             Rule(names("cluster"), cluster.eq(0) | engine, "a cluster shares what TMA fetches, and copies are not")
         )
         inert[names("cluster")] = Var(names("staged")).eq(0)
-        for axis in pair:
+        for d, axis in enumerate(pair):
             grid = Var(names(f"grid_{axis.name}"))
-            chosen = [(k, n) for k, (along, n) in enumerate(kinds, 1) if along is axis]
-            even = all_of(*(cluster.ne(k) | (grid % n).eq(0) for k, n in chosen))
+            even = all_of(*(cluster.ne(k) | (grid % kind[d]).eq(0) for k, kind in enumerate(kinds, 1) if kind[d] > 1))
             sentence = "{" + grid.name + f"}} tiles along {axis.name} make no whole clusters of {{{blocks_of}}}"
             rules.append(Rule(names(f"cluster_{axis.name}"), even, sentence))
     count: Int = Const(outside_blocks(nest))
     grids = [Var(names(f"grid_{a.name}")) for a in pair]
     clusters: list[Int] = []
-    for axis, grid in zip(pair, grids, strict=True):
+    for d, grid in enumerate(grids):
         along: Int = grid
-        for k, (other, n) in enumerate(kinds, 1):
-            along = where(cluster.eq(k), ceil_div(grid, n), along) if other is axis else along
+        for k, kind in enumerate(kinds, 1):
+            along = where(cluster.eq(k), ceil_div(grid, kind[d]), along) if kind[d] > 1 else along
         clusters.append(along)
         count = count * along
     if len(pair) == 2:
@@ -93,8 +101,8 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
     else:
         derived = {}
     of_cluster: Int = Const(1)
-    for k, (_, n) in enumerate(kinds, 1):
-        of_cluster = where(cluster.eq(k), n, of_cluster)
+    for k, kind in enumerate(kinds, 1):
+        of_cluster = where(cluster.eq(k), prod(kind), of_cluster)
     derived |= {
         blocks_of: of_cluster,
         tiles: count,
