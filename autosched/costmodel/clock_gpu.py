@@ -24,7 +24,7 @@ from autosched.tiling.nest import Nest
 from autosched.tiling.plan import Plan, ScalarPart
 from autosched.tiling.steps import StepNames, gpu_pair
 from autosched.tiling.steps.gpu_copy import ASYNC, BULK, SYNC
-from autosched.tiling.steps.gpu_grid import cluster_kinds
+from autosched.tiling.steps.gpu_grid import CLUSTER_BLOCKS, cluster_kinds
 from autosched.tiling.steps.gpu_operand import CHUNK_BYTES
 from autosched.tiling.steps.gpu_split import STREAM
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR
@@ -41,6 +41,7 @@ WGMMA_SHARE = {8: 0.21, 16: 0.38, 32: 0.63, 64: 0.95, 128: 0.96, 256: 0.96}
 L2_PORT_BYTES = 64.0  # a cycle that one SM takes from L2 at most (DeepGEMM's performance model)
 DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 TB/s on an H200
 L2_SHARE = 0.7  # of L2 that one kernel's data can count on
+LINE_BYTES = 128.0  # of a cache, which answers a warp line by line; all banks of shared memory take as many at once
 SECTOR_BYTES = 32  # memory is moved in sectors of 32 bytes (CUDA C++ best practices guide, coalesced access)
 ENGINE_CYCLES = 400.0  # of a bulk copy beyond a plain load's latency (Hopper microbenchmarks: 600 to 1100 in all)
 ROW_CYCLES, ROW_BYTE_CYCLES, MOST_ROW_CYCLES = 0.4, 0.6 / 16, 2.0
@@ -57,6 +58,9 @@ COPY_CYCLES = {SYNC: 6.0, ASYNC: 3.0}
 """Of a warp's load, address and store, and of its start of a copy, with what they wait for."""
 SLICE_CYCLES = 250.0
 """Of a slice where a warpgroup that starts its copies also waits for its products."""
+MEETING_CYCLES = 700.0
+"""Of a slice in which a cluster's blocks without a producer meet, for each but one (200 rows of bf16 4096³ in view)."""
+LOADS_IN_FLIGHT = 8.0  # of one warp that copies by hand, until it waits (a round figure)
 BARRIER_CYCLES = 30.0  # of a block-wide barrier among a few warps (a round figure)
 TOGETHER_SHARE = 1.12  # of a slice's cycles where workers start its copies (chosen with the bf16 ladder in view)
 STORE_BYTES = 32.0  # a cycle that one SM writes
@@ -79,7 +83,7 @@ def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Term
     """Seconds per row of a tensor part laid out by the GPU steps."""
     b = _block(nest, names, v, target)
     cores, cycle = float(target.cores), 1.0 / target.clock_hz
-    dram = _dram(nest, names, v, target, b.blocks, b.at_once) / _speed(target, "DRAM") / DRAM_SHARE * cycle
+    dram = _dram(nest, names, v, target, b) / _speed(target, "DRAM") / DRAM_SHARE * cycle
 
     def wave(count: Column) -> Column:
         """Cycles of a core that runs so many blocks side by side."""
@@ -155,7 +159,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     latency = {m.name: (m.latency_s or 0.0) * target.clock_hz for m in target.memories}
 
     mma = workers * accumulators * steps / issue_rate(intrinsic, target)
-    copied, read, unique = (none.copy() for _ in range(3))
+    copied, read, unique, asked = (none.copy() for _ in range(4))
     staged, moved, engine = none.copy(), none.copy(), none.copy()
     for o in intrinsic.inputs:
         size = o.elements * o.dtype.bits / 8
@@ -166,14 +170,22 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
         shared = source > 0
         spread = sectors(nest, o.name)
         common: Column = one
-        for k, kind in enumerate(cluster_kinds(pair), 1):
-            receivers = prod(n for a, n in zip(pair, kind, strict=True) if a not in own)
-            common = np.where(cluster == k, float(receivers), common)
+        for k, (a, _) in enumerate(cluster_kinds(pair, max(CLUSTER_BLOCKS)), 1):
+            common = np.where(cluster == k, of_cluster, common) if a not in own else common
         ways = np.maximum(column(f"ways_{o.name}", one), 1.0)
         taken = np.where(source == DESCRIPTOR, accumulators * size, mine)
-        copied += steps * shared * tile
         width = np.maximum(column("vector", none), o.dtype.bits / 8)
-        moved += steps * shared * tile / (width * target.limits.get("warp_threads", 32))
+        together = width * target.limits.get("warp_threads", 32)
+        accesses = steps * shared * tile / together
+        moved += accesses
+        # A warp copies neighbours along a row: lines that it asks memory for, and turns of the banks where parts of a
+        # row (16 bytes, or swizzled spans) lie whole multiples of 128 bytes apart.
+        length = np.maximum(column(f"row_{o.name}", none), CHUNK_BYTES)
+        packed = np.where(source == DESCRIPTOR, np.maximum(column("swizzle", none), CHUNK_BYTES), length)
+        crowd = np.clip(np.minimum(length, LINE_BYTES) / packed, 1.0, np.maximum(width / 2, 2.0))
+        wave = np.maximum(together / LINE_BYTES, 1.0)
+        asked += accesses * (np.maximum(wave, together / length) + wave * crowd)
+        copied += steps * shared * tile / _speed(target, "shared")
         span = np.where(source == DESCRIPTOR, CHUNK_BYTES, np.maximum(column(f"row_{o.name}", none), CHUNK_BYTES))
         span = np.where(column("swizzle", none) > 0, column("swizzle", none), span)
         row = np.maximum(np.minimum(ROW_CYCLES + ROW_BYTE_CYCLES * span, MOST_ROW_CYCLES), span / L2_PORT_BYTES)
@@ -183,7 +195,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
         staged = np.maximum(staged, shared)
     port = min(L2_PORT_BYTES, _speed(target, "L2") / target.cores)
     copy = column("copy", none)
-    smem = (copied + read) / _speed(target, "shared")
+    smem = np.where(copy == BULK, copied, asked) + read / _speed(target, "shared")
     by_hand = unique / port + np.select([copy == k for k in COPY_CYCLES], list(COPY_CYCLES.values()), 0.0) * moved
     l2 = np.where(copy == BULK, np.maximum(engine, unique / port), by_hand)
     promote = column("promote", none)
@@ -203,8 +215,12 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     trip = trip + np.where(of_cluster > 1, NEIGHBOUR_CYCLES, 0.0)
     issue = intrinsic.timing.get("latency", 32.0)
     waits = np.where(stages > 1, count * np.maximum(trip / ahead - busy / count, 0.0), count * trip)
+    warps = np.maximum(_column(v, names("warps")), 1.0) if names("warps") in v else workers
+    turns = np.maximum(moved / count / warps / LOADS_IN_FLIGHT, 1.0)  # loads that nothing is computed beside
+    waits = np.where((copy == SYNC) & (staged > 0), count * path * turns, waits)
     if intrinsic.scope == "warpgroup":
-        waits = waits + np.where(roles | (staged == 0), 0.0, count * SLICE_CYCLES)
+        meeting = SLICE_CYCLES + MEETING_CYCLES * np.maximum(of_cluster - 1, 0.0)
+        waits = waits + np.where(roles | (staged == 0), 0.0, count * meeting)
     once = np.where(stages > 1, busy, mma + l2)
     fill = trip + l2 / count
     chain = np.where(staged > 0, np.maximum(once, busy) + waits, busy + count * trip + steps / unroll * issue) + fill
@@ -270,9 +286,9 @@ def sectors(nest: Nest, operand: str) -> float:
     return float(np.clip(touched * SECTOR_BYTES / (spec.elements * size), 1.0, WORST_SECTORS))
 
 
-def _dram(nest: Nest, names: StepNames, v: Columns, target: Target, blocks: Column, at_once: Column) -> Column:
+def _dram(nest: Nest, names: StepNames, v: Columns, target: Target, b: _Block) -> Column:
     """Bytes between L2 and DRAM: inputs once where they fit L2, else once for each wave of blocks; outputs once."""
-    pair = gpu_pair(nest)
+    pair, blocks, at_once, shares = gpu_pair(nest), b.blocks, b.at_once, b.shares
     grids = [_column(v, names(f"grid_{a.name}")) for a in pair]
     left = np.minimum(target.cores * at_once, blocks)
     together: dict[str, Column] = {a.name: np.minimum(g, left) for a, g in zip(pair, grids, strict=True)}
@@ -286,12 +302,13 @@ def _dram(nest: Nest, names: StepNames, v: Columns, target: Target, blocks: Colu
         together[pair[0].name] = np.where(swapped, fast, slow)
         together[pair[1].name] = np.where(swapped, slow, fast)
     waves = np.ceil(blocks / np.maximum(1.0, left))
+    beside = np.clip(np.ceil(left * shares / blocks), 1.0, shares)  # shares of a sum in one wave
     steps = float(prod(a.units for a in nest.reduction))
     total, whole = np.zeros_like(blocks), 0.0
     for o in nest.intrinsic.inputs:
         size = o.elements * o.dtype.bits / 8
         tensor = tensor_elements(nest, o.name) * o.dtype.bits / 8
-        mine: Column = np.full_like(blocks, size * steps)
+        mine: Column = size * steps * beside / shares
         for a in pair:
             if a in nest.operand_axes(o.name):
                 mine = mine * together[a.name] * _column(v, names(f"tile_{a.name}"))
