@@ -10,6 +10,7 @@ from autosched.tiling.plan import TensorPart
 from autosched.tiling.step import Step
 from autosched.tiling.steps.gpu_copy import gpu_copy
 from autosched.tiling.steps.gpu_epilogue import gpu_epilogue
+from autosched.tiling.steps.gpu_fragments import gpu_fragments
 from autosched.tiling.steps.gpu_grid import gpu_grid
 from autosched.tiling.steps.gpu_layout import gpu_layout
 from autosched.tiling.steps.gpu_limits import gpu_limits
@@ -32,6 +33,7 @@ def gpu_steps(nest: Nest, target: Target, outputs: tuple[DType, ...], names: Ste
         steps += [gpu_grid(nest, target, pair, names), gpu_split(nest, names), gpu_promote(nest, names)]
     else:
         steps.append(Step("gpu roles", (), (), {names("producer_warps"): Const(0), names("promoted"): Const(0)}))
+    steps.append(gpu_fragments(nest, target, names))
     steps.append(gpu_epilogue(nest, target, pair, outputs, names))
     return [*steps, gpu_limits(nest, target, names)]
 

@@ -6,8 +6,10 @@ whole sample of several plans of each.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
-from cuda.emulated_cases import CASES, Case, emulation, wished
+from cuda.emulated_cases import CASES, F16, S8, Case, emulation, wished
 from cuda.hand_kernels import needs_compiler
 
 from autosched.codegen.cuda import print_cuda
@@ -33,6 +35,40 @@ PADDED = {"padding": "16 B", "vector": "16 B"}
 def test_padded_slices(name: str) -> None:
     copies = ("sync",) if name == "dp4a" else ("sync", "cp.async")  # whose depth is one slice of two chunks
     made = wished(CASES[name], [PADDED | {"copy": copy} for copy in copies])
+    for n, row in enumerate(made.rows):
+        difference = made.check(n, seed=row)
+        assert difference.ok, (made.plan.space.schedule(row), difference)
+
+
+AHEAD: dict[str, int | str] = {"fragments": "ahead", "stage_a": "shared", "stage_b": "shared", "block_p": 2}
+STARTED: dict[str, int | str] = {"copy": "cp.async", "vector": "16 B", "stages": 2}
+LOADED_AHEAD: dict[str, tuple[Case, list[Mapping[str, int | str]]]] = {
+    "mma": (
+        Case("matmul", "cuda/mma.m16n8k16.f16.f16.f32", {"m": 48, "n": 32, "k": 128, "out": "f16", **F16}),
+        [
+            AHEAD | STARTED | {"stages": 3},
+            AHEAD | STARTED | {"block_p": 4, "warps_i": 2},  # a slice's copies in three groups
+            AHEAD | STARTED | {"split": 2},
+            AHEAD | STARTED | {"persistent": "yes"},
+            AHEAD | {"copy": "TMA", "stages": 2, "warps_i": 2},
+            AHEAD | {"copy": "TMA", "stages": 2, "persistent": "yes"},
+        ],
+    ),
+    "wmma": (
+        Case("matmul", "cuda/wmma.m16n16k16.f16.f32", {"m": 40, "n": 48, "k": 64, **F16}),
+        [AHEAD | STARTED | {"padding": "16 B", "warps_i": 2}],
+    ),
+    "dp4a": (
+        Case("matmul_nt", "cuda/dp4a*", {"m": 12, "n": 12, "k": 128, **S8}),
+        [AHEAD | STARTED | {"block_p": 4, "threads_i": 2, "threads_j": 2}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOADED_AHEAD)
+def test_fragments_loaded_ahead(name: str) -> None:
+    case, wishes = LOADED_AHEAD[name]
+    made = wished(case, wishes)
     for n, row in enumerate(made.rows):
         difference = made.check(n, seed=row)
         assert difference.ok, (made.plan.space.schedule(row), difference)

@@ -3,7 +3,7 @@
 //
 // Schedule: reg_i = 2, threads_i = 16, reg_j = 4, threads_j = 8, raster = last fastest, stage_a = shared, stage_b =
 // shared, block_p = 8, unroll = 1, swizzle = none, padding = none, copy = sync, stages = 1, vector = 16 B, persistent
-// = no, group = 1, split = 1, epilogue = direct.
+// = no, group = 1, split = 1, fragments = in turn, epilogue = direct.
 #include "autosched/copy.cuh"
 #include "autosched/types.cuh"
 

@@ -171,21 +171,25 @@ class StatementPrinter:
         """A loop of which each worker takes every so many trips: its lanes take them in turn."""
         scope = self.scope
         mine = [w for w in scope.workers if w in free_vars(loop.lower)]
-        if not mine or loop.kind != "serial" or not isinstance(loop.upper, Const):
+        if not mine or loop.kind != "serial":
             return None
         worker = mine[-1]
         form = affine(loop.lower)
         if form is None or form.coefficient(worker) * scope.workers[worker] != loop.step:
             return None
-        first, step, total = loop.lower, loop.step, loop.upper.value
+        begin = scope.simplifier.number(loop.lower - Var(worker) * form.coefficient(worker))
+        total = scope.simplifier.number(loop.upper - begin)
+        if not isinstance(total, Const):
+            return None
+        first, step = loop.lower, loop.step
         if scope.lanes > 1:
             step *= scope.lanes
-            first = first - Var(worker) * form.coefficient(worker) + Var(THREAD) * form.coefficient(worker)
+            first = begin + Var(THREAD) * form.coefficient(worker)
         with scope.ranged({}):
-            trips = -(-total // step)
+            trips = -(-total.value // step)
             number = first + Var(STEP) * step
             with scope.ranged({STEP: (0, trips - 1)}):
-                guard = scope.simplifier.condition(number < total)
+                guard = scope.simplifier.condition(number - begin < total)
                 inner: tuple[Stmt, ...] = bind(loop.body, {loop.var: number})
                 if guard != TRUE:
                     inner = (If(guard, inner),)

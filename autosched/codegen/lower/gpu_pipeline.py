@@ -34,6 +34,7 @@ from autosched.codegen.kernel import (
     Wait,
 )
 from autosched.codegen.lower.context import Context
+from autosched.codegen.lower.gpu_ahead import Ahead
 from autosched.codegen.lower.gpu_grid import RANK, Grid, Work
 from autosched.codegen.lower.gpu_micro import GpuMicro
 from autosched.codegen.lower.gpu_out import worker_of
@@ -43,6 +44,7 @@ from autosched.codegen.lower.places import Position
 from autosched.logic import TRUE, Const, Int, Var, minimum
 from autosched.tiling.nest import Nest
 from autosched.tiling.steps.gpu_copy import ASYNC, BULK, SYNC
+from autosched.tiling.steps.gpu_fragments import AHEAD, IN_TURN
 from autosched.tiling.steps.gpu_limits import PRODUCER_REGISTERS
 from autosched.tiling.steps.gpu_roles import PRODUCER
 
@@ -74,6 +76,7 @@ class Pipeline:
         sums = ctx.buffers[micro.acc]
         self.from_zero = False  # whether sums begin with the first slice's calls
         self.partial = ctx.declare("partial", sums.dtype, sums.shape, "register").name if self.promote else None
+        self.ahead = Ahead(self) if ctx.values.get(names("fragments"), IN_TURN) == AHEAD else None
 
     def emit(
         self,
@@ -123,6 +126,8 @@ class Pipeline:
         return (Roles(("producer", "consumers"), parts, self.registers()),)
 
     def _together(self, work: Work, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]) -> Phase:
+        if self.ahead is not None:
+            return self.ahead.loop(work, local, workers, freely)
         calls, sums = self.compute(work, places, local)
         compute, ahead = (*calls, *sums), self.stages - 1
         if self.stages == 1 and self.kind == BULK:
@@ -167,10 +172,10 @@ class Pipeline:
         more = (given + spare // threads) // REGISTER_STEP * REGISTER_STEP
         return PRODUCER_REGISTERS, min(MOST_REGISTERS, more)
 
-    def landed(self, work: Work) -> Await:
-        """The engine has fetched the current slice."""
-        turn = self.turn(work, SLICE)
-        return Await(self.full, self.slot(work, SLICE), turn * self.arrivals + self.arrivals, turn)
+    def landed(self, work: Work, number: Int = SLICE) -> Await:
+        """The engine has fetched the slice of that number."""
+        turn = self.turn(work, number)
+        return Await(self.full, self.slot(work, number), turn * self.arrivals + self.arrivals, turn)
 
     # -- slices -------------------------------------------------------------------------------------------------------
 

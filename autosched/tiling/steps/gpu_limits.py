@@ -53,6 +53,7 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
         if operand.name in from_shared(nest.intrinsic) and nest.depth is not None:
             held = where(Var(stage_name(names, operand.name)).eq(DESCRIPTOR), 0, held)
         registers = registers + held
+    registers = registers + Var(names("ahead_registers"))
     apart = Var(names("worker_barriers"))
     per_thread, per_core = limits.get("registers_per_thread", 255), limits.get("registers_per_core", 65536)
     used, warps, at_once = names("registers"), names("warps"), names("blocks_at_once")
