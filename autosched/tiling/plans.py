@@ -39,7 +39,7 @@ from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.register_tile import one_tile_fits
 from autosched.tiling.streams import stream_of
 from autosched.tiling.team_steps import team_choices, team_step
-from autosched.tiling.teams import team_parts
+from autosched.tiling.teams import team_parts, waits_for_memory
 
 SCOPES = ("thread", "warp", "warpgroup", "core")
 MOST_PLANS = 12
@@ -73,7 +73,8 @@ def make_plans(
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
     for stage in stages:
         nests = _usable(stage, mappings.get(stage.name, ()), dependences, target)
-        choices.append(_with_scalar(program, stage, nests, dependences, target))
+        beside = is_gpu(target) and waits_for_memory(program, stage, dependences, target, leeway)
+        choices.append([None, *nests] if beside else _with_scalar(program, stage, nests, dependences, target))
     plans = []
     for chosen in product(*choices):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}

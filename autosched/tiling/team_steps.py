@@ -12,6 +12,7 @@ from autosched.logic import Bool, Const, Int, Var, any_of, ceil_div, free_vars
 from autosched.machine.target import Target
 from autosched.tiling.plan import Part, ScalarPart, TeamPart
 from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.team_common import kept_values
 from autosched.tiling.teams import inner_axes, lane_elements, serial_elements, team_rows, whole
 
 VECTORS = (1, 2, 4, 8, 16)
@@ -154,7 +155,9 @@ def row_bits(part: TeamPart, program: Program) -> int:
     """Bits of registers that one element of a row takes, of all tensors that are held."""
     read = dict.fromkeys(r.tensor for r in lane_reads(part))
     made = dict.fromkeys(m.assign.tensor for m in part.members if inner_axes(part, m) and not m.reduction)
-    return sum(program.tensors[n].dtype.bits for n in {**read, **{n: None for n in made if _read_in(part, n)}})
+    held = {**read, **{n: None for n in made if _read_in(part, n)}}
+    kept = {v.dtype for values in kept_values(part).values() for v in values}
+    return sum(program.tensors[n].dtype.bits for n in held) + sum(d.bits for d in kept)
 
 
 def _read_in(part: TeamPart, tensor: str) -> bool:

@@ -1,9 +1,12 @@
 """Teams: which scalar stages threads of a GPU compute together, and along which axes their lanes lie.
 
 A warp reads memory well where its lanes are neighbours there. So lanes lie along the axis over which most elements are
-read as neighbours: the reduction's, as for the sum of a row, or the result's, as for the sum of a column. Stages that
-share loops stay together in one kernel, as far as each element that passes between them stays with its thread, or is
-the result of a row, which all threads get.
+read as neighbours: the reduction's, as for the sum of a row, or the result's, as for the sum of a column.
+
+Stages one after the other become one kernel where what one writes another touches in the same iteration only, their
+loops numbered alike: each stage's own iterations write distinct elements, so no two iterations of different numbers
+meet, and one can follow the other number by number. Along a row that keeps each element with its thread; what a row is
+reduced to all of its threads get.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Arith, Literal, Read, Value, is_plain, reads, walk
 from autosched.logic import Int, Var, free_vars
 from autosched.logic.walk import substitute_int
-from autosched.tiling.dependence import Dependences, together
+from autosched.machine.target import Target
+from autosched.tiling.dependence import Dependences
 from autosched.tiling.leeway import Leeway
 from autosched.tiling.plan import ScalarPart, TeamPart
 from autosched.tiling.scalar_parts import EXTREMES, is_constant, side_by_side
@@ -51,16 +55,22 @@ def team_part(
     """The stages as one team's work; None where that cannot be."""
     if not all(_plain(program, s) and _free(s, dependences) for s in stages):
         return None
-    found = _along_rows(program, stages, names, leeway) or _along_results(program, stages, names, leeway)
-    if found is None or not _stays_with_threads(program, found):
+    found = _along_rows(stages, names, leeway) or _along_results(stages, names, leeway)
+    if found is None or not _stays_with_threads(found):
         return None
     return found
 
 
+def row_axes(part: TeamPart, stage: Stage) -> tuple[Axis, ...]:
+    """The axes of a member that number rows."""
+    return stage.spatial[: len(part.rows)]
+
+
 def inner_axes(part: TeamPart, stage: Stage) -> tuple[Axis, ...]:
-    """The axes of a member along which lanes lie: of those inside `rows`, or (not `across`) the spatial ones."""
+    """The axes of a member along which lanes lie: those inside rows, or (not `across`) the spatial ones."""
     if part.across:
-        return tuple(a for a in stage.axes if a.name not in part.rows)
+        rows = row_axes(part, stage)
+        return tuple(a for a in stage.axes if a not in rows)
     return stage.spatial
 
 
@@ -80,7 +90,7 @@ def lane_elements(part: TeamPart) -> int:
 
 def team_rows(part: TeamPart) -> int:
     """Rows of a team that lies along them."""
-    return elements([a for a in part.members[0].axes if a.name in part.rows])
+    return elements(row_axes(part, part.members[0]))
 
 
 def serial_elements(part: TeamPart) -> int:
@@ -93,6 +103,20 @@ def whole(part: TeamPart) -> bool:
     return len(reducing(part)) == 1 and bool(part.members[0].reduction) and all(
         not m.reduction and not (part.across and inner_axes(part, m)) for m in part.members[1:]
     )
+
+
+def waits_for_memory(program: Program, stage: Stage, dependences: Dependences, target: Target, leeway: Leeway) -> bool:
+    """Whether threads of a team would compute a stage faster than memory brings what it reads: instructions that do
+    more at once gain nothing then, and may want elements that are not there (one row of a product)."""
+    if team_part(program, (stage,), StepNames(), dependences, leeway) is None:
+        return False
+    main = target.memories[-1].bandwidth_bytes_per_s if target.memories else None
+    if not main or "scalar" not in target.rates:
+        return False
+    places = {r.tensor: _touched(stage, r) * r.dtype.bits / 8 for r in stage.reads}
+    nodes = sum(not isinstance(n, Read | Literal) for n in walk(stage.assign.value)) + 1
+    issued = elements(stage.axes) * nodes / (target.rates["scalar"] * target.cores * target.clock_hz)
+    return issued <= sum(places.values()) / main
 
 
 # -- what a stage may be --------------------------------------------------------------------------------------------
@@ -132,84 +156,72 @@ def _accumulates(stage: Stage) -> bool:
 # -- lanes along rows -----------------------------------------------------------------------------------------------
 
 
-def _along_rows(
-    program: Program, stages: tuple[Stage, ...], names: StepNames, leeway: Leeway
-) -> TeamPart | None:
+def _along_rows(stages: tuple[Stage, ...], names: StepNames, leeway: Leeway) -> TeamPart | None:
     sums = [s for s in stages if s.reduction]
     if not sums or not all(_summed(s, leeway) and _accumulates(s) for s in sums):
         return None
-    if not all(_reads_along(program, s, s.reduction[-1].name) for s in sums):
+    if not all(_reads_along(s, s.reduction[-1].name) for s in sums):
         return None
-    rows = tuple(a.name for a in sums[0].spatial)
-    if any(tuple(a.name for a in s.spatial) != rows for s in sums):
-        return None
-    part = TeamPart(rows, stages, names, True, leeway, leeway.reassociate)
-    lanes = None
+    rows = sums[0].spatial
+    part = TeamPart(tuple(a.name for a in rows), stages, names, True, leeway, leeway.reassociate)
+    lanes: set[Bounds] = set()
     for stage in stages:
-        inner = inner_axes(part, stage)
-        if len(stages) > 1 and tuple(a.name for a in stage.axes[: len(rows)]) != rows:
+        if stage.reduction and len(stage.spatial) != len(rows):
             return None
-        if not inner:
-            continue
-        bounds = tuple((a.lower, a.upper) for a in inner)
-        if lanes is not None and bounds != lanes:
+        if _bounds(row_axes(part, stage)) != _bounds(rows):
             return None
-        lanes = bounds
-    if len(stages) > 1 and rows and not _independent(program, stages, rows):
-        return None
-    return part
+        lanes |= {_bounds(inner)} if (inner := inner_axes(part, stage)) else set()
+    return part if len(lanes) == 1 else None
 
 
-def _reads_along(program: Program, stage: Stage, axis: str) -> bool:
+def _reads_along(stage: Stage, axis: str) -> bool:
     """Whether more elements are read side by side along this axis than along the results."""
     result = stage.spatial[-1].name if stage.spatial else ""
     along: dict[str, int] = {axis: 0, result: 0}
     for read in dict.fromkeys(stage.reads):
         for name in along:
             if name and side_by_side(read, name):
-                used = [a for a in stage.axes if any(a.name in free_vars(i) for i in read.index if isinstance(i, Int))]
-                along[name] = max(along[name], elements(used))
+                along[name] = max(along[name], _touched(stage, read))
     return along[axis] >= along[result] and along[axis] > 0
+
+
+def _touched(stage: Stage, read: Read) -> int:
+    """Elements that a stage reads of a tensor."""
+    return elements([a for a in stage.axes if any(a.name in free_vars(i) for i in read.index if isinstance(i, Int))])
 
 
 # -- lanes along results --------------------------------------------------------------------------------------------
 
 
-def _along_results(
-    program: Program, stages: tuple[Stage, ...], names: StepNames, leeway: Leeway
-) -> TeamPart | None:
+def _along_results(stages: tuple[Stage, ...], names: StepNames, leeway: Leeway) -> TeamPart | None:
     first, *others = stages
     if not first.spatial or any(s.reduction for s in others) or (first.reduction and not _accumulates(first)):
         return None
-    spatial = tuple(a.name for a in first.spatial)
-    if any(tuple(a.name for a in s.axes) != spatial for s in others):
-        return None
-    if others and not _independent(program, stages, spatial):
+    if any(_bounds(s.axes) != _bounds(first.spatial) for s in others):
         return None
     return TeamPart((), stages, names, False, leeway, leeway.reassociate)
 
 
-def _independent(program: Program, stages: Sequence[Stage], axes: tuple[str, ...]) -> bool:
-    found = together(program, [s.name for s in stages], axes)
-    return all(axis.kind == "independent" for axis in found)
+Bounds = tuple[tuple[Int, Int], ...]
+
+
+def _bounds(axes: Sequence[Axis]) -> Bounds:
+    return tuple((a.lower, a.upper) for a in axes)
 
 
 # -- what passes between stages -------------------------------------------------------------------------------------
 
 
-def _stays_with_threads(program: Program, part: TeamPart) -> bool:
-    """Whether what one member leaves for another is read by the thread that wrote it, or is a row's result."""
+def _stays_with_threads(part: TeamPart) -> bool:
+    """Whether members touch what others write in iterations of the same number alone."""
     written = {m.assign.tensor for m in part.members}
     places: dict[str, set[tuple[object, ...]]] = {}
     for member in part.members:
-        inner = inner_axes(part, member)
-        renamed: dict[str, Int] = {a.name: Var(f".{n}") for n, a in enumerate(inner)} if part.across else {}
+        numbered: dict[str, Int] = {a.name: Var(f".row{n}") for n, a in enumerate(row_axes(part, member))}
+        numbered |= {a.name: Var(f".lane{n}") for n, a in enumerate(inner_axes(part, member))}
         values: list[Value] = [member.assign.value, *([member.init] if member.init is not None else [])]
         for place in (member.target, *(r for v in values for r in reads(v))):
             if place.tensor in written:
-                places.setdefault(place.tensor, set()).add(_place(place, renamed))
-    return all(len(found) == 1 for found in places.values())
-
-
-def _place(read: Read, renamed: dict[str, Int]) -> tuple[object, ...]:
-    return tuple(substitute_int(i, renamed) if isinstance(i, Int) else i for i in read.index)
+                index = tuple(substitute_int(i, numbered) if isinstance(i, Int) else i for i in place.index)
+                places.setdefault(place.tensor, set()).add(index)
+    return len(part.members) == 1 or all(len(found) == 1 for found in places.values())

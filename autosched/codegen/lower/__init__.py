@@ -12,7 +12,7 @@ from autosched.codegen.lower.context import Context, called_functions, used_buff
 from autosched.codegen.lower.gpu_columns import lower_column_team
 from autosched.codegen.lower.gpu_nest import lower_gpu
 from autosched.codegen.lower.gpu_rows import lower_row_team
-from autosched.codegen.lower.gpu_team import team_of, with_formulas
+from autosched.codegen.lower.gpu_team import team_of
 from autosched.codegen.lower.literal import lower_literal
 from autosched.codegen.lower.rows import lower_rows
 from autosched.codegen.lower.scalar import lower_scalar, prepare_scalar
@@ -94,7 +94,7 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
             return lower_rows(part, ctx)
         case TeamPart():
             lower_team = lower_row_team if part.across else lower_column_team
-            return lower_team(with_formulas(part), ctx, team_of(part, ctx.values))
+            return lower_team(part, ctx, team_of(part, ctx.values))
         case LiteralPart():
             return lower_literal(part, ctx)
         case _:

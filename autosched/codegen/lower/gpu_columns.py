@@ -31,6 +31,7 @@ from autosched.codegen.lower.gpu_team import (
     under,
     unflattened,
     warps,
+    with_formulas,
     write,
 )
 from autosched.codegen.lower.operands import LANE
@@ -50,6 +51,7 @@ MOST_WARPS, MOST_UNDER_WAY = 8, 8
 
 def lower_column_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, ...]:
     """One grid; two where blocks share the sums."""
+    part = with_formulas(part)
     stage = part.members[0]
     if not stage.reduction:
         return (Columns(part, ctx, team).filled(),)
@@ -165,9 +167,8 @@ class Columns:
         at = unflattened(stage.spatial, element) | unflattened(stage.reduction, number)
         moving = frozenset({str(CHUNK), str(WARP)})
         value = registers.fetched(stage.assign.value, at, unroll, all_of(inside, present), moving)
-        loads: list[Assign] = []
-        for load in registers.taken():  # what all lanes read is there wherever the term is
-            loads.append(load if load.lane is not None else replace(load, valid=present))
+        # What all lanes read is there wherever the term is.
+        loads = [load if load.lane is not None else replace(load, valid=present) for load in registers.taken()]
         new = accumulated(op, acc, value, self.part.fused)
         work = [write(acc, chosen(present, new, acc), registers.lane)]
         body = [

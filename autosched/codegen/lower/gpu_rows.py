@@ -34,27 +34,35 @@ from autosched.codegen.lower.gpu_team import (
     under,
     unflattened,
     warps,
+    with_formulas,
     write,
 )
 from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.reduction import identity
 from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.update import combine, updated
+from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Axis, Stage
-from autosched.ir.value import Literal, Read, Value
+from autosched.ir.value import Literal, Read, Value, map_value
 from autosched.logic import TRUE, Bool, Const, Int, Var, minimum
 from autosched.tiling.plan import TeamPart
-from autosched.tiling.teams import inner_axes, lane_elements, team_rows
+from autosched.tiling.team_common import kept_values
+from autosched.tiling.teams import inner_axes, lane_elements, row_axes, team_rows
 
 Work = Callable[[Bool], Sequence[Stmt]]
 
 
 def lower_row_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, ...]:
     """One grid; two where blocks share a row's reduction."""
+    kept = kept_values(part) if team.hold else {}
+    formulas = part.leeway.formulas
+    part = with_formulas(part)
     if team.split == 1:
-        return (RowTeam(part, ctx, team).emit(),)
+        found = RowTeam(part, ctx, team)
+        found.common = {n: tuple(apply_formulas(v, formulas) for v in values) for n, values in kept.items()}
+        return (found.emit(),)
     stage = part.members[0]
-    rows = [a for a in stage.axes if a.name in part.rows]
+    rows = row_axes(part, stage)
     shape = (*(a.extent for a in rows), team.split)
     partial = ctx.declare(f"{stage.assign.tensor}_shares", stage.assign.value.dtype, shape, "workspace").name
     share = Axis("share", Const(0), Const(team.split))
@@ -75,7 +83,7 @@ class RowTeam:
         self.part, self.ctx, self.team, self.partial = part, ctx, team, partial
         self.workers = team.rows * team.warps
         self.registers = Registers(ctx, self.workers, team)
-        self.axes = [a for a in part.members[0].axes if a.name in part.rows]
+        self.axes = row_axes(part, part.members[0])
         self.total, self.extent = team_rows(part), lane_elements(part)
         row: Int = WARP // team.warps if team.warps > 1 else WARP
         self.row = BLOCK * team.rows + row if team.rows > 1 else BLOCK
@@ -85,11 +93,13 @@ class RowTeam:
         self.element = (CHUNK * team.warps + self.place) * team.width + Var(LANE)
         self.slots = self.chunks if team.hold else team.unroll
         self.phases: list[list[Stmt]] = [[]]
+        self.common: dict[str, tuple[Value, ...]] = {}
+        self.computed: dict[Value, Read] = {}
 
     def emit(self) -> Stmt:
         for member in self.part.members:
             inner = inner_axes(self.part, member)
-            at = unflattened(self.axes, self.row) | unflattened(inner, self.element)
+            at = unflattened(row_axes(self.part, member), self.row) | unflattened(inner, self.element)
             for read in (member.target, *all_reads(member)):
                 self.ctx.tensor(read.tensor)
             if member.reduction:
@@ -114,11 +124,11 @@ class RowTeam:
         op = "+=" if assign.op == "-=" else assign.op
         acc = registers.declare(f"{tensor}_acc", dtype)()
         self.add([write(acc, Literal(identity(op, dtype), dtype), registers.lane)])
-        value = self.fetched(assign.value, at)
+        before, value = self.fetched(member, assign.value, at)
 
         def work(valid: Bool) -> Sequence[Stmt]:
             new = accumulated(op, acc, value, self.part.fused)
-            return [write(acc, chosen(valid, new, acc), registers.lane)]
+            return [*before, write(acc, chosen(valid, new, acc), registers.lane)]
 
         self.over_chunks(work)
         total = registers.declare(f"{tensor}_sum", dtype, vector=1)()
@@ -165,7 +175,7 @@ class RowTeam:
     def fill(self, member: Stage, at: dict[str, Int]) -> None:
         """Elements along the row."""
         registers, tensor = self.registers, member.assign.tensor
-        value = self.fetched(updated(member), at)
+        before, value = self.fetched(member, updated(member), at)
         index = place_index(member.assign.index, at)
         target = Read(tensor, index, value.dtype)
         later = self.part.members[self.part.members.index(member) + 1 :]
@@ -174,7 +184,7 @@ class RowTeam:
         stored = kept(self.ctx.program, self.part, member) or (wanted and held is None)
 
         def work(valid: Bool) -> Sequence[Stmt]:
-            made: list[Stmt] = [] if held is None else [write(held, value, registers.lane)]
+            made: list[Stmt] = [*before, *([] if held is None else [write(held, value, registers.lane)])]
             if stored:
                 made.append(Assign(tensor, index, value if held is None else held, registers.lane, valid))
             return made
@@ -185,11 +195,19 @@ class RowTeam:
 
     # -- chunks of the row --------------------------------------------------------------------------------------------
 
-    def fetched(self, value: Value, at: dict[str, Int]) -> Value:
-        """The value at a lane; unless rows are held, everything is read anew."""
+    def fetched(self, member: Stage, value: Value, at: dict[str, Int]) -> tuple[list[Stmt], Value]:
+        """The value at a lane, and what has to be computed before it; unless rows are held, everything is read anew."""
+        registers = self.registers
         if not self.team.hold:
-            self.registers.known = {r: k for r, k in self.registers.known.items() if len(k.index) == 2}
-        return self.registers.fetched(value, at, self.slots)
+            registers.known = {r: k for r, k in registers.known.items() if len(k.index) == 2}
+        before: list[Stmt] = []
+        for part in self.common.get(member.name, ()):
+            here = registers.fetched(part, at, self.slots)
+            if here not in self.computed:
+                self.computed[here] = registers.declare(f"{member.assign.tensor}_kept", here.dtype, self.slots)()
+                before.append(write(self.computed[here], here, registers.lane))
+        placed = registers.fetched(value, at, self.slots)
+        return before, map_value(placed, lambda v: self.computed.get(v, v))
 
     def held(self, read: Read) -> Value:
         return self.registers.known.get(read, read)
