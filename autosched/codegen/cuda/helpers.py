@@ -14,13 +14,16 @@ from autosched.codegen.cuda.headers import device_headers
 
 _OWN = {
     "floor_div": """\
-__device__ __forceinline__ int floor_div(int a, int b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }""",
+template <class A, class B>
+__device__ __forceinline__ auto floor_div(A a, B b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }""",
     "floor_mod": """\
-__device__ __forceinline__ int floor_mod(int a, int b) {
-    const int r = a % b;
+template <class A, class B>
+__device__ __forceinline__ auto floor_mod(A a, B b) {
+    const auto r = a % b;
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }""",
 }
+"""Of `int`, or of `int64_t` where one side is."""
 _WORDS = {"__builtin_popcountll": "__popcll", "__builtin_popcount": "__popc"}
 _DEFINED = re.compile(r"^__device__ __forceinline__ [\w ]+?(\w+)\(", re.MULTILINE)
 CONVERT = "convert"

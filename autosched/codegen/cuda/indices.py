@@ -1,4 +1,5 @@
-"""Index expressions as CUDA C++: simplified under the ranges of the loops around them, in 32 bits or in 64."""
+"""Index expressions as CUDA C++: simplified under the ranges of the loops around them, in 32 bits, or in 64 where those
+ranges leave 32."""
 
 from __future__ import annotations
 
@@ -6,13 +7,15 @@ from collections.abc import Callable, Mapping
 
 from autosched.codegen.c.indices import IndexPrinter
 from autosched.codegen.cuda.simplify import Simplifier
-from autosched.logic import Binary, Bool, Int
+from autosched.logic import Binary, Bool, Const, Int, Var
 
 INDEX_TYPE = "int"
+LEAST, MOST = -(2**31), 2**31 - 1
+"""Of `int`."""
 
 
 class CudaIndices(IndexPrinter):
-    """`simplifier` answers the one for where the text stands."""
+    """`simplifier` answers the one for where the text stands; `wide` prints what 32 bits may not hold."""
 
     def __init__(
         self,
@@ -20,13 +23,23 @@ class CudaIndices(IndexPrinter):
         ranges: Mapping[str, tuple[int, int]],
         use: Callable[[str], None],
         simplifier: Callable[[], Simplifier],
+        wide: CudaIndices | None = None,
     ) -> None:
         super().__init__(names, ranges, use)
-        self.simplifier = simplifier
+        self.simplifier, self.wide = simplifier, wide
 
     def number(self, node: Int, level: int = 0) -> str:
-        text, own = self._int(self.simplifier().number(node))
+        short = self.simplifier().number(node)
+        if self.wide is not None and not self._fits(short):
+            return self.wide.number(short, level)
+        text, own = self._int(short)
         return f"({text})" if own < level else text
+
+    def _fits(self, node: Int) -> bool:
+        if isinstance(node, Var):
+            return True
+        bounds = self.simplifier().bounds(self.simplifier().sum(node))
+        return bounds is None or (bounds[0] >= LEAST and bounds[1] <= MOST)
 
     def condition(self, node: Bool) -> str:
         text = self._bool(self.simplifier().condition(node), 0)
@@ -37,12 +50,17 @@ class CudaIndices(IndexPrinter):
             case Binary("^", left, right):
                 return f"({self.number(left, 9)} ^ {self.number(right, 9)})", 9
             case Binary("min" | "max" as op, left, right):
-                return f"{op}({self.number(left)}, {self.number(right)})", 9
+                return f"{op}({self._side(left)}, {self._side(right)})", 9
             case Binary("//" | "%" as op, left, right) if not self._natural(left, right):
                 name = "floor_div" if op == "//" else "floor_mod"
                 self.use(name)
                 return f"{name}({self.number(left)}, {self.number(right)})", 9
         return super()._int(node)
+
+    def _side(self, node: Int) -> str:
+        """Of a minimum, whose sides have one type."""
+        wide = isinstance(self.names, Wide)
+        return f"INT64_C({node.value})" if isinstance(node, Const) and wide else self.number(node)
 
     def _natural(self, left: Int, right: Int) -> bool:
         """Whether C's division, which truncates, is floor division here."""

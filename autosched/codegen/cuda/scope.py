@@ -102,8 +102,8 @@ class Scope:
         self._simplifier: Simplifier | None = None
         self.spelled = spelled = Spelling(names)
         use = used.helpers.add
-        self.index = CudaIndices(spelled, self.ranges, use, lambda: self.simplifier)
         self.wide = CudaIndices(Wide(spelled), self.ranges, use, lambda: self.simplifier)
+        self.index = CudaIndices(spelled, self.ranges, use, lambda: self.simplifier, self.wide)
         self.values = CudaValues(self.index, self.read, names, use, formula)
 
     @property
