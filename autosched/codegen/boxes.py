@@ -3,6 +3,8 @@
 Elements of a box lie one after the other in shared memory, the innermost dimension first. With a swizzle of 128, 64 or
 32 bytes, bits 4 to 6 (5, 4) of a byte's address are turned by bits 7 to 9 (8, 7), counted from where the buffer begins,
 which is a multiple of 1024 (PTX ISA, swizzling modes of tensor copies).
+
+Pixels along a walk follow each other as a window's corner does (PTX ISA, im2col mode).
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ class BoxMover:
         self.there, self.here = storages[seen.buffer], storages[box.buffer]
         self.coordinates = [compile_int(c) for c in box.coordinates]
         self.index = [compile_int(i) for i in box.index]
+        self.inside = [compile_int(i) for i in box.inside]
+        self.first = compile_int(box.first)
         # Position of each element of the box along each dimension, in the order in which they lie in shared memory.
         numbers = np.arange(seen.elements)
         self.places: list[npt.NDArray[np.int64]] = []
@@ -42,13 +46,13 @@ class BoxMover:
         box, seen = self.box, self.box.map
         inside = np.ones(seen.elements, np.bool_)
         far = np.zeros(seen.elements, np.int64)
-        for place, first, extent, stride in zip(self.places, self.coordinates, seen.extents, self.strides, strict=True):
-            at = place + first(env)
+        for at, extent, stride in zip(self._there(env), seen.extents, self.strides, strict=True):
             inside &= (at >= 0) & (at < extent)
             far += at * stride
         index = [i(env) for i in self.index]
-        for block in range(box.blocks):
-            near = self._near(index if box.blocks == 1 else [block, *index[1:]])
+        first = self.first(env)
+        for number in range(box.blocks):
+            near = self._near(index if box.blocks == 1 else [first + number * box.apart, *index[1:]])
             if box.store:
                 self.there.store(far[inside], self.here.load(near[inside], None), None)
             else:
@@ -56,6 +60,27 @@ class BoxMover:
                 values = np.full(seen.elements, zero)
                 values[inside] = self.there.load(far[inside], None)
                 self.here.store(near, values, None)
+
+    def _there(self, env: Env) -> list[npt.NDArray[np.int64]]:
+        """Where each element of the box is along each dimension."""
+        first, walk = [c(env) for c in self.coordinates], self.box.map.walk
+        if walk is None:
+            return [place + c for place, c in zip(self.places, first, strict=True)]
+        channels, pixels = self.places
+        extents = self.box.map.extents[1:-1]
+        at = [channels + first[0]]
+        number, below = pixels, 1  # of the place from which the walk began
+        for d, (low, step) in enumerate(zip(walk.lower, walk.steps, strict=True)):
+            begins = first[d + 1] - low
+            if begins % step or not 0 <= begins <= extents[d] - 1 + walk.upper[d] - low:
+                raise KernelError(f"pixels begin at {first[d + 1]} along dimension {d + 1}: no place of the walk")
+            number = number + begins // step * below
+            below *= (extents[d] - 1 + walk.upper[d] - low) // step + 1
+        for d, (low, step) in enumerate(zip(walk.lower, walk.steps, strict=True)):
+            places = (extents[d] - 1 + walk.upper[d] - low) // step + 1
+            at.append(low + number % places * step + self.inside[d](env))
+            number = number // places
+        return [*at, number + first[-1]]
 
     def _near(self, index: list[int]) -> Any:
         """Flat element numbers of the box in its shared buffer."""

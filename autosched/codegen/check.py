@@ -182,7 +182,8 @@ class _Checker:
         seen, there, here = box.map, self._buffer(box.map.buffer), self._buffer(box.buffer)
         self._require(here.scope == "shared", f"a box of {seen.buffer} goes to {here.scope} memory")
         self._require(there.dtype == here.dtype, f"a box of {there.dtype} goes to {here.dtype}")
-        ranks = len(seen.extents), len(seen.strides) + 1, len(seen.box), len(box.coordinates)
+        sides = len(seen.box) if seen.walk is None else len(seen.walk.steps) + 2
+        ranks = len(seen.extents), len(seen.strides) + 1, sides, len(box.coordinates)
         self._require(len(set(ranks)) == 1, f"the map {seen.name} has ranks {ranks}")
         self._require(0 < ranks[0] <= MOST_DIMENSIONS, f"the map {seen.name} has {ranks[0]} dimensions")
         self._require(all(0 < n <= MOST_SIDE for n in seen.box), f"the map {seen.name} has a box of {seen.box}")
@@ -191,7 +192,10 @@ class _Checker:
         bits = there.dtype.bits
         self._require(all(s * bits % 128 == 0 for s in seen.strides), f"the map {seen.name} has strides {seen.strides}")
         self._require(not seen.swizzle or seen.box[0] * bits == seen.swizzle * 8, f"{seen.name}: {seen.box[0]} a span")
-        for coordinate in box.coordinates:
+        walked = len(seen.walk.steps) if seen.walk else 0
+        self._require(len(box.inside) == walked, f"{len(box.inside)} places inside a window of {walked} dimensions")
+        self._known(box.first, f"the first block that {seen.name} is for")
+        for coordinate in (*box.coordinates, *box.inside):
             self._known(coordinate, f"a coordinate of {seen.name}")
         self._index(here, box.index)
 

@@ -16,7 +16,7 @@ from autosched.ir.dtypes import DType
 from autosched.ir.formula import Formula
 from autosched.ir.program import Program
 from autosched.ir.value import Value
-from autosched.logic import FALSE, TRUE, Bool, Int
+from autosched.logic import FALSE, TRUE, Bool, Const, Int
 from autosched.tensorize.intrinsic import Intrinsic
 
 SCOPES = ("global", "workspace", "packed", "register", "shared", "local", "accumulator")
@@ -171,10 +171,22 @@ class Async:
 
 
 @dataclass(frozen=True, slots=True)
+class Walk:
+    """The pixels that a box holds, one after another, as the corner of a window passes over an image: along each
+    dimension between the innermost (channels) and the outermost (images) from `lower` on in `steps`, up to the
+    dimension's last element plus `upper`; then it begins anew, a step further along the next dimension."""
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BoxMap:
     """How the copy engine sees a tensor: `extents` in elements, the innermost (contiguous) dimension first; `strides`,
     also in elements, from one to the next along each dimension but the innermost; what it moves at once is a `box`,
-    whose rows are spans of `swizzle` bytes in which chunks of 16 bytes change places in shared memory."""
+    whose rows are spans of `swizzle` bytes in which chunks of 16 bytes change places in shared memory. Along a `walk` a
+    box is (channels, pixels)."""
 
     name: str
     buffer: str
@@ -182,6 +194,7 @@ class BoxMap:
     strides: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int
+    walk: Walk | None = None
 
     @property
     def elements(self) -> int:
@@ -195,8 +208,10 @@ class BoxMap:
 class Box:
     """One of the `boxes` of an `Async`: the copy engine moves the box at `coordinates` (in elements, the innermost
     first) of a tensor to where `index` of a shared buffer is, row-major from there on; zeros where the tensor has no
-    element. So many `blocks` of a cluster receive it, each in its part of the buffer (the first subscript). A `store`
-    goes the other way, and drops what is outside."""
+    element. So many `blocks` of a cluster receive it, the `first` and every `apart`-th from there on, each in its part of
+    the buffer (the first subscript). A `store`
+    goes the other way, and drops what is outside. Along a walk `coordinates` are those of the window's corner for the
+    first pixel, and `inside` is added to all pixels': the place inside the window, for each dimension walked."""
 
     map: BoxMap
     coordinates: tuple[Int, ...]
@@ -204,6 +219,9 @@ class Box:
     index: tuple[Int, ...]
     blocks: int = 1
     store: bool = False
+    inside: tuple[Int, ...] = ()
+    first: Int = Const(0)
+    apart: int = 1
 
 
 @dataclass(frozen=True, slots=True)

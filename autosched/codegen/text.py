@@ -146,10 +146,14 @@ def _box(stmt: Box) -> str:
     box = " x ".join(str(n) for n in reversed(seen.box))
     turned = f", swizzled by {seen.swizzle} B" if seen.swizzle else ""
     there = f"{seen.buffer} at ({', '.join(str(c) for c in reversed(stmt.coordinates))})"
+    if seen.walk:
+        there += f" + ({', '.join(str(c) for c in reversed(stmt.inside))})"
     here = stmt.buffer + index_text(stmt.index)
-    here += f" of {stmt.blocks} blocks" if stmt.blocks > 1 else ""
+    others = f", {stmt.apart} apart" if stmt.apart > 1 else ""
+    here += f" of {stmt.blocks} blocks{others}" if stmt.blocks > 1 else ""
     source, target = (here, there) if stmt.store else (there, here)
-    return f"box of {box} from {source} to {target}{turned}"
+    what = "pixels" if seen.walk else "box"
+    return f"{what} of {box} from {source} to {target}{turned}"
 
 
 def _assign(stmt: Assign) -> str:

@@ -6,7 +6,8 @@ right behind it that read nothing but its own element are fused; what is left ru
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import insort
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product, takewhile
 
@@ -81,6 +82,8 @@ def make_plans(
         layout = _Layout(program, target, mapped, literal, dependences, threads, leeway)
         joined = layout.plan(rows=True)
         plans.append(joined)
+        if is_gpu(target) and len(plans) >= MOST_PLANS:
+            break  # those that follow are cut off below
         several = any(isinstance(p, RowsPart) or (isinstance(p, TeamPart) and len(p.members) > 1) for p in joined.parts)
         if not mapped and several:
             plans.append(layout.plan(rows=False))
@@ -134,41 +137,49 @@ def _usable(
     def near(group: list[Nest]) -> list[Nest]:
         return _distinct([n for n in group if least[id(n)] <= WITHIN * least[id(group[0])]])
 
-    return sorted([*near(free), *near(asking)[:MOST_CHECKED]], key=lambda n: least[id(n)])
+    return sorted([*near(free), *near(asking)[:MOST_CHECKED]], key=lambda n: least[id(n)])[:MOST_PLANS]
 
 
 def _worth_placing(mappings: Sequence[match_types.Mapping], target: Target) -> list[Nest]:
-    """The nests of these mappings, in their order, but for those that issuing alone makes too slow to be laid out."""
-    issue = [_issue_cycles(m) for m in mappings]
+    """The nests of these mappings, in their order, but for those that issuing alone makes too slow to be laid out, and
+    those that tie with one before them."""
+    nests = [_nest_of(m) for m in mappings]
+    issue = [0.0 if n is None else issue_cycles(n) for n in nests]
     found: dict[int, Nest] = {}
-    best = float("inf")
+    ties: set[Hashable] = set()
+    least: list[float] = []  # of those without conditions, in order
     for k in sorted(range(len(mappings)), key=issue.__getitem__):
-        if issue[k] > WITHIN * best:
+        if least and (issue[k] > WITHIN * least[0] or (len(least) >= MOST_PLANS and issue[k] > least[MOST_PLANS - 1])):
             break
-        nest = nest_or_reason(mappings[k], target)
+        bare = nests[k]
+        tie = None if bare is None else (_shape(bare), tuple(c.text for c in bare.mapping.conditions))
+        if bare is None or tie in ties:
+            continue
+        nest = nest_or_reason(mappings[k], target, bare)
         if isinstance(nest, Nest):
             found[k] = nest
+            ties.add(tie)
             if not nest.mapping.conditions:
-                best = min(best, least_cycles(nest))
+                insort(least, least_cycles(nest))
     return [found[k] for k in sorted(found)]
 
 
-def _issue_cycles(mapping: match_types.Mapping) -> float:
-    """`issue_cycles` of its nest; 0 where it has none."""
+def _nest_of(mapping: match_types.Mapping) -> Nest | None:
+    """Its nest, wherever guards are held; None where it has none."""
     try:
-        return issue_cycles(make_nest(mapping))
+        return make_nest(mapping)
     except ValueError:
-        return 0.0
+        return None
 
 
-def nest_or_reason(mapping: match_types.Mapping, target: Target) -> Nest | str:
-    """The nest of a mapping on a target, or why there is none."""
+def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | None = None) -> Nest | str:
+    """The nest of a mapping on a target (`made`, where that has been made), or why there is none."""
     if mapping.intrinsic.scope not in SCOPES:
         return f"there are no kernels yet for instructions of a {mapping.intrinsic.scope}"
     if mapping.conditions and (said := unchecked(mapping, target)):
         return said
     try:
-        nest = make_nest(mapping)
+        nest = made or make_nest(mapping)
         _ = nest.placed_guards  # raises where a guard cannot be held
     except (ValueError, LookupError) as error:
         return f"no nest holds it: {error}"
@@ -192,14 +203,18 @@ def _distinct(nests: list[Nest]) -> list[Nest]:
     seen = set()
     kept = []
     for nest in nests:
-        operands = tuple((o.dtype.name, o.shape) for o in nest.intrinsic.operands.values())
-        axes = tuple((tuple(m for m, _, n in a.members if n > 1), a.unit) for a in nest.axes if a.extent > 1)
-        roles = tuple(str(r.index) + r.tensor for r in nest.mapping.operands.values())
-        signature = (operands, axes, roles, nest.intrinsic.timing.get("interval"))
-        if signature not in seen:
-            seen.add(signature)
+        if (shape := _shape(nest)) not in seen:
+            seen.add(shape)
             kept.append(nest)
     return kept
+
+
+def _shape(nest: Nest) -> Hashable:
+    """What two nests have in common whose kernels would tie."""
+    operands = tuple((o.dtype.name, o.shape) for o in nest.intrinsic.operands.values())
+    axes = tuple((tuple(m for m, _, n in a.members if n > 1), a.unit) for a in nest.axes if a.extent > 1)
+    roles = tuple(str(r.index) + r.tensor for r in nest.mapping.operands.values())
+    return operands, axes, roles, nest.intrinsic.timing.get("interval")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TeamP
 from autosched.tiling.remember import of_nest
 from autosched.tiling.scalar_parts import is_constant
 from autosched.tiling.steps import interleave, vectorises
+from autosched.tiling.steps.gpu_boxes import no_bulk_copy
+from autosched.tiling.steps.gpu_operand import from_shared
 from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
 from autosched.tiling.steps.turned import MOST_ROWS, store_cycles, turning_row
 
@@ -26,6 +28,8 @@ CHECK_CYCLES = 1 / 32
 """Cycles to look at one element in a run-time check."""
 COPY_CYCLES = 1.0
 """Cycles to copy one element into a panel, or to store one lane by itself."""
+SHARED_BYTES = 128.0
+"""Bytes of shared memory that an instruction reads in a cycle: all banks of an NVIDIA core, one word each."""
 GROUP_CYCLES = 0.15
 """Cycles to copy one element of a tensor that is interleaved."""
 
@@ -34,6 +38,8 @@ GROUP_CYCLES = 0.15
 def least_cycles(nest: Nest) -> float:
     """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one."""
     cycles = issue_cycles(nest)
+    if from_shared(nest.intrinsic):
+        return cycles + sum(_by_threads(nest, o.name) for o in nest.intrinsic.inputs)
     for operand in nest.intrinsic.inputs:
         known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
         if not vectorises(nest, operand.name) and not known:
@@ -51,9 +57,21 @@ def least_cycles(nest: Nest) -> float:
     return cycles + CHECK_CYCLES * check_elements(nest.mapping.program, asked)
 
 
+def _by_threads(nest: Nest, operand: str) -> float:
+    """Cycles of threads that copy slices of an operand for an instruction which reads them in shared memory: none where
+    an engine can fetch them."""
+    elements = panel_elements(nest, operand) if no_bulk_copy(nest, operand) else 0
+    return elements * nest.intrinsic.operands[operand].dtype.bits / 8 / SHARED_BYTES
+
+
 def issue_cycles(nest: Nest) -> float:
-    """Cycles to issue the instructions alone."""
-    return prod(a.units for a in nest.axes) * nest.intrinsic.timing.get("interval", 1.0)
+    """Cycles to issue the instructions alone, or to read their operands where they stay in shared memory."""
+    intrinsic = nest.intrinsic
+    interval = intrinsic.timing.get("interval", 1.0)
+    if from_shared(intrinsic):
+        read = sum(o.elements * o.dtype.bits / 8 for o in intrinsic.inputs)
+        interval = max(interval, read / SHARED_BYTES)
+    return prod(a.units for a in nest.axes) * interval
 
 
 def plan_cycles(plan: Plan) -> float:

@@ -18,6 +18,7 @@ from autosched.codegen.kernel import (
     Async,
     Await,
     Box,
+    For,
     Group,
     IntrinsicCall,
     Publish,
@@ -48,6 +49,7 @@ class EnginePrinter:
         groups = [s for s in statements(body) if isinstance(s, Group)]
         calls = [s for s in statements(tuple(groups)) if isinstance(s, IntrinsicCall)]
         self.sums = list(dict.fromkeys(s.operands[s.intrinsic.accumulator.name].buffer for s in calls))
+        self.warps = any(isinstance(s, For) and s.kind == "warp" for s in statements(body))
         self.beside = False  # whether workers run beside a producer
         self.single = False  # whether one thread alone runs what is printed
         self.landing = ""  # the barrier that boxes count at
@@ -96,13 +98,19 @@ class EnginePrinter:
 
     def box(self, stmt: Box) -> str:
         scope = self.scope
-        at = ", ".join(scope.index.number(c) for c in stmt.coordinates)
+        at = ", ".join(scope.index.number(c) for c in (*stmt.coordinates, *stmt.inside))
+        what = "pixels" if stmt.map.walk else "box"
         place, seen = scope.address(stmt.buffer, stmt.index), scope.names(stmt.map.name)
         if stmt.store:
             return f"store_box({seen}, {place}, {at});"
         if stmt.blocks > 1:
-            return f"fetch_box_for({(1 << stmt.blocks) - 1}, {place}, {seen}, {self.landing}, {at});"
-        return f"fetch_box({place}, {seen}, {self.landing}, {at});"
+            return f"fetch_{what}_for({self.receivers(stmt)}, {place}, {seen}, {self.landing}, {at});"
+        return f"fetch_{what}({place}, {seen}, {self.landing}, {at});"
+
+    def receivers(self, stmt: Box) -> str:
+        """The blocks of a cluster that a box is for, a bit each."""
+        bits, first = sum(1 << (k * stmt.apart) for k in range(stmt.blocks)), self.scope.simplifier.number(stmt.first)
+        return str(bits) if first == Const(0) else f"{bits} << ({self.scope.index.number(first)})"
 
     def stored(self) -> Iterator[str]:
         """The thread that asked the engine to store goes on once the boxes have been read."""
@@ -132,12 +140,16 @@ class EnginePrinter:
         parity = self.scope.index.number((stmt.phase + 2) % 2)
         return f"barrier_wait({self.slot(stmt.barrier, stmt.slot)}, {parity});"
 
-    def signal(self, stmt: Signal) -> str:
-        """Every worker signals once, to each block of its cluster."""
+    def signal(self, stmt: Signal) -> Iterator[str]:
+        """Every worker signals once, to each block of its cluster. A warp's lanes have all read by then; products of a
+        warpgroup are waited for together."""
         lane, slot = self.scope.spell(LANE), self.slot(stmt.barrier, stmt.slot)
+        if self.warps:
+            yield "__syncwarp();"
         if self.cluster > 1:
-            return f"if ({lane} < {self.cluster}) barrier_arrive({slot}, {lane});"
-        return f"if ({lane} == 0) barrier_arrive({slot});"
+            yield f"if ({lane} < {self.cluster}) barrier_arrive({slot}, {lane});"
+        else:
+            yield f"if ({lane} == 0) barrier_arrive({slot});"
 
     def frame(self, barriers: dict[str, int], arrivals: dict[str, int]) -> Iterator[str]:
         """One thread makes the barriers (of so many slots and arrivals); then all blocks of the cluster know them."""

@@ -189,28 +189,35 @@ class _Exporter:
 
     def _encoder(self, m: TensorMap) -> Iterator[str]:
         yield f"static cudaError_t encode_{m.name}(CUtensorMap *map, const void *address) {{"
+        entry = "cuTensorMapEncodeIm2col" if m.walk else "cuTensorMapEncodeTiled"
+        box = "const int *, const int *, cuuint32_t, cuuint32_t" if m.walk else "const cuuint32_t *"
         yield "    typedef CUresult (*Encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,"
-        yield "                               const cuuint64_t *, const cuuint64_t *, const cuuint32_t *,"
+        yield f"                               const cuuint64_t *, const cuuint64_t *, {box},"
         yield "                               const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,"
         yield "                               CUtensorMapL2promotion, CUtensorMapFloatOOBfill);"
         yield "    static Encode encode = NULL;"
         yield "    if (encode == NULL) {"
         yield "        cudaDriverEntryPointQueryResult found;"
         yield "        const cudaError_t status = cudaGetDriverEntryPointByVersion("
-        yield '            "cuTensorMapEncodeTiled", (void **)&encode, 12000, cudaEnableDefault, &found);'
+        yield f'            "{entry}", (void **)&encode, 12000, cudaEnableDefault, &found);'
         yield "        if (status != cudaSuccess) return status;"
         yield "        if (found != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;"
         yield "    }"
+        shape = [("box", "cuuint32_t", m.box)]
+        given = "box"
+        if m.walk:
+            shape = [("lower", "int", m.walk.lower), ("upper", "int", m.walk.upper)]
+            given = f"lower, upper, {m.box[0]}, {m.box[1]}"
         for name, kind, values in (
             ("extents", "cuuint64_t", m.extents),
             ("strides", "cuuint64_t", m.strides or (0,)),
-            ("box", "cuuint32_t", m.box),
-            ("steps", "cuuint32_t", (1,) * len(m.extents)),
+            *shape,
+            ("steps", "cuuint32_t", (1, *m.walk.steps, 1) if m.walk else (1,) * len(m.extents)),
         ):
             yield f"    const {kind} {name}[] = {{{', '.join(map(str, values))}}};"
         swizzle = f"{m.swizzle}B" if m.swizzle else "NONE"
         yield f"    const CUresult done = encode(map, CU_TENSOR_MAP_DATA_TYPE_{map_type(m)}, {len(m.extents)},"
-        yield "                                 (void *)address, extents, strides, box, steps,"
+        yield f"                                 (void *)address, extents, strides, {given}, steps,"
         yield f"                                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_{swizzle},"
         yield "                                 CU_TENSOR_MAP_L2_PROMOTION_L2_128B,"
         yield "                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);"

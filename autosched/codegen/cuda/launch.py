@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from autosched.codegen.kernel import Walk
 from autosched.errors import UsageError
 from autosched.ir.dtypes import DType
 
@@ -55,10 +56,12 @@ Argument = BufferArgument | ScalarArgument | MapArgument
 
 @dataclass(frozen=True, slots=True)
 class TensorMap:
-    """What `cuTensorMapEncodeTiled` is given for one buffer. Dimensions run from the innermost (contiguous) one out.
+    """What `cuTensorMapEncodeTiled` is given for one buffer, or `cuTensorMapEncodeIm2col` where there is a `walk`.
+    Dimensions run from the innermost (contiguous) one out.
 
     `extents` and `box` count elements, `strides` the bytes from one element to the next along each dimension but the
     innermost. `swizzle` is in bytes (0, 32, 64, 128); elements outside the tensor read as zeros and are not stored.
+    Along a walk a box is channels by pixels.
     """
 
     name: str
@@ -68,6 +71,7 @@ class TensorMap:
     strides: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int = 0
+    walk: Walk | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,8 @@ class _Printer:
     def _map(self, seen: BoxMap) -> TensorMap:
         buffer = self.kernel.buffers[seen.buffer]
         strides = tuple(n * buffer.dtype.bits // 8 for n in seen.strides)
-        return TensorMap(seen.name, seen.buffer, buffer.dtype, seen.extents, strides, seen.box, seen.swizzle)
+        held = seen.extents, strides, seen.box, seen.swizzle, seen.walk
+        return TensorMap(seen.name, seen.buffer, buffer.dtype, *held)
 
     def _about(self, launch: Launch) -> Iterator[str]:
         grid = " x ".join(f"{n:,}" for n in launch.grid if n > 1) or "1"

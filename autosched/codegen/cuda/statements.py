@@ -129,7 +129,7 @@ class StatementPrinter:
             case Await():
                 yield self.engine.await_(stmt)
             case Signal():
-                yield self.engine.signal(stmt)
+                yield from self.engine.signal(stmt)
             case Roles(_, parts):
                 yield from self._roles(stmt, parts, path)
             case Choose() | Async():

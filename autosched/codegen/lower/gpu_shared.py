@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from autosched.codegen.kernel import Assign, Box, BoxMap, Buffer, Descriptor, For, If, Lane, RegisterRef, Stmt
 from autosched.codegen.lower.context import Context
-from autosched.codegen.lower.gpu_grid import RANK, Grid, Work
+from autosched.codegen.lower.gpu_grid import RANK, Grid, Receivers, Work
+from autosched.codegen.lower.gpu_walk import corner, walk_of, walked
 from autosched.codegen.lower.panels import or_zero
 from autosched.codegen.lower.places import LANE, Position
 from autosched.codegen.lower.rename import place_index
@@ -16,6 +17,7 @@ from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.walk import substitute_bool
 from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.steps.gpu_boxes import no_box, pixels_of
 from autosched.tiling.steps.gpu_copy import BULK
 from autosched.tiling.steps.gpu_layout import SharedLayout, chunk_elements, slice_axes
 from autosched.tiling.steps.gpu_operand import CHUNK_BYTES, along, element_offset
@@ -24,8 +26,8 @@ from autosched.tiling.steps.gpu_stage import DESCRIPTOR, stage_name
 
 @dataclass(frozen=True)
 class SharedSlices:
-    """An operand's slices in a block's shared memory: `stages` of them, for each block of a cluster. `common` is
-    whether all blocks of a cluster need the same slice."""
+    """An operand's slices in a block's shared memory: `stages` of them, for each block of a cluster. `receivers` are
+    the blocks of a cluster that need the same slice."""
 
     nest: Nest
     operand: str
@@ -34,7 +36,7 @@ class SharedSlices:
     buffer: Buffer
     size: int  # depth units of a slice
     stages: int
-    common: bool
+    receivers: Receivers
 
     @staticmethod
     def declare(nest: Nest, operand: str, grid: Grid, ctx: Context) -> SharedSlices:
@@ -50,9 +52,8 @@ class SharedSlices:
         outer = (*([grid.cluster] if grid.cluster > 1 else []), *([stages] if stages > 1 else []))
         tensor = nest.mapping.operands[operand].tensor
         buffer = ctx.declare(f"{tensor}_shared", spec.dtype, (*outer, *layout.shape), "shared", tensor)
-        own = {a.name for a in nest.operand_axes(operand)}
-        common = grid.cluster > 1 and not any(n > 1 and name in own for name, n in grid.shape.items())
-        return SharedSlices(nest, operand, grid, layout, buffer, size, stages, common)
+        own = frozenset(a.name for a in nest.operand_axes(operand))
+        return SharedSlices(nest, operand, grid, layout, buffer, size, stages, grid.receivers(own))
 
     @property
     def turns(self) -> int:
@@ -67,7 +68,7 @@ class SharedSlices:
 
     def fill(self, work: Work, reduction: dict[str, Int], slot: Int, vector: int, worker: Int, workers: int) -> Stmt:
         """One worker's share of copying the slice at `reduction` (units along each reduction axis); zeros where the
-        program has no element. Blocks of a cluster share the work on a common slice and write it for all."""
+        program has no element. Blocks of a cluster that need the same slice share the work, and write it for all."""
         nest, layout = self.nest, self.layout
         spec = nest.intrinsic.operands[self.operand]
         wide = max(1, vector * 8 // spec.dtype.bits) if vector else 1
@@ -91,18 +92,17 @@ class SharedSlices:
         read = or_zero(value, valid)
         body: tuple[Stmt, ...] = (Assign(self.buffer.name, self.at(RANK, slot, inside), read, lane),)
         first, step = worker, workers
-        if self.common:
-            to = Var("to")
-            store = Assign(self.buffer.name, self.at(to, slot, inside), read, lane)
-            body = (For("to", Const(0), Const(self.grid.cluster), (store,), "unrolled", note="multicast"),)
-            first, step = worker * self.grid.cluster + RANK, workers * self.grid.cluster
+        if (blocks := self.receivers.count) > 1:
+            store = Assign(self.buffer.name, self.at(self.receivers.rank(Var("to")), slot, inside), read, lane)
+            body = (For("to", Const(0), Const(blocks), (store,), "unrolled", note="multicast"),)
+            first, step = worker * blocks + self.receivers.number, workers * blocks
         tensor = nest.mapping.operands[self.operand].tensor
         return For(piece.name, first, Const(layout.rows * pieces), body, "serial", step, f"copy a slice of {tensor}")
 
     def boxes(self, work: Work, reduction: dict[str, Int], slot: Int) -> tuple[Stmt, ...]:
         """The same by the copy engine: a box for each span of the rows. A block of a cluster fetches its part of a
         common slice for all: its spans or its rows; the first fetches everything where neither comes out even."""
-        layout, blocks = self.layout, self.grid.cluster if self.common else 1
+        layout, blocks, number = self.layout, self.receivers.count, self.receivers.number
         spans, rows, chunks, chunk = layout.shape
         sides = list(reversed(layout.extents[:-1]))
         slow = _cut(sides, blocks)
@@ -112,23 +112,47 @@ class SharedSlices:
         row: Int = first
         places: dict[str, Int] = {}
         if apart:
-            span = span + RANK * each
+            span = span + number * each
         elif slow is not None:
             sides[slow] //= blocks
-            row = RANK * (rows // blocks)
-            places[layout.axes[-2 - slow].name] = RANK * sides[slow]
+            row = number * (rows // blocks)
+            places[layout.axes[-2 - slow].name] = number * sides[slow]
         places[layout.axes[-1].name] = span * (chunks * chunk)
-        extents, strides, coordinates, kept = self._seen(self.positions(work, reduction), places)
-        box = (chunks * chunk, *(n for n, keep in zip(sides, kept, strict=True) if keep))
-        box += (1,) * (len(extents) - len(box))
-        tensor = self.nest.mapping.operands[self.operand].tensor
-        seen = BoxMap(f"{self.buffer.name}_map", tensor, extents, strides, box, layout.swizzle)
-        index = self.at(first if blocks > 1 else RANK, slot, (span, row, first, first))
-        body: tuple[Stmt, ...] = (Box(seen, coordinates, self.buffer.name, index, blocks),)
+        index = self.at(self.receivers.first if blocks > 1 else RANK, slot, (span, row, first, first))
+        box = self._box(self.positions(work, reduction), places, sides, index)
+        tensor = box.map.buffer
+        body: tuple[Stmt, ...] = (box,)
         if each > 1:
             note = f"spans of {tensor}"
             body = (For(f"{self.operand}_s", first, Const(each), body, "unrolled", note=note),)
-        return (If(RANK.eq(0), body),) if blocks > 1 and not apart and slow is None else body
+        return (If(number.eq(0), body),) if blocks > 1 and not apart and slow is None else body
+
+    def _box(
+        self, positions: dict[str, Int], places: dict[str, Int], sides: list[int], index: tuple[Int, ...]
+    ) -> Box:
+        """One box of the slice (`sides`: elements along the axes of its rows, the fastest first), or the pixels of one,
+        from `places` of the slice on."""
+        nest, layout = self.nest, self.layout
+        name, tensor = f"{self.buffer.name}_map", nest.mapping.operands[self.operand].tensor
+        _, _, chunks, chunk = layout.shape
+        pixels = pixels_of(nest, self.operand) if no_box(nest, self.operand) else None
+        if pixels is None:
+            extents, strides, coordinates, kept = self._seen(positions, places)
+            box = (chunks * chunk, *(n for n, keep in zip(sides, kept, strict=True) if keep))
+            box += (1,) * (len(extents) - len(box))
+            seen = BoxMap(name, tensor, extents, strides, box, layout.swizzle)
+            return self._received(Box(seen, coordinates, self.buffer.name, index))
+        channels = layout.axes[-1]
+        extents, strides = walked(pixels, channels.extent)
+        seen = BoxMap(name, tensor, extents, strides, (chunks * chunk, prod(sides)), layout.swizzle, walk_of(pixels))
+        start = {a: positions[a] + places.get(a, Const(0)) for a in positions}
+        coordinates, inside = corner(nest, pixels, start[channels.name], start)
+        return self._received(Box(seen, coordinates, self.buffer.name, index, inside=inside))
+
+    def _received(self, box: Box) -> Box:
+        """A box for all blocks of a cluster that need it."""
+        to = self.receivers
+        return replace(box, blocks=to.count, first=to.first, apart=to.apart) if to.count > 1 else box
 
     def _seen(
         self, positions: dict[str, Int], places: dict[str, Int]

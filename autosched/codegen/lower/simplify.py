@@ -69,7 +69,9 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
             case Box():
                 at = tuple(substitute_int(c, values) for c in stmt.coordinates)
                 index = tuple(substitute_int(i, values) for i in stmt.index)
-                result.append(replace(stmt, coordinates=at, index=index))
+                inside = tuple(substitute_int(i, values) for i in stmt.inside)
+                first = substitute_int(stmt.first, values)
+                result.append(replace(stmt, coordinates=at, index=index, inside=inside, first=first))
             case Group():
                 result.append(Group(bind(stmt.body, values)))
             case Roles():

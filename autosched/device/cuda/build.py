@@ -131,7 +131,8 @@ def job_of(plan: LaunchPlan, code: bytes, scalars: Mapping[str, Any]) -> CudaJob
 
 def encoding_of(tensor_map: TensorMap) -> Encoding:
     m = tensor_map
-    return Encoding(m.buffer, ELEMENTS[m.dtype.name], m.extents, m.strides, m.box, m.swizzle)
+    walk = (m.walk.lower, m.walk.upper, m.walk.steps) if m.walk else None
+    return Encoding(m.buffer, ELEMENTS[m.dtype.name], m.extents, m.strides, m.box, m.swizzle, walk)
 
 
 def scalar_bytes(value: Any, dtype: DType) -> bytes:

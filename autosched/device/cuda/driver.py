@@ -158,16 +158,23 @@ class Card:
         """A tensor map of the array at `address`."""
         cu, rank = self.cu, len(encoding.extents)
         swizzle = "NONE" if not encoding.swizzle else f"{encoding.swizzle}B"
+        if encoding.walk is None:
+            encode, shape = cu.cuTensorMapEncodeTiled, ([cu.cuuint32_t(n) for n in encoding.box],)
+            steps = (1,) * rank
+        else:
+            lower, upper, walked = encoding.walk
+            encode, shape = cu.cuTensorMapEncodeIm2col, (list(lower), list(upper), *encoding.box)
+            steps = (1, *walked, 1)
         return self.do(
             f"encoding the tensor map of {encoding.buffer}",
-            cu.cuTensorMapEncodeTiled,
+            encode,
             getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{encoding.element}"),
             rank,
             address,
             [cu.cuuint64_t(n) for n in encoding.extents],
             [cu.cuuint64_t(n) for n in encoding.strides],
-            [cu.cuuint32_t(n) for n in encoding.box],
-            [cu.cuuint32_t(1)] * rank,
+            *shape,
+            [cu.cuuint32_t(n) for n in steps],
             cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
             getattr(cu.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
             cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,

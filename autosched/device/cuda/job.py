@@ -46,7 +46,8 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Encoding:
     """A tensor map as `cuTensorMapEncodeTiled` takes it: the driver's name of the element type (`BFLOAT16`), extents
-    and box in elements and strides in bytes, innermost first, the swizzle in bytes."""
+    and box in elements and strides in bytes, innermost first, the swizzle in bytes. With a `walk` (lower and upper
+    corners, steps) as `cuTensorMapEncodeIm2col` does."""
 
     buffer: str
     element: str
@@ -54,6 +55,7 @@ class Encoding:
     strides: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int = 0
+    walk: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div, where
+from autosched.logic import FALSE, Bool, Const, Int, Var, all_of, ceil_div, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.gpu_boxes import no_bulk_copy
 from autosched.tiling.steps.gpu_layout import slice_axes, slice_bytes, slice_extent
 from autosched.tiling.steps.gpu_operand import (
     ASYNC_COPIES,
     BULK_COPIES,
     CHUNK_BYTES,
     aligned_bytes,
+    from_shared,
     has_any,
-    no_bulk_copy,
 )
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR, stage_name
 from autosched.tiling.steps.names import StepNames
@@ -60,11 +61,15 @@ def gpu_copy(
             rules += _box_rules(nest, operand, pair, is_staged.eq(0) | copy.ne(BULK), names)
     deep = all_of(copy.eq(SYNC).implies(stages <= SYNC_STAGES), copy.eq(ASYNC).implies(stages >= 2))
     label = "{" + stages.name + "}"
+    # A producer of a persistent block goes on to the slices of its next tile.
+    beyond: Bool = FALSE
+    if BULK in kinds and from_shared(nest.intrinsic):
+        beyond = Var(names("roles")).ne(0) & Var(names("persistent")).ne(0)
     rules += [
         Rule(stages.name, deep, f"{label} stages: {SYNC_STAGES} at most with sync copies, 2 at least with cp.async"),
         Rule(
             names("stages_used"),
-            (stages <= Var(names("slices"))) | stages.eq(1),
+            (stages <= Var(names("slices"))) | stages.eq(1) | beyond,
             f"{label} stages of {{{names('slices')}}} slices",
         ),
     ]

@@ -121,22 +121,3 @@ def stored_bytes(nest: Nest, axis: NestAxis, size: int) -> int:
     if run_length(offset, axis) == 1 and axis.extent > 1:
         return 0
     return _aligned(offset, size, axis, [a for a in nest.spatial if a is not axis])
-
-
-def no_bulk_copy(nest: Nest, operand: str) -> str:
-    """Why the copy engine cannot fetch tiles of the operand; empty where it can."""
-    if nest.guarded[operand] != TRUE:
-        return "its elements are guarded"
-    offset, major = element_offset(nest, operand), layout_major(nest, operand)
-    if major is not memory_major(nest, operand):
-        return f"it is to run along {major.name} and does not in memory"
-    if len([a for a in nest.operand_axes(operand) if max(a.extent, a.unit) > 1]) > MOST_DIMENSIONS:
-        return f"it has more than {MOST_DIMENSIONS} dimensions"
-    if evaluate(offset, dict.fromkeys(free_vars(offset), 0)) != 0:
-        return "it does not begin where its tensor does"
-    for axis in nest.operand_axes(operand):
-        if len(np.unique(np.diff(along(offset, axis)))) > 1:
-            return f"its rows along {axis.name} are not evenly apart"
-    if aligned_bytes(nest, operand) < CHUNK_BYTES:
-        return "its rows are not apart by multiples of 16 bytes"
-    return ""

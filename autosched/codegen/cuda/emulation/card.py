@@ -49,7 +49,11 @@ class _Map(ctypes.Structure):
         ("rank", ctypes.c_uint8),
         ("swizzle_log", ctypes.c_uint8),
         ("tag", ctypes.c_uint16),
-        ("unused", ctypes.c_uint16 * 13),
+        ("lower", ctypes.c_int16 * (MAP_RANK - 2)),
+        ("upper", ctypes.c_int16 * (MAP_RANK - 2)),
+        ("steps", ctypes.c_uint16 * (MAP_RANK - 2)),
+        ("walked", ctypes.c_uint16),
+        ("unused", ctypes.c_uint16 * 3),
     ]
 
 
@@ -176,7 +180,13 @@ def encoded(tensor_map: TensorMap, base: int) -> bytes:
     swizzle = tensor_map.swizzle.bit_length() - 1 if tensor_map.swizzle else 0
     made = _Map(base, rank=rank, swizzle_log=swizzle, tag=MAP_TAG)
     for d in range(rank):
-        made.extents[d], made.strides[d], made.box[d] = tensor_map.extents[d], strides[d], tensor_map.box[d]
+        made.extents[d], made.strides[d] = tensor_map.extents[d], strides[d]
+    for d, side in enumerate(tensor_map.box):
+        made.box[d] = side
+    if walk := tensor_map.walk:
+        made.walked = len(walk.steps)
+        for d in range(len(walk.steps)):
+            made.lower[d], made.upper[d], made.steps[d] = walk.lower[d], walk.upper[d], walk.steps[d]
     made.strides[0] = element
     return bytes(made)
 

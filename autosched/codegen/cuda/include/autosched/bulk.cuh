@@ -2,7 +2,8 @@
 //
 // A tensor map says how a tensor lies in memory (extents and strides of up to five dimensions, the innermost first),
 // which box of it is moved at once, how the box is swizzled in shared memory, and that elements outside the tensor
-// are zeros. The host encodes it (`cuTensorMapEncodeTiled`) and passes it as a `__grid_constant__` parameter.
+// are zeros. The host encodes it (`cuTensorMapEncodeTiled`) and passes it as a `__grid_constant__` parameter. A map of
+// pixels (`cuTensorMapEncodeIm2col`) says instead which places a window's corner passes over images.
 // Coordinates are in elements, the innermost first, and may lie outside; elements of a store outside the tensor are
 // dropped.
 //
@@ -92,6 +93,74 @@ __device__ __forceinline__ void fetch_box_for(unsigned short blocks, void* to, c
         "[%0], [%1, {%4, %5, %6, %7, %8}], "
         "[%2], %3;" ::"r"(shared_address(to)),
         "l"(&map), "r"(shared_address(barrier)), "h"(blocks), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+        : "memory");
+}
+
+// Fetch pixels: where the window's corner passes from these coordinates on, at place (w0, w1, …) inside the window.
+__device__ __forceinline__ void fetch_pixels(void* to, const TensorMap& map, Barrier* barrier,
+                                             int c0, int c1, int c2, unsigned short w0) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5}], "
+        "[%2], {%6};" ::"r"(shared_address(to)),
+        "l"(&map), "r"(shared_address(barrier)), "r"(c0), "r"(c1), "r"(c2),
+        "h"(w0)
+        : "memory");
+}
+
+__device__ __forceinline__ void fetch_pixels(void* to, const TensorMap& map, Barrier* barrier,
+                                             int c0, int c1, int c2, int c3, unsigned short w0, unsigned short w1) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5, %6}], "
+        "[%2], {%7, %8};" ::"r"(shared_address(to)),
+        "l"(&map), "r"(shared_address(barrier)), "r"(c0), "r"(c1), "r"(c2), "r"(c3),
+        "h"(w0), "h"(w1)
+        : "memory");
+}
+
+__device__ __forceinline__ void fetch_pixels(void* to, const TensorMap& map, Barrier* barrier,
+                                             int c0, int c1, int c2, int c3, int c4, unsigned short w0, unsigned short w1, unsigned short w2) {
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5, %6, %7}], "
+        "[%2], {%8, %9, %10};" ::"r"(shared_address(to)),
+        "l"(&map), "r"(shared_address(barrier)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4),
+        "h"(w0), "h"(w1), "h"(w2)
+        : "memory");
+}
+
+// The same for several blocks of the cluster.
+__device__ __forceinline__ void fetch_pixels_for(unsigned short blocks, void* to, const TensorMap& map, Barrier* barrier,
+                                                 int c0, int c1, int c2, unsigned short w0) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%0], [%1, {%4, %5, %6}], "
+        "[%2], {%7}, %3;" ::"r"(shared_address(to)),
+        "l"(&map), "r"(shared_address(barrier)), "h"(blocks), "r"(c0), "r"(c1), "r"(c2),
+        "h"(w0)
+        : "memory");
+}
+
+__device__ __forceinline__ void fetch_pixels_for(unsigned short blocks, void* to, const TensorMap& map, Barrier* barrier,
+                                                 int c0, int c1, int c2, int c3, unsigned short w0, unsigned short w1) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%0], [%1, {%4, %5, %6, %7}], "
+        "[%2], {%8, %9}, %3;" ::"r"(shared_address(to)),
+        "l"(&map), "r"(shared_address(barrier)), "h"(blocks), "r"(c0), "r"(c1), "r"(c2), "r"(c3),
+        "h"(w0), "h"(w1)
+        : "memory");
+}
+
+__device__ __forceinline__ void fetch_pixels_for(unsigned short blocks, void* to, const TensorMap& map, Barrier* barrier,
+                                                 int c0, int c1, int c2, int c3, int c4, unsigned short w0, unsigned short w1, unsigned short w2) {
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%0], [%1, {%4, %5, %6, %7, %8}], "
+        "[%2], {%9, %10, %11}, %3;" ::"r"(shared_address(to)),
+        "l"(&map), "r"(shared_address(barrier)), "h"(blocks), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4),
+        "h"(w0), "h"(w1), "h"(w2)
         : "memory");
 }
 

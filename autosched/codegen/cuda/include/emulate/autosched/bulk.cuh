@@ -23,6 +23,16 @@ __device__ __forceinline__ void fetch_box_for(unsigned short blocks, void* to, c
 }
 
 template <class... At>
+__device__ __forceinline__ void fetch_pixels(void* to, const TensorMap& map, Barrier* barrier, At... at) {
+    fetch_box(to, map, barrier, at...);
+}
+
+template <class... At>
+__device__ __forceinline__ void fetch_pixels_for(unsigned short blocks, void* to, const TensorMap& map, Barrier* barrier, At... at) {
+    fetch_box_for(blocks, to, map, barrier, at...);
+}
+
+template <class... At>
 __device__ __forceinline__ void store_box(const TensorMap& map, const void* from, At... at) {
     const int place[] = {at...};
     emulate_store_box(&map, from, place, sizeof...(At));

@@ -1,0 +1,36 @@
+"""A slice of an image as the copy engine walks over it: the map, and where the walk begins."""
+
+from __future__ import annotations
+
+from autosched.codegen.kernel import Walk
+from autosched.logic import Const, Int
+from autosched.logic.walk import substitute_int
+from autosched.tiling.nest import Nest
+from autosched.tiling.steps.gpu_boxes import Pixels
+
+
+def walk_of(pixels: Pixels) -> Walk:
+    """The places that the window's corner passes."""
+    dims = pixels.dimensions
+    return Walk(tuple(d.lower for d in dims), tuple(d.upper for d in dims), tuple(d.step for d in dims))
+
+
+def walked(pixels: Pixels, channels: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Extents and strides of the map, the innermost dimension first."""
+    dims = pixels.dimensions
+    return (channels, *(d.extent for d in dims), pixels.count), (*(d.stride for d in dims), pixels.stride)
+
+
+def corner(
+    nest: Nest, pixels: Pixels, channel: Int, positions: dict[str, Int]
+) -> tuple[tuple[Int, ...], tuple[Int, ...]]:
+    """Coordinates of the first pixel's corner and the place inside the window, for `positions` along the nest's axes."""
+    values = nest.at(positions)
+    image = values[pixels.image] if pixels.image else Const(0)
+    corners = [values[d.member] - d.first if d.member else Const(0) for d in pixels.dimensions]
+    found = [d.lower + c * d.step for d, c in zip(pixels.dimensions, corners, strict=True)]
+    inside = tuple(substitute_int(d.inside, values) for d in pixels.dimensions)
+    return (channel, *found, image), inside
+
+
+__all__ = ["corner", "walk_of", "walked"]
