@@ -2,7 +2,7 @@
 
 Memory delivers what warps have asked for within its latency (Little's law), so a core with few reads under way, or
 between passes over a row, leaves bandwidth unused; arithmetic is issued beside that. Lanes that are no neighbours in
-memory take a sector each.
+memory take a line of the core's port each.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from autosched.costmodel.clock_gpu import DRAM_SHARE, L2_SHARE, LAUNCH_SECONDS, SECTOR_BYTES
+from autosched.costmodel.clock_gpu import DRAM_SHARE, L2_SHARE, LAUNCH_SECONDS
 from autosched.costmodel.clock_scalar import SLOW
 from autosched.ir.formula import Formulas
 from autosched.ir.program import Axis, Program, Stage
@@ -97,7 +97,7 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
 
 def moved_bytes(part: TeamPart, vector: Column) -> tuple[Column, Column, Column]:
     """Bytes read into the cores by the first member that reads an element, by later ones, and over a core's port: of
-    lanes that are no neighbours whole sectors."""
+    lanes that are no neighbours a line each."""
     first, later, port = np.zeros_like(vector), np.zeros_like(vector), np.zeros_like(vector)
     seen: set[str] = set()
     for member in part.members:
@@ -105,15 +105,15 @@ def moved_bytes(part: TeamPart, vector: Column) -> tuple[Column, Column, Column]
             size = read.dtype.bits / 8
             own = float(elements([a for a in member.axes if a.name in _vars(read)])) * size
             stride = lane_stride(part, member, read)
-            apart = 1.0 if stride <= 1 else min(SECTOR_BYTES / size, float(stride))
+            lines = 1.0 if stride <= 1 else min(LINE_BYTES / size, float(stride))
             if read.tensor in seen:
-                later = later + own * apart
+                later = later + own
             else:
                 first = first + own
                 seen.add(read.tensor)
             whole = float(elements(member.axes)) * size if stride else own
             joined = np.asarray([gcd(int(w), _aligned(member, read)) for w in vector], np.float64)
-            port = port + whole * np.where(stride == 1, vector / joined, max(1.0, apart))
+            port = port + whole * np.where(stride == 1, vector / joined, lines)
         seen.add(member.assign.tensor)
     return first, later, port
 

@@ -52,6 +52,7 @@ HALF = {"a": "f16", "b": "f16", "acc": "f16"}
 FP8 = {"a": "e4m3", "b": "e4m3", "acc": "f32"}
 S8 = {"a": "s8", "b": "s8", "acc": "s32"}
 U8S8 = {"a": "u8", "b": "s8", "acc": "s32"}
+BYTES = {"t": "s8", "acc": "s32"}
 F32 = {"a": "f32", "b": "f32", "acc": "f32"}
 # fmt: off
 CASES: dict[str, Case] = {
@@ -153,6 +154,11 @@ CASES: dict[str, Case] = {
     "layer norm": Case("layer_norm", "portable/*", {"m": 4, "n": 24}),
     "sum of columns": Case("reduce", "portable/*", {"op": "sum", "over": "columns", "m": 7, "n": 12}),
     "gelu": Case("elementwise", "portable/*", {"op": "gelu", "m": 5, "n": 12}),
+    "softmax f16": Case("softmax", "portable/*", {"m": 3, "n": 333, "t": "f16"}),
+    "long sum": Case("reduce", "portable/*", {"op": "sum", "over": "rows", "m": 1, "n": 3000}),
+    "sum of bytes": Case("reduce", "portable/*", {"op": "sum", "over": "columns", "m": 90, "n": 72, **BYTES}),
+    "one row": Case("matmul", "portable/*v4", {"m": 1, "n": 72, "k": 90, "a": "f16", "b": "f16", "out": "f16"}),
+    "double": Case("reduce", "portable/*", {"op": "max", "over": "rows", "m": 5, "n": 130, "t": "f64"}),
     "warps' rows": Case("elementwise", "portable/*", {"op": "add", "t": "f16", "m": 6, "n": 75}),
 }
 # fmt: on
