@@ -170,6 +170,9 @@ class Async:
     boxes: tuple[Stmt, ...] = ()
 
 
+FIRST_BLOCK = Const(0)
+
+
 @dataclass(frozen=True, slots=True)
 class Walk:
     """The pixels that a box holds, one after another, as the corner of a window passes over an image: along each
@@ -208,10 +211,10 @@ class BoxMap:
 class Box:
     """One of the `boxes` of an `Async`: the copy engine moves the box at `coordinates` (in elements, the innermost
     first) of a tensor to where `index` of a shared buffer is, row-major from there on; zeros where the tensor has no
-    element. So many `blocks` of a cluster receive it, the `first` and every `apart`-th from there on, each in its part of
-    the buffer (the first subscript). A `store`
-    goes the other way, and drops what is outside. Along a walk `coordinates` are those of the window's corner for the
-    first pixel, and `inside` is added to all pixels': the place inside the window, for each dimension walked."""
+    element. So many `blocks` of a cluster receive it, the `first` and every `apart`-th from there on, each in its part
+    of the buffer (the first subscript). A `store` goes the other way, and drops what is outside. Along a walk
+    `coordinates` are those of the window's corner for the first pixel, and `inside` is added to all pixels': the place
+    inside the window, for each dimension walked."""
 
     map: BoxMap
     coordinates: tuple[Int, ...]
@@ -220,7 +223,7 @@ class Box:
     blocks: int = 1
     store: bool = False
     inside: tuple[Int, ...] = ()
-    first: Int = Const(0)
+    first: Int = FIRST_BLOCK
     apart: int = 1
 
 

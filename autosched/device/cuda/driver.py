@@ -158,10 +158,10 @@ class Card:
         """A tensor map of the array at `address`."""
         cu, rank = self.cu, len(encoding.extents)
         swizzle = "NONE" if not encoding.swizzle else f"{encoding.swizzle}B"
-        if encoding.walk is None:
-            encode, shape = cu.cuTensorMapEncodeTiled, ([cu.cuuint32_t(n) for n in encoding.box],)
-            steps = (1,) * rank
-        else:
+        shape: tuple[Any, ...]
+        encode, shape = cu.cuTensorMapEncodeTiled, ([cu.cuuint32_t(n) for n in encoding.box],)
+        steps: tuple[int, ...] = (1,) * rank
+        if encoding.walk is not None:
             lower, upper, walked = encoding.walk
             encode, shape = cu.cuTensorMapEncodeIm2col, (list(lower), list(upper), *encoding.box)
             steps = (1, *walked, 1)

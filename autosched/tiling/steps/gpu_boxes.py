@@ -19,8 +19,8 @@ from autosched.tiling.remember import of_nest
 from autosched.tiling.steps.gpu_operand import (
     CHUNK_BYTES,
     MOST_DIMENSIONS,
-    along,
     aligned_bytes,
+    along,
     element_offset,
     layout_major,
     memory_major,
