@@ -24,7 +24,7 @@ def walked(pixels: Pixels, channels: int) -> tuple[tuple[int, ...], tuple[int, .
 def corner(
     nest: Nest, pixels: Pixels, channel: Int, positions: dict[str, Int]
 ) -> tuple[tuple[Int, ...], tuple[Int, ...]]:
-    """Coordinates of the first pixel's corner, and the place inside the window; `positions` are along the nest's axes."""
+    """Coordinates of the first pixel's corner and the place inside the window; `positions` along the nest's axes."""
     values = nest.at(positions)
     image = values[pixels.image] if pixels.image else Const(0)
     corners = [values[d.member] - d.first if d.member else Const(0) for d in pixels.dimensions]
