@@ -36,12 +36,12 @@ extern "C" __global__ void __launch_bounds__(128) softmax(const float* __restric
     for (int chunk = 0; chunk < 2; ++chunk) {
         copy<16>(X_now[chunk], &X_at[chunk * 512]);
     }
+    copy_or_zero<16>(X_now[2], &X[block * 1500 + warp * 128 + lane * 4 + 1024], warp * 32 + lane < 119);
     #pragma unroll
     for (int chunk = 0; chunk < 2; ++chunk) {
         #pragma unroll
         for (int v = 0; v < 4; ++v) M_acc[v] = max_f32(X_now[chunk][v], M_acc[v]);
     }
-    copy_or_zero<16>(X_now[2], &X[block * 1500 + warp * 128 + lane * 4 + 1024], warp * 32 + lane < 119);
     #pragma unroll
     for (int v = 0; v < 4; ++v) {
         M_acc[v] = (warp * 128 + lane * 4 + v < 476) ? max_f32(X_now[2][v], M_acc[v]) : M_acc[v];

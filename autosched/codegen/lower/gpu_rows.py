@@ -222,19 +222,19 @@ class RowTeam:
             return
         whole, unroll = self.extent // self.chunk, self.team.unroll
         if self.team.hold:
-            for stmts in (loads, work(TRUE)):
+            for stmts, last in ((loads, partly), (work(TRUE), work(inside))):
                 if stmts and whole:
                     self.add([For(str(CHUNK), Const(0), Const(whole), tuple(in_slot(stmts, CHUNK, CHUNK)), "unrolled")])
-            unroll = 1
-        else:
-            many = whole // unroll * unroll
-            if many:
-                body = self.group(CHUNK, unroll, loads, work(TRUE))
-                self.add([For(str(CHUNK), Const(0), Const(many), tuple(body), step=unroll)])
-            self.add(self.group(Const(many), whole - many, loads, work(TRUE)))
+                if whole < self.chunks:
+                    self.add(in_slot(last, Const(whole), Const(whole)))
+            return
+        many = whole // unroll * unroll
+        if many:
+            body = self.group(CHUNK, unroll, loads, work(TRUE))
+            self.add([For(str(CHUNK), Const(0), Const(many), tuple(body), step=unroll)])
+        self.add(self.group(Const(many), whole - many, loads, work(TRUE)))
         if whole < self.chunks:
-            slot = Const(whole if self.team.hold else 0)
-            self.add(in_slot([*partly, *work(inside)], Const(whole), slot))
+            self.add(in_slot([*partly, *work(inside)], Const(whole), Const(0)))
 
     def of_share(self, loads: list[Assign], partly: list[Assign], work: Work, inside: Bool) -> None:
         """The same for a block's share of the chunks."""
