@@ -4,13 +4,17 @@ does not have: `LLVM ERROR: Cannot select`), and that must cost no more than the
 from __future__ import annotations
 
 import contextlib
+from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autosched.codegen.llvm.compile import assembly, compile_object
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.serve import connect
 from autosched.errors import AutoschedError
+
+if TYPE_CHECKING:
+    from autosched.device.orders import Filled, Order, Orders
 
 BUILD_LIMIT_S = 60.0
 
@@ -25,13 +29,24 @@ class Builder:
     def __init__(self, deadline_s: float = BUILD_LIMIT_S) -> None:
         self.deadline_s = deadline_s
         self.process = WorkerProcess("autosched.device.builder")
-        self._begun: tuple[str | None, ...] | None = None
+        self._begun: tuple[Any, ...] | None = None
         self._one = Lock()  # a search compiles in a thread beside the one that may ask for a kernel meanwhile
 
     def compile(self, text: str, cpu: str | None = None, features: str | None = None) -> bytes:
         """Object code for `cpu` with `features` (None: this machine's). BuildError where LLVM refuses or dies."""
         with self._one:
             return bytes(self._ask("object", text, cpu, features, None))
+
+    def fill(self, order: Order) -> Filled | None:
+        """`Orders.fill` in the builder's process. BuildError as from `compile`."""
+        with self._one:
+            filled: Filled | None = self._ask("order", order)
+            return filled
+
+    def get_ready(self) -> None:
+        """Have a process that has loaded what orders need."""
+        with self._one, contextlib.suppress(BuildError):  # whoever orders is told
+            self._ask("ready")
 
     def begin(self, text: str, cpu: str | None = None, features: str | None = None) -> None:
         """`compile` without waiting for it; `finish` must follow."""
@@ -59,7 +74,7 @@ class Builder:
         """The assembly text of it, for the machine of `triple` where one is named. BuildError as from `compile`."""
         return str(self._ask("assembly", text, cpu, features, triple))
 
-    def _ask(self, *request: str | None, sent: bool = False) -> Any:
+    def _ask(self, *request: Any, sent: bool = False) -> Any:
         for attempt in (1, 2):
             try:
                 if not (sent and attempt == 1):
@@ -83,18 +98,38 @@ def main(connection_fd: int, life_fd: int) -> None:
     """Serve until the parent closes the connection."""
     connection = connect(connection_fd, life_fd)
     connection.send(("done", None))
+    answers = _Answers()
     while True:
         try:
-            kind, text, cpu, features, triple = connection.recv()
+            what, *request = connection.recv()
         except (EOFError, OSError):
             return
         try:
-            make = assembly if kind == "assembly" else compile_object
-            connection.send(("done", make(text, cpu, features, triple=triple)))
+            connection.send(("done", answers.of(what, request)))
         except AutoschedError as error:
             connection.send(("failed", error.message))
         except Exception as error:
             connection.send(("failed", f"{type(error).__name__}: {error}"))
+
+
+class _Answers:
+    """What the process answers. Lowering is loaded once somebody wants it: most only compile."""
+
+    @cached_property
+    def orders(self) -> Orders:
+        from autosched.device.orders import Orders
+
+        return Orders()
+
+    def of(self, what: str, request: list[Any]) -> Any:
+        match what:
+            case "order":
+                return self.orders.fill(*request)
+            case "ready":
+                return bool(self.orders)
+        text, cpu, features, triple = request
+        make = assembly if what == "assembly" else compile_object
+        return make(text, cpu, features, triple=triple)
 
 
 def _last_words(death: WorkerDiedError) -> str:

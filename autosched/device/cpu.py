@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import platform
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -20,11 +21,12 @@ import llvmlite.binding as llvm
 from autosched.device import oracle as oracles
 from autosched.device.aside import Lane
 from autosched.device.asked import asked
-from autosched.device.builder import Builder
+from autosched.device.builder import Builder, BuildError
 from autosched.device.dataset import Folder, Widening
+from autosched.device.either import EitherDraft, Pickled
 from autosched.device.job import Effort, Job, Tensor
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
-from autosched.device.protocol import Build
+from autosched.device.protocol import Build, Draft
 from autosched.device.rounds import Rounds
 from autosched.device.violations import violations
 from autosched.errors import AutoschedError, MissingError, UsageError
@@ -33,6 +35,9 @@ from autosched.machine.detect import ISAS, cpu_model, detect, host_features, usa
 from autosched.machine.target import Target
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
+
+if TYPE_CHECKING:
+    from autosched.device.build import Draft as Printed
 
 EFFORTS = {
     "search": Effort(most=15, budget_s=0.01),
@@ -75,6 +80,7 @@ class CpuDevice:
         # The last CPUs: the first ones serve most interrupts.
         self.worker = WorkerProcess("autosched.device.worker", cpus[-threads:])
         self.builder = Builder()
+        self._pickled = Pickled()
         self._lane = Lane(cpus[:-threads], cpus)
         self._lock = threading.RLock()  # on what building and measuring both ask for: the program's data
         self._warming: Future[None] | None = None
@@ -109,12 +115,28 @@ class CpuDevice:
         self._warmed()
         return list(build_all([self._wanted(c) for c in candidates], self.target, self.builder))
 
-    def draft(self, candidate: Candidate) -> Callable[[], Build]:
-        """Lower and print it here; what this answers compiles it, in the builder's process."""
+    def draft(self, candidate: Candidate) -> Draft:
+        """What lowers and prints it here, ahead, or else in the builder's process, which compiles it."""
         from autosched.device.build import compile_draft, draft
+        from autosched.device.orders import Order
 
-        made = draft(*self._wanted(candidate))
-        return lambda: compile_draft(made, self.target, self.builder)
+        _, scalars, violations = wanted = self._wanted(candidate)
+
+        def there() -> Build:
+            compiler = self.target.compiler
+            plan = self._pickled.of(candidate.plan)
+            order = Order(plan, candidate.row, scalars, violations, compiler.get("cpu"), compiler.get("features"))
+            clock = time.perf_counter()
+            try:
+                filled = self.builder.fill(order)
+            except BuildError as error:  # LLVM ended the process
+                return Build(candidate, error=error.message, seconds=time.perf_counter() - clock)
+            return filled.build(candidate) if filled else compile_draft(draft(*wanted), self.target, self.builder)
+
+        def compiled(made: Printed) -> Build:
+            return compile_draft(made, self.target, self.builder)
+
+        return EitherDraft(lambda: draft(*wanted), compiled, there)
 
     def _wanted(self, candidate: Candidate) -> tuple[Candidate, dict[str, Any], tuple[str, ...]]:
         """The candidate, the values of its program's scalars, and data that its kernel must refuse."""
@@ -137,7 +159,7 @@ class CpuDevice:
 
         def start() -> None:
             with contextlib.suppress(AutoschedError):  # what is wrong is said where it is needed
-                self.builder.process.ensure()
+                self.builder.get_ready()
                 if self.program is not None:
                     self._provide(self.program)
 

@@ -54,6 +54,18 @@ class BuildsMany(Protocol):
         ...
 
 
+class Draft(Protocol):
+    """A build, in two steps."""
+
+    def ahead(self) -> None:
+        """Do what can be done of it beside measuring, unless `work` has begun it. Raises nothing of the candidate's."""
+        ...
+
+    def __call__(self) -> Build:
+        """Do the rest, as part of `work`."""
+        ...
+
+
 @runtime_checkable
 class Aside(Protocol):
     """A device that measures on cores of its own: others may propose and build meanwhile."""
@@ -68,8 +80,8 @@ class Aside(Protocol):
         keeps off the cores on which it measures."""
         ...
 
-    def draft(self, candidate: Candidate) -> Callable[[], Build]:
-        """Do what can be done of a build beside measuring; calling the answer, as part of `work`, does the rest."""
+    def draft(self, candidate: Candidate) -> Draft:
+        """A build that is yet to be made, as part of `work`."""
         ...
 
     def warm(self) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from autosched.device.protocol import Aside, Build, BuildsMany, Device
+from autosched.device.protocol import Aside, Build, BuildsMany, Device, Draft
 from autosched.errors import MissingError, StoreError
 from autosched.search.measuring import said
 from autosched.search.stopwatch import Stopwatch
@@ -36,8 +36,8 @@ class Building:
                 return iter(found)
         return (self.one(c) for c in candidates)
 
-    def draft(self, candidate: Candidate) -> Callable[[], Build]:
-        """On a device that measures aside: what is to be built there, as far as it can be here."""
+    def draft(self, candidate: Candidate) -> Draft:
+        """A build that is yet to be made, on a device that measures aside."""
         assert isinstance(self.device, Aside)
         with self.watch.phase("build"):
             try:
@@ -45,7 +45,12 @@ class Building:
             except (MissingError, StoreError):
                 raise
             except Exception as error:
-                return partial(Build, candidate, error=said(error))
+                return _Failed(Build(candidate, error=said(error)))
+
+    def ahead(self, draft: Draft) -> None:
+        """Do what can be done of it here."""
+        with self.watch.phase("build"):
+            draft.ahead()
 
     def _together(self, device: BuildsMany, candidates: Sequence[Candidate]) -> list[Build]:
         with self.watch.phase("build"):
@@ -55,3 +60,16 @@ class Building:
                 raise
             except Exception:  # a mistake of ours in one of them: one by one, the others can be measured
                 return []
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """A draft that came to nothing."""
+
+    build: Build
+
+    def ahead(self) -> None:
+        pass
+
+    def __call__(self) -> Build:
+        return self.build

@@ -202,8 +202,10 @@ class _Run:
         if not candidates and not before:
             return "exhausted"
         if self._aside(before + len(candidates)):
-            for candidate in candidates:
-                self.under_way.append(self.measuring.begin(candidate, self.building.draft(candidate)))
+            drafts = [self.building.draft(candidate) for candidate in candidates]
+            self.under_way += map(self.measuring.begin, candidates, drafts)
+            for draft in reversed(drafts):  # the other side takes them from the front
+                self.building.ahead(draft)
             return self._keep_begun(before if self.study.ahead else len(self.under_way))
         return self._keep_begun(before) or self._keep_here(candidates)
 
@@ -285,8 +287,9 @@ class _Run:
         return self.timeout_s is None or (self.fine > 0 and self._has_time(count))
 
     def _aside(self, count: int) -> bool:
-        """Whether candidates are measured aside, `count` being those under way then."""
-        return self.measuring.aside and self._unhurried(count)
+        """Whether candidates are measured aside, `count` being those under way then: what is begun there can be let go,
+        so that the first need not be waited for."""
+        return self.measuring.aside and self._has_time(count)
 
     def _late(self) -> bool:
         """Whether one more candidate and the final round, which may have a quarter of the time, no longer fit. The

@@ -2,21 +2,28 @@
 
 import json
 import os
+import pickle
 import platform
 import signal
 
+import numpy as np
 import pytest
 
 from autosched.device import registry
+from autosched.device.build import build
 from autosched.device.builder import Builder, BuildError
 from autosched.device.cpu import CpuDevice
 from autosched.device.doctor import diagnose
 from autosched.device.native_target import native_target
+from autosched.device.orders import Order
 from autosched.errors import MissingError, UnknownNameError, UsageError
+from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.machine.detect import host_features
 from autosched.machine.probes import issue_loop
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.plans import make_plans
+from autosched.tiling.schedule import Candidate
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="child processes need POSIX")
@@ -147,3 +154,18 @@ def test_the_doctor_finds_what_is_needed():
     assert all(f.ok for f in findings if f.needed), findings
     assert all(f.ok or f.fix for f in findings)
     assert {"python", "llvm jit", "cpu", "c compiler", "nvidia driver", "nvrtc"} <= {f.name for f in findings}
+
+
+def test_an_order_is_filled_as_a_draft_is_built(builder):
+    target = load_target("portable")
+    program = resolve("matmul", {"m": 12, "n": 16, "k": 8})
+    (plan, *_) = make_plans(program, target, {})
+    row = int(plan.space.sample(1, np.random.default_rng(5))[0])
+    compiler = target.compiler
+    order = Order(pickle.dumps(plan), row, {}, (), compiler.get("cpu"), compiler.get("features"))
+    candidate = Candidate(plan, row)
+    filled, own = builder.fill(order).build(candidate), build(candidate, target, builder, {})
+    assert filled.error is None
+    assert (filled.payload, filled.kernel_sha) == (own.payload, own.kernel_sha)
+    os.kill(builder.process.pid, signal.SIGKILL)
+    assert builder.fill(order).kernel_sha == own.kernel_sha  # the next process is told everything again

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from conformance.synthetic import SyntheticDevice, clock, make_plan, record
 
+from autosched.device.either import EitherDraft
 from autosched.device.protocol import Build
 from autosched.search import Result, SearchSpace, Stopwatch, Study, open_study, run
 from autosched.store import Measurement, SqliteStore
@@ -43,11 +44,11 @@ class Beside(SyntheticDevice):
     def begin(self, work: Callable[[], T]) -> Future[T]:
         return self.pool.submit(work)
 
-    def draft(self, candidate: Candidate) -> Callable[[], Build]:
+    def draft(self, candidate: Candidate) -> EitherDraft[Candidate]:
         self.told.append(len(self.study.searched))
         if len(self.told) == self.broken:
             raise ValueError("a mistake")
-        return lambda: self.build(candidate)
+        return EitherDraft(lambda: candidate, self.build, lambda: self.build(candidate))
 
     def build(self, candidate: Candidate) -> Build:
         time.sleep(self.build_s)

@@ -1,0 +1,56 @@
+"""`EitherDraft`: a build that two may begin. Whoever is free first prints the candidate: the caller, ahead of need, or
+the builder's process, when its turn comes."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Lock
+from typing import Generic, TypeVar
+
+from autosched.device.protocol import Build
+from autosched.tiling.plan import Plan
+
+T = TypeVar("T")
+
+
+class EitherDraft(Generic[T]):
+    """`here` prints in this process, and `compiled` builds what it answered; `there` does both elsewhere."""
+
+    def __init__(self, here: Callable[[], T], compiled: Callable[[T], Build], there: Callable[[], Build]) -> None:
+        self._here, self._compiled, self._there = here, compiled, there
+        self._lock = Lock()
+        self._begun = False
+        self._printed: Future[T] = Future()
+
+    def ahead(self) -> None:
+        """Print it here, unless somebody has begun. What goes wrong is raised by the build."""
+        if not self._first():
+            return
+        try:
+            self._printed.set_result(self._here())
+        except BaseException as error:
+            self._printed.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+
+    def __call__(self) -> Build:
+        return self._there() if self._first() else self._compiled(self._printed.result())
+
+    def _first(self) -> bool:
+        with self._lock:
+            begun, self._begun = self._begun, True
+            return not begun
+
+
+class Pickled:
+    """Plans as bytes, each pickled once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Plan, bytes]] = {}  # with the plan, whose id stays its own then
+
+    def of(self, plan: Plan) -> bytes:
+        if id(plan) not in self._known:
+            self._known[id(plan)] = plan, pickle.dumps(plan)
+        return self._known[id(plan)][1]

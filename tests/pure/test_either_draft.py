@@ -1,0 +1,94 @@
+"""A build that two may begin: whoever comes first prints the candidate, and what goes wrong there is told."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from gpu_plans import plans
+
+from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.lower import lower
+from autosched.device.either import EitherDraft, Pickled
+from autosched.device.protocol import Build
+from autosched.machine.catalogue import load_target
+from autosched.tiling.plan import Plan
+from autosched.tiling.schedule import Candidate
+
+NOWHERE = Candidate(None, 0)  # type: ignore[arg-type]  # nobody looks at its plan
+
+
+def drafted(here: Any = lambda: "text") -> EitherDraft[str]:
+    def built(how: str) -> Build:
+        return Build(NOWHERE, how)
+
+    return EitherDraft(here, lambda text: built(f"compiled {text}"), lambda: built("there"))
+
+
+def test_the_first_one_prints_it() -> None:
+    ahead, late = drafted(), drafted()
+    ahead.ahead()
+    assert ahead().payload == "compiled text"
+    assert late().payload == "there"
+    late.ahead()  # too late: nothing is printed twice
+
+
+def test_a_build_waits_for_what_is_being_printed() -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def slowly() -> str:
+        begun.set()
+        assert go.wait(20)
+        return "late text"
+
+    draft, found = drafted(slowly), []
+    printing = threading.Thread(target=draft.ahead)
+    printing.start()
+    assert begun.wait(20)
+    building = threading.Thread(target=lambda: found.append(draft().payload))
+    building.start()
+    go.set()
+    printing.join(20)
+    building.join(20)
+    assert found == ["compiled late text"]
+
+
+def test_a_mistake_is_told_where_it_is_built() -> None:
+    def broken() -> str:
+        raise ValueError("a mistake")
+
+    draft = drafted(broken)
+    draft.ahead()
+    with pytest.raises(ValueError, match="a mistake"):
+        draft()
+
+
+def test_an_interruption_is_told_at_once() -> None:
+    def interrupted() -> str:
+        raise KeyboardInterrupt
+
+    draft = drafted(interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        draft.ahead()
+    with pytest.raises(KeyboardInterrupt):  # whoever waits for it does not wait for ever
+        draft()
+
+
+def plans_of(name: str, **sizes: Any) -> list[Plan]:
+    _, found = plans(name, "*fmadd*", load_target("x86-avx512"), **sizes)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("matmul", {"m": 40, "n": 48, "k": 24}), ("conv2d", {"h": 9, "w": 9, "ci": 8, "co": 16})]
+)
+def test_a_pickled_plan_prints_the_same_kernels(name: str, sizes: dict[str, int]) -> None:
+    pickled = Pickled()
+    for plan in plans_of(name, **sizes, t="f32"):
+        kept = pickled.of(plan)
+        assert pickled.of(plan) is kept
+        other, row = pickle.loads(kept), int(plan.space.sample(1, np.random.default_rng(3))[0])
+        assert print_llvm(lower(other, other.space.schedule(row))) == print_llvm(lower(plan, plan.space.schedule(row)))
