@@ -12,10 +12,9 @@ from autosched.cli.output import answer, answer_json, seconds, speed, talk
 from autosched.cli.stored import kernel_of, opened, picked, plan_of, target_of
 from autosched.codegen.c import print_c
 from autosched.codegen.cuda import print_cuda
-from autosched.codegen.cuda.shared_proofs import prove_placed
+from autosched.codegen.cuda.proved import prove_schedule
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.module import print_llvm
-from autosched.codegen.lower import lower
 from autosched.codegen.text import print_kernel
 from autosched.device.builder import Builder
 from autosched.errors import AutoschedError, UsageError
@@ -25,7 +24,7 @@ from autosched.machine.target import Target
 from autosched.store import codec
 from autosched.store.records import StudyRecord, Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
-from autosched.tiling.shared_proofs import Proof, proof_json, proof_lines, prove_shared
+from autosched.tiling.shared_proofs import Proof, proof_json, proof_lines
 
 VIEWS = ("all", "schedule", "loops", "c", "cuda", "llvm", "asm", "key", "proof")
 
@@ -101,21 +100,9 @@ def show(
 
 def _shared(record: StudyRecord, trial: Trial) -> list[Proof]:
     """What is proved of a GPU kernel's shared memory: of its space in all cases, and of where this kernel has it."""
-    target = target_of(record)
-    if target.isa != "cuda":
+    if target_of(record).isa != "cuda":
         return []
-    plan = plan_of(record, trial)
-    found = [p for part in plan.tensor_parts for p in prove_shared(part, plan.space)]
-    kernel = lower(plan, plan.space.schedule(trial.row))
-    limit = target.limits.get("shared_bytes", 0)
-    try:
-        printed = print_cuda(kernel, target).memory
-    except AutoschedError:  # an instruction that can be simulated only
-        printed = {}
-    for memory in printed.values():
-        if memory.buffers:
-            found += prove_placed(kernel, memory, limit)
-    return found
+    return prove_schedule(plan_of(record, trial), trial.row, all_cases=True)
 
 
 def _write_trace(path: Path, kernel: Kernel, target: Target) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from autosched.cli.output import seconds, speed
+from autosched.codegen.cuda.proved import prove_schedule
 from autosched.ir.work import operations
 from autosched.search.loop import Result
 from autosched.search.noise import ENOUGH
@@ -12,6 +13,7 @@ from autosched.search.tune import Tuning
 from autosched.store.explain import MEMORY
 from autosched.store.records import Measurement
 from autosched.store.sqlite import SqliteStore
+from autosched.tiling.shared_proofs import in_short
 
 DRIFT = 0.10
 """Above what the winner's curse explains: the best of a search is 2 to 4 % slower when it is measured again."""
@@ -37,6 +39,8 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         plan = best.candidate.plan
         asked = [{"kind": c.kind, "text": c.text, "tight": c.tight} for m in plan.mappings for c in m.conditions]
         found |= ({"conditions": asked} if asked else {}) | ({"relies_on": list(plan.relies)} if plan.relies else {})
+        proofs = in_short(prove_schedule(plan, best.trial.row))
+        found |= {"proofs": proofs} if proofs else {}
         ok = m.ok and bool(m.extra.get("verified", True))  # a simulator cannot always run what it times
         verified = {"ok": ok, "max_abs_error": m.max_abs_error, "tolerance": m.tolerance} | (
             {"by": m.extra["verified_by"]} if "verified_by" in m.extra else {}

@@ -42,21 +42,24 @@ class Proof:
     counterexample: str = ""
 
 
-def prove_shared(part: TensorPart, space: Space) -> list[Proof]:
-    """All statements about the slices of a part, in each case that its space has."""
+def prove_shared(part: TensorPart, space: Space, row: int | None = None) -> list[Proof]:
+    """All statements about the slices of a part, in each case that its space has, or only in that of a row."""
     names, nest = part.names, part.nest
     proofs: list[Proof] = []
     for operand in (o.name for o in nest.intrinsic.inputs):
         stage = stage_name(names, operand)
         if nest.depth is None or stage not in space.position or max(space.decision(stage).domain) == GLOBAL:
             continue
-        for layout, case in layouts(nest, operand, space, names):
+        for layout, case in layouts(nest, operand, space, names, row):
             proofs += prove(layout, operand, case)
     return proofs
 
 
-def layouts(nest: Nest, operand: str, space: Space, names: StepNames) -> Iterator[tuple[SharedLayout, str]]:
-    """The layouts of an operand that some row may have, by what they depend on: length of a row, swizzle, padding.
+def layouts(
+    nest: Nest, operand: str, space: Space, names: StepNames, row: int | None = None
+) -> Iterator[tuple[SharedLayout, str]]:
+    """The layouts of an operand that some row may have, or the one that `row` has, by what they depend on: length of a
+    row, swizzle, padding.
 
     Rows are of one element each here: their number is symbolic in the proofs."""
     bits = nest.intrinsic.operands[operand].dtype.bits
@@ -64,17 +67,22 @@ def layouts(nest: Nest, operand: str, space: Space, names: StepNames) -> Iterato
     major, swizzle = axes[-1], names("swizzle")
     length = slice_extent(nest, major, gpu_pair(nest), names)
     deciding = sorted(space.depends_on(length))
-    domains = [space.decisions[i].domain for i in deciding]
+    chosen = None if row is None else space.values([row])
+
+    def domain(name: str) -> tuple[int, ...]:
+        return space.decision(name).domain if chosen is None else (int(chosen[name][0]),)
+
+    domains = [domain(space.decisions[i].name) for i in deciding]
     lengths = set()
     for values in product(*domains):
         env: dict[str, object] = {space.decisions[i].name: v for i, v in zip(deciding, values, strict=True)}
         lengths.add(int(evaluate(length, Lazy(env, space.derived))))
     of_layout = {names(f"{what}_{operand}") for what in ("row", "span", "ways", "lines")}
     rules = [r for r in space.rules if r.name in of_layout]
-    kinds = [kind for kind in space.decision(stage_name(names, operand)).domain if kind != GLOBAL]
+    kinds = [kind for kind in domain(stage_name(names, operand)) if kind != GLOBAL]
     padding = names("padding")
-    paddings = space.decision(padding).domain if padding in space.position else (0,)
-    spans = space.decision(swizzle).domain
+    paddings = domain(padding) if padding in space.position else (0,)
+    spans = domain(swizzle)
     for extent, bytes_of_span, more, kind in product(sorted(lengths), spans, paddings, kinds):
         extents = (*(1 for _ in axes[:-1]), extent)
         layout = SharedLayout(axes, extents, chunk_elements(bits), bytes_of_span, kind == DESCRIPTOR, more > 0)
@@ -164,6 +172,16 @@ def proof_lines(proofs: Sequence[Proof]) -> list[str]:
                 answer = "not known" if p.holds is None else f"REFUTED by {p.counterexample}"
                 lines.append(f"  {operand}: {statement}: {answer} ({p.case})")
     return lines
+
+
+def in_short(proofs: Sequence[Proof]) -> list[dict[str, Any]]:
+    """As data, a statement of an operand once: in how many cases it holds, is refuted and is not known."""
+    found = []
+    for operand, statement in dict.fromkeys((p.operand, p.statement) for p in proofs):
+        answers = [p.holds for p in proofs if (p.operand, p.statement) == (operand, statement)]
+        counted = {"holds": answers.count(True), "refuted": answers.count(False), "unknown": answers.count(None)}
+        found.append({"operand": operand, "statement": statement} | counted)
+    return found
 
 
 def proof_json(proof: Proof) -> dict[str, Any]:

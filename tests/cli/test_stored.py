@@ -38,7 +38,10 @@ def test_proofs_of_a_gpu_kernel_are_shown(cli: Cli) -> None:
     cli = cli.near()
     sizes = ["-D", "m=64", "-D", "n=64", "-D", "k=64", "-D", "a=bf16", "-D", "b=bf16", "-D", "acc=f32"]
     where = ["-t", "nvidia-h200", "-d", "simulator", "-i", "cuda/mma.m16n8k16.bf16*"]
-    name = cli("tune", "matmul", *sizes, *where, "-n", 1, "--json").json["study"]
+    tuned = cli("tune", "matmul", *sizes, *where, "-n", 1, "--json").json
+    assert "shared memory" in {p["operand"] for p in tuned["best"]["proofs"]}
+    assert all(p["holds"] > 0 and p["refuted"] == p["unknown"] == 0 for p in tuned["best"]["proofs"])
+    name = tuned["study"]
     text = cli("show", name, "--as", "proof").out
     assert "body: one step adds the same value" in text
     assert "a: addresses are in range (" in text

@@ -16,7 +16,7 @@ from autosched.logic import Int, evaluate, to_z3
 from autosched.tiling.explain import z3_reading
 from autosched.tiling.plan import Plan
 from autosched.tiling.request import request
-from autosched.tiling.shared_proofs import prove_shared
+from autosched.tiling.shared_proofs import in_short, layouts, prove_shared
 from autosched.tiling.steps.gpu_layout import SharedLayout
 
 BF16 = {"a": "bf16", "b": "bf16", "acc": "f32"}
@@ -43,6 +43,19 @@ def test_shared_memory_is_proved(name: str) -> None:
     assert {p.operand for p in proofs} == {"a", "b"}
     assert len({p.statement for p in proofs}) == 4
     assert {p.holds for p in proofs} == {True}, [p for p in proofs if not p.holds]
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_the_proofs_of_a_row_are_those_of_its_case(name: str) -> None:
+    plan = plan_of(name)
+    part = plan.tensor_parts[0]
+    row = int(plan.space.sample(1, np.random.default_rng(0))[0])
+    own = prove_shared(part, plan.space, row)
+    for operand in {p.operand for p in own}:
+        (case,) = {p.case for p in own if p.operand == operand}
+        assert case in [said for _, said in layouts(part.nest, operand, plan.space, part.names)]
+    assert {(s["holds"], s["refuted"], s["unknown"]) for s in in_short(own)} == {(1, 0, 0)}
+    assert len(in_short(own)) == len(own) == 8
 
 
 def test_a_wrong_swizzle_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
