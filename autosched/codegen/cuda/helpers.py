@@ -27,6 +27,9 @@ __device__ __forceinline__ auto floor_mod(A a, B b) {
 _WORDS = {"__builtin_popcountll": "__popcll", "__builtin_popcount": "__popc"}
 _DEFINED = re.compile(r"^__device__ __forceinline__ [\w ]+?(\w+)\(", re.MULTILINE)
 CONVERT = "convert"
+EIGHT_BITS = frozenset({"bits_e4m3", "load_e4m3", "bits_e5m2", "load_e5m2"})
+"""Functions that the header has for compute capability 8.9 and newer; others, and a host, get C's texts."""
+_OLDER = "#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 890"
 
 
 def helper_texts(used: Iterable[str]) -> list[str]:
@@ -48,14 +51,13 @@ def _closed(names: set[str]) -> tuple[dict[str, str], bool]:
 
     def add(name: str) -> None:
         nonlocal header
-        if name in converted():
-            header = True
-        elif name not in done:
+        header = header or name in converted()
+        if name not in done and (name not in converted() or name in EIGHT_BITS):
             text = text_of(name)
             for word in dict.fromkeys(re.findall(r"\b[a-z]\w*(?=\()", text)):
                 if word != name and is_helper(word):
                     add(word)
-            done[name] = device(text)
+            done[name] = f"{_OLDER}\n{device(text)}\n#endif" if name in EIGHT_BITS else device(text)
 
     for name in sorted(names - _OWN.keys()):
         add(name)

@@ -33,6 +33,32 @@ __device__ __forceinline__ bf16 bits_bf16(float x) {
 }
 #endif
 
+#if __CUDA_ARCH__ >= 890
+// The instructions stop at the greatest number of a format; where rounding goes beyond it is NaN in e4m3, infinity in e5m2.
+// Older machines get these from the printed file itself.
+__device__ __forceinline__ e4m3 bits_e4m3(float x) {
+    uint16_t pair;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+    const uint32_t sign = bits_of_float(x) >> 24 & 0x80u;
+    return static_cast<e4m3>(fabsf(x) <= 464.0f ? pair : sign | 0x7fu);
+}
+
+__device__ __forceinline__ float load_e4m3(e4m3 bits) {
+    uint32_t pair;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(static_cast<uint16_t>(bits)));
+    return load_f16(static_cast<f16>(pair));
+}
+
+__device__ __forceinline__ e5m2 bits_e5m2(float x) {
+    uint16_t pair;
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+    const uint32_t sign = bits_of_float(x) >> 24 & 0x80u;
+    return static_cast<e5m2>(fabsf(x) < 61440.0f ? pair : sign | (x != x ? 0x7eu : 0x7cu));
+}
+
+__device__ __forceinline__ float load_e5m2(e5m2 bits) { return load_f16(static_cast<f16>(bits << 8)); }
+#endif
+
 #endif
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 800
