@@ -67,6 +67,16 @@ CASES: dict[str, Case] = {
     "wmma f16 to f16": Case("matmul", "cuda/wmma.m32n8k16.f16.f16", {"m": 64, "n": 16, "k": 32, **HALF}),
     "wmma s8": Case("matmul", "cuda/wmma.m16*", {"m": 20, "n": 17, "k": 40, **S8}),
     "wmma bf16 by columns": Case("matmul_tn", "cuda/wmma.m16n16k16.bf16.f32", {"m": 32, "n": 48, "k": 32, **BF16}),
+    "wmma s4": Case(
+        "matmul_nt",
+        "cuda/wmma.m8n8k32.s4*",
+        {"m": 16, "n": 12, "k": 40, "a": "s4", "b": "s4", "acc": "s32"},
+    ),
+    "wmma b1": Case(
+        "matmul",
+        "cuda/wmma.m8n8k128.b1.and",
+        {"m": 8, "n": 9, "k": 256, "a": "b1", "b": "b1", "acc": "s32"},
+    ),
     # warps, fragments by maps
     "mma bf16": Case("matmul", "cuda/mma.m16n8k8.*", {"m": 32, "n": 16, "k": 48, **BF16}),
     "mma f16 ragged": Case("matmul", "cuda/mma.m16n8k8.*", {"m": 17, "n": 9, "k": 20, **F16}),

@@ -7,13 +7,16 @@ fragment is stored there, each lane works on its share of the elements, and the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.access import flat_offset, value_vars
-from autosched.codegen.cuda.fragments import Layout
+from autosched.codegen.cuda.fragments import LANE, Layout
 from autosched.codegen.cuda.scope import Scope
+from autosched.codegen.cuda.types import SUB_BYTE
 from autosched.codegen.kernel import Assign, Buffer
+from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Index, Literal, Read, Select, Value, is_plain, map_value, walk
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
@@ -23,6 +26,9 @@ LINE_BYTES, POINTER_BYTES = 16, 32
 """What lines are apart by multiples of, and what a fragment's first element is aligned to (CUDA C++ programming guide,
 warp matrix functions)."""
 ROW, COLUMN = "row", "col"
+_MAJOR = re.compile(rf"\.({ROW}|{COLUMN})\.")
+TURN, INSIDE = ".turn", ".x"
+WORD_BITS = 32
 Places = dict[tuple[str, object], Buffer]
 """Pieces that hold fragments, by the fragment's buffer and subscripts."""
 
@@ -59,6 +65,8 @@ class OpaquePrinter:
             yield from registers
             return
         source, valid = _plain(stmt)
+        if layout.dtype.name in SUB_BYTE:  # a byte each in memory
+            source = None
         if source is not None and source.dtype == layout.dtype and source.tensor not in self.scope.layouts:
             tile = self._tile(source.tensor, source.index, valid, stmt.lane.var, layout)
             if tile is not None and self._major(layout, tile.major) == tile.major and tile.address:
@@ -131,22 +139,56 @@ class OpaquePrinter:
         assert stmt.lane is not None
         places = yield from self._stored(reads)
         number = len(places)
-        piece = self._piece(layout, number)
-        major = self._major(layout, ROW)
+        major = self._major(layout, _only_major(layout) or ROW)
         rows, columns = layout.buffer_shape
-        element: Int = Var(stmt.lane.var)
-        if major == COLUMN:
-            element = element % columns * rows + element // columns
         value = stmt.value
         if stmt.valid != TRUE:
             value = Select(stmt.valid, value, Literal(0.0 if value.dtype.is_float else 0, value.dtype), value.dtype)
-        there = (self.warp, element)
-        fill = replace(stmt, buffer=piece.name, index=there, value=value, valid=TRUE)
-        yield from self.shared_out(self._renamed(fill, places))
+        if layout.dtype.name in SUB_BYTE:
+            piece = self._packed_piece(layout, number)
+            filled = self._renamed(replace(stmt, value=value), places)
+            yield from self._packed(filled.value, stmt.lane.var, piece, layout, major)
+        else:
+            piece = self._piece(layout, number)
+            element: Int = Var(stmt.lane.var)
+            if major == COLUMN:
+                element = element % columns * rows + element // columns
+            there = (self.warp, element)
+            fill = replace(stmt, buffer=piece.name, index=there, value=value, valid=TRUE)
+            yield from self.shared_out(self._renamed(fill, places))
         yield "__syncwarp();"
         tile = Tile(self._address(piece), rows if major == COLUMN else columns, major, True)
         yield self._load(layout, name, tile)
         yield "__syncwarp();"
+
+    def _packed(self, value: Value, lane: str, piece: Buffer, layout: Layout, major: str) -> Iterator[str]:
+        """Elements below a byte, gathered to words of the piece: one for each lane at a time."""
+        scope, (rows, columns) = self.scope, layout.buffer_shape
+        words, each = piece.shape[-1], WORD_BITS // layout.dtype.bits
+        turns = -(-words // scope.lanes)
+        with scope.ranged({TURN: (0, turns - 1), INSIDE: (0, each - 1)}):
+            word = Var(TURN) * scope.lanes + Var(LANE)
+            place = word * each + Var(INSIDE)
+            element = place % rows * columns + place // rows if major == COLUMN else place
+            here = {lane: element}
+            mine = map_value(value, lambda v: v, lambda i: substitute_int(i, here), lambda b: substitute_bool(b, here))
+            text = f"(static_cast<uint32_t>({scope.values.stored(mine)}) & {(1 << layout.dtype.bits) - 1:#x}u)"
+            inside, turn = scope.spell(INSIDE), scope.spell(TURN)
+            shift = scope.index.number(Var(INSIDE) * layout.dtype.bits, 5)
+            body = ["uint32_t word = 0;", "#pragma unroll"]
+            body.append(f"for (int {inside} = 0; {inside} < {each}; ++{inside}) word |= {text} << {shift};")
+            store = f"{scope.element(piece.name, (self.warp, word))} = word;"
+            guard = scope.simplifier.condition(word < words)
+            body.append(store if guard == TRUE else f"if ({scope.index.condition(guard)}) {store}")
+        head = "{" if turns == 1 else f"for (int {turn} = 0; {turn} < {turns}; ++{turn}) {{"
+        yield from (head, *(f"    {line}" for line in body), "}")
+
+    def _packed_piece(self, layout: Layout, number: int) -> Buffer:
+        """The same as `_piece` of 32-bit words."""
+        elements = layout.buffer.shape[-1]
+        name = f"stage_{layout.dtype}_{elements}" + (f"_{number + 1}" if number else "")
+        shape = (self.scope.warps, elements * layout.dtype.bits // WORD_BITS)
+        return self.scope.staging.setdefault(name, Buffer(name, DTYPES["u32"], shape, "shared"))
 
     def _stored(self, reads: list[Read]) -> Generator[str, None, Places]:
         """Fragments that are read, each in a piece of its own; answers where (by buffer and subscripts)."""
@@ -216,6 +258,14 @@ class OpaquePrinter:
         if stride * size % LINE_BYTES or not aligned or stride <= 0 or not there:
             return Tile("", stride, major, shared)
         return Tile(scope.address(name, start), stride, major, shared)
+
+
+def _only_major(layout: Layout) -> str | None:
+    """How the fragment's lines have to lie, where the YAML's text leaves no choice."""
+    assert layout.operand is not None
+    assert layout.operand.opaque is not None
+    found = _MAJOR.search(layout.operand.opaque.load)
+    return found[1] if found else None
 
 
 def _plain(stmt: Assign) -> tuple[Read | None, Bool]:
