@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from math import prod
 
 from autosched.ir.program import Axis, Program, Stage
-from autosched.ir.value import Arith, Literal, Read, Value, is_plain, reads, walk
+from autosched.ir.value import Arith, Literal, Read, Value, is_plain, is_value, reads, walk
 from autosched.logic import Int, Var, free_vars
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
@@ -123,7 +123,7 @@ def waits_for_memory(program: Program, stage: Stage, dependences: Dependences, t
 
 
 def _plain(program: Program, stage: Stage) -> bool:
-    """Whether a stage has constant loops, addresses by formulas, whole bytes, no guards, and no division that might be
+    """Whether a stage has constant loops, addresses and guards by formulas, whole bytes, and no division that might be
     by zero where a lane has no element."""
     bounds = all(is_constant(a) and a.extent > 0 for a in stage.axes)
     values = [stage.assign.value, *([stage.init] if stage.init is not None else [])]
@@ -132,7 +132,8 @@ def _plain(program: Program, stage: Stage) -> bool:
     wide = all(program.tensors[r.tensor].dtype.bits >= LEAST_BITS for r in places)
     nodes = [n for v in values for n in walk(v)]
     divides = any(isinstance(n, Arith) and n.op in ("//", "%") and not isinstance(n.right, Literal) for n in nodes)
-    return bounds and formulas and wide and not stage.guards and not divides
+    guards = not any(is_value(g) for g in stage.guards)
+    return bounds and formulas and wide and guards and not divides
 
 
 def _free(stage: Stage, dependences: Dependences) -> bool:
@@ -159,6 +160,8 @@ def _accumulates(stage: Stage) -> bool:
 def _along_rows(stages: tuple[Stage, ...], names: StepNames, leeway: Leeway) -> TeamPart | None:
     sums = [s for s in stages if s.reduction]
     if not sums or not all(_summed(s, leeway) and _accumulates(s) for s in sums):
+        return None
+    if len(stages) > 1 and any(s.guards for s in stages):  # what one of them leaves out of a row, another may read
         return None
     if not all(_reads_along(s, s.reduction[-1].name) for s in sums):
         return None
@@ -198,6 +201,8 @@ def _along_results(stages: tuple[Stage, ...], names: StepNames, leeway: Leeway) 
     if not first.spatial or any(s.reduction for s in others) or (first.reduction and not _accumulates(first)):
         return None
     if any(_bounds(s.axes) != _bounds(first.spatial) for s in others):
+        return None
+    if others and any(s.guards for s in stages if not s.reduction):
         return None
     return TeamPart((), stages, names, False, leeway, leeway.reassociate)
 

@@ -87,6 +87,37 @@ def chain(A: u8[n], B: u8[n], C: s32[n], *, n=1111):
     for j in range(n):
         C[j] = s32(B[j]) * 2
 """,
+    "a factor of the result": """
+def scaled(A: f32[k], X: f32[k, n], B: f32[n], C: f32[n], D: f32[n], *, k=19, n=45):
+    for j in range(n):
+        C[j] = 0
+        for p in range(k):
+            C[j] += A[p] * X[p, j] * B[j]
+    for l in range(n):
+        D[l] = C[l] + B[l]
+""",
+    "a border": """
+def mean(X: s16[h, w, c], Y: s32[h, w, c], *, h=5, w=6, c=11):
+    for y, x, k in grid(h, w, c):
+        Y[y, x, k] = 0
+        for r, s in grid(3, 3):
+            if 0 <= y + r - 1 < h and 0 <= x + s - 1 < w:
+                Y[y, x, k] += s32(X[y + r - 1, x + s - 1, k])
+""",
+    "a triangle": """
+def below(X: f32[n, n], Y: f32[n], *, n=40):
+    for i in range(n):
+        Y[i] = 0
+        for j in range(n):
+            if j <= i:
+                Y[i] += X[i, j]
+""",
+    "some elements": """
+def some(A: f32[m, n], B: f32[m, n], *, m=6, n=21):
+    for i, j in grid(m, n):
+        if i + j < 20:
+            B[i, j] = A[i, j + 0] * 2
+""",
     "pooling": """
 def pool(X: f32[h, w, c], Y: f32[ho, wo, c], *, h=9, w=8, c=6, ho=4, wo=4):
     for y, x, k in grid(ho, wo, c):

@@ -26,6 +26,7 @@ from autosched.codegen.lower.gpu_team import (
     blocks,
     chosen,
     flattened,
+    guard,
     in_slot,
     kept,
     under,
@@ -40,7 +41,7 @@ from autosched.codegen.lower.rename import place_index
 from autosched.codegen.lower.update import combine, updated
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Literal, Read
-from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
+from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
 from autosched.tiling.plan import TeamPart
 from autosched.tiling.teams import elements, lane_elements
 
@@ -62,7 +63,7 @@ def lower_column_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, .
     partial = ctx.declare(f"{stage.assign.tensor}_shares", dtype, shape, "workspace").name
     share = Axis("share", Const(0), Const(team.split))
     term = Read(partial, (Var(share.name), flattened(stage.spatial)), dtype)
-    after = replace(stage, axes=(*stage.spatial, share), assign=replace(stage.assign, value=term))
+    after = replace(stage, axes=(*stage.spatial, share), guards=(), assign=replace(stage.assign, value=term))
     rest = replace(part, members=(after, *part.members[1:]), fused=False)
     some = min(MOST_WARPS, 1 << (team.split.bit_length() - 1))
     few = Team(min(4, team.vector), min(MOST_UNDER_WAY, -(-team.split // some)), some)
@@ -102,7 +103,8 @@ class Columns:
         registers, stmts = self.registers, list[Stmt]()
         for member in members:
             at = unflattened(member.spatial, element)
-            value = registers.fetched(updated(member), at, slots, valid)
+            there = all_of(valid, guard(member, at))
+            value = registers.fetched(updated(member), at, slots, there)
             index = place_index(member.assign.index, at)
             behind = self.part.members[self.part.members.index(member) + 1 :]
             if any(r.tensor == member.assign.tensor for m in behind for r in all_reads(m)):
@@ -111,7 +113,7 @@ class Columns:
                 registers.known[Read(member.assign.tensor, index, value.dtype)] = held
                 value = held
             if kept(self.ctx.program, self.part, member):
-                stmts.append(Assign(member.assign.tensor, index, value, registers.lane, valid))
+                stmts.append(Assign(member.assign.tensor, index, value, registers.lane, there))
         return stmts
 
     # -- with one -----------------------------------------------------------------------------------------------------
@@ -163,12 +165,15 @@ class Columns:
         steps = -(-total // (together * unroll)) * unroll
         first: Int = SHARE * (steps * team.warps) if team.split > 1 else Const(0)
         number = first + (CHUNK * team.warps + WARP if team.warps > 1 else CHUNK)
-        present = number < total if steps * together != total else TRUE
         at = unflattened(stage.spatial, element) | unflattened(stage.reduction, number)
+        some = number < total if steps * together != total else TRUE
+        present = all_of(some, guard(stage, at))
         moving = frozenset({str(CHUNK), str(WARP)})
         value = registers.fetched(stage.assign.value, at, unroll, all_of(inside, present), moving)
-        # What all lanes read is there wherever the term is.
-        loads = [load if load.lane is not None else replace(load, valid=present) for load in registers.taken()]
+        # What all lanes read is there wherever the term is, as far as that does not depend on the lane.
+        common = all_of(*(c for c in conjuncts(present) if LANE not in free_vars(c)))
+        loads = [load if load.lane is not None else replace(load, valid=common) for load in registers.taken()]
+        registers.known.clear()
         new = accumulated(op, acc, value, self.part.fused)
         work = [write(acc, chosen(present, new, acc), registers.lane)]
         body = [

@@ -28,6 +28,7 @@ from autosched.codegen.lower.gpu_team import (
     all_reads,
     blocks,
     chosen,
+    guard,
     in_slot,
     kept,
     over_lanes,
@@ -44,7 +45,7 @@ from autosched.codegen.lower.update import combine, updated
 from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, map_value
-from autosched.logic import TRUE, Bool, Const, Int, Var, minimum
+from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, minimum
 from autosched.tiling.plan import TeamPart
 from autosched.tiling.team_common import kept_values
 from autosched.tiling.teams import inner_axes, lane_elements, row_axes, team_rows
@@ -70,7 +71,7 @@ def lower_row_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, ...]
     term = Read(partial, index, stage.assign.value.dtype)
     assign = replace(stage.assign, value=term)
     first = RowTeam(replace(part, members=(stage,)), ctx, team, partial)
-    after = replace(stage, axes=(*rows, share), assign=assign)
+    after = replace(stage, axes=(*rows, share), guards=(), assign=assign)
     rest = replace(part, members=(after, *part.members[1:]), fused=False)
     few = Team(1, 4, 1 if team.split <= 4 * LANES else 4)
     return (first.emit(), RowTeam(rest, ctx, few).emit())
@@ -124,11 +125,12 @@ class RowTeam:
         op = "+=" if assign.op == "-=" else assign.op
         acc = registers.declare(f"{tensor}_acc", dtype)()
         self.add([write(acc, Literal(identity(op, dtype), dtype), registers.lane)])
+        there = guard(member, at)
         before, value = self.fetched(member, assign.value, at)
 
         def work(valid: Bool) -> Sequence[Stmt]:
             new = accumulated(op, acc, value, self.part.fused)
-            return [*before, write(acc, chosen(valid, new, acc), registers.lane)]
+            return [*before, write(acc, chosen(all_of(valid, there), new, acc), registers.lane)]
 
         self.over_chunks(work)
         total = registers.declare(f"{tensor}_sum", dtype, vector=1)()
@@ -200,13 +202,14 @@ class RowTeam:
         registers = self.registers
         if not self.team.hold:
             registers.known = {r: k for r, k in registers.known.items() if len(k.index) == 2}
+        there = guard(member, at)
         before: list[Stmt] = []
         for part in self.common.get(member.name, ()):
-            here = registers.fetched(part, at, self.slots)
+            here = registers.fetched(part, at, self.slots, there)
             if here not in self.computed:
                 self.computed[here] = registers.declare(f"{member.assign.tensor}_kept", here.dtype, self.slots)()
                 before.append(write(self.computed[here], here, registers.lane))
-        placed = registers.fetched(value, at, self.slots)
+        placed = registers.fetched(value, at, self.slots, there)
         return before, map_value(placed, lambda v: self.computed.get(v, v))
 
     def held(self, read: Read) -> Value:
@@ -216,7 +219,7 @@ class RowTeam:
         """Reads and work for all chunks of the row: whole ones, then a part of one."""
         loads = self.registers.taken()
         inside = self.element < self.extent
-        partly = [replace(s, valid=inside) for s in loads]
+        partly = [replace(s, valid=all_of(inside, s.valid)) for s in loads]
         if self.team.split > 1:
             self.of_share(loads, partly, work, inside)
             return

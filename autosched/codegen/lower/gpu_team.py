@@ -20,7 +20,8 @@ from autosched.ir.dtypes import DType
 from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Arith, Call, Read, Select, Unary, Value, reads
-from autosched.logic import TRUE, Bool, Const, Int, Var, free_vars
+from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
+from autosched.logic.walk import substitute_bool
 from autosched.tiling.plan import TeamPart
 
 WARP, BLOCK, CHUNK, SHARE = Var("warp"), Var("block"), Var("chunk"), Var("share")
@@ -147,6 +148,11 @@ class Registers:
         """The loads since the last call."""
         found, self.loads = self.loads, []
         return found
+
+
+def guard(stage: Stage, at: Mapping[str, Int]) -> Bool:
+    """Where a stage's guards hold."""
+    return all_of(*(substitute_bool(g, at) for g in stage.guards if isinstance(g, Bool)))
 
 
 def write(target: Read, value: Value, lane: Lane | None = None, valid: Bool = TRUE) -> Assign:
