@@ -24,7 +24,7 @@ from autosched.tiling.nest import Nest
 from autosched.tiling.plan import Plan, ScalarPart
 from autosched.tiling.steps import StepNames, gpu_pair
 from autosched.tiling.steps.gpu_copy import ASYNC, BULK, SYNC
-from autosched.tiling.steps.gpu_grid import CLUSTER_BLOCKS, cluster_kinds
+from autosched.tiling.steps.gpu_grid import cluster_kinds
 from autosched.tiling.steps.gpu_operand import CHUNK_BYTES
 from autosched.tiling.steps.gpu_split import STREAM
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR
@@ -170,8 +170,9 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
         shared = source > 0
         spread = sectors(nest, o.name)
         common: Column = one
-        for k, (a, _) in enumerate(cluster_kinds(pair, max(CLUSTER_BLOCKS)), 1):
-            common = np.where(cluster == k, of_cluster, common) if a not in own else common
+        for k, kind in enumerate(cluster_kinds(pair), 1):
+            receivers = prod(n for a, n in zip(pair, kind, strict=True) if a not in own)
+            common = np.where(cluster == k, float(receivers), common)
         ways = np.maximum(column(f"ways_{o.name}", one), 1.0)
         taken = np.where(source == DESCRIPTOR, accumulators * size, mine)
         width = np.maximum(column("vector", none), o.dtype.bits / 8)

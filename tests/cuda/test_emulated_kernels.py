@@ -7,6 +7,7 @@ whole sample of several plans of each.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from cuda.emulated_cases import CASES, F16, S8, Case, emulation, wished
@@ -81,6 +82,50 @@ def test_elements_of_a_word_are_loaded_as_matrices() -> None:
     text = print_cuda(lower(made.plan, made.plan.space.schedule(made.rows[0])), case.chosen()).text
     assert "ldmatrix_x4(words(a_reg), " in text
     assert made.check(0, seed=1).ok
+
+
+@pytest.mark.parametrize("name", ["mma f16 k16", "mma s8", "mma e4m3", "wmma bf16 by columns"])
+def test_boxes_for_warps(name: str) -> None:
+    """What the copy engine has swizzled, `ldmatrix` finds; fragments of WMMA are loaded from plain rows."""
+    case = CASES[name]
+    if name == "mma s8":
+        case = replace(case, sizes=case.sizes | {"m": 48, "n": 32, "k": 128})
+    swizzles = ("none",) if name.startswith("wmma") else ("none", "32 B", "64 B")
+    made = wished(case, [{"copy": "TMA", "stages": 2, "swizzle": swizzle} for swizzle in swizzles])
+    for n, row in enumerate(made.rows):
+        difference = made.check(n, seed=row)
+        assert difference.ok, (made.plan.space.schedule(row), difference)
+
+
+@pytest.mark.parametrize("name", ["mma f16 k16", "wmma bf16 by columns", "requant"])
+def test_a_producer_for_warps(name: str) -> None:
+    engine = {"copy": "TMA", "roles": "producer", "stages": 2}
+    ways = [{"persistent": "no"}, {"persistent": "yes", "epilogue": "shared"}, {"fragments": "ahead"}]
+    case = replace(CASES[name], sizes=CASES[name].sizes | {"k": 128})
+    made = wished(case, [engine | way for way in ways])
+    for n, row in enumerate(made.rows):
+        difference = made.check(n, seed=row)
+        assert difference.ok, (made.plan.space.schedule(row), difference)
+
+
+def test_clusters_along_both_axes() -> None:
+    """Each operand is fetched by two blocks of four for each other: a by those of a row, b by those of a column."""
+    case = replace(CASES["wgmma s8"], sizes=CASES["wgmma s8"].sizes | {"m": 256, "n": 64}, cores=16)
+    engine = {"copy": "TMA", "cluster": "2 x 2", "swizzle": "64 B", "block_p": 2, "reg_i": 1, "groups_i": 1}
+    ways = [{"roles": "producer", "stages": 2, "groups_j": 1, "reg_j": 1}, {"roles": "together", "stages": 2}]
+    made = wished(case, [engine | way for way in ways])
+    for n, row in enumerate(made.rows):
+        difference = made.check(n, seed=row)
+        assert difference.ok, (made.plan.space.schedule(row), difference)
+
+
+@pytest.mark.parametrize("cluster", ["none", "2 along o", "2 along z.y.x"])
+def test_pixels_along_a_walk(cluster: str) -> None:
+    """A window of three lines that moves two at a time over two images, with a border."""
+    engine = {"copy": "TMA", "roles": "producer", "stages": 2, "swizzle": "32 B", "cluster": cluster, "reg_o": 1}
+    made = wished(replace(CASES["wgmma conv2d strided"], cores=2), [engine | {"groups_o": 1, "groups_z.y.x": 1}])
+    difference = made.check(0, seed=1)
+    assert difference.ok, (made.plan.space.schedule(made.rows[0]), difference)
 
 
 @pytest.mark.slow_cuda

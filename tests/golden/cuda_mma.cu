@@ -2,8 +2,8 @@
 // For nvidia-h200 (sm_90a).
 //
 // Schedule: reg_i = 2, warps_i = 2, reg_j = 4, warps_j = 1, raster = last fastest, stage_a = shared, stage_b =
-// shared, block_p = 2, unroll = 1, swizzle = 64 B, padding = none, copy = cp.async, stages = 3, vector = 16 B,
-// persistent = no, group = 1, split = 1, fragments = in turn, epilogue = direct.
+// shared, block_p = 2, unroll = 1, swizzle = 64 B, padding = none, copy = cp.async, stages = 3, vector = 16 B, roles
+// = together, persistent = no, group = 1, split = 1, fragments = in turn, epilogue = direct.
 #include "autosched/address.cuh"
 #include "autosched/copy.cuh"
 #include "autosched/fragment.cuh"

@@ -2,8 +2,8 @@
 // For nvidia-h200 (sm_90a).
 //
 // Schedule: reg_i = 2, warps_i = 2, reg_j = 1, warps_j = 1, raster = last fastest, stage_a = global, stage_b =
-// global, block_p = 1, unroll = 1, swizzle = none, padding = none, copy = sync, stages = 1, vector = element,
-// persistent = no, group = 1, split = 1, fragments = in turn, epilogue = direct.
+// global, block_p = 1, unroll = 1, swizzle = none, padding = none, copy = sync, stages = 1, vector = element, roles =
+// together, persistent = no, group = 1, split = 1, fragments = in turn, epilogue = direct.
 #include "autosched/address.cuh"
 #include "autosched/convert.cuh"
 #include "autosched/copy.cuh"

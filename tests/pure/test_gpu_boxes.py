@@ -71,6 +71,8 @@ def without_boxes(kernel: Kernel) -> Kernel:
         {"swizzle": "128 B", "cluster": "2 along i", "reg_j": 2, "groups_j": 1, "block_p": 4},  # b is shared in rows
         {"swizzle": "64 B", "cluster": "2 along j", "reg_j": 1, "groups_j": 1, "block_p": 2},  # a
         {"swizzle": "none", "cluster": "none", "reg_j": 1, "groups_j": 1, "block_p": 2},
+        {"swizzle": "64 B", "cluster": "2 x 2", "reg_j": 1, "groups_j": 1, "block_p": 2},  # a in rows, b in columns
+        {"swizzle": "none", "cluster": "2 x 2", "reg_j": 1, "groups_j": 1, "block_p": 1, "stages": 3},
     ],
 )
 def test_boxes_move_what_single_copies_would(wish: dict[str, int | str]) -> None:

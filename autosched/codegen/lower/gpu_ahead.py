@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from autosched.codegen.kernel import Assign, Async, For, If, IntrinsicCall, RegisterRef, Stmt, Wait
+from autosched.codegen.kernel import Assign, Async, For, If, IntrinsicCall, RegisterRef, Signal, Stmt, Wait
 from autosched.codegen.lower.context import identifier
 from autosched.codegen.lower.gpu_grid import Work
 from autosched.codegen.lower.gpu_out import worker_of
@@ -73,6 +73,24 @@ class Ahead:
         last = (*self.load(local, self.slot(work, following), Const(0)), *self.calls(Const(most % HALVES)))
         inner = freely(workers((*asked, *steps, *landed)))
         return (*begin, *head, *pipeline.loop(work, (*inner, *self.awaited(work, following), *workers(last))))
+
+    def beside(self, work: Work, local: dict[str, Int], workers: Workers, freely: Workers) -> Phase:
+        """The same beside a producer, who is told that a stage is empty once all of its units are loaded."""
+        pipeline, unit, most = self.pipeline, Var(f"{identifier(self.depth.name)}u"), self.size - 1
+
+        def begin(number: Int) -> Phase:
+            """Wait for a slice, and load its first unit."""
+            first = self.load(local, self.slot(work, number), Const(0))
+            return (pipeline.landed(work, number), *freely(workers(first)))
+
+        step = (*self.load(local, self.slot(work, SLICE), unit + 1), *self.calls(unit % HALVES))
+        steps = bind(step, {str(unit): Const(0)})
+        if most > 1:
+            steps = (For(str(unit), Const(0), Const(most), step, "unrolled"),)
+        used = Signal(pipeline.empty, self.slot(work, SLICE))
+        following = If(work.count > SLICE + 1, begin(SLICE + 1))
+        last = freely(workers(self.calls(Const(most % HALVES))))
+        return (*begin(Const(0)), *pipeline.loop(work, (*freely(workers(steps)), used, following, *last)))
 
     # -- copies --------------------------------------------------------------------------------------------------------
 

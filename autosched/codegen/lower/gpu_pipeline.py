@@ -49,7 +49,7 @@ from autosched.tiling.steps.gpu_limits import PRODUCER_REGISTERS
 from autosched.tiling.steps.gpu_roles import PRODUCER
 
 SLICE = Var("slice")
-PRODUCER_THREADS = 128
+PRODUCER_THREADS, WARP_THREADS = 128, 32
 """A producer is a warpgroup."""
 REGISTER_STEP, MOST_REGISTERS = 8, 240
 """A role takes a multiple of registers a thread; beyond so many nothing is gained (a thread addresses 255)."""
@@ -103,6 +103,10 @@ class Pipeline:
             return (*(workers(begun) if begun else ()), *inside, *ended(work, last))
 
         def consume(work: Work) -> Phase:
+            begun = start(work)
+            begun = freely(workers(begun)) if begun else ()
+            if self.ahead is not None:
+                return (*begun, *self.ahead.beside(work, local, workers, freely), *ended(work))
             calls, sums = self.compute(work, places, local)
             computed = freely(workers(calls))
             used: Phase = (Signal(self.empty, self.slot(work, SLICE)),)
@@ -112,8 +116,7 @@ class Pipeline:
                 last = (*freely(workers((Settle(0),))), Signal(self.empty, self.slot(work, work.count - 1)))
             added = freely(workers(sums)) if sums else ()
             slices = self.loop(work, (self.landed(work), *computed, *used, *added))
-            begun = start(work)
-            return (*(freely(workers(begun)) if begun else ()), *slices, *last, *ended(work))
+            return (*begun, *slices, *last, *ended(work))
 
         def produce(work: Work) -> Phase:
             turn = self.turn(work, SLICE)
@@ -162,9 +165,12 @@ class Pipeline:
 
     def registers(self) -> tuple[int, ...]:
         """Registers of a thread of the producer and of the consumers, where a launch cannot give all as many as one may
-        have: it gives each thread the same, and the producer returns what it does not need."""
+        have: it gives each thread the same, and the producer returns what it does not need. Only whole warpgroups can
+        take it."""
         _, count = worker_of(self.grid, self.nest)
-        threads = count * PRODUCER_THREADS
+        threads = count * (PRODUCER_THREADS if self.nest.intrinsic.scope == "warpgroup" else WARP_THREADS)
+        if threads % PRODUCER_THREADS:
+            return ()
         given = self.ctx.registers // (threads + PRODUCER_THREADS) // REGISTER_STEP * REGISTER_STEP
         if given >= MOST_REGISTERS:
             return ()

@@ -47,6 +47,11 @@ def gpu_fragments(nest: Nest, target: Target, names: StepNames) -> Step:
             in_turn | Var(names("staged")).eq(len(nest.intrinsic.inputs)),
             "{" + names("staged") + "} operands come from shared memory, and all are loaded ahead",
         ),
+        Rule(
+            names("fragments_stages"),
+            in_turn | (Var(names("stages")) >= 2),
+            "the next slice's fragments are loaded ahead, and there is one stage",
+        ),
         Rule(names("fragments_even"), in_turn | (block % 2).eq(0), label + " depth units of a slice: two take turns"),
         Rule(
             names("fragments_whole"),

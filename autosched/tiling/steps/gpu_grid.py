@@ -15,7 +15,7 @@ from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_copy import BULK, SYNC
-from autosched.tiling.steps.gpu_roles import offers_roles
+from autosched.tiling.steps.gpu_operand import BULK_COPIES, from_shared, has_any
 from autosched.tiling.steps.gpu_tile import outside_blocks
 from autosched.tiling.steps.names import StepNames
 
@@ -47,6 +47,12 @@ def cluster_shape(pair: tuple[NestAxis, ...], cluster: int) -> dict[str, int]:
     return dict(zip([a.name for a in pair], kind, strict=True))
 
 
+def offers_clusters(nest: Nest, target: Target) -> bool:
+    """Whether blocks may share slices: of instructions that are so fast that fetching each slice twice keeps them
+    waiting, which are those that read shared memory themselves."""
+    return has_any(target, BULK_COPIES) and bool(from_shared(nest.intrinsic))
+
+
 def clusters_at_once(cores: int, blocks: Int) -> Int:
     """Clusters of so many blocks that run together, a block a core."""
     whole = cores // GROUP_CORES * GROUP_CORES or cores
@@ -66,7 +72,8 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
     rules: list[Rule] = [Rule(persistent.name, ahead, "a persistent block copies ahead, and copies are sync")]
     inert = {}
     cluster: Int = Const(0)
-    kinds = cluster_kinds(pair, target.limits.get("cluster_blocks", 1)) if offers_roles(nest, target) else ()
+    most = target.limits.get("cluster_blocks", 1) if offers_clusters(nest, target) else 1
+    kinds = cluster_kinds(pair, most)
     if kinds:
         labels = ("none", *(cluster_label(pair, kind) for kind in kinds))
         decisions.append(Decision(names("cluster"), tuple(range(1 + len(kinds))), labels))

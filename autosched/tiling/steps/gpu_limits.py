@@ -9,6 +9,7 @@ from autosched.tiling.nest import Nest
 from autosched.tiling.step import Rule, Step
 from autosched.tiling.steps.gpu_copy import BULK
 from autosched.tiling.steps.gpu_operand import from_shared
+from autosched.tiling.steps.gpu_roles import gives_registers
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR, stage_name
 from autosched.tiling.steps.gpu_tile import gpu_pair, worker_threads
 from autosched.tiling.steps.names import StepNames
@@ -58,8 +59,9 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
     per_thread, per_core = limits.get("registers_per_thread", 255), limits.get("registers_per_core", 65536)
     used, warps, at_once = names("registers"), names("warps"), names("blocks_at_once")
     lanes = limits["warp_threads"]
-    spare = Var(names("producer_warps")) * (PRODUCER_REGISTERS * lanes)
-    of_block = Var(used) * (Var(warps) - Var(names("producer_warps"))) * lanes + spare
+    producer = Var(names("producer_warps"))
+    kept = where(gives_registers(Var(warps) - producer), PRODUCER_REGISTERS, Var(used))
+    of_block = (Var(used) * (Var(warps) - producer) + kept * producer) * lanes
     shared = target.memory("shared").bytes if any(m.name == "shared" for m in target.memories) else 0
     reserved = limits.get("shared_bytes_reserved_per_block", 0)
     blocks: Int = minimum(limits.get("blocks_per_core", 32), limits.get("warps_per_core", 64) // Var(warps))
