@@ -1,4 +1,4 @@
-"""Coefficients of the polynomials in `intrinsics/portable/functions.yaml`: uniform approximations, by Lawson.
+"""Coefficients of the polynomials in `functions.yaml` and `avx512_functions.yaml`: uniform approximations, by Lawson.
 
     python tools/minimax.py            # prints each polynomial, lowest power first, and its error as a power of two
 
@@ -83,6 +83,8 @@ def polynomial(wanted: Wanted) -> tuple[list[float], float]:
 WANTED = (
     # exp(r) = 1 + r P(r), |r| <= ln(2) / 2 and a little for the rounding of the multiple
     Wanted("exp", lambda r: mpmath.expm1(r) / r, lambda r: r / mpmath.exp(r), lambda r: r, -0.3468, 0.3468, 5),
+    # with a table of 32nds: |r| <= ln(2) / 64 and a little for the rounding of the multiple
+    Wanted("exp32", lambda r: mpmath.expm1(r) / r, lambda r: r / mpmath.exp(r), lambda r: r, -0.01085, 0.01085, 2),
     # log(1 + f) = f - f^2 / 2 + f^3 P(f), 1 + f between sqrt(1/2) and sqrt(2)
     Wanted(
         "log", lambda f: (mpmath.log1p(f) - f + f**2 / 2) / f**3, lambda f: f**3 / mpmath.log1p(f), lambda f: f,

@@ -128,9 +128,10 @@ class Rules:
             da, db, dc = (np.float64(0) if e is None else e for e in (ea, eb, ec))
             e = np.abs(number(a)) * db + np.abs(number(b)) * da + da * db + dc
             return v, self.rounded(v, e, dtype)
+        if function.startswith("bits_") or function in ("scalb", "lookup"):
+            known = [e for _, e in args if e is not None]
+            return v, _anything(sum(known), v) if known else None
         ((a, e),) = args
-        if function.startswith("bits_"):
-            return v, _anything(e, v)
         own = None
         if function in TRANSCENDENTAL:
             own = TRANSCENDENTAL_ULPS * 2 * dtype.unit_roundoff * np.abs(number(v)) + least(dtype)

@@ -187,6 +187,12 @@ def call(function: str, args: list[Any], dtype: DType) -> Any:
     if function == "fma":
         a, b, c = args
         return _fma(a, b, c, dtype)
+    if function == "scalb":
+        x, k = args
+        return _scalb(x, k, dtype)
+    if function == "lookup":
+        numbers = np.array(args[1:], dtype.numpy)
+        return numbers[np.asarray(args[0]) & (len(numbers) - 1)]
     (x,) = args
     if function.startswith("bits_"):
         return np.asarray(x).view(dtype.numpy)
@@ -196,6 +202,19 @@ def call(function: str, args: list[Any], dtype: DType) -> Any:
         bits = np.asarray(x).view(f"u{np.asarray(x).dtype.itemsize}")
         return np.bitwise_count(bits & bits.dtype.type((1 << dtype.bits) - 1)).astype(container(dtype))
     return round_float(_WIDE[function](np.asarray(x).astype(np.float64)), dtype)
+
+
+_FAR = 5000.0
+"""A power of two that takes every float to infinity or zero."""
+
+
+def _scalb(x: Any, k: Any, dtype: DType) -> Any:
+    """As x86's `vscalef`: an infinite power has the last word over a NaN; 0 and infinity it may make one."""
+    x, k = np.asarray(x).astype(np.float64), np.floor(np.asarray(k).astype(np.float64))
+    power = np.nan_to_num(np.clip(k, -_FAR, _FAR)).astype(np.int64)
+    scaled = np.where(np.isinf(k), x * np.where(k > 0, np.inf, 0.0), np.ldexp(x, power))
+    decided = np.where(np.isinf(k) & np.isnan(x), np.where(k > 0, np.inf, 0.0), scaled)
+    return round_float(np.where(np.isnan(k), np.nan, decided), dtype)
 
 
 def _fma(a: Any, b: Any, c: Any, dtype: DType) -> Any:

@@ -34,7 +34,8 @@ from autosched.ir.value import (
 class Formula:
     """`name` approximates `function` of `dtype` on all inputs within `ulp` times 2u of the result (u the unit
     roundoff: a unit in the last place is that at most); `flushed`: subnormal results may be 0. `steps` are (name,
-    value) in order, `result` the last value; both read `argument` and earlier steps as scalars."""
+    value) in order, `result` the last value; both read `argument` and earlier steps as scalars. `requires`: features
+    that a target has which computes it."""
 
     name: str
     function: str
@@ -44,6 +45,7 @@ class Formula:
     result: Value
     ulp: float
     flushed: bool = False
+    requires: frozenset[str] = frozenset()
 
 
 Formulas = Mapping[tuple[str, str], Formula]
@@ -77,12 +79,16 @@ def in_steps(root: Value) -> tuple[tuple[tuple[str, Value], ...], Value]:
 def closed(formula: Formula, formulas: Formulas) -> Formula:
     """The formula with the steps of others in place of calls of the functions that they stand for."""
     steps: list[tuple[str, Value]] = []
-    result = _spliced(formula, Scalar(formula.argument, formula.dtype), formulas, steps)
-    return replace(formula, steps=tuple(steps), result=result)
+    requires = set(formula.requires)
+    result = _spliced(formula, Scalar(formula.argument, formula.dtype), formulas, steps, requires)
+    return replace(formula, steps=tuple(steps), result=result, requires=frozenset(requires))
 
 
-def _spliced(formula: Formula, argument: Scalar, formulas: Formulas, steps: list[tuple[str, Value]]) -> Value:
-    """Appends the formula's steps under new names; its result."""
+def _spliced(
+    formula: Formula, argument: Scalar, formulas: Formulas, steps: list[tuple[str, Value]], requires: set[str]
+) -> Value:
+    """Appends the formula's steps under new names, and what it requires; its result."""
+    requires |= formula.requires
     known: dict[str, Scalar] = {formula.argument: argument}
     others = {key: f for key, f in formulas.items() if f.name != formula.name}
 
@@ -92,7 +98,7 @@ def _spliced(formula: Formula, argument: Scalar, formulas: Formulas, steps: list
         own = others.get((v.function, v.dtype.name)) if isinstance(v, Call) else None
         if own is None or not isinstance(v, Call):
             return v
-        return _spliced(own, _name(steps, v.args[0]), others, steps)
+        return _spliced(own, _name(steps, v.args[0]), others, steps, requires)
 
     for old, step in formula.steps:
         known[old] = _name(steps, map_value(step, visit))

@@ -121,8 +121,9 @@ class Select(Remembering):
 @remembers_hash
 @dataclass(frozen=True, slots=True)
 class Call(Remembering):
-    """A function of `UNARY_FUNCTIONS`, `fma` of three arguments (one rounding), or `bits_` and the name of `dtype`: the
-    argument's bits read as that dtype, of the same width."""
+    """A function of `UNARY_FUNCTIONS`, `fma` of three arguments (one rounding), `scalb`, `lookup`, or `bits_` and the
+    name of `dtype`: the argument's bits read as that dtype, of the same width. `scalb(x, k)` is x times two to the
+    power floor(k), rounded once; `lookup(i, a, b, …)` the literal that the lowest bits of an integer choose."""
 
     function: str
     args: tuple[Value, ...]

@@ -233,7 +233,8 @@ def leeway_of(request: TuneRequest) -> Leeway:
     that the catalogue describes for this target."""
     if request.numerics == "bitwise":
         return Leeway(reassociate=False)
-    known = request.catalogue.of_isa(request.target.isa, "portable")
+    isas = request.target.isa, "portable"  # a target's own first
+    known = (i for isa in isas for i in request.catalogue.of_isa(isa))
     functions = (i for i in known if i.kind == "function" and request.target.has(i.requires))
     return Leeway(formulas=formulas_of(functions) if fuses(request.target) else {})
 

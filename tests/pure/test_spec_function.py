@@ -9,7 +9,7 @@ import pytest
 
 from autosched.errors import SpecError
 from autosched.ir import parse
-from autosched.ir.formula import apply_formulas, evaluate_formula
+from autosched.ir.formula import apply_formulas, closed, evaluate_formula
 from autosched.ir.value import Call, Cast
 from autosched.tensorize.check.function import errors
 from autosched.tensorize.check.verify import check
@@ -47,8 +47,35 @@ def test_a_mistake_is_found(right: str, wrong: str, name: str) -> None:
     assert not check(made, NOWHERE, formulas=formulas_of(FUNCTIONS)).ok
 
 
+AVX512 = resources.files("autosched.intrinsics").joinpath("x86/avx512_functions.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "name"),
+    [
+        ("low = -200.0 if x < -200.0 else x", "low = x", "exp"),
+        ("-0.693147182464599609375", "-0.69314724206924438", "exp"),
+        ("1.0000146627426147), a)\n          y[0] = scalb", "1.0), a)\n          y[0] = scalb", "exp"),
+        ("y[0] = scalb(grown, k)", "y[0] = grown * bits_f32((s32(k) + 127) << 23)", "exp"),
+        ("fma(k, 2.1219444005469059e-4, fma(k, -0.693359375, low))", "fma(k, -0.693359375, low)", "sigmoid"),
+    ],
+)
+def test_a_mistake_with_a_table_is_found(right: str, wrong: str, name: str) -> None:
+    assert AVX512.count(right) == 1
+    made = {i.name: i for i in load_text(AVX512.replace(right, wrong))}[f"x86/{name}.f32"]
+    assert not check(made, NOWHERE, formulas=formulas_of(FUNCTIONS)).ok
+
+
+def test_a_formula_requires_what_those_it_calls_do() -> None:
+    portable, own = (formulas_of([i for i in FUNCTIONS if i.isa == isa]) for isa in ("portable", "x86"))
+    assert portable["sigmoid", "f32"].requires == frozenset()
+    assert own["exp", "f32"].requires == frozenset(["avx512f"])
+    called = closed(next(i.formula for i in FUNCTIONS if i.name == "portable/sigmoid.f32"), own)
+    assert called.requires == frozenset(["avx512f"])
+
+
 def test_special_values() -> None:
-    known = formulas_of(FUNCTIONS)
+    known = formulas_of(i for i in FUNCTIONS if i.isa == "portable")
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 88.72283, 88.72284, -87.33654, -87.33655, 1e-45], np.float32)
     with np.errstate(all="ignore"):
         exp = evaluate_formula(known["exp", "f32"], x)
@@ -63,6 +90,16 @@ def test_special_values() -> None:
     assert log[9] == np.float32(np.log(2.0**-149))
     np.testing.assert_array_equal(tanh[:5], np.array([0, -0.0, 1, -1, np.nan], np.float32))
     assert np.signbit(tanh[1])
+
+
+def test_special_values_with_a_table() -> None:
+    exp = formulas_of(i for i in FUNCTIONS if i.isa == "x86")["exp", "f32"]
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 3.4e38, -3.4e38, 88.72284, -103.98], np.float32)
+    with np.errstate(all="ignore"):
+        found = evaluate_formula(exp, x)
+    expected = np.array([1, 1, np.inf, 0, np.nan, np.inf, 0, np.inf, 0, np.inf, 0], np.float32)
+    np.testing.assert_array_equal(found, expected)
+    assert not np.signbit(found[~np.isnan(found)]).any()
 
 
 def test_subnormal_results_may_be_zero_only_where_that_is_stated() -> None:

@@ -66,6 +66,11 @@ def operations(dtype: DType, functions: Iterable[str] = EXACT_FUNCTIONS) -> dict
         values |= {f"int{n}": Arith(op, x, y, dtype) for n, op in enumerate(INT_OPS)}
         values |= {"negate": Unary("-", x, dtype), "invert": Unary("~", x, dtype)}
         values |= {f"{name}_": Call(name, (x,), dtype) for name in ("abs", "popcount")}
+    if dtype.name in ("f32", "f64"):
+        values["scaled"] = Call("scalb", (x, y), dtype)
+    if dtype.name in ("s32", "u32", "s64", "u64"):
+        wide = DTYPES[f"f{dtype.bits}"]
+        values["looked_up"] = Call("lookup", (x, *(Literal(n / 3, wide) for n in range(8))), wide)
     values["index"] = FromIndex(I * 5 - 700, dtype)
     return values
 

@@ -116,6 +116,16 @@ def float_helper(stem: str, dtype: DType) -> str:
         case "min" | "max":
             sign = "<" if stem == "min" else ">"
             return f"static inline {t} {name}({t} a, {t} b) {{ return a {sign} b || a != a ? a : b; }}  /* NaN wins */"
+        case "scalb":
+            f, most = ("f", "FLT_MAX") if dtype.name == "f32" else ("", "DBL_MAX")
+            return f"""\
+/* x times two to the power floor(k); an infinite power has the last word over a NaN. */
+static inline {t} {name}({t} x, {t} k) {{
+  const {t} end = k > 0 ? INFINITY : 0;
+  if (k != k) return k;
+  if (fabs{f}(k) > {most}) return x != x ? end : x * end;
+  return scalbn{f}(x, (int)floor{f}(k < -5000 ? -5000 : k > 5000 ? 5000 : k));
+}}"""
         case "rsqrt" if dtype.name == "f64":
             return f"static inline double {name}(double x) {{ return 1.0 / sqrt(x); }}"
         case "sigmoid" if dtype.name == "f64":

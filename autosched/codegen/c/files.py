@@ -72,6 +72,7 @@ class _Printer:
         functions = [self._scope(f) for f in (*self.kernel.prepare, self.kernel.main)]
         bodies = ["\n".join(self._function(scope)) for scope in functions]
         prototypes = [self._prototype(scope) for scope in functions]
+        self.used |= self.vectors.helpers
         calls = tuple((self._function_name(scope.function), tuple(self._arguments(scope))) for scope in functions)
         header, source = "\n".join(self._header(prototypes)), "\n".join(self._source(bodies))
         return CSource(header, source, self.name, calls, self._flags(), sum(_aligned(b) for b in self.workspaces))

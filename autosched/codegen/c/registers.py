@@ -146,6 +146,8 @@ class VectorHelpers:
     def __init__(self) -> None:
         self.typedefs: dict[str, str] = {}
         self.functions: dict[str, str] = {}
+        self.helpers: set[str] = set()  # functions of one element that these call
+        self.tables: dict[tuple[str, ...], int] = {}  # what they look up, numbered
         self.operands: dict[str, str] = {}
 
     def declared(self, register: Register) -> str:

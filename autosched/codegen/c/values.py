@@ -190,6 +190,10 @@ class ValuePrinter:
         if (own := self.formula(function)) is not None:
             return f"{own}({', '.join(texts)})", _PRIMARY, False
         small, wide = dtype.name in SMALL_FLOATS, "f64" if dtype.name == "f64" else "f32"
+        if function == "scalb":
+            return self._call(f"scalb_{dtype.name}", *texts), _PRIMARY, False
+        if function == "lookup":
+            return chosen(self._at(args[0], 5), texts[1:]), _PRIMARY, False
         if function.startswith("bits_"):
             source = args[0].dtype
             return self._call(f"{function}_of_{source}", *texts), _PRIMARY, False
@@ -243,6 +247,14 @@ class ValuePrinter:
         if small:
             return self.value(operand), _TERNARY, True
         return f"({compute_type(dtype)}){self._at(operand, _UNARY)}", _UNARY, False
+
+
+def chosen(place: str, numbers: list[str]) -> str:
+    """The one of 2, 4, 8, … `numbers` that the lowest bits of `place`, an operand of `&`, choose: no table."""
+    if len(numbers) == 1:
+        return numbers[0]
+    half = len(numbers) // 2
+    return f"({place} & {half} ? {chosen(place, numbers[half:])} : {chosen(place, numbers[:half])})"
 
 
 def _decided(op: str, left: Value, right: Value) -> bool | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autosched.codegen.c.ctypes import compute_type, literal, storage_type
 from autosched.codegen.c.registers import Register, VectorHelpers
 from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.value import Literal, Value
 
 F32, U32, S32 = (DTYPES[name] for name in ("f32", "u32", "s32"))
 
@@ -137,6 +139,34 @@ class LaneHelpers:
             "};",
             "#endif",
         )(*arguments)
+
+    def scalb(self, dtype: DType, x: str, k: str) -> str:
+        """x times two to the power floor(k)."""
+        v, one = self.vector(dtype), f"scalb_{dtype.name}"
+        self.vectors.helpers.add(one)
+        lanes = ", ".join(f"{one}(x[{e}], k[{e}])" for e in range(self.width))
+        body = [f"return ({v}){{{lanes}}};"]
+        if own := self._on_x86("scalef", dtype, {16: "__AVX512VL__", 32: "__AVX512VL__"}):
+            body = [f"#ifdef {own[0]}", f"return {own[1]}(x, k);", "#else", *body, "#endif"]
+        return self._function(f"scalb_{v}", f"{v} scalb_{v}({v} x, {v} k)", *body)(x, k)
+
+    def lookup(self, dtype: DType, word: DType, place: str, numbers: Sequence[Value]) -> str:
+        """The number that the lowest bits of each lane's place choose."""
+        v, w, count = self.vector(dtype), self.vector(word), len(numbers)
+        texts = [literal(n.value, dtype) for n in numbers if isinstance(n, Literal)]
+        rows = [f"  {', '.join(texts[at : at + 4])}," for at in range(0, count, 4)]
+        lanes = ", ".join(f"all[place[{e}] & {count - 1}]" for e in range(self.width))
+        body = [f"static const {compute_type(dtype)} all[{count}] = {{", *rows, "};"]
+        plain = f"return ({v}){{{lanes}}};"
+        if self.width * dtype.bytes == 64 and dtype.bits == 32 and count == 32:
+            halves = [f"{self.vectors.load(self.register(dtype))}(all + {at})" for at in (0, 16)]
+            own = f"return _mm512_permutex2var_ps({halves[0]}, (__m512i)place, {halves[1]});"
+            body += ["#ifdef __AVX512F__", own, "#else", plain, "#endif"]
+        else:
+            body.append(plain)
+        number = self.vectors.tables.setdefault(tuple(texts), len(self.vectors.tables) + 1)
+        name = f"lookup{number}_{v}"
+        return self._function(name, f"{v} {name}({w} place)", *body)(place)
 
     def clamped(self, source: DType, dtype: DType, text: str) -> str:
         """Integers within the limits of `dtype`, still as `source`."""

@@ -159,12 +159,16 @@ class VectorPrinter:
         return f"({self.helpers.vector(dtype)})({text})" if dtype.kind == "int" else text
 
     def _call(self, function: str, args: tuple[Value, ...], dtype: DType, count: Int | None) -> str:
+        if function == "lookup":
+            return self.helpers.lookup(dtype, args[0].dtype, self.value(args[0], count), args[1:])
         texts = [self.value(a, count) for a in args]
         if (own := self.source.formula(function)) is not None:
             return f"{own}({', '.join(texts)})"
         if function.startswith("bits_"):
             self._held(args[0].dtype)
             return f"({self.helpers.vector(self._held(dtype))}){_closed(texts[0])}"
+        if function == "scalb":
+            return self.helpers.scalb(self._held(dtype), *texts)
         if dtype.is_float and (function == "fma" or function in _EACH):
             return self.helpers.each(_EACH.get(function, function), self._held(dtype), texts)
         raise NotVector

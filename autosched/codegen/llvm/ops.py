@@ -71,7 +71,8 @@ class Ops:
     def _two(self, op: str, a: Val, b: Val) -> Val:
         return Val(self.out.let(f"{op} {a.text}, {b.name}"), a.dtype, a.lanes)
 
-    def _intrinsic(self, name: str, *args: Val) -> Val:
+    def intrinsic(self, name: str, *args: Val) -> Val:
+        """An LLVM function named after the first argument's type, which its result has too."""
         first = args[0]
         full = f"{name}.{suffix(scalar(first.dtype), first.lanes)}"
         function = self.out.declarations.need(first.type, full, *(a.type for a in args))
@@ -89,7 +90,7 @@ class Ops:
         if op in _INT_OPS:
             return self._two(_INT_OPS[op], a, b)
         if op in ("min", "max"):
-            return self._intrinsic(f"llvm.{'s' if a.dtype.kind == 'int' else 'u'}{op}", a, b)
+            return self.intrinsic(f"llvm.{'s' if a.dtype.kind == 'int' else 'u'}{op}", a, b)
         if op in ("<<", ">>"):
             return self._shift(op, a, b)
         return self._floor_divide(op, a, b)
@@ -121,7 +122,7 @@ class Ops:
         exact = self.compare("==", remainder, zero)
         opposite = self._logic("xor", self.compare("<", b, zero), self.compare("<", remainder, zero))
         lifted = self.select(opposite, self._two("fadd", remainder, b), remainder)
-        signed_zero = self._intrinsic("llvm.copysign", zero, b)
+        signed_zero = self.intrinsic("llvm.copysign", zero, b)
         return self.select(exact, signed_zero, lifted)
 
     def _float_floor_divide(self, a: Val, b: Val, remainder: Val, zero: Val) -> Val:
@@ -131,12 +132,12 @@ class Ops:
         moved = self._logic("and", opposite, self.compare("!=", remainder, zero))
         one = self.literal(1, a.dtype, a.lanes)
         quotient = self.select(moved, self._two("fsub", quotient, one), quotient)
-        floor = self._intrinsic("llvm.floor", quotient)
+        floor = self.intrinsic("llvm.floor", quotient)
         half = self.compare(">", self._two("fsub", quotient, floor), self.literal(0.5, a.dtype, a.lanes))
         snapped = self.select(half, self._two("fadd", floor, one), floor)
         direct = self._two("fdiv", a, b)
         snapped = self.select(
-            self.compare("!=", quotient, zero), snapped, self._intrinsic("llvm.copysign", zero, direct)
+            self.compare("!=", quotient, zero), snapped, self.intrinsic("llvm.copysign", zero, direct)
         )
         return self.select(self.compare("==", b, zero), direct, snapped)
 
@@ -151,7 +152,7 @@ class Ops:
         if bits == 1:
             stays = self._two("icmp eq", b, self.literal(0, a.dtype, a.lanes))
             return self.select(Val(stays.name, BOOL, a.lanes), a, self.literal(0, a.dtype, a.lanes))
-        amount = self._intrinsic("llvm.umin", b, last)
+        amount = self.intrinsic("llvm.umin", b, last)
         if op == ">>" and signed:
             return self._two("ashr", a, amount)
         shifted = self._two("shl" if op == "<<" else "lshr", a, amount)
@@ -225,7 +226,7 @@ class Ops:
             return self.convert.bits(a, DTYPES[function.removeprefix("bits_")])
         if not a.dtype.is_float:
             if function == "popcount":
-                return self._intrinsic("llvm.ctpop", a)
+                return self.intrinsic("llvm.ctpop", a)
             if a.dtype.kind == "uint":
                 return a  # abs
             return self._intrinsic_abs(a)
@@ -240,16 +241,16 @@ class Ops:
         one = self.literal(1, a.dtype, a.lanes)
         match function:
             case "fma":
-                return self._intrinsic("llvm.fma", *args)
+                return self.intrinsic("llvm.fma", *args)
             case "rsqrt":
-                return self._two("fdiv", one, self._intrinsic("llvm.sqrt", a))
+                return self._two("fdiv", one, self.intrinsic("llvm.sqrt", a))
             case "sigmoid":
-                grown = self._intrinsic("llvm.exp", self.unary("-", a))
+                grown = self.intrinsic("llvm.exp", self.unary("-", a))
                 return self._two("fdiv", one, self._two("fadd", one, grown))
             case "erf":
                 return self._each("erf", a)
             case _:
-                return self._intrinsic(_MATH[function], a)
+                return self.intrinsic(_MATH[function], a)
 
     def _intrinsic_abs(self, a: Val) -> Val:
         name = f"llvm.abs.{suffix(scalar(a.dtype), a.lanes)}"

@@ -16,7 +16,8 @@ from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.memory import Memory
 from autosched.codegen.llvm.ops import Ops
-from autosched.codegen.llvm.types import Val, scalar, typed
+from autosched.codegen.llvm.types import Val, constant, scalar, typed
+from autosched.codegen.llvm.words import Words
 from autosched.ir.dtypes import BOOL, DTYPES
 from autosched.ir.formula import Formula
 from autosched.ir.value import (
@@ -54,7 +55,9 @@ class Values:
         self.ops = ops
         self.memory = memory
         self.formulas = formulas
+        self.words = Words(ops)
         self.steps: dict[str, Val] = {}  # argument and steps of the formula that is being printed
+        self.features: frozenset[str] = frozenset()  # what that formula requires
         memory.places.index_value = self.subscript
 
     def value(self, v: Value, lane: Lane | None, mask: Mask | None = None) -> Val:
@@ -80,6 +83,12 @@ class Values:
                 return self._select(v, lane, mask)
             case Call(function, (argument,), _) if function in self.formulas:
                 return self._formula(self.formulas[function], self.value(argument, lane, mask))
+            case Call("scalb", (x, k), _):
+                one, power = self.ops.together(self.value(x, lane, mask), self.value(k, lane, mask))
+                return self.words.scalb(one, power, self.features)
+            case Call("lookup", (index, *numbers), dtype):
+                texts = [constant(n.value, dtype) for n in numbers if isinstance(n, Literal)]
+                return self.words.lookup(self.value(index, lane, mask), texts, self.features)
             case Call(function, args, _):
                 return self.ops.call(function, tuple(self.value(a, lane, mask) for a in args))
             case Cast(operand, dtype, saturate):
@@ -89,11 +98,12 @@ class Values:
 
     def _formula(self, formula: Formula, argument: Val) -> Val:
         """The formula's steps in place; they touch no memory, so no mask concerns them."""
-        outer, self.steps = self.steps, {formula.argument: argument}
+        outer = self.steps, self.features
+        self.steps, self.features = {formula.argument: argument}, formula.requires
         for name, step in formula.steps:
             self.steps[name] = self.value(step, None)
         result = self.value(formula.result, None)
-        self.steps = outer
+        self.steps, self.features = outer
         return result
 
     def subscript(self, part: Index, lane: Lane | None, mask: Mask | None) -> Val:
@@ -157,6 +167,10 @@ class Values:
         return self._either(first, None, other, lambda _: constant, True, False, mask)
 
     def _select(self, v: Select, lane: Lane | None, mask: Mask | None) -> Val:
+        if mask is None and isinstance(v.condition, Bool) and v.other == Literal(0, v.other.dtype):
+            words = self._words(v.then, lane, v.condition)
+            if words is not None:
+                return words
         condition = self.condition(v.condition, lane, mask)
         if isinstance(condition, bool):
             return self.value(v.then if condition else v.other, lane, mask)
@@ -169,6 +183,12 @@ class Values:
             self._touches(v.other),
             mask,
         )
+
+    def _words(self, v: Value, lane: Lane | None, condition: Bool) -> Val | None:
+        """A read that is zero where its condition does not hold, as words: what no load brings is zero by itself."""
+        if not isinstance(v, Read) or self.memory.buffers[v.tensor].scope == "register":
+            return None
+        return self.memory.loads.words(self.memory.buffers[v.tensor], v.index, lane, condition)
 
     def _touches(self, v: Value) -> bool:
         """Whether a value reads memory (registers are always there)."""

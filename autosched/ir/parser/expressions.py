@@ -366,6 +366,27 @@ def _one_argument(scope: Scope, node: ast.Call, name: str, args: list[Operand]) 
     return Call(name, (argument,), argument.dtype)
 
 
-_FUNCTIONS: dict[str, Callable[[Scope, ast.Call, str, list[Operand]], Operand]] = {
-    name: {"min": _extremum, "max": _extremum, "fma": _fma}.get(name, _one_argument) for name in FUNCTIONS
-}
+def _scalb(scope: Scope, node: ast.Call, name: str, args: list[Operand]) -> Operand:
+    _arity(scope, node, name, 2)
+    values = typing.unify(scope.source, node, name, *args)
+    typing.check_word(scope.source, node, name, values[0].dtype, "float")
+    return Call(name, values, values[0].dtype)
+
+
+def _lookup(scope: Scope, node: ast.Call, name: str, args: list[Operand]) -> Operand:
+    count = len(args) - 1
+    if count < 2 or count & (count - 1):
+        raise scope.source.error(node, f"lookup takes an integer and 2, 4, 8, … literals, and here are {count}")
+    (index,) = typing.unify(scope.source, node, name, args[0])
+    typing.check_word(scope.source, node, name, index.dtype, "integer")
+    if not all(isinstance(a, float | Const) for a in args[1:]):
+        raise scope.source.error(node, "lookup chooses among literals")
+    dtype = DTYPES[f"f{index.dtype.bits}"]
+    literals = zip(node.args[1:], args[1:], strict=True)
+    return Call(name, (index, *(typing.coerce(scope.source, n, a, dtype, name) for n, a in literals)), dtype)
+
+
+_SPECIAL: dict[str, Callable[[Scope, ast.Call, str, list[Operand]], Operand]] = {
+    "min": _extremum, "max": _extremum, "fma": _fma, "scalb": _scalb, "lookup": _lookup,
+}  # fmt: skip
+_FUNCTIONS = {name: _SPECIAL.get(name, _one_argument) for name in FUNCTIONS}

@@ -13,7 +13,7 @@ from autosched.ir.program import Axis, ScalarParam, Tensor
 from autosched.ir.value import UNARY_FUNCTIONS, Condition, Value
 from autosched.logic import Bool, Int
 
-FUNCTIONS = frozenset([*UNARY_FUNCTIONS, "min", "max", "fma"])
+FUNCTIONS = frozenset([*UNARY_FUNCTIONS, "min", "max", "fma", "scalb", "lookup"])
 WORDS = frozenset([*FUNCTIONS, *DTYPES, "grid", "range", "assume", "const", "inf"])
 """Names that a program may not give to anything."""
 

@@ -144,6 +144,13 @@ def check_function(source: Source, node: ast.AST, name: str, dtype: DType) -> No
         raise source.error(node, f"{name} takes floats, and this is {dtype}", "cast first: f32(…)")
 
 
+def check_word(source: Source, node: ast.AST, name: str, dtype: DType, kind: str) -> None:
+    """ProgramError unless the dtype is a word of 32 or 64 bits of a kind: `float` or `integer`."""
+    if dtype.name not in WORDS_OF_BITS or dtype.is_float != (kind == "float"):
+        article = "a" if kind == "float" else "an"
+        raise source.error(node, f"{name} takes {article} {kind} of 32 or 64 bits, and this is {dtype}")
+
+
 def convert(source: Source, node: ast.AST, operand: Operand, dtype: DType, saturate: bool) -> Value:
     """A cast. A literal becomes a literal, an index expression a `FromIndex`, a condition 0 or 1."""
     if saturate and not dtype.is_integer:

@@ -20,7 +20,9 @@ from autosched.tensorize.spec.semantics import moved
 KEY = "implementation"
 
 
-def parse_function(keys: IntrinsicKeys, semantics: Program, name: str, source: Source) -> Formula | None:
+def parse_function(
+    keys: IntrinsicKeys, semantics: Program, name: str, requires: frozenset[str], source: Source
+) -> Formula | None:
     """The formula of an entry of kind `function`, None for other kinds; SpecError where the keys do not fit."""
     if keys.kind != "function":
         if keys.implementation is not None:
@@ -35,7 +37,8 @@ def parse_function(keys: IntrinsicKeys, semantics: Program, name: str, source: S
     value = _value(keys.implementation, call, source)
     steps, result = in_steps(value)
     flushed = keys.numerics.subnormals == "flushed"
-    return Formula(name, call.function, call.dtype, "x", steps, result, keys.numerics.ulp, flushed)
+    bound = keys.numerics.ulp
+    return Formula(name, call.function, call.dtype, "x", steps, result, bound, flushed, requires)
 
 
 def _value(text: str, call: Call, source: Source) -> Value:

@@ -144,7 +144,8 @@ def _intrinsic(
         place = ("emit", printer) if isinstance(keys.emit, dict) else ("emit",)
         if fault := fault_of_template(printer, text, operands, written):
             raise source.error(f"emit.{printer}: {fault}", *place)
-    formula = parse_function(keys, program, name, source)
+    requires = frozenset([*head.requires, *keys.requires])
+    formula = parse_function(keys, program, name, requires, source)
     header = keys.header or head.header
     said = {"isa": head.isa, "requires": sorted(head.requires), "header": header, **filled}
     made = Intrinsic(
@@ -154,7 +155,7 @@ def _intrinsic(
         operands=operands,
         numerics=contract(keys.numerics, program, source),
         contracts=target_contracts(keys.numerics, program, source),
-        requires=frozenset([*head.requires, *keys.requires]),
+        requires=requires,
         summary=keys.summary,
         source=keys.source,
         scope=keys.scope,
