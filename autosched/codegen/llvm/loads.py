@@ -5,6 +5,7 @@ from __future__ import annotations
 from autosched.codegen.kernel import Buffer, Lane
 from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
+from autosched.codegen.llvm.groups import Groups, groups_of
 from autosched.codegen.llvm.indexing import Linear
 from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.masks import Mask, Run, at_lanes, overlapping, periodic, runs, windows
@@ -27,6 +28,10 @@ class Loads:
 
     def load(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, mask: Mask | None) -> Val:
         """`buffer[index]`; lanes that `mask` leaves out give zero and touch no memory."""
+        if mask is None or mask.formula is not None:
+            words = self.words(buffer, index, lane, None if mask is None else mask.formula)
+            if words is not None:
+                return words
         place = self.places.place(buffer, index, lane, mask)
         dtype, element = buffer.dtype, memory(buffer.dtype)
         access = place.access
@@ -63,18 +68,24 @@ class Loads:
         return self._load_each(place, dtype, n)
 
     def _gather(self, place: Place, dtype: DType, n: int, mask: Mask) -> Val:
-        element = memory(dtype)
+        return self._from_memory(self._gathered(place, dtype, memory(dtype), n, mask.name), dtype, n)
+
+    def _gathered(self, place: Place, dtype: DType, element: str, n: int, mask: str) -> str:
+        """What lies at the lanes' elements, taken as vector of `element`."""
         kind = typed(element, n)
         pointers = self.places.pointers(place, dtype.bytes, n)
         function = self.out.declarations.need(
             kind, f"llvm.masked.gather.{suffix(element, n)}.v{n}p0", f"<{n} x ptr>", f"<{n} x i1>", kind
         )
-        text = f"call {kind} {function}(<{n} x ptr> align {dtype.bytes} {pointers}, <{n} x i1> {mask.name}, "
-        return self._from_memory(self.out.let(f"{text}{kind} zeroinitializer)"), dtype, n)
+        text = f"call {kind} {function}(<{n} x ptr> align {dtype.bytes} {pointers}, <{n} x i1> {mask}, "
+        return self.out.let(f"{text}{kind} zeroinitializer)")
 
     def _load_each(self, place: Place, dtype: DType, n: int) -> Val:
         """Element by element, each address once."""
-        element, loaded = memory(dtype), dict[str, str]()
+        return self._from_memory(self._each(place, dtype, memory(dtype), n), dtype, n)
+
+    def _each(self, place: Place, dtype: DType, element: str, n: int) -> str:
+        loaded = dict[str, str]()
         pointers = self.places.lane_pointers(place, dtype.bytes, n)
         for pointer in pointers:
             if pointer not in loaded:
@@ -82,7 +93,34 @@ class Loads:
         vector = "poison"
         for e, pointer in enumerate(pointers):
             vector = self.out.let(f"insertelement <{n} x {element}> {vector}, {element} {loaded[pointer]}, i64 {e}")
-        return self._from_memory(vector, dtype, n)
+        return vector
+
+    def words(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, formula: Bool | None) -> Val | None:
+        """`buffer[index]` where the formula holds (None: everywhere), else zero; None where lanes that have pointers of
+        their own are no words."""
+        if lane is None or self.places.classified(index, buffer.shape, lane).offsets is not None:
+            return None
+        groups = groups_of(index, buffer.dtype.bytes, lane, formula)
+        return None if groups is None else self._load_words(buffer, groups, lane)
+
+    def _load_words(self, buffer: Buffer, groups: Groups, lane: Lane) -> Val:
+        """Whole words, each wanted or not."""
+        dtype, n = buffer.dtype, lane.width // groups.size
+        if n == 1:
+            groups = groups.only(lane)
+        words, word = (Lane(lane.var, n) if n > 1 else None), f"i{8 * dtype.bytes * groups.size}"
+        wanted = True if groups.formula is None else self.indexing.mask(groups.formula, words, int(word[1:]))
+        whole = typed(memory(dtype), lane.width)
+        if wanted is False:
+            return self._from_memory("zeroinitializer", dtype, lane.width)
+        place = self.places.place(buffer, groups.index, words, None)
+        if words is None:
+            raw = self._load_some(place.pointer, word, 1, wanted, dtype.bytes)
+        elif wanted is True:
+            raw = self._each(place, dtype, word, n)
+        else:
+            raw = self._gathered(place, dtype, word, n, self.lane_mask(wanted, n))
+        return self._from_memory(self.out.let(f"bitcast <{n} x {word}> {raw} to {whole}"), dtype, lane.width)
 
     def _load_runs(self, place: Place, parts: list[Run], dtype: DType, lane: Lane, mask: Mask | None) -> Val:
         """A vector load for each run of neighbours, then shuffles: packing reads rows, not elements."""

@@ -1,0 +1,117 @@
+"""Loads of groups: lanes that lie next to each other in memory, four bytes or eight, are one word.
+
+A register of 64 bytes whose groups of four channels belong to sixteen pixels is sixteen words: a quarter of the
+arithmetic where each lane has a pointer of its own, and one instruction where there is a gather of words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from autosched.codegen.access import split_divisible
+from autosched.codegen.kernel import Lane
+from autosched.ir.value import Index, is_plain
+from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Var, affine, free_vars
+from autosched.logic.expr import all_of, any_of, compare, negate
+from autosched.logic.walk import substitute_bool, substitute_int
+
+WORD_BYTES = (8, 4)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """`size` lanes a word: the subscripts of each word's first element and the formula under which it is wanted (None:
+    always), over the words as lanes."""
+
+    size: int
+    index: tuple[Int, ...]
+    formula: Bool | None
+
+    def only(self, lane: Lane) -> Groups:
+        """The first word's alone."""
+        at = {lane.var: Const(0)}
+        index = tuple(substitute_int(part, at) for part in self.index)
+        return Groups(self.size, index, None if self.formula is None else substitute_bool(self.formula, at))
+
+
+class _ApartError(Exception):
+    """Lanes of a word are not known to lie together."""
+
+
+def groups_of(index: tuple[Index, ...], element_bytes: int, lane: Lane, formula: Bool | None) -> Groups | None:
+    """The longest words that all lanes are parts of, wherever the access goes; None where no such are found.
+
+    >>> l, x = Var("l"), Var("x")
+    >>> found = groups_of(((x * 2 + l // 4) // 28, l % 4), 1, Lane("l", 64), None)
+    >>> found.size, [str(part) for part in found.index]
+    (4, ['(l + x * 2) // 28', '0'])
+    """
+    if not index or not is_plain(index):
+        return None
+    for word in WORD_BYTES:
+        size = word // element_bytes
+        if size > 1 and lane.width % size == 0:
+            try:
+                return _groups(index, lane, size, formula)
+            except _ApartError:
+                continue
+    return None
+
+
+def _groups(index: tuple[Int, ...], lane: Lane, size: int, formula: Bool | None) -> Groups:
+    for e in range(size - 1, -1, -1):
+        moved = [_at(part, lane, size, e) for part in index]
+        if any(step for _, step in moved[:-1]) or moved[-1][1] != e:
+            raise _ApartError
+    wanted = None if formula is None else _asked(formula, lane, size)
+    return Groups(size, tuple(base for base, _ in moved), wanted)
+
+
+def _at(node: Int, lane: Lane, size: int, e: int) -> tuple[Int, int]:
+    """The expression in lane `size * word + e`, where the lane's variable stands for the word from now on: a part that
+    is the same for all `e`, and a number."""
+    if lane.var not in free_vars(node):
+        return node, 0
+    match node:
+        case Var(_):
+            return node * size, e
+        case Binary("+" | "-" as op, a, b):
+            (x, i), (y, j) = _at(a, lane, size, e), _at(b, lane, size, e)
+            return (x + y, i + j) if op == "+" else (x - y, i - j)
+        case Binary("*", a, Const(factor)):
+            base, step = _at(a, lane, size, e)
+            return base * factor, step * factor
+        case Binary("//" | "%" as op, a, Const(divisor)):
+            base, step = _at(a, lane, size, e)
+            if not 0 <= step < gcd(divisor, _unit(base)):
+                raise _ApartError
+            quotient, rest = split_divisible(base, divisor) or (Const(0), base)
+            return (quotient + rest // divisor, 0) if op == "//" else (rest % divisor, step)
+        case _:
+            raise _ApartError
+
+
+def _unit(node: Int) -> int:
+    """What divides all values of a sum."""
+    form = affine(node)
+    return 1 if form is None else gcd(form.constant, *(form.coefficient(name) for name in free_vars(node)))
+
+
+def _asked(formula: Bool, lane: Lane, size: int) -> Bool:
+    """The formula over words, the same in all lanes of each."""
+    match formula:
+        case Compare(op, a, b):
+            for e in range(size - 1, -1, -1):
+                (x, i), (y, j) = _at(a, lane, size, e), _at(b, lane, size, e)
+                if i != j:
+                    raise _ApartError
+            return compare(op, x, y)
+        case And(parts):
+            return all_of(*(_asked(p, lane, size) for p in parts))
+        case Or(parts):
+            return any_of(*(_asked(p, lane, size) for p in parts))
+        case Not(part):
+            return negate(_asked(part, lane, size))
+        case _:
+            return formula
