@@ -19,6 +19,7 @@ from autosched.machine.target import Target
 from autosched.search import conditional, recorded
 from autosched.search.adapted import adapted_programs
 from autosched.search.baseline import Baseline, measure_baseline
+from autosched.search.calm import calm
 from autosched.search.clocked import space_of
 from autosched.search.conditional import candidates_of
 from autosched.search.events import Listener, Matched, NearMiss, NotPlanned, Scored
@@ -167,7 +168,8 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
 
 def tune(request: TuneRequest, listener: Listener | None = None) -> tuple[Tuning, Result]:
     """Prepare and run. The device is closed whatever happens; the study stays usable (`study.best.build()`)."""
-    tuning = prepare(request, listener, warm=True)
+    with calm():
+        tuning = prepare(request, listener, warm=True)
     try:
         work = operations(request.program)
         result = run(
