@@ -60,6 +60,7 @@ SLICE_CYCLES = 250.0
 """Of a slice where a warpgroup that starts its copies also waits for its products."""
 MEETING_CYCLES = 700.0
 """Of a slice in which a cluster's blocks without a producer meet, for each but one (200 rows of bf16 4096³ in view)."""
+FILL_TURNS = 2.0  # of shared memory's turns where lines come from L2 and not from threads (two convolutions in view)
 LOADS_IN_FLIGHT = 8.0  # of one warp that copies by hand, until it waits (a round figure)
 BARRIER_CYCLES = 30.0  # of a block-wide barrier among a few warps (a round figure)
 TOGETHER_SHARE = 1.12  # of a slice's cycles where workers start its copies (chosen with the bf16 ladder in view)
@@ -161,6 +162,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     mma = workers * accumulators * steps / issue_rate(intrinsic, target)
     copied, read, unique, asked = (none.copy() for _ in range(4))
     staged, moved, engine = none.copy(), none.copy(), none.copy()
+    copy = column("copy", none)
     for o in intrinsic.inputs:
         size = o.elements * o.dtype.bits / 8
         own = [a for a in pair if a in nest.operand_axes(o.name)]
@@ -185,7 +187,8 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
         packed = np.where(source == DESCRIPTOR, np.maximum(column("swizzle", none), CHUNK_BYTES), length)
         crowd = np.clip(np.minimum(length, LINE_BYTES) / packed, 1.0, np.maximum(width / 2, 2.0))
         wave = np.maximum(together / LINE_BYTES, 1.0)
-        asked += accesses * (np.maximum(wave, together / length) + wave * crowd)
+        filled = np.where(copy == ASYNC, FILL_TURNS, 1.0)
+        asked += accesses * (np.maximum(wave, together / length) + wave * crowd * filled)
         copied += steps * shared * tile / _speed(target, "shared")
         span = np.where(source == DESCRIPTOR, CHUNK_BYTES, np.maximum(column(f"row_{o.name}", none), CHUNK_BYTES))
         span = np.where(column("swizzle", none) > 0, column("swizzle", none), span)
@@ -195,7 +198,6 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
         unique += steps * np.where(shared, tile / common, tile * min(spread, MOST_FETCHED))
         staged = np.maximum(staged, shared)
     port = min(L2_PORT_BYTES, _speed(target, "L2") / target.cores)
-    copy = column("copy", none)
     smem = np.where(copy == BULK, copied, asked) + read / _speed(target, "shared")
     by_hand = unique / port + np.select([copy == k for k in COPY_CYCLES], list(COPY_CYCLES.values()), 0.0) * moved
     l2 = np.where(copy == BULK, np.maximum(engine, unique / port), by_hand)

@@ -14,7 +14,7 @@ from autosched.device.simulator.engine import TICKS, Code, Give, Meet, Repeat, T
 from autosched.device.simulator.gpu_costs import ALU_LATENCY, QUARTERS, Cost, Costs, rate, speed
 from autosched.device.simulator.gpu_launch import Launch
 from autosched.device.simulator.script import Loop, Node, Straight
-from autosched.device.simulator.walk import ASYNC, Level
+from autosched.device.simulator.walk import ASYNC
 from autosched.machine.target import Target
 
 L1_CYCLES, SYNC_CYCLES = 33.0, 22.0  # a load that hits L1; a barrier once all have arrived (arXiv 2402.13499)
@@ -83,11 +83,6 @@ def _straights(body: list[Node]) -> Iterator[Straight]:
             yield from _straights(node.body)
         else:
             yield node
-
-
-def path_of(node: Loop) -> tuple[Level, ...]:
-    """The loops around what is in a loop."""
-    return next((run.path for run in _straights([node])), ())
 
 
 def _issues(node: Loop) -> bool:
@@ -162,7 +157,7 @@ class Emit:
                 case Straight():
                     found += self.straight(self.costs.of(node), trips, 1.0)
                 case Loop(level) if self.ahead is not None and node in self.ahead.nodes:
-                    if any(p.number == self.ahead.loop.level.number for p in path_of(node)):
+                    if level.number not in self.costs.found.apart:
                         found += self.start(node, trips)
                 case Loop(level, body) if level.kind in WORKERS:
                     if level.barrier:

@@ -14,7 +14,7 @@ from autosched.device.simulator.gpu_launch import Launch
 from autosched.device.simulator.gpu_warp import LINE, wavefronts
 from autosched.device.simulator.reuse import Footprints, moved
 from autosched.device.simulator.script import Straight
-from autosched.device.simulator.walk import Facts, Fetch, Level, Touch
+from autosched.device.simulator.walk import ASYNC, Facts, Fetch, Level, Touch
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -28,6 +28,10 @@ WARP = 32
 ALU_LATENCY = 4.5  # of plain arithmetic (arXiv 2402.13499)
 LIBRARY = 16.0  # instructions of exp, tanh …
 ADDRESS = 4.0  # instructions that find where one access of a copy by threads goes
+FILL_TURNS = 1.5  # of a core's memory where a line comes from L2 (between 1 and 2 by two convolutions on an H200)
+SHARED_LINES = 1.25
+"""What L2 delivers beyond its bandwidth, since cores that ask for one line together are answered once (tiles came at
+9.5 to 10 TB/s on an H200)."""
 ROW_CYCLES, ENGINE_BYTES = 1.2, 74.0
 """Of the copy engine: cycles of a row of a box, and bytes a cycle beside them (rows of 16 to 128 bytes that blocks with
 a producer fetched on an H200)."""
@@ -124,7 +128,9 @@ class Costs:
                 cost.read += self.passed[n]
                 cost.loads += times
             if spread > 1:
-                cost.shared += times * wavefronts(touch, self.buffers[touch.buffer], self.lanes) * LINE
+                turns = wavefronts(touch, self.buffers[touch.buffer], self.lanes)
+                filled = touch.write and any(level.kind == ASYNC for level in touch.path)
+                cost.shared += times * turns * LINE * (FILL_TURNS if filled else 1.0)
                 cost.slots += times * ADDRESS
             else:
                 cost.shared += touch.runs * lines(touch)

@@ -38,7 +38,7 @@ from autosched.device.simulator.engine import (
     simulate,
 )
 from autosched.device.simulator.gpu_code import DRAM, L2, PIPE, SERVERS, SHARED, SLOT, Emit, Shares, ahead_of
-from autosched.device.simulator.gpu_costs import PORT, QUARTERS, Costs, dram_bytes, speed
+from autosched.device.simulator.gpu_costs import PORT, QUARTERS, SHARED_LINES, Costs, dram_bytes, speed
 from autosched.device.simulator.gpu_launch import Launch, RefusedError, launch
 from autosched.device.simulator.script import script
 from autosched.device.simulator.walk import Facts
@@ -100,7 +100,7 @@ def play(kernel: Kernel, found: Facts, target: Target, record: Recorder | None =
     def programs(active: int) -> list[tuple[Code, ...]]:
         """A block's code for each quarter, with `active` cores that share L2 and DRAM; then its copies' code."""
         shares = Shares(
-            min(PORT, speed(target, "L2") / active),
+            min(PORT, speed(target, "L2") * SHARED_LINES / active),
             speed(target, "DRAM") * DRAM_REACHED / active,
             read / past if past else 0.0,
             written / max(1.0, costs.stored),

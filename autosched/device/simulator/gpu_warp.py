@@ -26,7 +26,7 @@ def wavefronts(touch: Touch, buffer: Buffer, lanes: int) -> float:
         return 1.0
     env = {level.var: level.value for level in touch.path}
     first = touch.lane.var if touch.lane is not None else ""
-    places = env | {first: 0, dealt.var: dealt.value + np.arange(lanes)}
+    places = env | {first: 0, dealt.var: dealt.value // lanes * lanes + np.arange(lanes)}
     found = np.broadcast_to(np.asarray(evaluate(flat_offset(buffer, touch.index), places)), (lanes,))
     size = int((touch.lane.width if touch.lane else 1) * touch.bytes)
     starts = np.floor(found * touch.bytes).astype(np.int64)

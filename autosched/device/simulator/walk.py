@@ -161,6 +161,8 @@ class Facts:
     """Register buffers whose first index is a worker of a GPU's block: each worker has its own part."""
     fetches: tuple[Fetch, ...] = ()
     stops: tuple[Stop, ...] = ()
+    apart: frozenset[int] = frozenset()
+    """Numbers of loops of workers that only fetch, beside those who compute."""
 
     @cached_property
     def levels(self) -> dict[int, Level]:
@@ -176,7 +178,7 @@ def facts(kernel: Kernel, stmt: Stmt) -> Facts:
     statements = sum(t.runs for t in walker.stores) + sum(i.runs for i in walker.issues)
     names = frozenset(walker.buffers)
     lists = tuple(walker.touches), tuple(walker.issues), tuple(walker.works)
-    return Facts(*lists, statements, names, frozenset(walker.owned), tuple(walker.fetches), tuple(walker.stops))
+    return Facts(*lists, statements, names, frozenset(walker.owned), *walker.beside())
 
 
 class _Walker:
@@ -187,6 +189,7 @@ class _Walker:
         self.engine = False
         self.fetches: list[Fetch] = []
         self.stops: list[Stop] = []
+        self.apart: set[int] = set()
         self.loops = 0
         self.touches: list[Touch] = []
         self.issues: list[Issue] = []
@@ -198,6 +201,9 @@ class _Walker:
         self.statements = 0
         waits = [s.pending for s in all_statements(kernel.main.body) if isinstance(s, Wait)]
         self.pending = max(waits, default=0) + 1
+
+    def beside(self) -> tuple[tuple[Fetch, ...], tuple[Stop, ...], frozenset[int]]:
+        return tuple(self.fetches), tuple(self.stops), frozenset(self.apart)
 
     def visit(
         self, body: tuple[Stmt, ...], path: tuple[Level, ...], env: dict[str, Any], runs: Floats, where: Place = ()
@@ -252,10 +258,11 @@ class _Walker:
                     )
                 case Roles():
                     for count, part in enumerate(stmt.bodies):
-                        calls, stops = len(self.issues), len(self.stops)
+                        calls, stops, loops = len(self.issues), len(self.stops), self.loops
                         self.visit(part, path, env, runs, (*here, count))
                         if len(self.issues) == calls:  # who only fetches waits beside those who compute
                             del self.stops[stops:]
+                            self.apart |= set(range(loops + 1, self.loops + 1))
                 case Group():
                     self.visit(stmt.body, path, env, runs, here)
                 case Settle(0):
