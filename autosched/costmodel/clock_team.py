@@ -7,22 +7,37 @@ memory take a line of the core's port each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import gcd
 
 import numpy as np
 import numpy.typing as npt
 
+from autosched.codegen.access import value_vars
 from autosched.costmodel.clock_gpu import DRAM_SHARE, L2_SHARE, LAUNCH_SECONDS
 from autosched.costmodel.clock_scalar import SLOW
-from autosched.ir.formula import Formulas
+from autosched.ir.formula import Formula, Formulas
 from autosched.ir.program import Axis, Program, Stage
-from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, reads, walk
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Cast,
+    Comparison,
+    Literal,
+    Read,
+    Scalar,
+    Select,
+    Unary,
+    Value,
+    reads,
+    walk,
+)
 from autosched.logic import Int, affine, free_vars
 from autosched.machine.target import Target
 from autosched.tiling.plan import TeamPart
+from autosched.tiling.team_common import kept_values
 from autosched.tiling.team_steps import OWN_REGISTERS, lane_reads
-from autosched.tiling.teams import elements, inner_axes, reducing, serial_elements
+from autosched.tiling.teams import elements, inner_axes, numbered, reducing, serial_elements
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
 Column = npt.NDArray[np.float64]
@@ -33,6 +48,7 @@ BLOCK_CYCLES = 400.0  # of a block's start and end beside its work (a round figu
 QUEUE = 1.5  # how much longer a read takes where memory is busy than on an idle device (a round figure)
 LIBRARY_OPERATIONS = 80.0  # of a function that is computed in double
 QUOTIENT_OPERATIONS = 10.0  # of a division or a root of floats that rounds as IEEE says
+RECIPROCAL_OPERATIONS = 5.0  # of a division by what a row has in common (`codegen.lower.quotient`)
 ISSUERS = 4.0  # schedulers of a core, each an instruction of a warp a cycle (H100 whitepaper)
 LINE_BYTES = 128.0  # that a core's port moves a cycle
 UNHIDDEN = 0.15  # share of the shorter of two units' work that does not overlap with the longer
@@ -79,7 +95,7 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
     dram = np.where(cached, 0.0, (first + written) / _speed(target, "DRAM") / DRAM_SHARE)
     l2 = moved / _speed(target, "L2")
 
-    arithmetic = sum(_points(m) * _operations(m.assign.value, part.leeway.formulas) for m in part.members)
+    arithmetic = np.where(hold, _operations(part, True), _operations(part, False))
     operations = arithmetic + (first + later + written) / 4.0 / vector  # reads, writes and their addresses
     issue = operations / lanes / blocks
     busy = np.maximum(issue / ISSUERS, port / LINE_BYTES / blocks)
@@ -165,26 +181,53 @@ def _vars(read: Read) -> frozenset[str]:
     return frozenset[str]().union(*(free_vars(i) for i in read.index if isinstance(i, Int)))
 
 
-def _points(stage: Stage) -> float:
-    return float(elements(stage.axes))
-
-
-def _operations(value: Value, formulas: Formulas) -> float:
-    """Instructions for one element."""
-    total = 1.0
-    for node in walk(value):
-        match node:
-            case Read() | Literal() | Scalar():
-                continue
-            case Call(function, _, dtype) if function in SLOW:
-                known = formulas.get((function, dtype.name))
-                steps = [s for _, s in known.steps] + [known.result] if known else []
-                total += sum(_operations(s, {}) - 1.0 for s in steps) if known else LIBRARY_OPERATIONS
-            case Call("sqrt", _, _) | Arith("/", _, _, _):
-                total += QUOTIENT_OPERATIONS if node.dtype.is_float else 2 * QUOTIENT_OPERATIONS
-            case _:
-                total += 1.0
+def _operations(part: TeamPart, kept: bool) -> float:
+    """Instructions of all members together; with `kept`, what two of them compute alike counts once."""
+    seen: set[Value] = set()
+    common = kept_values(part) if kept else {}
+    total = 0.0
+    for member in part.members:
+        moving = {a.name for a in (*inner_axes(part, member), *member.reduction)}
+        again = {v for v in common.get(member.name, ()) if numbered(part, member, v) in seen}
+        seen |= {numbered(part, member, v) for v in common.get(member.name, ())}
+        total += elements(member.axes) * (1.0 + _each(member.assign.value, moving, again, part.leeway.formulas))
     return total
+
+
+def _each(value: Value, moving: set[str], again: set[Value], formulas: Formulas) -> float:
+    """Instructions of one element, without what a row has in common."""
+    if value in again or not value_vars(value) & moving:
+        return 0.0
+    inside = sum(_each(v, moving, again, formulas) for v in _operands(value))
+    match value:
+        case Read() | Literal() | Scalar():
+            return 0.0
+        case Call(function, _, dtype) if function in SLOW:
+            known = formulas.get((function, dtype.name))
+            return inside + (_steps_of(known) if known else LIBRARY_OPERATIONS)
+        case Arith("/", _, right, dtype) if dtype.is_float:
+            return inside + (QUOTIENT_OPERATIONS if value_vars(right) & moving else RECIPROCAL_OPERATIONS)
+        case Call("sqrt", _, _) | Arith("/", _, _, _):
+            return inside + QUOTIENT_OPERATIONS
+        case _:
+            return inside + 1.0
+
+
+def _operands(value: Value) -> Iterator[Value]:
+    match value:
+        case Unary() | Cast():
+            yield value.operand
+        case Arith() | Comparison():
+            yield from (value.left, value.right)
+        case Call(_, args, _):
+            yield from args
+        case Select(_, then, other, _):
+            yield from (then, other)
+
+
+def _steps_of(formula: Formula) -> float:
+    values = [*(step for _, step in formula.steps), formula.result]
+    return float(sum(not isinstance(n, Read | Literal | Scalar) for v in values for n in walk(v)))
 
 
 def _speed(target: Target, name: str) -> float:

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autosched.ir.program import Program
+from autosched.ir.program import Program, Stage
 from autosched.ir.value import Read, reads
 from autosched.logic import Bool, Const, Int, Var, any_of, ceil_div, free_vars
 from autosched.machine.target import Target
 from autosched.tiling.plan import Part, ScalarPart, TeamPart
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.team_common import kept_values
+from autosched.tiling.team_common import kept_types
 from autosched.tiling.teams import inner_axes, lane_elements, serial_elements, team_rows, whole
 
 VECTORS = (1, 2, 4, 8, 16)
@@ -22,6 +22,8 @@ UNROLLS = (1, 2, 4, 8)
 WARPS = (1, 2, 4, 8, 16, 32)
 ROWS = (1, 2, 4, 8)
 SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+WORD = 32
+"""Bits of a register."""
 MOST_HELD = 64
 """Registers of a thread for what it holds of a row."""
 OWN_REGISTERS = 32
@@ -152,16 +154,27 @@ def again(part: TeamPart) -> bool:
 
 
 def row_bits(part: TeamPart, program: Program) -> int:
-    """Bits of registers that one element of a row takes, of all tensors that are held."""
-    read = dict.fromkeys(r.tensor for r in lane_reads(part))
+    """Bits of registers that one element of a row takes, of all tensors that are held: narrow ones a whole register,
+    since compilers keep what they were widened to."""
+    read = dict.fromkeys(shared_reads(part))
     made = dict.fromkeys(m.assign.tensor for m in part.members if inner_axes(part, m) and not m.reduction)
     held = {**read, **{n: None for n in made if _read_in(part, n)}}
-    kept = {v.dtype for values in kept_values(part).values() for v in values}
-    return sum(program.tensors[n].dtype.bits for n in held) + sum(d.bits for d in kept)
+    return sum(max(WORD, d.bits) for d in [*(program.tensors[n].dtype for n in held), *kept_types(part)])
+
+
+def shared_reads(part: TeamPart) -> list[str]:
+    """Tensors that several members read along the lanes: what is worth holding."""
+    found = lane_reads(part)
+    users = {r.tensor: [m for m in part.members if _reads(m, r.tensor)] for r in found}
+    return [name for name, some in users.items() if len(some) > 1]
+
+
+def _reads(member: Stage, tensor: str) -> bool:
+    return any(r.tensor == tensor for r in reads(member.assign.value))
 
 
 def _read_in(part: TeamPart, tensor: str) -> bool:
-    return any(r.tensor == tensor for m in part.members for r in reads(m.assign.value))
+    return any(_reads(m, tensor) for m in part.members)
 
 
-__all__ = ["TeamChoices", "again", "lane_reads", "row_bits", "splits", "team_choices", "team_step"]
+__all__ = ["TeamChoices", "again", "lane_reads", "row_bits", "shared_reads", "splits", "team_choices", "team_step"]

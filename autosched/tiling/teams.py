@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from math import prod
 
 from autosched.ir.program import Axis, Program, Stage
-from autosched.ir.value import Arith, Literal, Read, Value, is_plain, is_value, reads, walk
+from autosched.ir.value import Arith, Literal, Read, Value, is_plain, is_value, map_value, reads, walk
 from autosched.logic import Int, Var, free_vars
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
@@ -72,6 +72,19 @@ def inner_axes(part: TeamPart, stage: Stage) -> tuple[Axis, ...]:
         rows = row_axes(part, stage)
         return tuple(a for a in stage.axes if a not in rows)
     return stage.spatial
+
+
+def numbered(part: TeamPart, member: Stage, value: Value) -> Value:
+    """A value of a member with the axes of rows and of lanes by number: the same for all members."""
+    names: dict[str, Int] = {a.name: Var(f".row{n}") for n, a in enumerate(row_axes(part, member))}
+    names |= {a.name: Var(f".lane{n}") for n, a in enumerate(inner_axes(part, member))}
+    return map_value(value, on_int=lambda i: substitute_int(i, names))
+
+
+def along_lanes(part: TeamPart, member: Stage, value: Value) -> bool:
+    """Whether a value of a member differs between lanes."""
+    names: dict[str, Int] = {a.name: Var(f".{a.name}") for a in inner_axes(part, member)}
+    return map_value(value, on_int=lambda i: substitute_int(i, names)) != value
 
 
 def elements(axes: Sequence[Axis]) -> int:
@@ -220,13 +233,10 @@ def _bounds(axes: Sequence[Axis]) -> Bounds:
 def _stays_with_threads(part: TeamPart) -> bool:
     """Whether members touch what others write in iterations of the same number alone."""
     written = {m.assign.tensor for m in part.members}
-    places: dict[str, set[tuple[object, ...]]] = {}
+    places: dict[str, set[Value]] = {}
     for member in part.members:
-        numbered: dict[str, Int] = {a.name: Var(f".row{n}") for n, a in enumerate(row_axes(part, member))}
-        numbered |= {a.name: Var(f".lane{n}") for n, a in enumerate(inner_axes(part, member))}
         values: list[Value] = [member.assign.value, *([member.init] if member.init is not None else [])]
         for place in (member.target, *(r for v in values for r in reads(v))):
             if place.tensor in written:
-                index = tuple(substitute_int(i, numbered) if isinstance(i, Int) else i for i in place.index)
-                places.setdefault(place.tensor, set()).add(index)
+                places.setdefault(place.tensor, set()).add(numbered(part, member, place))
     return len(part.members) == 1 or all(len(found) == 1 for found in places.values())

@@ -28,6 +28,9 @@ extern "C" __global__ void __launch_bounds__(128) softmax(const float* __restric
     float S_sum[1];
     float S_other[1];
     float S_row[1];
+    float Y_inverse[1];
+    alignas(16) float Y_quotient[4];
+    alignas(16) float Y_rest[4];
 
     const float* const X_at = &X[block * 1500 + warp * 128 + lane * 4];
     #pragma unroll
@@ -102,19 +105,32 @@ extern "C" __global__ void __launch_bounds__(128) softmax(const float* __restric
     S_other[0] = of_partner(S_sum[0], 1);
     S_sum[0] = S_sum[0] + S_other[0];
     S_row[0] = of_lane(S_sum[0], 0);
+    Y_inverse[0] = 1.0f / S_row[0];
     #pragma unroll
     for (int chunk = 0; chunk < 2; ++chunk) {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) Y_quotient[v] = S_kept[chunk][v] * Y_inverse[0];
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) Y_rest[v] = fmaf(-Y_quotient[v], S_row[0], S_kept[chunk][v]);
         {
             alignas(16) float row[4];
             #pragma unroll
-            for (int x = 0; x < 4; ++x) row[x] = S_kept[chunk][x] / S_row[0];
+            for (int x = 0; x < 4; ++x) {
+                row[x] = fabsf(Y_rest[x]) < INFINITY ? fmaf(Y_rest[x], Y_inverse[0], Y_quotient[x]) : Y_quotient[x];
+            }
             copy<16>(&Y_at[chunk * 512], row);
         }
     }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) Y_quotient[v] = S_kept[2][v] * Y_inverse[0];
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) Y_rest[v] = fmaf(-Y_quotient[v], S_row[0], S_kept[2][v]);
     if (warp * 32 + lane < 119) {
         alignas(16) float row[4];
         #pragma unroll
-        for (int x = 0; x < 4; ++x) row[x] = S_kept[2][x] / S_row[0];
+        for (int x = 0; x < 4; ++x) {
+            row[x] = fabsf(Y_rest[x]) < INFINITY ? fmaf(Y_rest[x], Y_inverse[0], Y_quotient[x]) : Y_quotient[x];
+        }
         copy<16>(&Y[block * 1500 + warp * 128 + lane * 4 + 1024], row);
     }
 }

@@ -232,13 +232,13 @@ class StatementPrinter:
                 inner = list(self.inside(body, path))
             if not inner:
                 return
-            straight = not waits and _straight(loop.body)
+            straight = not waits and _straight(loop.body) and not self._counted(loop.body)
             short = straight and trips * _issues(loop.body) <= MOST_ISSUED
             if loop.kind == "unrolled" or short:
                 yield "#pragma unroll"
             elif straight and (many := MOST_ISSUED // max(1, _issues(loop.body))) > 1 and not phases:
                 yield f"#pragma unroll {1 << (min(many, trips).bit_length() - 1)}"
-            elif phases or waits:
+            elif phases or waits or self._counted(loop.body):
                 yield "#pragma unroll 1"
             yield f"for (int {var} = 0; {var} < {trips}; ++{var}) {{{comment}"
             yield from inner
@@ -252,6 +252,11 @@ class StatementPrinter:
             yield f"for (int {var} = {lower_text}; {var} < {upper_text}; {advance}) {{{comment}"
             yield from inner
             yield "}"
+
+    def _counted(self, body: tuple[Stmt, ...]) -> bool:
+        """Whether a row of the space says how many chunks of a team's registers are under way."""
+        buffers = self.scope.kernel.buffers
+        return any(isinstance(s, Assign) and buffers[s.buffer].run for s in statements(body))
 
     @staticmethod
     def _joined(var: str, trips: int, call: str, many: int) -> Iterator[str]:

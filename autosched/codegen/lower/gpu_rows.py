@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from autosched.codegen.access import value_vars
 from autosched.codegen.kernel import Assign, For, Lane, Stmt
 from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.gpu_team import (
@@ -21,6 +22,7 @@ from autosched.codegen.lower.gpu_team import (
     CHUNK,
     LANES,
     SHARE,
+    SLOT,
     WARP,
     Registers,
     Team,
@@ -39,6 +41,7 @@ from autosched.codegen.lower.gpu_team import (
     write,
 )
 from autosched.codegen.lower.operands import LANE
+from autosched.codegen.lower.quotient import with_reciprocals
 from autosched.codegen.lower.reduction import identity
 from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.update import combine, updated
@@ -48,6 +51,7 @@ from autosched.ir.value import Literal, Read, Value, map_value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, minimum
 from autosched.tiling.plan import TeamPart
 from autosched.tiling.team_common import kept_values
+from autosched.tiling.team_steps import lane_reads, shared_reads
 from autosched.tiling.teams import inner_axes, lane_elements, row_axes, team_rows
 
 Work = Callable[[Bool], Sequence[Stmt]]
@@ -94,6 +98,8 @@ class RowTeam:
         self.element = (CHUNK * team.warps + self.place) * team.width + Var(LANE)
         self.slots = self.chunks if team.hold else team.unroll
         self.phases: list[list[Stmt]] = [[]]
+        if team.hold:
+            self.registers.passing = frozenset(r.tensor for r in lane_reads(part)) - set(shared_reads(part))
         self.common: dict[str, tuple[Value, ...]] = {}
         self.computed: dict[Value, Read] = {}
 
@@ -209,8 +215,27 @@ class RowTeam:
             if here not in self.computed:
                 self.computed[here] = registers.declare(f"{member.assign.tensor}_kept", here.dtype, self.slots)()
                 before.append(write(self.computed[here], here, registers.lane))
-        placed = registers.fetched(value, at, self.slots, there)
-        return before, map_value(placed, lambda v: self.computed.get(v, v))
+        placed = map_value(registers.fetched(value, at, self.slots, there), lambda v: self.computed.get(v, v))
+        if not self.part.fused:
+            return before, placed
+        tensor = member.assign.tensor
+
+        def once(what: str, of_row: Value) -> Value:
+            register = registers.single(f"{tensor}_{what}", of_row.dtype)
+            self.add([write(register, of_row)])
+            return register
+
+        def each(what: str, of_lane: Value) -> Value:
+            register = registers.declare(f"{tensor}_{what}", of_lane.dtype)()
+            before.append(write(register, of_lane, registers.lane))
+            return register
+
+        return before, with_reciprocals(placed, self.of_row, once, each)
+
+    @staticmethod
+    def of_row(value: Value) -> bool:
+        """Whether a value is the same for all of a row."""
+        return not value_vars(value) & {LANE, str(CHUNK), str(SLOT)}
 
     def held(self, read: Read) -> Value:
         return self.registers.known.get(read, read)
@@ -225,7 +250,10 @@ class RowTeam:
             return
         whole, unroll = self.extent // self.chunk, self.team.unroll
         if self.team.hold:
-            for stmts, last in ((loads, partly), (work(TRUE), work(inside))):
+            now = [s for s in loads if len(s.index) == 2]  # what no later member reads
+            now_partly = [s for s in partly if len(s.index) == 2]
+            held, held_partly = ([s for s in some if len(s.index) > 2] for some in (loads, partly))
+            for stmts, last in ((held, held_partly), ([*now, *work(TRUE)], [*now_partly, *work(inside)])):
                 if stmts and whole:
                     self.add([For(str(CHUNK), Const(0), Const(whole), tuple(in_slot(stmts, CHUNK, CHUNK)), "unrolled")])
                 if whole < self.chunks:

@@ -99,6 +99,7 @@ class Registers:
     def __init__(self, ctx: Context, workers: int, team: Team) -> None:
         self.ctx, self.workers, self.team = ctx, workers, team
         self.known: dict[Read, Read] = {}
+        self.passing: frozenset[str] = frozenset()  # tensors of which no chunk is kept for later
         self.loads: list[Assign] = []
 
     @property
@@ -134,7 +135,8 @@ class Registers:
                 return read
             self.ctx.tensor(read.tensor)
             name = f"{read.tensor}_now"
-            register = self.declare(name, read.dtype, slots)() if lanes else self.single(name, read.dtype, slots)
+            many = 0 if read.tensor in self.passing else slots
+            register = self.declare(name, read.dtype, many)() if lanes else self.single(name, read.dtype, many)
             index = tuple(i for i in register.index if isinstance(i, Int))
             self.loads.append(Assign(register.tensor, index, read, self.lane if lanes else None, valid))
             self.known[read] = register
