@@ -39,6 +39,10 @@ MMA_SYNC_SHARE = 0.65  # of the tensor peak that mma.sync reaches on Hopper (arX
 WGMMA_SHARE = {8: 0.21, 16: 0.38, 32: 0.63, 64: 0.95, 128: 0.96, 256: 0.96}
 """Of the tensor peak that wgmma reaches by its n, both operands in shared memory (arXiv 2402.13499, table 9)."""
 L2_PORT_BYTES = 64.0  # a cycle that one SM takes from L2 at most (DeepGEMM's performance model)
+CLUSTER_SECONDS = 0.7e-6
+"""Of a launch in clusters: 0.6 to 0.8 us more than the same row without (e4m3 1024³, n = 64 to 128), and 1.5 us of 12
+with few rows; multicast saved nothing on any of 40 pairs of rows, since blocks that run together find the slices of
+each other in L2 anyway, and take as many bytes."""
 DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 TB/s on an H200
 L2_SHARE = 0.7  # of L2 that one kernel's data can count on
 LINE_BYTES = 128.0  # of a cache, which answers a warp line by line; all banks of shared memory take as many at once
@@ -101,7 +105,7 @@ def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Term
     use = np.clip(b.mma * b.blocks / np.minimum(b.blocks, cores) / np.maximum(on_core, 1.0) - THROTTLE_FROM, 0.0, None)
     on_core = on_core / (1.0 - (1.0 - THROTTLED) * use / (1.0 - THROTTLE_FROM)) * cycle
     each = b.blocks / np.minimum(b.blocks, cores) * cycle  # of blocks on the busiest core, were they spread evenly
-    launches = np.where(b.shares > 1, 2.0, 1.0) * LAUNCH_SECONDS
+    launches = np.where(b.shares > 1, 2.0, 1.0) * LAUNCH_SECONDS + np.where(b.cluster > 1, CLUSTER_SECONDS, 0.0)
     fixup = _shares(nest, b.shares) / _speed(target, "DRAM") / DRAM_SHARE * cycle
     return {
         "mma": b.mma * each,
@@ -200,7 +204,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     port = min(L2_PORT_BYTES, _speed(target, "L2") / target.cores)
     smem = np.where(copy == BULK, copied, asked) + read / _speed(target, "shared")
     by_hand = unique / port + np.select([copy == k for k in COPY_CYCLES], list(COPY_CYCLES.values()), 0.0) * moved
-    l2 = np.where(copy == BULK, np.maximum(engine, unique / port), by_hand)
+    l2 = np.where(copy == BULK, engine, by_hand)  # which keeps to the port, and is met by no other limit of L2
     promote = column("promote", none)
     emptied = np.where(promote > 0, steps / np.maximum(promote * depth_block, 1.0), 0.0)
     mma = mma + emptied * workers * accumulators * intrinsic.accumulator.elements / target.rates.get("scalar", 128.0)

@@ -147,6 +147,11 @@ CASES: dict[str, Case] = {
         numerics="real",
     ),
     "wgmma conv2d": Case("conv2d", "cuda/wgmma.m64n16k16.f16.f32", {"h": 8, "w": 8, "ci": 16, "co": 16, **F16}),
+    "wgmma conv2d strided": Case(
+        "conv2d",
+        "cuda/wgmma.m64n16k16.f16.f32",
+        {"n": 2, "h": 27, "w": 12, "ci": 16, "co": 32, "kw": 1, "stride": 2, **F16},
+    ),
     "wgmma, bias": Case(
         "matmul_bias_relu",
         "cuda/wgmma.m64n16k16.bf16.f32",

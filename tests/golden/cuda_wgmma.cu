@@ -48,6 +48,9 @@ extern "C" __global__ void __launch_bounds__(384, 1) matmul_to(
     float acc[1][2][32];
 
     if (threadIdx.x == 0) {
+        prefetch_map(A_shared_map);
+        prefetch_map(B_shared_map);
+        prefetch_map(C_tile_map);
         for (int s = 0; s < 3; ++s) barrier_init(&full[s], 1);
         for (int s = 0; s < 3; ++s) barrier_init(&empty[s], 4);
         fence_barriers();

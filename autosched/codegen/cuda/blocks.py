@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from math import prod
 
-from autosched.codegen.cuda.engine import arrivals_of
+from autosched.codegen.cuda.engine import arrivals_of, maps_of
 from autosched.codegen.cuda.fragments import LANE, THREAD
 from autosched.codegen.cuda.grids import THREADS_OF, WARP, Grid, first, trips
 from autosched.codegen.cuda.scope import Scope
@@ -46,7 +46,7 @@ def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: Stateme
         if frame or registers:
             yield ""
         arrivals = arrivals_of(grid.body, grid.worker_threads // _lanes(grid), grid.cluster)
-        made = [INDENT + line for line in printer.engine.frame(shared.barriers, arrivals)]
+        made = [INDENT + line for line in printer.engine.frame(shared.barriers, arrivals, maps_of(grid.body))]
         yield from made
     yield from body
     if made and grid.cluster > 1:

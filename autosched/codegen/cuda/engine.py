@@ -8,7 +8,7 @@ worker that reads it, in each block of the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from autosched.codegen.cuda.fragments import LANE
 from autosched.codegen.cuda.grids import WARP
@@ -151,12 +151,14 @@ class EnginePrinter:
         else:
             yield f"if ({lane} == 0) barrier_arrive({slot});"
 
-    def frame(self, barriers: dict[str, int], arrivals: dict[str, int]) -> Iterator[str]:
-        """One thread makes the barriers (of so many slots and arrivals); then all blocks of the cluster know them."""
+    def frame(self, barriers: dict[str, int], arrivals: dict[str, int], maps: Iterable[str]) -> Iterator[str]:
+        """One thread makes the barriers (of so many slots and arrivals), while the `maps` are on their way; then all
+        blocks of the cluster know them."""
         if not barriers:
             return
         self.use("barrier")
         yield "if (threadIdx.x == 0) {"
+        yield from (f"{INDENT}prefetch_map({self.scope.names(name)});" for name in maps)
         for name, slots in barriers.items():
             one = f"barrier_init(&{self.scope.names(name)}[s], {arrivals[name]});"
             yield INDENT + f"for (int s = 0; s < {slots}; ++s) {one}"

@@ -255,7 +255,9 @@ class Pipeline:
         for axis in self.nest.reduction:
             partial = axis is not depth and axis.extent % axis.unit != 0
             at[axis.name] = Position(None, units[axis.name], partial)
-        upper: Int = minimum(base + self.size, depth.units) if depth.units % self.size else base + self.size
+        # Slices hold zeros beyond the depth: where all operands come from them, every slice is computed whole.
+        whole = depth.units % self.size == 0 or len(self.slices) == len(self.nest.intrinsic.inputs)
+        upper: Int = base + self.size if whole else minimum(base + self.size, depth.units)
         if self.size >= depth.units:
             upper = Const(depth.units)
         depth_range = DepthRange(base, upper, True, True)

@@ -23,7 +23,7 @@ from autosched.tiling.steps.names import StepNames
 
 SYNC, ASYNC, BULK = 0, 1, 2
 LABELS = ("sync", "cp.async", "TMA")
-STAGES = (1, 2, 3, 4, 6)
+STAGES = (1, 2, 3, 4, 6, 8)
 SYNC_STAGES = 2
 """With copies through registers, one slice is copied beside the one that is used; more stages would change nothing."""
 WIDTHS = {0: "element", 4: "4 B", 8: "8 B", 16: "16 B"}

@@ -19,6 +19,11 @@ struct alignas(64) TensorMap {
     unsigned long long words[16];
 };
 
+// The map will be wanted soon.
+__device__ __forceinline__ void prefetch_map(const TensorMap& map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 // Fetch the box at these coordinates to `to`; its bytes count at `barrier`.
 __device__ __forceinline__ void fetch_box(void* to, const TensorMap& map, Barrier* barrier, int c0, int c1) {
     asm volatile(
