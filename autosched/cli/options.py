@@ -33,7 +33,7 @@ TargetOpt = Annotated[
     str, typer.Option("--target", "-t", metavar="TARGET", help="A target's name, a YAML file, or native.")
 ]
 DeviceOpt = Annotated[
-    str, typer.Option("--device", "-d", metavar="DEVICE", help="auto, cpu, simulator or replay:FILE.")
+    str, typer.Option("--device", "-d", metavar="DEVICE", help="auto, cpu, cuda, simulator or replay:FILE.")
 ]
 IntrinsicsOpt = Annotated[
     list[str] | None,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import llvmlite
 import llvmlite.binding as llvm
 
+from autosched.codegen.cuda.emulation.build import compiler
 from autosched.device.cuda.client import Client
 from autosched.device.cuda.sass import disassembler
 from autosched.device.cuda.toolkit import FIX as NVRTC_FIX
@@ -99,6 +100,17 @@ def _compiler() -> Looks:
     yield found is not None, found or "none found", fix
 
 
+def _emulator() -> Looks:
+    try:
+        command = compiler()
+    except AutoschedError as error:
+        yield False, error.message, error.hint or ""
+        return
+    found = shutil.which(command[0])
+    fix = "only --emulate needs it: install g++ or clang++, or name one in CXX"
+    yield found is not None, found or f"{command[0]} is not found", fix
+
+
 def _driver() -> Looks:
     driver = _loads("libcuda.so.1")
     yield driver, "driver found" if driver else "no NVIDIA driver", (
@@ -162,6 +174,7 @@ _CHECKS: tuple[tuple[str, bool, Callable[[], Looks]], ...] = (
     ("cpu", True, _cpu),
     ("vector instructions", False, _features),
     ("c compiler", False, _compiler),
+    ("c++ compiler", False, _emulator),
     ("nvidia driver", False, _driver),
     ("nvidia gpu", False, _gpu),
     ("nvrtc", False, _nvrtc),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module, metadata
 from inspect import signature
 from typing import Any
 
 from autosched.device.protocol import Device
-from autosched.errors import MissingError, UnknownNameError, UsageError
+from autosched.errors import AutoschedError, MissingError, UnknownNameError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.detect import ISAS, host_features
 from autosched.machine.target import Target
@@ -47,12 +48,12 @@ def named(text: str) -> tuple[str, dict[str, Any]]:
 def device(name: str = "auto", program: Program | None = None, target: Target | None = None, **options: Any) -> Device:
     """The device called `name` for a program and a target (None: this machine).
 
-    `auto` is the `cpu` for a target that this machine can run and the `simulator` for others. UnknownNameError for
-    a name that nothing provides, MissingError where this machine lacks what it needs, UsageError for options it
-    does not take.
+    `auto` is the `cpu` for a target that this machine's CPU can run, `cuda` for one that its card can, and the
+    `simulator` for others, and where it is asked for what only the simulator does. UnknownNameError for a name that
+    nothing provides, MissingError where this machine lacks what it needs, UsageError for options it does not take.
     """
     if name == "auto":
-        name = "cpu" if target is None or runs_here(target) else "simulator"
+        name = _best_for(target, options)
     name, own = named(name)
     factory = _factory(name)
     options |= own
@@ -65,6 +66,31 @@ def device(name: str = "auto", program: Program | None = None, target: Target | 
         others = [other for other in BUILTIN if _takes(other, unknown)]
         hint = f"{' and '.join(others)} {'do' if len(others) > 1 else 'does'}" if others else None
         raise UsageError(f"the device {name} takes no option {unknown!r}", hint=hint) from None
+
+
+def _best_for(target: Target | None, options: Mapping[str, Any]) -> str:
+    if target is None or runs_here(target):
+        return "cpu"
+    asked = all(_takes("cuda", option) for option in options)
+    return "cuda" if target.isa == "cuda" and asked and card_runs(target) else "simulator"
+
+
+def card_runs(target: Target) -> bool:
+    """Whether this machine has an NVIDIA GPU that the target's code runs on."""
+    try:
+        ctypes.CDLL("libcuda.so.1")  # most machines without a card are told apart at once
+        from autosched.device.cuda.cards import check_target
+        from autosched.device.cuda.client import Client
+    except (OSError, ImportError):
+        return False
+    client = Client()
+    try:
+        check_target(target, client.facts())
+    except AutoschedError:
+        return False
+    finally:
+        client.close()
+    return True
 
 
 def _takes(name: str, option: str) -> bool:

@@ -13,6 +13,7 @@ from autosched.device import registry
 from autosched.device.build import build
 from autosched.device.builder import Builder, BuildError
 from autosched.device.cpu import CpuDevice
+from autosched.device.cuda.device import CudaDevice
 from autosched.device.doctor import diagnose
 from autosched.device.native_target import native_target
 from autosched.device.orders import Order
@@ -144,6 +145,24 @@ def test_devices_by_name():
     assert {"cpu", "simulator"} <= set(registry.device_names())
 
 
+def test_auto_takes_a_card_that_the_target_runs_on(monkeypatch):
+    opened = []
+
+    def found(name):
+        return lambda program, target, *, threads=1, seed=0, cache="warm", **more: opened.append(name)
+
+    h200 = load_target("nvidia-h200")
+    monkeypatch.setattr(registry, "_factory", lambda name: CudaDevice if name == "cuda" and not opened else found(name))
+    assert not registry.card_runs(h200), "a machine of the tests has no card"
+    registry.device("auto", None, h200, threads=1)
+    monkeypatch.setattr(registry, "card_runs", lambda target: True)
+    monkeypatch.setattr(registry, "_takes", lambda name, option: option != "emulate")
+    registry.device("auto", None, h200, seed=1)
+    registry.device("auto", None, h200, emulate=True)
+    registry.device("auto", None, load_target("gemmini"))
+    assert opened == ["simulator", "cuda", "simulator", "simulator"]
+
+
 def test_another_machines_target_is_refused():
     with pytest.raises(MissingError, match="cuda"):
         CpuDevice(target=load_target("nvidia-h200"))
@@ -153,7 +172,8 @@ def test_the_doctor_finds_what_is_needed():
     findings = diagnose()
     assert all(f.ok for f in findings if f.needed), findings
     assert all(f.ok or f.fix for f in findings)
-    assert {"python", "llvm jit", "cpu", "c compiler", "nvidia driver", "nvrtc"} <= {f.name for f in findings}
+    looked = {"python", "llvm jit", "cpu", "c compiler", "c++ compiler", "nvidia driver", "nvrtc"}
+    assert looked <= {f.name for f in findings}
 
 
 def test_an_order_is_filled_as_a_draft_is_built(builder):
