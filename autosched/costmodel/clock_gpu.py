@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from autosched.costmodel.clock_fragments import beside_calls, calls_share, lanes_share, unhidden
 from autosched.ir.value import walk
 from autosched.logic import Var, evaluate, free_vars
 from autosched.machine.target import Target
@@ -163,7 +164,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     depth_block = _column(v, names.block(nest.depth)) if nest.depth else one
     latency = {m.name: (m.latency_s or 0.0) * target.clock_hz for m in target.memories}
 
-    mma = workers * accumulators * steps / issue_rate(intrinsic, target)
+    mma = workers * accumulators * steps / issue_rate(intrinsic, target) / calls_share(intrinsic)
     copied, read, unique, asked = (none.copy() for _ in range(4))
     staged, moved, engine = none.copy(), none.copy(), none.copy()
     copy = column("copy", none)
@@ -180,19 +181,19 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
             receivers = prod(n for a, n in zip(pair, kind, strict=True) if a not in own)
             common = np.where(cluster == k, float(receivers), common)
         ways = np.maximum(column(f"ways_{o.name}", one), 1.0)
-        taken = np.where(source == DESCRIPTOR, accumulators * size, mine)
+        taken = np.where(source == DESCRIPTOR, accumulators * size, mine * lanes_share(intrinsic, pair, own, along))
         width = np.maximum(column("vector", none), o.dtype.bits / 8)
-        together = width * target.limits.get("warp_threads", 32)
-        accesses = steps * shared * tile / together
+        of_warp = width * target.limits.get("warp_threads", 32)
+        accesses = steps * shared * tile / of_warp
         moved += accesses
         # A warp copies neighbours along a row: lines that it asks memory for, and turns of the banks where parts of a
         # row (16 bytes, or swizzled spans) lie whole multiples of 128 bytes apart.
         length = np.maximum(column(f"row_{o.name}", none), CHUNK_BYTES)
         packed = np.where(source == DESCRIPTOR, np.maximum(column("swizzle", none), CHUNK_BYTES), length)
         crowd = np.clip(np.minimum(length, LINE_BYTES) / packed, 1.0, np.maximum(width / 2, 2.0))
-        wave = np.maximum(together / LINE_BYTES, 1.0)
+        wave = np.maximum(of_warp / LINE_BYTES, 1.0)
         filled = np.where(copy == ASYNC, FILL_TURNS, 1.0)
-        asked += accesses * (np.maximum(wave, together / length) + wave * crowd * filled)
+        asked += accesses * (np.maximum(wave, of_warp / length) + wave * crowd * filled)
         copied += steps * shared * tile / _speed(target, "shared")
         span = np.where(source == DESCRIPTOR, CHUNK_BYTES, np.maximum(column(f"row_{o.name}", none), CHUNK_BYTES))
         span = np.where(column("swizzle", none) > 0, column("swizzle", none), span)
@@ -216,7 +217,8 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     stages, roles = column("stages", one), column("roles", none) > 0
     barrier = BARRIER_CYCLES * np.sqrt(np.maximum(workers if intrinsic.scope == "warpgroup" else one, 1.0))
     apart = longest + UNHIDDEN * shorter + count * np.where(staged > 0, barrier, 0.0)
-    busy = np.where(roles | (staged == 0), apart, TOGETHER_SHARE * apart)
+    fragments = column("fragments", none)
+    busy = np.where(roles | (staged == 0), apart, beside_calls(fragments, TOGETHER_SHARE) * apart)
     ahead = np.where(stages > 1, np.maximum(stages - np.where(roles, 0.0, 1.0), 1.0), 1.0)
     trip = path + np.where(staged > 0, latency.get("shared", 0.0) + 2 * BARRIER_CYCLES, 0.0)
     trip = trip + np.where(of_cluster > 1, NEIGHBOUR_CYCLES, 0.0)
@@ -228,6 +230,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     if intrinsic.scope == "warpgroup":
         meeting = SLICE_CYCLES + MEETING_CYCLES * np.maximum(of_cluster - 1, 0.0)
         waits = waits + np.where(roles | (staged == 0), 0.0, count * meeting)
+    waits = waits + unhidden(intrinsic, fragments, copy, count, steps)
     once = np.where(stages > 1, busy, mma + l2)
     fill = trip + l2 / count
     chain = np.where(staged > 0, np.maximum(once, busy) + waits, busy + count * trip + steps / unroll * issue) + fill
