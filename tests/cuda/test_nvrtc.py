@@ -1,11 +1,13 @@
 """Compiling without a driver: what a kernel takes, its machine instructions, clear errors, the cache, the processes."""
 
+import os
+
 import pytest
 
 from autosched.device.cuda import builder as builders
 from autosched.device.cuda.builder import CudaBuilder, Source
 from autosched.device.cuda.cubins import CubinCache, cubin_key
-from autosched.device.cuda.nvrtc import CompileError, compile_cuda
+from autosched.device.cuda.nvrtc import CompileError, Cubin, compile_cuda
 from autosched.device.cuda.resources import Resources, resources_of, warnings_of
 from autosched.device.cuda.sass import disassembler, instructions_of
 from autosched.device.cuda.toolkit import toolkit, toolkits
@@ -186,3 +188,14 @@ def test_a_toolkit_says_which_build_it_is():
     kit = toolkit("sm_90a")
     major, minor = kit.version
     assert kit.release.startswith(f"V{major}.{minor}.")
+
+
+def test_a_folder_of_cubins_forgets_what_was_asked_for_least_lately(tmp_path):
+    cache = CubinCache(tmp_path, most_bytes=1000)
+    for n in range(4):
+        cache.put(f"k{n}", Cubin(bytes(240), "sm_90a", "13.0", {}))
+        os.utime(tmp_path / f"k{n}.cubin", (n, n))
+    assert cache.get("k0") is not None  # asked for: now the youngest
+    cache.put("k4", Cubin(bytes(240), "sm_90a", "13.0", {}))
+    assert [n for n in range(5) if cache.get(f"k{n}") is not None] == [0, 3, 4]
+    assert len(list(tmp_path.iterdir())) == 6

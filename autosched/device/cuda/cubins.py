@@ -26,9 +26,11 @@ def cubin_key(
 @dataclass(frozen=True)
 class CubinCache:
     """A folder with two files a cubin: `KEY.cubin`, and `KEY.json` with what it takes. Files that cannot be read count
-    as missing, and a folder that cannot be written keeps nothing: a cache is never an error."""
+    as missing, and a folder that cannot be written keeps nothing: a cache is never an error. Where the cubins take more
+    than `most_bytes`, those that were not asked for for longest go, until they take three quarters of it."""
 
     folder: Path
+    most_bytes: int = 1 << 30
 
     def get(self, key: str) -> Cubin | None:
         """The cubin of a key, or None."""
@@ -36,6 +38,8 @@ class CubinCache:
             said = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
             code = (self.folder / f"{key}.cubin").read_bytes()
             kernels = {name: Resources(**r) for name, r in said["kernels"].items()}
+            with contextlib.suppress(OSError):
+                os.utime(self.folder / f"{key}.cubin")
             return Cubin(code, said["arch"], said["toolkit"], kernels, tuple(said["warnings"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -52,6 +56,19 @@ class CubinCache:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._write(f"{key}.cubin", cubin.code)
             self._write(f"{key}.json", json.dumps(said).encode())
+            self._trim()
+
+    def _trim(self) -> None:
+        kept = sorted((s.st_mtime_ns, s.st_size, p) for p in self.folder.glob("*.cubin") for s in [p.stat()])
+        total = sum(size for _, size, _ in kept)
+        if total <= self.most_bytes:
+            return
+        for _, size, path in kept:
+            if total <= self.most_bytes * 3 // 4:
+                return
+            path.with_suffix(".json").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+            total -= size
 
     def _write(self, name: str, data: bytes) -> None:
         handle, path = tempfile.mkstemp(dir=self.folder)
