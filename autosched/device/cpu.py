@@ -12,7 +12,7 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import llvmlite
@@ -155,11 +155,16 @@ class CpuDevice:
         return self._lane.begin(work)
 
     def warm(self) -> None:
-        """Start the processes and work out the program's data, aside: a first measurement then need not wait for it."""
+        """Start the processes and work out the program's data, aside and side by side: a first measurement then need
+        not wait for them."""
 
         def start() -> None:
             with contextlib.suppress(AutoschedError):  # what is wrong is said where it is needed
-                self.builder.get_ready()
+                with ThreadPoolExecutor(2) as starting:
+                    starting.submit(self.builder.get_ready)
+                    starting.submit(self.worker.ensure)
+                    if self.program is not None:
+                        self._data_of(self.program)
                 if self.program is not None:
                     self._provide(self.program)
 

@@ -110,10 +110,8 @@ class Memory:
 
 def clocked(space: SearchSpace) -> bool:
     """Whether the clock tells rows apart: recordings of others have none, and all their rows take one second."""
-    if not space.rows:
-        return False
-    seconds = space.analytic(space.locate(np.random.default_rng(0).integers(0, space.rows, 256)))
-    return bool(np.ptp(seconds) > 0)
+    seconds = [space.sampled(n)[1] for n in range(len(space.plans)) if space.counts[n]]
+    return bool(seconds) and bool(np.ptp(np.concatenate(seconds)) > 0)
 
 
 def draw(space: SearchSpace, memory: Memory, n: int, rng: np.random.Generator) -> Rows:
