@@ -12,7 +12,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.access import flat_offset, value_vars
-from autosched.codegen.cuda.fragments import LANE, Layout
+from autosched.codegen.cuda.fragments import Layout
+from autosched.codegen.cuda.gathered import WORD_BITS, gathered
 from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.cuda.types import SUB_BYTE
 from autosched.codegen.kernel import Assign, Buffer
@@ -23,12 +24,10 @@ from autosched.logic.walk import substitute_bool, substitute_int
 
 LINE, PLACE = ".line", ".place"
 LINE_BYTES, POINTER_BYTES = 16, 32
-"""What lines are apart by multiples of, and what a fragment's first element is aligned to (CUDA C++ programming guide,
-warp matrix functions)."""
+"""What lines are apart by multiples of, and what a fragment's first element is aligned to at most: shorter lines ask
+for their own length (CUDA C++ programming guide, warp matrix functions; PTX ISA, wmma.load)."""
 ROW, COLUMN = "row", "col"
 _MAJOR = re.compile(rf"\.({ROW}|{COLUMN})\.")
-TURN, INSIDE = ".turn", ".x"
-WORD_BITS = 32
 Places = dict[tuple[str, object], Buffer]
 """Pieces that hold fragments, by the fragment's buffer and subscripts."""
 
@@ -144,12 +143,11 @@ class OpaquePrinter:
         value = stmt.value
         if stmt.valid != TRUE:
             value = Select(stmt.valid, value, Literal(0.0 if value.dtype.is_float else 0, value.dtype), value.dtype)
+        piece = self._piece(layout, number)
         if layout.dtype.name in SUB_BYTE:
-            piece = self._packed_piece(layout, number)
             filled = self._renamed(replace(stmt, value=value), places)
-            yield from self._packed(filled.value, stmt.lane.var, piece, layout, major)
+            yield from gathered(self.scope, filled.value, stmt.lane.var, piece, layout, self.warp, major == COLUMN)
         else:
-            piece = self._piece(layout, number)
             element: Int = Var(stmt.lane.var)
             if major == COLUMN:
                 element = element % columns * rows + element // columns
@@ -160,35 +158,6 @@ class OpaquePrinter:
         tile = Tile(self._address(piece), rows if major == COLUMN else columns, major, True)
         yield self._load(layout, name, tile)
         yield "__syncwarp();"
-
-    def _packed(self, value: Value, lane: str, piece: Buffer, layout: Layout, major: str) -> Iterator[str]:
-        """Elements below a byte, gathered to words of the piece: one for each lane at a time."""
-        scope, (rows, columns) = self.scope, layout.buffer_shape
-        words, each = piece.shape[-1], WORD_BITS // layout.dtype.bits
-        turns = -(-words // scope.lanes)
-        with scope.ranged({TURN: (0, turns - 1), INSIDE: (0, each - 1)}):
-            word = Var(TURN) * scope.lanes + Var(LANE)
-            place = word * each + Var(INSIDE)
-            element = place % rows * columns + place // rows if major == COLUMN else place
-            here = {lane: element}
-            mine = map_value(value, lambda v: v, lambda i: substitute_int(i, here), lambda b: substitute_bool(b, here))
-            text = f"(static_cast<uint32_t>({scope.values.stored(mine)}) & {(1 << layout.dtype.bits) - 1:#x}u)"
-            inside, turn = scope.spell(INSIDE), scope.spell(TURN)
-            shift = scope.index.number(Var(INSIDE) * layout.dtype.bits, 5)
-            body = ["uint32_t word = 0;", "#pragma unroll"]
-            body.append(f"for (int {inside} = 0; {inside} < {each}; ++{inside}) word |= {text} << {shift};")
-            store = f"{scope.element(piece.name, (self.warp, word))} = word;"
-            guard = scope.simplifier.condition(word < words)
-            body.append(store if guard == TRUE else f"if ({scope.index.condition(guard)}) {store}")
-        head = "{" if turns == 1 else f"for (int {turn} = 0; {turn} < {turns}; ++{turn}) {{"
-        yield from (head, *(f"    {line}" for line in body), "}")
-
-    def _packed_piece(self, layout: Layout, number: int) -> Buffer:
-        """The same as `_piece` of 32-bit words."""
-        elements = layout.buffer.shape[-1]
-        name = f"stage_{layout.dtype}_{elements}" + (f"_{number + 1}" if number else "")
-        shape = (self.scope.warps, elements * layout.dtype.bits // WORD_BITS)
-        return self.scope.staging.setdefault(name, Buffer(name, DTYPES["u32"], shape, "shared"))
 
     def _stored(self, reads: list[Read]) -> Generator[str, None, Places]:
         """Fragments that are read, each in a piece of its own; answers where (by buffer and subscripts)."""
@@ -207,10 +176,12 @@ class OpaquePrinter:
         return places
 
     def _piece(self, layout: Layout, number: int) -> Buffer:
-        """A warp's own piece of shared memory as large as the fragment; addresses in it stay what they were printed as,
-        so that each size has a name of its own."""
+        """A warp's own piece of shared memory as large as the fragment, of words where elements are below a byte;
+        addresses in it stay what they were printed as, so that each size has a name of its own."""
         dtype, elements = layout.dtype, layout.buffer.shape[-1]
         name = f"stage_{dtype}_{elements}" + (f"_{number + 1}" if number else "")
+        if dtype.name in SUB_BYTE:
+            dtype, elements = DTYPES["u32"], elements * dtype.bits // WORD_BITS
         return self.scope.staging.setdefault(name, Buffer(name, dtype, (self.scope.warps, elements), "shared"))
 
     def _address(self, piece: Buffer) -> str:
@@ -254,7 +225,8 @@ class OpaquePrinter:
         size, shared = buffer.dtype.bytes, buffer.scope == "shared"
         first = {LINE: 0, PLACE: 0}
         start = tuple(substitute_int(i, first) for i in placed)
-        aligned = scope.simplifier.multiple(flat_offset(buffer, start)) * size % POINTER_BYTES == 0
+        line = (columns if major == ROW else rows) * size
+        aligned = scope.simplifier.multiple(flat_offset(buffer, start)) * size % min(line, POINTER_BYTES) == 0
         if stride * size % LINE_BYTES or not aligned or stride <= 0 or not there:
             return Tile("", stride, major, shared)
         return Tile(scope.address(name, start), stride, major, shared)
