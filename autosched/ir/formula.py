@@ -35,7 +35,8 @@ class Formula:
     """`name` approximates `function` of `dtype` on all inputs within `ulp` times 2u of the result (u the unit
     roundoff: a unit in the last place is that at most); `flushed`: subnormal results may be 0. `steps` are (name,
     value) in order, `result` the last value; both read `argument` and earlier steps as scalars. `requires`: features
-    that a target has which computes it."""
+    that a target has which computes it. `texts` (printer to text) stand in place of the steps where a
+    printer has one: the body of a function of `{x}`, of the same bound."""
 
     name: str
     function: str
@@ -46,6 +47,7 @@ class Formula:
     ulp: float
     flushed: bool = False
     requires: frozenset[str] = frozenset()
+    texts: tuple[tuple[str, str], ...] = ()
 
 
 Formulas = Mapping[tuple[str, str], Formula]

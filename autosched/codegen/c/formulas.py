@@ -19,8 +19,10 @@ from autosched.logic import Bool, Int
 class Formulas:
     """The formulas that a kernel may call; those it does call are printed."""
 
-    def __init__(self, formulas: Mapping[str, Formula], names: Names, use: Callable[[str], None]) -> None:
-        self.formulas, self.names, self.use = formulas, names, use
+    def __init__(
+        self, formulas: Mapping[str, Formula], names: Names, use: Callable[[str], None], printer: str = "c"
+    ) -> None:
+        self.formulas, self.names, self.use, self.printer = formulas, names, use, printer
         self.called: dict[str, str] = {}
         self.vectors: dict[tuple[str, int], tuple[str, str]] = {}  # name and text
 
@@ -52,15 +54,12 @@ class Formulas:
     def _text(self, formula: Formula, name: str) -> str:
         values = ValuePrinter(IndexPrinter({}, {}, self.use), _no_memory, lambda scalar: scalar, self.use)
         t = compute_type(formula.dtype)
+        head = f"static inline {t} {name}({t} {formula.argument}) {{  /* within {formula.ulp:g} ulp */"
+        own = dict(formula.texts).get(self.printer)
+        if own is not None:
+            return "\n".join([head, *(f"  {line}" for line in own.replace("{x}", formula.argument).splitlines()), "}"])
         lines = [f"  const {_type(step.dtype)} {n} = {values.value(step)};" for n, step in formula.steps]
-        return "\n".join(
-            [
-                f"static inline {t} {name}({t} {formula.argument}) {{  /* within {formula.ulp:g} ulp */",
-                *lines,
-                f"  return {values.value(formula.result)};",
-                "}",
-            ]
-        )
+        return "\n".join([head, *lines, f"  return {values.value(formula.result)};", "}"])
 
 
 def _vector_text(formula: Formula, name: str, vector: str, helpers: LaneHelpers) -> str:

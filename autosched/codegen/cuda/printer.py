@@ -85,7 +85,7 @@ class _Printer:
         for buffer in kernel.buffers:
             self.names(buffer)
         self.used = Used()
-        self.formulas = Formulas(kernel.formulas, self.names, self.used.helpers.add)
+        self.formulas = Formulas(kernel.formulas, self.names, self.used.helpers.add, "cuda")
         self.maps: list[TensorMap] = []
         self.memory: dict[str, SharedMemory] = {}
 
@@ -117,6 +117,8 @@ class _Printer:
             self.used.headers.add(CONVERT)
         if any("element<" in text for text in intrinsics):
             self.used.headers.add("fragment")
+        if any("power_of_two(" in text for text in self._own()):
+            self.used.headers.add("math")
         if any("shared_address" in text for text in intrinsics):
             self.used.headers.add("address")
         headers = needed(f"autosched/{h}.cuh" for h in sorted(self.used.headers))
@@ -197,6 +199,10 @@ class _Printer:
             case _:
                 return f"const __grid_constant__ TensorMap {self.names(argument.name)}"
 
+    def _own(self) -> list[str]:
+        """Functions that take the place of the language's."""
+        return [_device(text) for text in self.formulas.texts()]
+
     # -- the file ------------------------------------------------------------------------------------------------------
 
     def _file(self, intrinsics: list[str], kernels: list[str]) -> Iterator[str]:
@@ -206,7 +212,7 @@ class _Printer:
         yield ""
         yield "using namespace autosched;"
         yield ""
-        own = [_device(text) for text in self.formulas.texts()]
+        own = self._own()
         for text in (*helper_texts(self.used.helpers), *own, *intrinsics, *kernels):
             yield from (text, "")
 

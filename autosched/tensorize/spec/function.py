@@ -14,7 +14,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import Call, Read, Scalar, Value, map_value, walk
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.models import IntrinsicKeys
-from autosched.tensorize.spec.operands import Source
+from autosched.tensorize.spec.operands import Source, printer_of
 from autosched.tensorize.spec.semantics import moved
 
 KEY = "implementation"
@@ -38,7 +38,9 @@ def parse_function(
     steps, result = in_steps(value)
     flushed = keys.numerics.subnormals == "flushed"
     bound = keys.numerics.ulp
-    return Formula(name, call.function, call.dtype, "x", steps, result, bound, flushed, requires)
+    emit = keys.emit if isinstance(keys.emit, dict) else {printer_of(name.split("/")[0]): keys.emit}
+    texts = tuple((printer, text.rstrip()) for printer, text in emit.items())
+    return Formula(name, call.function, call.dtype, "x", steps, result, bound, flushed, requires, texts)
 
 
 def _value(text: str, call: Call, source: Source) -> Value:
