@@ -42,8 +42,9 @@ class Here:
     def facts(self):
         return self.server.answer("card", [])
 
-    def use(self, folder, tensors, samples=()):
+    def use(self, folder, tensors, samples=(), plain=None):
         self.loaded += 1
+        self.referred = plain is not None
         self.server.answer("data", [str(folder), tensors, samples])
 
     def ask(self, deadline_s, *message):

@@ -192,6 +192,49 @@ def test_boxes_of_a_large_output_are_what_the_whole_would_be(tmp_path):
         data.verify(data.addresses)
 
 
+def test_what_no_box_holds_is_compared_with_a_plain_kernel(tmp_path):
+    program = workload("matmul_bias_relu", m=200, n=150, k=64)
+    found = sampled(program, 0)
+    wants, _ = run_with_error(program, found.oracle.inputs, found.oracle.scalars, {s.name for s in program.stages})
+    (name,) = found.boxes
+    whole = np.ascontiguousarray(wants[name])
+    inside = np.zeros(whole.shape, bool)
+    for box in found.boxes[name]:
+        inside[tuple(slice(low, low + n) for low, n in box)] = True
+    at = np.unravel_index(np.argmin(inside), whole.shape)
+    card = HostCard({})
+
+    def writes(values, seconds=0.0):
+        def run(address):
+            card.clock_s += seconds
+            array(address, whole.size, whole.dtype)[:] = values.reshape(-1)
+
+        return run
+
+    stray, near = whole.copy(), whole.copy()
+    stray[at] += 1.0
+    near[at] += 1e-6
+    card.kernels |= {"plain": writes(whole, 1.0), "stray": writes(stray), "near": writes(near)}
+    card.kernels["slow"] = writes(stray, 1e-3)
+    bench = Bench(card, Data(card, tmp_path, *write_sampled(program, found, tmp_path)))
+
+    def of(kernel):
+        return CudaJob(b"good", (Call(kernel, (1, 1, 1), (32, 1, 1), 0, (Pointer(name),)),))
+
+    assert measured(bench, of("stray")).status == "ok"  # nothing tells
+    assert bench.refer(of("stray"), lambda stage: None).status == "ok"  # boxes are all that a plain kernel is held to
+    bench.fastest_s = None
+    assert bench.refer(of("plain"), lambda stage: None).status == "ok"
+    assert measured(bench, of("near")).status == "ok"
+    assert measured(bench, of("slow")).status == "ok"  # it will not win
+    bench.fastest_s = None
+    wrong = measured(bench, of("stray"))
+    assert wrong.status == "wrong"
+    assert f"{name}[{at[0]}, {at[1]}]" in wrong.message
+    kinds = [o.status for o in bench.interleaved((of("near"), of("slow")), 2, QUICK, lambda stage: None)]
+    assert kinds == ["ok", "wrong"]
+
+
 def test_rows_that_share_a_loop_are_not_cut():
     assert sampled(workload("softmax"), 0) is None
 

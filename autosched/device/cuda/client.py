@@ -9,7 +9,7 @@ from typing import Any
 
 from autosched.device.asked import asked
 from autosched.device.cuda.driver import CardFacts
-from autosched.device.cuda.job import Sample
+from autosched.device.cuda.job import CudaJob, Sample
 from autosched.device.job import Outcome, Tensor
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.errors import AutoschedError, MissingError
@@ -24,7 +24,10 @@ class Client:
     def __init__(self, ordinal: int = 0) -> None:
         self.worker = WorkerProcess("autosched.device.cuda.worker", ordinal)
         self._data: tuple[str, tuple[Tensor, ...], tuple[Sample, ...]] | None = None
+        self._plain: CudaJob | None = None
         self._changed = False
+        self.referred = False
+        """Whether whole outputs of the fastest are compared."""
 
     def facts(self) -> CardFacts:
         """The device as its driver describes it."""
@@ -32,9 +35,13 @@ class Client:
         found: CardFacts = self._answer("card")
         return found
 
-    def use(self, folder: Path, tensors: tuple[Tensor, ...], samples: tuple[Sample, ...] = ()) -> None:
-        """Measure on the data in a folder (`oracle.write`, `write_sampled`) from now on."""
-        self._data, self._changed = (str(folder), tensors, samples), True
+    def use(
+        self, folder: Path, tensors: tuple[Tensor, ...], samples: tuple[Sample, ...] = (), plain: CudaJob | None = None
+    ) -> None:
+        """Measure on the data in a folder (`oracle.write`, `write_sampled`) from now on; whole outputs of the fastest
+        are compared with those of a `plain` kernel, if there is one and it is right in the samples."""
+        self._data, self._plain, self._changed = (str(folder), tensors, samples), plain, True
+        self.referred = False
 
     def ask(self, deadline_s: float, *message: Any) -> Any:
         """The worker's answer to a question about candidates, or the outcome of its death."""
@@ -62,7 +69,17 @@ class Client:
         assert self._data is not None
         if self.worker.ensure() or self._changed:
             self._changed = True
-            self._answer("data", *self._data)
+            plain = [self._plain] if self._plain is not None else []
+            try:
+                said = self._answer("data", *self._data, *plain)
+            except AutoschedError:
+                if not plain:
+                    raise
+                self._plain, said = None, []  # it is for the boxes alone, then
+                self.worker.close()
+                self.worker.ensure()
+                self._answer("data", *self._data)
+            self.referred = any(outcome.status == "ok" for outcome in said or [])
             self._changed = False
 
     def _answer(self, *message: Any) -> Any:

@@ -14,6 +14,7 @@ from autosched.device.cuda.cards import check_target, matching_target
 from autosched.device.cuda.client import Client
 from autosched.device.cuda.cubins import CubinCache
 from autosched.device.cuda.data import write_tolerances
+from autosched.device.cuda.reference import plain_job
 from autosched.device.cuda.toolkit import toolkit
 from autosched.device.dataset import Folder, Widening
 from autosched.device.job import Effort
@@ -136,7 +137,8 @@ class CudaDevice:
 
     def _noted(self, found: Measurement) -> Measurement:
         """With what it was compared with."""
-        return replace(found, extra=found.extra | {"compared": self._compared}) if found.ok else found
+        whole = "; every element of the fastest, with a plain kernel's" if self.client.referred else ""
+        return replace(found, extra=found.extra | {"compared": self._compared + whole}) if found.ok else found
 
     def _ask(self, builds: Sequence[Build], deadline_s: float, what: str, *message: Any) -> Any:
         """The worker's answer on the data of the builds' program."""
@@ -154,7 +156,8 @@ class CudaDevice:
         folder = self._folder.emptied()
         found = self._data_of(program)
         if isinstance(found, Sampled):
-            self.client.use(folder, *write_sampled(program, found, folder))
+            plain = plain_job(program, self.target, self.builder, found.oracle.scalars)
+            self.client.use(folder, *write_sampled(program, found, folder), plain)
             self._compared, self._values = found.text, found.oracle.scalars
         else:
             self.client.use(folder, oracles.write(program, found, folder))

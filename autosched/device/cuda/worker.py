@@ -69,12 +69,12 @@ class Server:
             case "card":
                 return self.card.facts()
             case "data":
-                folder, tensors, samples = rest
+                folder, tensors, samples, *plain = rest
                 self.folders[:] = [folder]
                 if self.bench is not None:
                     self.bench.data.close()
                 self.bench = Bench(self.card, Data(self.card, Path(folder), tensors, samples), self.clocks)
-                return None
+                return [self.bench.refer(job, self.report) for job in plain] or None
             case "measure":
                 assert self.bench is not None
                 job, effort = rest

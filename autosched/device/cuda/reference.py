@@ -1,0 +1,46 @@
+"""The program's own plain kernel: what whole outputs of large programs are compared with on a card.
+
+The interpreter computes boxes of them only. A kernel of CUDA cores alone, of a plan without any instruction of tensor
+cores, is compared with it in these boxes, and what it wrote elsewhere then stands for the rest: it shares neither tiles
+nor pipelines with the candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from autosched.costmodel.clock import clock
+from autosched.device.cuda.build import build_all
+from autosched.device.cuda.builder import CudaBuilder
+from autosched.device.cuda.job import CudaJob
+from autosched.errors import AutoschedError
+from autosched.ir.program import Program
+from autosched.machine.target import Target
+from autosched.tiling.plans import make_plans
+from autosched.tiling.schedule import Candidate
+
+ROWS = 512
+MOST_SECONDS = 5.0
+"""A plain kernel that takes longer by the clock is not run."""
+
+
+def plain_job(program: Program, target: Target, builder: CudaBuilder, scalars: Mapping[str, Any]) -> CudaJob | None:
+    """The fastest plain kernel by the clock, of `ROWS` rows; None where there is none, or all are slow."""
+    best: tuple[float, Candidate] | None = None
+    try:
+        for plan in make_plans(program, target, {}):
+            rows = plan.space.sample(ROWS, np.random.default_rng(0))
+            seconds = clock(plan, plan.space.values(rows))["total"]
+            k = int(np.argmin(seconds))
+            if best is None or seconds[k] < best[0]:
+                best = float(seconds[k]), Candidate(plan, int(rows[k]))
+    except AutoschedError:
+        return None
+    if best is None or best[0] > MOST_SECONDS:
+        return None
+    (built,) = build_all([(best[1], scalars)], target, builder)
+    job: CudaJob | None = built.payload
+    return job if built.error is None else None
