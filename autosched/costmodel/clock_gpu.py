@@ -199,7 +199,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
         span = np.where(column("swizzle", none) > 0, column("swizzle", none), span)
         row = np.maximum(np.minimum(ROW_CYCLES + ROW_BYTE_CYCLES * span, MOST_ROW_CYCLES), span / L2_PORT_BYTES)
         engine += steps * shared * tile / span * row  # all slices, also those that others of a cluster fetch for it
-        read += steps * workers * np.where(shared, taken * ways, mine * spread)
+        read += steps * workers * np.where(shared, taken * ways, mine * max(spread, lines(nest, o.name)))
         unique += steps * np.where(shared, tile / common, tile * min(spread, MOST_FETCHED))
         staged = np.maximum(staged, shared)
     port = min(L2_PORT_BYTES, _speed(target, "L2") / target.cores)
@@ -285,15 +285,25 @@ def tensor_share(intrinsic: Intrinsic) -> float:
     return float(np.interp(np.log2(n), np.log2(list(WGMMA_SHARE)), list(WGMMA_SHARE.values())))
 
 
+def lines(nest: Nest, operand: str) -> float:
+    """What a cache answers for a fragment of a warp straight from memory, a line at a time, over its own bytes. Threads
+    side by side share lines."""
+    return 1.0 if nest.intrinsic.scope == "thread" else _touched(nest, operand, LINE_BYTES)
+
+
 def sectors(nest: Nest, operand: str) -> float:
     """Bytes in the sectors that one fragment touches, over its own bytes: 1 where rows fill their sectors."""
+    return _touched(nest, operand, SECTOR_BYTES)
+
+
+def _touched(nest: Nest, operand: str, each: float) -> float:
     spec = nest.intrinsic.operands[operand]
     size = spec.dtype.bits / 8
     offset = flat_offset(nest, operand, Var("e"))
     env: dict[str, object] = dict.fromkeys(free_vars(offset), 0)
     places = np.asarray(evaluate(offset, env | {"e": np.arange(spec.elements)}))
-    touched = len(np.unique(np.floor(np.broadcast_to(places, (spec.elements,)) * size / SECTOR_BYTES)))
-    return float(np.clip(touched * SECTOR_BYTES / (spec.elements * size), 1.0, WORST_SECTORS))
+    touched = len(np.unique(np.floor(np.broadcast_to(places, (spec.elements,)) * size / each)))
+    return float(np.clip(touched * each / (spec.elements * size), 1.0, WORST_SECTORS))
 
 
 def _dram(nest: Nest, names: StepNames, v: Columns, target: Target, b: _Block) -> Column:
