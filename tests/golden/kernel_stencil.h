@@ -6,7 +6,7 @@
  *       for i, j in grid(n, n):
  *           Y[i, j] = (X[i, j - 1] if j > 0 else f32(0)) * 0.5 + (X[i, j + 1] if j + 1 < n else f32(0)) * 0.5
  *
- * Build: -std=gnu11 -O2 -ffp-contract=off -fopenmp (2 threads)
+ * Build: -std=gnu11 -O2 -ffp-contract=off -fno-tree-slp-vectorize -fopenmp (2 threads)
  */
 #ifndef STENCIL_H_INCLUDED
 #define STENCIL_H_INCLUDED

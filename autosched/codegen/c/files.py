@@ -213,7 +213,9 @@ class _Printer:
         features = {f for i in kernel.intrinsics for f in i.requires}
         switches = flags(kernel.isa, features | self._vector_features() | self._fused_features())
         openmp = "-fopenmp" if kernel.threads > 1 else ""
-        return " ".join(f for f in ("-std=gnu11 -O2 -ffp-contract=off", switches, openmp) if f)
+        # GCC gathers what rows have left in their first lanes into a vector, which all of them then wait for.
+        apart = "-fno-tree-slp-vectorize" if self.vectors.typedefs and not kernel.intrinsics else ""
+        return " ".join(f for f in ("-std=gnu11 -O2 -ffp-contract=off", apart, switches, openmp) if f)
 
     def _vector_features(self) -> set[str]:
         """What the widest vectors need."""
