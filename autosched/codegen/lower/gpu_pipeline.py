@@ -41,18 +41,15 @@ from autosched.codegen.lower.gpu_out import worker_of
 from autosched.codegen.lower.gpu_shared import SharedSlices, vector_bytes
 from autosched.codegen.lower.microkernel import DepthRange
 from autosched.codegen.lower.places import Position
-from autosched.logic import TRUE, Const, Int, Var, minimum
+from autosched.logic import TRUE, Const, Int, Var, evaluate, minimum
 from autosched.tiling.nest import Nest
 from autosched.tiling.steps.gpu_copy import ASYNC, BULK, SYNC
 from autosched.tiling.steps.gpu_fragments import AHEAD, IN_TURN
-from autosched.tiling.steps.gpu_limits import PRODUCER_REGISTERS
+from autosched.tiling.steps.gpu_registers import PRODUCER_REGISTERS, hands_over, worker_registers
 from autosched.tiling.steps.gpu_roles import PRODUCER
+from autosched.tiling.steps.gpu_tile import SCOPE_WARPS
 
 SLICE = Var("slice")
-PRODUCER_THREADS, WARP_THREADS = 128, 32
-"""A producer is a warpgroup."""
-REGISTER_STEP, MOST_REGISTERS = 8, 240
-"""A role takes a multiple of registers a thread; beyond so many nothing is gained (a thread addresses 255)."""
 Places = Callable[[Work], dict[str, Position]]
 Phase = tuple[Stmt, ...]
 
@@ -165,18 +162,12 @@ class Pipeline:
 
     def registers(self) -> tuple[int, ...]:
         """Registers of a thread of the producer and of the consumers, where a launch cannot give all as many as one may
-        have: it gives each thread the same, and the producer returns what it does not need. Only whole warpgroups can
-        take it."""
+        have: it gives each thread the same, and the producer returns what it does not need."""
         _, count = worker_of(self.grid, self.nest)
-        threads = count * (PRODUCER_THREADS if self.nest.intrinsic.scope == "warpgroup" else WARP_THREADS)
-        if threads % PRODUCER_THREADS:
+        warps, held = Const(count * SCOPE_WARPS[self.nest.intrinsic.scope]), self.ctx.registers
+        if not evaluate(hands_over(held, warps), {}):
             return ()
-        given = self.ctx.registers // (threads + PRODUCER_THREADS) // REGISTER_STEP * REGISTER_STEP
-        if given >= MOST_REGISTERS:
-            return ()
-        spare = (given - PRODUCER_REGISTERS) * PRODUCER_THREADS
-        more = (given + spare // threads) // REGISTER_STEP * REGISTER_STEP
-        return PRODUCER_REGISTERS, min(MOST_REGISTERS, more)
+        return PRODUCER_REGISTERS, int(evaluate(worker_registers(held, warps), {}))
 
     def landed(self, work: Work, number: Int = SLICE) -> Await:
         """The engine has fetched the slice of that number."""

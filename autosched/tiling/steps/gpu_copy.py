@@ -87,7 +87,7 @@ def gpu_copy(
         Decision(stages.name, depths),
         Decision(vector.name, widths, tuple(WIDTHS[w] for w in widths)),
     )
-    derived = {names("slices_bytes"): total * stages}
+    derived = {names("slice_bytes"): total, names("slices_bytes"): Var(names("slice_bytes")) * stages}
     return Step("gpu copy", decisions, tuple(rules), derived, inert)
 
 

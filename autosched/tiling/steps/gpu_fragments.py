@@ -13,8 +13,8 @@ from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_copy import SYNC
-from autosched.tiling.steps.gpu_limits import thread_registers
 from autosched.tiling.steps.gpu_operand import ASYNC_COPIES, has_any
+from autosched.tiling.steps.gpu_registers import thread_registers
 from autosched.tiling.steps.gpu_stage import BODY_LIMIT
 from autosched.tiling.steps.gpu_tile import gpu_pair, worker_threads
 from autosched.tiling.steps.names import StepNames

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autosched.logic import Bool, Const, Int, Var, where
+from autosched.logic import Const, Var, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Rule, Step
@@ -21,11 +21,6 @@ def offers_roles(nest: Nest, target: Target) -> bool:
     """Whether slices can be fetched without the workers: by a copy engine, for instructions of warps and warpgroups.
     Single threads would all have to say that they are done with a slice."""
     return has_any(target, BULK_COPIES) and nest.intrinsic.scope in ("warp", "warpgroup")
-
-
-def gives_registers(warps: Int) -> Bool:
-    """Whether a producer's registers can go to workers of so many warps: whole warpgroups give and take them."""
-    return (warps % PRODUCER_WARPS).eq(0)
 
 
 def gpu_roles(nest: Nest, target: Target, names: StepNames) -> Step:

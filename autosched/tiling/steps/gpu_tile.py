@@ -20,6 +20,8 @@ TILES = (1, 2, 3, 4, 6, 8)
 WORKERS = {"thread": (1, 2, 4, 8, 16, 32), "warp": (1, 2, 4, 8), "warpgroup": (1, 2, 3, 4)}
 WORKER_NAMES = {"thread": "threads", "warp": "warps", "warpgroup": "groups"}
 WARPGROUP_WARPS = 4
+SCOPE_WARPS = {"warp": 1, "warpgroup": WARPGROUP_WARPS}
+"""Warps that issue an instruction together."""
 RASTERS = ("last fastest", "first fastest")
 
 
@@ -35,7 +37,7 @@ def gpu_pair(nest: Nest) -> tuple[NestAxis, ...]:
 
 def worker_threads(intrinsic: Intrinsic, target: Target) -> int:
     """Threads that issue the instruction together."""
-    warps = {"warp": 1, "warpgroup": WARPGROUP_WARPS}.get(intrinsic.scope)
+    warps = SCOPE_WARPS.get(intrinsic.scope)
     return warps * target.limits["warp_threads"] if warps else 1
 
 
