@@ -5,13 +5,18 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from autosched.codegen.cuda.emulation import Emulated, EmulationError, Unit, Violation, build
 from autosched.codegen.cuda.launch import Argument, BufferArgument, Dim3, Launch, LaunchPlan, MapArgument, TensorMap
 from autosched.ir import parse
 from autosched.tensorize.intrinsic import Intrinsic
+
+Arrays = dict[str, npt.NDArray[Any]]
 
 needs_compiler = pytest.mark.skipif(
     shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler"
@@ -73,11 +78,24 @@ def build_all(hand: Hand, mistakes: Sequence[Planted]) -> dict[str, Emulated]:
     return dict(zip(texts, build(units), strict=True))
 
 
-def found(emulated: Emulated, arrays: dict[str, object], seeds: Sequence[int] = (0, 1, 2, 3)) -> tuple[Violation, str]:
+def found(emulated: Emulated, arrays: Arrays, seeds: Sequence[int] = (0, 1, 2, 3)) -> tuple[Violation, str]:
     """The first violation under some seed, and the text of the line that it names."""
     for seed in seeds:
         try:
-            emulated.run(arrays, seed=seed)  # type: ignore[arg-type]
+            emulated.run(arrays, seed=seed)
         except EmulationError as error:
             return error.violation, error.location.text if error.location else ""
     raise AssertionError("nothing was found")
+
+
+def assert_found(mistake: Planted, emulated: Emulated, arrays: Arrays, seeds: Sequence[int] = (0, 1, 2, 3)) -> None:
+    """The mistake is found under some seed, for what it is and where it is."""
+    violation, line = found(emulated, arrays, seeds)
+    assert violation.kind in mistake.kinds
+    assert mistake.line in line
+    assert mistake.detail in violation.detail
+
+
+def halves(*shape: int, seed: int = 0) -> npt.NDArray[np.float16]:
+    """Small whole numbers, whose sums are exact."""
+    return np.random.default_rng(seed).integers(-8, 9, shape).astype(np.float16)

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from cuda.hand_kernels import Hand, Planted, build_all, found, needs_compiler
+from cuda.hand_kernels import Hand, Planted, assert_found, build_all, halves, needs_compiler
 
 from autosched.codegen.cuda.emission import device_function
 from autosched.codegen.cuda.emulation import Emulated, EmulationError, build
@@ -122,10 +122,6 @@ def pipeline() -> dict[str, Emulated]:
     return build_all(PIPELINE, PIPELINE_MISTAKES)
 
 
-def halves(*shape: int, seed: int = 0) -> np.ndarray[tuple[int, ...], np.dtype[np.float16]]:
-    return np.random.default_rng(seed).integers(-8, 9, shape).astype(np.float16)
-
-
 def test_boxes_come_and_go() -> None:
     x = halves(37, 56)
     for seed in range(4):
@@ -134,9 +130,7 @@ def test_boxes_come_and_go() -> None:
 
 @pytest.mark.parametrize("mistake", PIPELINE_MISTAKES, ids=lambda m: m.name)
 def test_mistakes_of_pipelines_are_found(mistake: Planted) -> None:
-    violation, line = found(pipeline()[mistake.name], {"X": halves(37, 56)}, range(8))
-    assert violation.kind in mistake.kinds
-    assert mistake.line in line
+    assert_found(mistake, pipeline()[mistake.name], {"X": halves(37, 56)}, range(8))
 
 
 # -- a cluster: one block's box for all
@@ -196,9 +190,7 @@ def test_a_box_for_all_blocks_of_a_cluster() -> None:
 
 @pytest.mark.parametrize("mistake", CLUSTER_MISTAKES, ids=lambda m: m.name)
 def test_mistakes_of_clusters_are_found(mistake: Planted) -> None:
-    violation, line = found(cluster()[mistake.name], {"X": halves(16, 16)}, range(8))
-    assert violation.kind in mistake.kinds
-    assert mistake.line in line
+    assert_found(mistake, cluster()[mistake.name], {"X": halves(16, 16)}, range(8))
 
 
 # -- products of a warpgroup
@@ -282,9 +274,7 @@ def test_a_wait_for_products_is_a_barrier_of_their_operands() -> None:
 
 @pytest.mark.parametrize("mistake", PRODUCT_MISTAKES[:-1], ids=lambda m: m.name)
 def test_mistakes_with_products_are_found(mistake: Planted) -> None:
-    violation, line = found(product()[mistake.name], {"A": halves(64, 16), "B": halves(8, 16)})
-    assert violation.kind in mistake.kinds
-    assert mistake.line in line
+    assert_found(mistake, product()[mistake.name], {"A": halves(64, 16), "B": halves(8, 16)})
 
 
 def test_wrong_descriptors_compute_wrong_numbers() -> None:

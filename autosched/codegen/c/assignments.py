@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from autosched.codegen.access import classify, plain, value_vars
 from autosched.codegen.c.ctypes import storage_type
+from autosched.codegen.c.guarded import guarded
 from autosched.codegen.c.indices import INDEX_TYPE
 from autosched.codegen.c.lanes import vector_values
 from autosched.codegen.c.registers import Register
@@ -53,13 +54,7 @@ class AssignPrinter:
         if guard == TRUE:
             yield from lines
             return
-        condition = self.scope.index.condition(guard)
-        if len(lines) == 1 and len(condition) + len(lines[0]) < 100:
-            yield f"if ({condition}) {lines[0]}"
-            return
-        yield f"if ({condition}) {{"
-        yield from (f"  {line}" for line in lines)
-        yield "}"
+        yield from guarded(self.scope.index.condition(guard), lines, "  ", 100)
 
     # Registers
 

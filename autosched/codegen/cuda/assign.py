@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.access import flat_offset, plain
+from autosched.codegen.c.guarded import guarded
 from autosched.codegen.cuda.exchange import settled, shuffled
 from autosched.codegen.cuda.fragments import LANE, Layout
 from autosched.codegen.cuda.matrices import matrix_load
@@ -294,13 +295,7 @@ class AssignPrinter:
         if guard == TRUE:
             yield from lines
             return
-        condition = self.scope.index.condition(guard)
-        if len(lines) == 1 and len(condition) + len(lines[0]) < 90:
-            yield f"if ({condition}) {lines[0]}"
-            return
-        yield f"if ({condition}) {{"
-        yield from (f"    {line}" for line in lines)
-        yield "}"
+        yield from guarded(self.scope.index.condition(guard), lines, "    ", 90)
 
     def _loop(self, count: int, lines: list[str], var: str = ELEMENT) -> Iterator[str]:
         """An unrolled loop over a thread's own elements; the variable of a single trip has the range of one number."""
