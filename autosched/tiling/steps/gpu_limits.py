@@ -36,7 +36,7 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
     lanes, own, apart = limits["warp_threads"], names("worker_registers"), Var(names("worker_barriers"))
     producer = Var(names("producer_warps"))
     workers = Var(warps) - producer
-    handed = producer.ne(0) & hands_over(per_core, workers)
+    handed = producer.ne(0) & hands_over(per_core // lanes, workers)
     launched = where(handed, Var(entry), ceil_div(Var(used), REGISTER_STEP) * REGISTER_STEP)
     of_block = launched * Var(warps) * lanes
     shared = target.memory("shared").bytes if any(m.name == "shared" for m in target.memories) else 0
@@ -48,8 +48,8 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
     derived = {
         warps: ceil_div(Var(names("threads_in_block")), lanes) + Var(names("producer_warps")),
         used: registers_taken(nest, target, names),
-        entry: entry_registers(per_core, Var(warps)),
-        own: where(handed, worker_registers(per_core, workers), per_thread),
+        entry: entry_registers(per_core // lanes, Var(warps)),
+        own: where(handed, worker_registers(per_core // lanes, workers), per_thread),
         names("block_registers"): of_block,
         at_once: maximum(1, blocks),
         names("waves"): ceil_div(Var(names("blocks")), target.cores * Var(at_once)),

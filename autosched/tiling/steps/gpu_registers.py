@@ -26,8 +26,7 @@ from autosched.tiling.steps.layout import flat_offset
 from autosched.tiling.steps.names import StepNames
 from autosched.tiling.steps.register_tile import held_tiles
 
-REGISTER_STEP, WARP = 8, 32
-"""Of registers that a launch gives a thread; threads that take them together."""
+REGISTER_STEP = 8  # of what a launch gives a thread
 PRODUCER_REGISTERS = 40
 """Registers that a producer's threads keep when they give up the rest (`setmaxnreg 40`, as public kernels set it)."""
 MOST_HANDED = 240
@@ -66,21 +65,22 @@ def thread_registers(operand: Operand, threads: int) -> int:
     return -(-operand.elements * operand.dtype.bits // (32 * threads))
 
 
-def entry_registers(per_core: int, warps: Int) -> Int:
-    """Registers of a thread that a core with one block gives each thread as the kernel begins."""
-    return per_core // (warps * WARP) // REGISTER_STEP * REGISTER_STEP
+def entry_registers(per_lane: int, warps: Int) -> Int:
+    """Registers of a thread that a core with one block of so many warps gives each as the kernel begins, where it has
+    `per_lane` for all threads of one place in their warps."""
+    return per_lane // warps // REGISTER_STEP * REGISTER_STEP
 
 
-def hands_over(per_core: int, workers: Int) -> Bool:
+def hands_over(per_lane: int, workers: Int) -> Bool:
     """Whether a producer beside so many warps returns registers, and they take them: whole warpgroups do that, and
     only where a launch cannot give all as many as one may have."""
-    few = entry_registers(per_core, workers + PRODUCER_WARPS) < MOST_HANDED
+    few = entry_registers(per_lane, workers + PRODUCER_WARPS) < MOST_HANDED
     return few & (workers % PRODUCER_WARPS).eq(0)
 
 
-def worker_registers(per_core: int, workers: Int) -> Int:
+def worker_registers(per_lane: int, workers: Int) -> Int:
     """Registers of a worker's thread once the producer has returned its own."""
-    entry = entry_registers(per_core, workers + PRODUCER_WARPS)
+    entry = entry_registers(per_lane, workers + PRODUCER_WARPS)
     share = (entry - PRODUCER_REGISTERS) * PRODUCER_WARPS // workers
     return minimum(MOST_HANDED, (entry + share) // REGISTER_STEP * REGISTER_STEP)
 

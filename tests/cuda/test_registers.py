@@ -1,0 +1,81 @@
+"""Registers that a space counts, beside those that NVRTC reports of printed kernels, for each kind of instruction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pure.gpu_plans import H200, plans
+
+from autosched.codegen.cuda import print_cuda
+from autosched.codegen.lower import lower
+from autosched.device.cuda.nvrtc import compile_cuda
+from autosched.device.cuda.toolkit import toolkit
+from autosched.errors import MissingError
+from autosched.logic import Const, evaluate
+from autosched.tiling.request import request
+from autosched.tiling.steps.gpu_registers import entry_registers, hands_over, worker_registers
+
+F16 = {"m": 1024, "n": 1024, "k": 1024, "a": "f16", "b": "f16", "acc": "f32", "out": "f16"}
+S8 = {"m": 1024, "n": 1024, "k": 1024, "a": "s8", "b": "s8", "acc": "s32"}
+F32 = {"m": 1024, "n": 1024, "k": 1024, "a": "f32", "b": "f32", "acc": "f32"}
+ASYNC = {"copy": "cp.async", "vector": "16 B"}
+STAGED = ASYNC | {"stage_a": "shared", "stage_b": "shared", "split": 1, "persistent": "no"}
+WARPS = STAGED | {"reg_i": 4, "warps_i": 2, "warps_j": 2, "block_p": 2, "stages": 3, "fragments": "in turn"}
+BOXES = {"copy": "TMA", "vector": "element", "swizzle": "64 B"}
+CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "fma": ("portable/*v4", F32, STAGED | {"reg_i": 4, "reg_j": 2, "threads_i": 8, "threads_j": 16, "stages": 2}),
+    "dp4a": ("cuda/dp4a.s8.s8", S8, STAGED | {"reg_i": 4, "reg_j": 8, "threads_i": 8, "threads_j": 16, "stages": 2}),
+    "wmma": ("cuda/wmma.m16n16k16.f16.f32", F16, WARPS | {"reg_j": 4, "padding": "16 B"}),
+    "mma": ("cuda/mma.m16n8k16.f16.f16.f32", F16, WARPS | {"reg_j": 8, "swizzle": "64 B"}),
+    "mma, TMA": ("cuda/mma.m16n8k16.f16.f16.f32", F16, WARPS | BOXES | {"reg_j": 8, "roles": "together"}),
+    "mma, ahead": ("cuda/mma.m16n8k16.f16.f16.f32", F16, WARPS | BOXES | {"reg_j": 8, "fragments": "ahead"}),
+    "wgmma": ("cuda/wgmma.m64n128k16.f16.f32", F16, {"copy": "TMA", "stages": 3, "reg_i": 1, "reg_j": 1, "split": 1}),
+}
+PRODUCERS = {
+    "mma": ("cuda/mma.m16n8k16.f16.f16.f32", WARPS | BOXES | {"reg_j": 8, "warps_j": 4, "roles": "producer"}),
+    "wgmma": ("cuda/wgmma.m64n256k16.f16.f32", BOXES | {"stages": 3, "reg_i": 1, "groups_i": 2, "roles": "producer"}),
+}
+
+
+def taken(only: str, sizes: dict[str, Any], wish: dict[str, Any]) -> tuple[dict[str, int], int]:
+    """What the space derives for the first row of a wish, and the registers of its kernel, which spills nothing."""
+    _, (plan, *_) = plans("matmul_nt", only, **sizes)
+    answer = request(plan.space, {name: value for name, value in wish.items() if name in plan.space.position})
+    assert answer.row is not None, str(answer)
+    values = plan.space.values(answer.row)
+    source = print_cuda(lower(plan, plan.space.schedule(answer.row)), H200)
+    try:
+        toolkit(source.arch)
+    except MissingError as error:
+        pytest.skip(error.message)
+    found = compile_cuda(source.text, source.arch, source.headers).kernels[source.plan.launches[0].kernel]
+    assert not found.spills
+    names = ("registers", "entry_registers", "worker_registers")
+    return {name: int(values[name][0]) for name in names}, found.registers
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_registers_are_about_those_of_the_compiler(case: str) -> None:
+    derived, got = taken(*CASES[case])
+    assert 0.75 <= got / derived["registers"] <= 1.25, (got, derived)
+
+
+@pytest.mark.parametrize("case", PRODUCERS)
+def test_beside_a_producer_a_launch_gives_what_the_core_has(case: str) -> None:
+    only, wish = PRODUCERS[case]
+    derived, got = taken(only, F16, wish)
+    assert got == derived["entry_registers"] == 168
+    assert derived["registers"] <= derived["worker_registers"] == 232
+
+
+def test_roles_share_the_registers_of_a_core() -> None:
+    """As published kernels have them: 40 and 232 of two consumers; three have 40 and 152; one has enough by itself."""
+    per_lane = 65536 // 32
+    found = {n: int(evaluate(worker_registers(per_lane, Const(4 * n)), {})) for n in (2, 3)}
+    assert found == {2: 232, 3: 152}
+    assert [bool(evaluate(hands_over(per_lane, Const(4 * n)), {})) for n in (1, 2, 3)] == [False, True, True]
+    assert not evaluate(hands_over(per_lane, Const(6)), {})  # no whole warpgroups
+    for n in (2, 3):
+        entry = int(evaluate(entry_registers(per_lane, Const(4 * n + 4)), {}))
+        assert found[n] * n + 40 <= entry * (n + 1)
