@@ -50,6 +50,7 @@ from autosched.tiling.steps.gpu_roles import PRODUCER
 from autosched.tiling.steps.gpu_tile import SCOPE_WARPS
 
 SLICE = Var("slice")
+WARP = 32  # threads that take registers together
 Places = Callable[[Work], dict[str, Position]]
 Phase = tuple[Stmt, ...]
 
@@ -164,10 +165,10 @@ class Pipeline:
         """Registers of a thread of the producer and of the consumers, where a launch cannot give all as many as one may
         have: it gives each thread the same, and the producer returns what it does not need."""
         _, count = worker_of(self.grid, self.nest)
-        warps, held = Const(count * SCOPE_WARPS[self.nest.intrinsic.scope]), self.ctx.registers
-        if not evaluate(hands_over(held, warps), {}):
+        warps, per_lane = Const(count * SCOPE_WARPS[self.nest.intrinsic.scope]), self.ctx.registers // WARP
+        if not evaluate(hands_over(per_lane, warps), {}):
             return ()
-        return PRODUCER_REGISTERS, int(evaluate(worker_registers(held, warps), {}))
+        return PRODUCER_REGISTERS, int(evaluate(worker_registers(per_lane, warps), {}))
 
     def landed(self, work: Work, number: Int = SLICE) -> Await:
         """The engine has fetched the slice of that number."""
