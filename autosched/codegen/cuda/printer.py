@@ -141,7 +141,7 @@ class _Printer:
         shared = SharedMemory.of(kernel, grid.body)
         engine = EnginePrinter(scope, grid.body, grid.worker_threads, grid.cluster)
         printer = StatementPrinter(scope, Phases(kernel, grid.body).needed, engine)
-        scope.warps = max(1, grid.block_threads // 32)
+        scope.warps = max(1, grid.worker_threads // 32)
         body = list(block_lines(grid, scope, shared, printer))
         shared = self.memory[name] = shared.beside(scope.staging)
         self.maps += [self._map(box.map) for box in engine_maps.values()]
