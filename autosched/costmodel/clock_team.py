@@ -50,6 +50,7 @@ LIBRARY_OPERATIONS = 80.0  # of a function that is computed in double
 QUOTIENT_OPERATIONS = 10.0  # of a division or a root of floats that rounds as IEEE says
 RECIPROCAL_OPERATIONS = 5.0  # of a division by what a row has in common (`codegen.lower.quotient`)
 ISSUERS = 4.0  # schedulers of a core, each an instruction of a warp a cycle (H100 whitepaper)
+TILED_LINES = 3.0  # of what passes through a tile in shared memory: read, written there, and read again
 LINE_BYTES = 128.0  # that a core's port moves a cycle
 UNHIDDEN = 0.15  # share of the shorter of two units' work that does not overlap with the longer
 
@@ -78,7 +79,7 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
     else:
         rounds = np.ceil(np.ceil(serial / warps / split) / unroll)
         again = np.zeros(n)
-        waits = np.where((warps > 1) & (serial > 1), MEET_CYCLES, 0.0)
+        waits = np.where(((warps > 1) & (serial > 1)) | (column("tile", 0.0) > 0), MEET_CYCLES, 0.0)
 
     words = float(np.mean([max(1.0, r.dtype.bits / 32) for r in lane_reads(part)] or [1.0]))
     registers = np.ceil((OWN_REGISTERS + np.where(hold, held, vector * unroll * words) + vector) / 8.0) * 8.0
@@ -88,7 +89,8 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
     )
     at_once = np.clip(at_once, 1.0, float(target.limits.get("blocks_per_core", 32)))
 
-    first, later, port = moved_bytes(part, vector)
+    tile = column("tile", 0.0)
+    first, later, port = moved_bytes(part, vector, tile > 0)
     written = written_bytes(part, program)
     moved = first + written + np.where(hold, 0.0, later)
     cached = first + written <= L2_SHARE * next((m.bytes for m in target.memories if m.name == "L2"), 0)
@@ -111,7 +113,7 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
     return {"compute": compute, "memory": memory, "l2": l2, "overhead": launches, "total": total}
 
 
-def moved_bytes(part: TeamPart, vector: Column) -> tuple[Column, Column, Column]:
+def moved_bytes(part: TeamPart, vector: Column, tiled: npt.NDArray[np.bool_]) -> tuple[Column, Column, Column]:
     """Bytes read into the cores by the first member that reads an element, by later ones, and over a core's port: of
     lanes that are no neighbours a line each."""
     first, later, port = np.zeros_like(vector), np.zeros_like(vector), np.zeros_like(vector)
@@ -129,7 +131,8 @@ def moved_bytes(part: TeamPart, vector: Column) -> tuple[Column, Column, Column]
                 seen.add(read.tensor)
             whole = float(elements(member.axes)) * size if stride else own
             joined = np.asarray([gcd(int(w), _aligned(member, read)) for w in vector], np.float64)
-            port = port + whole * np.where(stride == 1, vector / joined, lines)
+            each = np.where(stride == 1, vector / joined, np.where(tiled, TILED_LINES, lines))
+            port = port + whole * each
         seen.add(member.assign.tensor)
     return first, later, port
 

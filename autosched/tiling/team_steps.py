@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from autosched.ir.program import Program, Stage
 from autosched.ir.value import Read, reads
-from autosched.logic import Bool, Const, Int, Var, any_of, ceil_div, free_vars
+from autosched.logic import Bool, Const, Int, Var, any_of, ceil_div, free_vars, maximum, where
 from autosched.machine.target import Target
 from autosched.tiling.plan import Part, ScalarPart, TeamPart
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.team_common import kept_types
+from autosched.tiling.team_turned import TILES, Turned, turned
 from autosched.tiling.teams import inner_axes, lane_elements, serial_elements, team_rows, whole
 
 VECTORS = (1, 2, 4, 8, 16)
@@ -28,6 +29,8 @@ MOST_HELD = 64
 """Registers of a thread for what it holds of a row."""
 OWN_REGISTERS = 32
 """Registers of a thread beside that: sums, addresses, what is under way."""
+MOST_TURNED = 32
+"""Elements of a tile that one thread brings."""
 LEAST_SHARE = 2
 """Steps of a block that shares a reduction with others: fewer are not worth another result."""
 
@@ -76,9 +79,12 @@ class _Decided:
         most = self.target.limits.get("threads_per_block", 1024) // self.lanes
         several = part.across or serial == 1 or splits(part)
         warps = self.decide("warps", tuple(w for w in self.choices.warps if w <= most) if several else (1,))
+        across = turned(part)
+        tile = None if across is None else self.tiled(across, warps)
         chunk = self.derive("chunk", (warps if part.across or serial == 1 else Const(1)) * vector * self.lanes)
         chunks = self.derive("chunks", ceil_div(extent, chunk))
-        self.rule("chunk", any_of(chunk < 2 * extent, chunk <= self.lanes), f"lanes for {extent:,} elements")
+        useful = any_of(chunk < 2 * extent, chunk <= self.lanes, *([] if tile is None else [tile > 0]))
+        self.rule("chunk", useful, f"lanes for {extent:,} elements")
         threads: Int = warps * self.lanes
         if part.across:
             rows = self.decide("rows", self.choices.rows)
@@ -88,6 +94,8 @@ class _Decided:
             blocks: Int = ceil_div(team_rows(part), rows)
         elif serial == 1:
             steps, blocks = chunks, ceil_div(extent, chunk * unroll)
+            if tile is not None and across is not None:
+                blocks = where(tile > 0, self.tiles(across, tile), blocks)
         else:
             steps, blocks = ceil_div(serial, warps), ceil_div(extent, chunk)
             self.rule("warps", warps <= serial, f"warps for {serial:,} terms")
@@ -103,6 +111,27 @@ class _Decided:
             self.held(chunks, vector, threads)
         self.decide("threads", (1,))
         return Step("team", tuple(self.decisions), tuple(self.rules), self.derived, self.inert)
+
+    def tiled(self, across: Turned, warps: Int) -> Var:
+        """Whether operands that lie across the results pass through tiles in shared memory."""
+        tile = self.decide("tile", TILES, ("none", *map(str, TILES[1:])))
+        names = self.part.names
+        self.inert |= {names("vector"): tile > 0, names("unroll"): tile > 0}
+        bits = sum(r.dtype.bits for _, r in across.reads)
+        most = self.target.limits.get("static_shared_bytes", 49152)
+        shared = self.derive("tile_bytes", tile * (tile + 1) * bits // 8)
+        self.rule("tile_bytes", shared <= most, f"bytes of tiles in a block > {most:,}")
+        each = self.lanes * MOST_TURNED
+        few = any_of(tile.eq(0), (tile * tile <= warps * each) & (warps <= tile))
+        self.rule("tile", few, f"lines of a tile are fewer than warps, or more than {MOST_TURNED} elements a thread")
+        return tile
+
+    def tiles(self, across: Turned, tile: Int) -> Int:
+        count: Int = Const(1)
+        for n, axis in enumerate(self.part.members[0].spatial):
+            pair = n in (across.slow, across.fast)
+            count = count * (ceil_div(axis.extent, maximum(tile, 1)) if pair else axis.extent)
+        return count
 
     def held(self, chunks: Int, vector: Int, threads: Int) -> None:
         """Whether a row stays in registers."""

@@ -76,9 +76,16 @@ def dot(A: f16[n], B: f16[n], C: f32[o], *, n=1500, o=1):
             C[i] += f32(A[j]) * f32(B[j])
 """,
     "turned": """
-def turned(A: f32[m, n], B: f32[n, m], *, m=9, n=35):
+def turned(A: f32[m, n], B: f32[n, m], *, m=40, n=67):
     for j, i in grid(n, m):
         B[j, i] = A[i, j] + 1
+""",
+    "turned and added": """
+def turned(A: f16[b, m, n], C: f16[b, n, m], D: f16[m], E: f32[b, n, m], *, b=2, m=33, n=36):
+    for z, j, i in grid(b, n, m):
+        C[z, j, i] = A[z, i, j] + D[i]
+    for z2, j2, i2 in grid(b, n, m):
+        E[z2, j2, i2] = f32(C[z2, j2, i2]) * f32(A[z2, i2, j2])
 """,
     "chain": """
 def chain(A: u8[n], B: u8[n], C: s32[n], *, n=1111):
@@ -239,9 +246,8 @@ def test_the_clock_prefers_coalesced_reads_and_enough_blocks() -> None:
     softmax = resolve("softmax", {"m": 4096, "n": 4096})
     wide: dict[str, Any] = {"M.vector": 4, "M.warps": 8}
     assert seconds(softmax, **wide, **{"M.hold": "registers"}) < seconds(softmax, **wide, **{"M.hold": "read again"})
-    turned = parse(TEXTS["turned"].replace("m=9, n=35", "m=4096, n=4096"))
-    plain = resolve("elementwise", {"op": "relu", "m": 4096, "n": 4096})
-    assert seconds(plain, vector=4) < seconds(turned, vector=4)
+    turned = parse(TEXTS["turned"].replace("m=40, n=67", "m=4096, n=4096"))
+    assert seconds(turned, tile=32, warps=8) < seconds(turned, tile=0, vector=4) / 1.5
 
 
 def test_text_of_a_row() -> None:

@@ -35,6 +35,7 @@ from autosched.codegen.lower.gpu_team import (
     with_formulas,
     write,
 )
+from autosched.codegen.lower.gpu_turned import lower_turned
 from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.reduction import identity
 from autosched.codegen.lower.rename import place_index
@@ -43,6 +44,7 @@ from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Literal, Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
 from autosched.tiling.plan import TeamPart
+from autosched.tiling.team_turned import turned
 from autosched.tiling.teams import elements, lane_elements
 
 OTHER = Var("other")
@@ -52,6 +54,9 @@ MOST_WARPS, MOST_UNDER_WAY = 8, 8
 
 def lower_column_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, ...]:
     """One grid; two where blocks share the sums."""
+    tile = ctx.values.get(part.names("tile"), 0)
+    if tile and (found := turned(part)) is not None:
+        return lower_turned(part, ctx, team, tile, found)
     part = with_formulas(part)
     stage = part.members[0]
     if not stage.reduction:
