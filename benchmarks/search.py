@@ -30,7 +30,7 @@ from autosched.search.simulate import has_clock
 from autosched.store.exchanged import read_any
 from autosched.store.recorded_space import RecordedSpace
 from benchmarks.cpu import RESULTS
-from benchmarks.record import FOLDER
+from benchmarks.record import FOLDER, ROWS
 from benchmarks.search_table import CHECKPOINTS, Kept, Space, overall, scored, text
 
 STRATEGIES = (
@@ -49,7 +49,8 @@ SCHEMA = "autosched/search/2"
 
 def spaces(more: Sequence[Path] = ()) -> dict[str, Path]:
     """Name to file of every recorded space, and of `more`: files, and folders of them."""
-    files = [f for p in (FOLDER, IMPORTED, *more) for f in (sorted(p.glob("*.json*")) if p.is_dir() else [p])]
+    ours = [FOLDER / f"{name}.json.gz" for name in ROWS]
+    files = ours + [f for p in (IMPORTED, *more) for f in (sorted(p.glob("*.json*")) if p.is_dir() else [p])]
     return {f.name.removesuffix(".gz").removesuffix(".json"): f for f in files}
 
 

@@ -11,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from autosched.store.records import Measurement
+
 _WIDE = 100_000
 
 
@@ -70,6 +72,16 @@ def seconds(value: float | None) -> str:
         if value >= factor:
             return f"{value / factor:.3g} {unit}"
     return f"{value:.3g} s"
+
+
+def joules(measurement: Measurement, objective: str) -> str:
+    """What a study for energy minimises, to stand behind the time; nothing where it minimises time."""
+    spent = measurement.extra.get("energy_j", {}).get("total")
+    if objective == "latency" or not spent:
+        return ""
+    factor, unit = next((f, u) for f, u in ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (0.0, "nJ")) if spent >= f)
+    product = f"  {measurement.cost:.3g} J·s" if objective == "edp" else ""
+    return f"  {spent / (factor or 1e-9):.3g} {unit}{product}"
 
 
 def speed(operations: float, value: float | None) -> str:

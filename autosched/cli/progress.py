@@ -10,10 +10,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Column
 
-from autosched.cli.output import seconds, speed, talk
+from autosched.cli.output import joules, seconds, speed, talk
 from autosched.ir.work import operations
 from autosched.search import events
 from autosched.search.request import TuneRequest
+from autosched.store.records import Measurement
 
 PLAIN_EVERY_S = 30.0
 
@@ -29,6 +30,7 @@ class Progress:
         self.peak: float | None = None
         self.before = 0
         """Trials of earlier runs, which say nothing of this run's pace."""
+        self.best_joules = ""
         self.last_plain_s = 0.0
         self.shown_kinds: set[str] = set()
         self.bar = Bar(
@@ -78,7 +80,7 @@ class Progress:
             case events.NewBest():
                 if not self.live:
                     m = event.trial.measurement
-                    self._line(f"trial {event.trial.number:>4}  {self._speed(m.time_s)}  {event.trial.plan}")
+                    self._line(f"trial {event.trial.number:>4}  {self._told(m)}  {event.trial.plan}")
             case events.FinalRound():
                 self._line(f"final  the best {event.candidates} again, interleaved")
                 self.bar.update(self.task, said="final round")
@@ -106,14 +108,20 @@ class Progress:
             first = m.message.strip().splitlines()[0] if m.message.strip() else "no message"
             self._line(f"trial {event.trial.number:>4}  failed ({m.status}): {first}")
         elif m.ok and self.verbose and (self.live or m.time_s != event.best_s):  # a new best says so itself when piped
-            self._line(f"trial {event.trial.number:>4}  {self._speed(m.time_s)}  {event.trial.plan}")
-        said = ("best " + self._speed(event.best_s) if event.best_s else "no best yet") + self._left(event)
+            self._line(f"trial {event.trial.number:>4}  {self._told(m)}  {event.trial.plan}")
+        if m.ok and m.time_s == event.best_s:
+            self.best_joules = joules(m, self.request.objective)
+        best = f"best {self._speed(event.best_s)}{self.best_joules}" if event.best_s else "no best yet"
+        said = best + self._left(event)
         if event.failed:
             said += "  failed: " + " · ".join(f"{kind} {n}" for kind, n in event.failed.items())
         self.bar.update(self.task, completed=event.done, total=event.total, said=said)
         if not self.live and event.elapsed_s - self.last_plain_s >= PLAIN_EVERY_S:
             self.last_plain_s = event.elapsed_s
             self._line(f"{event.done}/{event.total} trials  {said}")
+
+    def _told(self, m: Measurement) -> str:
+        return self._speed(m.time_s) + joules(m, self.request.objective)
 
     def _speed(self, time_s: float | None) -> str:
         share = f"  {self.work / time_s / self.peak:.0%} of peak" if time_s and self.peak else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autosched.cli.output import seconds, speed
+from autosched.cli.output import joules, seconds, speed
 from autosched.codegen.cuda.proved import prove_schedule
 from autosched.ir.work import operations
 from autosched.search.loop import Result
@@ -39,6 +39,8 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         plan = best.candidate.plan
         asked = [{"kind": c.kind, "text": c.text, "tight": c.tight} for m in plan.mappings for c in m.conditions]
         found |= ({"conditions": asked} if asked else {}) | ({"relies_on": list(plan.relies)} if plan.relies else {})
+        if request.objective != "latency":
+            found |= {"objective": request.objective, "cost": m.cost, "energy_j": m.extra.get("energy_j")}
         proofs = in_short(prove_schedule(plan, best.trial.row))
         found |= {"proofs": proofs} if proofs else {}
         ok = m.ok and bool(m.extra.get("verified", True))  # a simulator cannot always run what it times
@@ -85,7 +87,8 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
     m = best.trial.measurement
     work = operations(request.program)
     spread = f" ±{m.spread:.1%}" if m.spread else ""
-    lines = [f"best   trial {best.trial.number}   {seconds(best.time_s)}{spread}   {speed(work, best.time_s)}"]
+    energy = joules(m, request.objective)
+    lines = [f"best   trial {best.trial.number}   {seconds(best.time_s)}{spread}   {speed(work, best.time_s)}{energy}"]
     if brief:
         return lines[0]
     if tuning.peak and tuning.study.record.device == "cpu":

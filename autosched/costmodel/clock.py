@@ -104,9 +104,14 @@ def _exact(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
 
 
 def _floor(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
+    return least_terms(part, plan, values)["total"]
+
+
+def least_terms(part: Part, plan: Plan, values: Columns) -> Terms:
+    """Seconds per row that each term of a part takes at least, by what `floors` reads."""
     if isinstance(part, TensorPart) and part.scheme == "cpu":
-        return _tensor(part, values, plan.target, least=True)["total"]
-    return _exact(part, plan, values)
+        return _tensor(part, values, plan.target, least=True)
+    return part_terms(part, plan, values)
 
 
 def timed_parts(plan: Plan) -> list[Part]:

@@ -2,8 +2,14 @@
 model, batches with diversity.
 
 A draft and a verdict: the clock ranks every row of every plausible plan; the best rows, and a stratified sample that
-keeps the model honest elsewhere, form a pool whose features are computed once. After each batch the model is fitted
-again and the pool, joined by mutants of its leaders, is ranked by a lower quantile of the predicted time.
+keeps the model honest elsewhere, form a pool whose features are computed once. The first rows are the clock's; from
+then on the model is fitted again after each batch, and the pool, joined by mutants of its leaders, ranked by it. Places
+for learning rather than winning (rows at random, plans never tried) are given away only where the clock proves wrong.
+
+Settings were compared on five recorded spaces and checked on three that no setting was chosen by (7 seeds of 64 trials
+each, performance from 0, random, to 1; the clock's own order: 0.950 and 0.983): 0.951 and 0.940 with places for
+learning wherever the clock is not perfect and a model from the second batch on; without these places 0.965 and 0.968,
+with 8 rows by the clock first 0.972 and 0.977.
 """
 
 from __future__ import annotations
@@ -26,9 +32,10 @@ from autosched.tiling.schedule import Candidate
 
 _POOL = 16_000
 _STRATIFIED = 3_000
+_BY_CLOCK = 8  # trials before the model has a say
 _QUANTILE_Z = 0.25  # deviations below the mean: some optimism, since only the best of a batch counts
-_AT_RANDOM = 0.08
-_CURIOUS = 0.35  # share of a batch drawn from all rows thought well of, where the clock is as wrong as PRIOR_SIGMA says
+_AT_RANDOM = 0.08  # chance of a place to go to any row, where the clock is as wrong as PRIOR_SIGMA says
+_CURIOUS = 0.35  # share of a batch drawn from all rows thought well of there
 _SETTLED = 16  # trials after which that share is halved
 _WELL = 0.2
 _SMALL, _LARGE, _MANY = 4, 8, 32  # candidates between two fits, before and after so many trials
@@ -69,11 +76,11 @@ class Auto:
         if not self._space.rows or n <= 0:
             return []
         rng = np.random.default_rng([self._seed, len(self._memory)])
-        if self._fitted_to != self._memory.measured:
+        if self._memory.measured >= _BY_CLOCK and self._fitted_to != self._memory.measured:
             self._model.fit(self._memory.samples())
             self._fitted_to = self._memory.measured
         ranked = self._ranked(rng)
-        batch = self._batch(ranked, n - self._curious(n), (n + 1) // 2)
+        batch = self._batch(ranked, n - self._curious(n), round((n + 1) // 2 * self._doubt))
         # Places left over go to any row that the model thinks well of, then (a few) to any row at all.
         wild = int(rng.binomial(n, _AT_RANDOM * self._doubt)) if self._memory.measured else 0
         well = ranked.take(rng.permutation(ceil(len(ranked) * _WELL))[: 4 * n])
@@ -97,8 +104,10 @@ class Auto:
 
     @property
     def _doubt(self) -> float:
-        """How wrong the clock was, from 0 to 1: as wrong as PRIOR_SIGMA says, or more."""
-        return min(1.0, self._memory.surprise / PRIOR_SIGMA)
+        """How wrong the clock was, from 0 (half as wrong as PRIOR_SIGMA says, or less) to 1 (as wrong, or more)."""
+        if self._memory.measured < _BY_CLOCK:
+            return 0.0
+        return float(np.clip(2 * self._memory.surprise / PRIOR_SIGMA - 1, 0.0, 1.0))
 
     def observe(self, trials: Sequence[Trial]) -> None:
         self._memory.observe(trials)

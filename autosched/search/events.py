@@ -64,6 +64,8 @@ class NearMiss:
 
 @dataclass(frozen=True)
 class TrialDone:
+    """`best_s` are the seconds of the best so far, by what the study minimises."""
+
     trial: Trial
     best_s: float | None
     done: int

@@ -27,11 +27,11 @@ class Verdict:
 
 
 def finalists(ranking: Sequence[Trial], count: int = FINALISTS) -> list[Trial]:
-    """The trials worth measuring again: at most `count`, none much slower than the first."""
+    """The trials worth measuring again: at most `count`, none much slower (or costlier) than the first."""
     if not ranking:
         return []
-    bound = _WITHIN * (ranking[0].measurement.time_s or 0.0)
-    return [t for t in ranking[:count] if (t.measurement.time_s or 0.0) <= bound]
+    bound = _WITHIN * (ranking[0].measurement.cost or 0.0)
+    return [t for t in ranking[:count] if (t.measurement.cost or 0.0) <= bound]
 
 
 def race(
@@ -104,7 +104,10 @@ def _excess(m: Measurement) -> float:
 
 def distinguishable(first: Measurement, second: Measurement) -> bool:
     """Whether `first` is faster than `second`, by a one-sided sign test over interleaved rounds (p <= 0.05: all of 5
-    rounds, 12 of 15). A test of signs needs nothing of the distribution, and timings have long tails."""
+    rounds, 12 of 15). A test of signs needs nothing of the distribution, and timings have long tails. What a study for
+    another objective minimises is worked out, not timed: it is less or it is not."""
+    if "cost" in first.extra:
+        return (first.cost or 0.0) < (second.cost or 0.0)
     pairs = zip(first.extra.get("rounds_s", []), second.extra.get("rounds_s", []), strict=False)
     differ = [a < b for a, b in pairs if a != b]
     won, rounds = sum(differ), len(differ)
@@ -113,6 +116,6 @@ def distinguishable(first: Measurement, second: Measurement) -> bool:
 
 def verdict(trials: Sequence[Trial]) -> Verdict:
     """The order of a final round's trials; failed ones drop out."""
-    fine = sorted((t for t in trials if t.measurement.ok), key=lambda t: (t.measurement.time_s, t.number))
+    fine = sorted((t for t in trials if t.measurement.ok), key=lambda t: (t.measurement.cost, t.number))
     apart = distinguishable(fine[0].measurement, fine[1].measurement) if len(fine) > 1 else None
     return Verdict(tuple(fine), apart)

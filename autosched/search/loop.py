@@ -132,7 +132,7 @@ class _Run:
         self.final_rounds = final_rounds
         self.watch = study.watch
         self.done = len(study.searched)
-        self.best_s = study.best_s
+        self.best_s, self.best_cost = study.best_s, study.best_cost
         self.noise: Noise | None = None
         self.spent_s = 0.0  # on candidates that came out right, and how many they were
         self.fine = 0
@@ -205,6 +205,8 @@ class _Run:
             drafts = [self.building.draft(candidate) for candidate in candidates]
             self.under_way += map(self.measuring.begin, candidates, drafts)
             for draft in reversed(drafts):  # the other side takes them from the front
+                if before and self.under_way[before - 1].there():
+                    break  # it has, and more of it should be asked for
                 self.building.ahead(draft)
             return self._keep_begun(before if self.study.ahead else len(self.under_way))
         return self._keep_begun(before) or self._keep_here(candidates)
@@ -314,10 +316,10 @@ class _Run:
             self.outlook.observe([trial])
         if measurement.status in ("crash", "timeout"):
             self._emit(WorkerDied(measurement.status, measurement.message))
-        better = measurement.time_s is not None and measurement.ok
-        better = better and (self.best_s is None or (measurement.time_s or 0.0) < self.best_s)
+        cost = measurement.cost if measurement.ok else None
+        better = cost is not None and (self.best_cost is None or cost < self.best_cost)
         if better:
-            self.best_s = measurement.time_s
+            self.best_s, self.best_cost = measurement.time_s, cost
         self._emit(
             TrialDone(trial, self.best_s, self.done, self.trials, dict(self.study.failed), self.watch.elapsed_s)
         )

@@ -151,9 +151,15 @@ class Study:
 
     @property
     def best_s(self) -> float | None:
-        """Seconds of the fastest verified candidate, or None."""
+        """Seconds of the best verified candidate, or None."""
         ranking = self.ranking
         return ranking[0].measurement.time_s if ranking else None
+
+    @property
+    def best_cost(self) -> float | None:
+        """What the study minimises, of the best verified candidate, or None."""
+        ranking = self.ranking
+        return ranking[0].measurement.cost if ranking else None
 
     def candidate(self, trial: Trial) -> Candidate:
         """The candidate that a trial measured. Raises StoreError where its plan is no longer among the study's."""

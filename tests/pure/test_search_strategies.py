@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import mean
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from autosched.costmodel import cost_model
 from autosched.costmodel import registry as models_module
+from autosched.device.protocol import Build
 from autosched.errors import UnknownNameError
 from autosched.search import SearchSpace, Strategy, open_study, registry, run, strategies, strategy
 from autosched.search import space as spaces
@@ -149,11 +151,21 @@ def test_random_is_uniform_over_the_union() -> None:
     assert sum((n - 100) ** 2 / 100 for n in counts.values()) < 34.5
 
 
-def test_auto_tries_each_plausible_plan_early() -> None:
+class Unlike(SyntheticDevice):
+    """Its times have little to do with what the clock says of a row."""
+
+    def measure(self, build: Build, repeats: str = "search") -> Measurement:
+        right = super().measure(build, repeats)
+        return replace(right, time_s=(right.time_s or 0.0) * np.exp(0.7 * np.sin(1e3 * build.candidate.row)))
+
+
+def test_auto_tries_each_plausible_plan_early_where_the_clock_is_wrong() -> None:
     plans = [make_plan(f"p{i}", 1 + 0.2 * i, tiles=3) for i in range(6)] + [make_plan("hopeless", 100.0)]
     space = SearchSpace(plans, clock)
-    done = play(strategy("auto", space, 0, cost_model("xgb")), 2, 8)
+    done = play(strategy("auto", space, 0, cost_model("xgb")), 3, 8, Unlike())
     assert {t.plan for t in done} >= {f"p{i}" for i in range(6)}
+    right = play(strategy("auto", space, 0, cost_model("xgb")), 3, 8)
+    assert {t.plan for t in right} < {t.plan for t in done}, "where it is right, its order comes first"
     assert sum(t.plan == "hopeless" for t in done) <= 2
 
 

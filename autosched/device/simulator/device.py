@@ -129,9 +129,8 @@ class SimulatorDevice:
         difference = verdict.difference
         extra: dict[str, Any] = {"verified": difference is not None, "verified_by": verdict.by}
         extra["model_s"] = {k: float(v) for k, v in causes.items()}
-        if target.energy or self.objective != "latency":
-            joules = energy(kernel, parts, target, causes["total"])
-            extra["energy_j"] = {k: float(v) for k, v in joules.items()}
+        joules = self._joules(kernel, parts, target, causes["total"])
+        extra |= {"energy_j": joules} if joules else {}
         if self.objective != "latency":
             extra["cost"] = extra["energy_j"]["total"] * (causes["total"] if self.objective == "edp" else 1.0)
         if difference is not None and not difference.ok:
@@ -196,6 +195,16 @@ class SimulatorDevice:
                 else self._verifier.cut_down(candidate.plan, candidate.schedule, self.threads)
             )
         return self._verdicts[key]
+
+    def _joules(self, kernel: Kernel, parts: list[Facts], target: Target, seconds: float) -> dict[str, float]:
+        """Joules by cause; nothing where the target does not say all of them, and nobody asked. Raises UsageError where
+        somebody did."""
+        try:
+            return {k: float(v) for k, v in energy(kernel, parts, target, seconds).items()} if target.energy else {}
+        except UsageError:
+            if self.objective != "latency":
+                raise
+            return {}
 
     def _samples(self, seconds: float, sha: str, repeats: str) -> tuple[float, ...]:
         """Times around the model's, log-normal, always the same for one kernel and seed."""

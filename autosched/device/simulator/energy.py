@@ -12,7 +12,7 @@ from collections import defaultdict
 
 from autosched.codegen.kernel import Kernel
 from autosched.device.simulator.cpu_model import play_cpu, threads_of
-from autosched.device.simulator.gpu_model import play
+from autosched.device.simulator.gpu_model import moved
 from autosched.device.simulator.spatial_model import memory_of, on_array, play_spatial
 from autosched.device.simulator.walk import Facts, Issue
 from autosched.errors import UsageError
@@ -61,8 +61,7 @@ def bytes_by_level(kernel: Kernel, found: Facts, target: Target) -> dict[str, fl
     """Bytes that pass each level of memory in one run of a statement."""
     match scheme_of(target):
         case "gpu":
-            run = play(kernel, found, target)
-            return {"shared": run.shared, "L2": run.past_l1, "DRAM": run.dram_read + run.dram_written}
+            return moved(kernel, found, target)
         case "spatial" if on_array(kernel, found):
             a = play_spatial(kernel, found, target).totals
             pads = {what: memory_of(target, what) for what in ("inputs", "accumulators")}

@@ -88,7 +88,7 @@ def play(kernel: Kernel, found: Facts, target: Target, record: Recorder | None =
     grid = launch(kernel, found, target)
     costs = Costs(kernel, found, grid, target)
     read, written = dram_bytes(found, costs.prints, grid, target)
-    past = sum(b for n, b in costs.passed.items() if not found.touches[n].write) + costs.fetched
+    past = _past_l1(found, costs)
     count = max(1, round(grid.count))
     least, extra = divmod(count, target.cores)
     warps = max(1, ceil(grid.threads / target.limits["warp_threads"]))
@@ -114,9 +114,27 @@ def play(kernel: Kernel, found: Facts, target: Target, record: Recorder | None =
     layout = _Layout(together, tail, actors_of_block, grid.at_once, ahead.stages if ahead else 0)
     outcome = layout.played(each, record)
     actors = layout.names(min(grid.at_once, each + bool(tail)))
-    shared = sum(i.runs * i.shared for i in found.issues)
-    shared += sum(t.runs * t.bytes * (t.lane.width if t.lane else 1) for t in found.touches if t.scope == "shared")
-    return GpuRun(grid, outcome, actors, read, written, past, shared)
+    return GpuRun(grid, outcome, actors, read, written, past, _shared(found))
+
+
+def moved(kernel: Kernel, found: Facts, target: Target) -> dict[str, float]:
+    """Bytes that pass each level of memory in one run of a grid, without playing it."""
+    grid = launch(kernel, found, target)
+    costs = Costs(kernel, found, grid, target)
+    return {
+        "shared": _shared(found),
+        "L2": _past_l1(found, costs),
+        "DRAM": sum(dram_bytes(found, costs.prints, grid, target)),
+    }
+
+
+def _past_l1(found: Facts, costs: Costs) -> float:
+    return sum(b for n, b in costs.passed.items() if not found.touches[n].write) + costs.fetched
+
+
+def _shared(found: Facts) -> float:
+    accesses = (t.runs * t.bytes * (t.lane.width if t.lane else 1) for t in found.touches if t.scope == "shared")
+    return sum(i.runs * i.shared for i in found.issues) + sum(accesses)
 
 
 @dataclass(frozen=True)
