@@ -113,7 +113,7 @@ class Columns:
             index = place_index(member.assign.index, at)
             behind = self.part.members[self.part.members.index(member) + 1 :]
             if any(r.tensor == member.assign.tensor for m in behind for r in all_reads(m)):
-                held = registers.declare(f"{member.assign.tensor}_made", value.dtype, slots)()
+                held = registers.declare(f"{member.assign.tensor}_made", value.dtype, slots)
                 stmts.append(write(held, value, registers.lane))
                 registers.known[Read(member.assign.tensor, index, value.dtype)] = held
                 value = held
@@ -130,7 +130,7 @@ class Columns:
         op = "+=" if assign.op == "-=" else assign.op
         element = BLOCK * team.width + Var(LANE)
         inside = element < self.extent if self.extent % team.width else TRUE
-        acc = registers.declare(f"{assign.tensor}_acc", dtype)()
+        acc = registers.declare(f"{assign.tensor}_acc", dtype)
         body: list[Stmt] = [write(acc, Literal(identity(op, dtype), dtype), lane)]
         body += self.terms(stage, op, acc, element, inside)
         phases = [body]
@@ -188,7 +188,7 @@ class Columns:
 
     def gathered(self, parts: str, op: str, acc: Read) -> list[Stmt]:
         """The first warp's lanes add up what all warps have."""
-        got = self.registers.declare(f"{parts}_now", acc.dtype)()
+        got = self.registers.declare(f"{parts}_now", acc.dtype)
         lane = self.registers.lane
         body: tuple[Stmt, ...] = (
             write(got, Read(parts, (OTHER, Var(LANE)), acc.dtype), lane),

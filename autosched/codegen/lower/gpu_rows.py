@@ -11,7 +11,7 @@ warp for warp:                                 behind a barrier, where several w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from autosched.codegen.access import value_vars
@@ -59,13 +59,11 @@ Work = Callable[[Bool], Sequence[Stmt]]
 
 def lower_row_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, ...]:
     """One grid; two where blocks share a row's reduction."""
-    kept = kept_values(part) if team.hold else {}
-    formulas = part.leeway.formulas
+    formulas, kept = part.leeway.formulas, kept_values(part) if team.hold else {}
     part = with_formulas(part)
     if team.split == 1:
-        found = RowTeam(part, ctx, team)
-        found.common = {n: tuple(apply_formulas(v, formulas) for v in values) for n, values in kept.items()}
-        return (found.emit(),)
+        common = {n: tuple(apply_formulas(v, formulas) for v in values) for n, values in kept.items()}
+        return (RowTeam(part, ctx, team, common=common).emit(),)
     stage = part.members[0]
     rows = row_axes(part, stage)
     shape = (*(a.extent for a in rows), team.split)
@@ -82,10 +80,18 @@ def lower_row_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, ...]
 
 
 class RowTeam:
-    """One part under one row of its space; `partial` takes the place of the result where blocks share it."""
+    """One part under one row of its space; `partial` takes the place of the result where blocks share it; `common` are
+    values of each member that are computed once for several."""
 
-    def __init__(self, part: TeamPart, ctx: Context, team: Team, partial: str | None = None) -> None:
-        self.part, self.ctx, self.team, self.partial = part, ctx, team, partial
+    def __init__(
+        self,
+        part: TeamPart,
+        ctx: Context,
+        team: Team,
+        partial: str | None = None,
+        common: Mapping[str, tuple[Value, ...]] = {},
+    ) -> None:
+        self.part, self.ctx, self.team, self.partial, self.common = part, ctx, team, partial, common
         self.workers = team.rows * team.warps
         self.registers = Registers(ctx, self.workers, team)
         self.axes = row_axes(part, part.members[0])
@@ -100,7 +106,6 @@ class RowTeam:
         self.phases: list[list[Stmt]] = [[]]
         if team.hold:
             self.registers.passing = frozenset(r.tensor for r in lane_reads(part)) - set(shared_reads(part))
-        self.common: dict[str, tuple[Value, ...]] = {}
         self.computed: dict[Value, Read] = {}
 
     def emit(self) -> Stmt:
@@ -129,7 +134,7 @@ class RowTeam:
         assign, dtype = member.assign, member.assign.value.dtype
         tensor, registers = assign.tensor, self.registers
         op = "+=" if assign.op == "-=" else assign.op
-        acc = registers.declare(f"{tensor}_acc", dtype)()
+        acc = registers.declare(f"{tensor}_acc", dtype)
         self.add([write(acc, Literal(identity(op, dtype), dtype), registers.lane)])
         there = guard(member, at)
         before, value = self.fetched(member, assign.value, at)
@@ -139,8 +144,8 @@ class RowTeam:
             return [*before, write(acc, chosen(all_of(valid, there), new, acc), registers.lane)]
 
         self.over_chunks(work)
-        total = registers.declare(f"{tensor}_sum", dtype, vector=1)()
-        other = registers.declare(f"{tensor}_other", dtype, vector=1)()
+        total = registers.declare(f"{tensor}_sum", dtype, vector=1)
+        other = registers.declare(f"{tensor}_other", dtype, vector=1)
         mine: Value | None = None
         for n in range(self.team.vector):
             one = Read(acc.tensor, (WARP, Var(LANE) * self.team.vector + n), dtype)
@@ -188,7 +193,7 @@ class RowTeam:
         target = Read(tensor, index, value.dtype)
         later = self.part.members[self.part.members.index(member) + 1 :]
         wanted = any(r.tensor == tensor for m in later for r in all_reads(m))
-        held = registers.declare(f"{tensor}_made", value.dtype, self.slots)() if wanted and self.team.hold else None
+        held = registers.declare(f"{tensor}_made", value.dtype, self.slots) if wanted and self.team.hold else None
         stored = kept(self.ctx.program, self.part, member) or (wanted and held is None)
 
         def work(valid: Bool) -> Sequence[Stmt]:
@@ -213,7 +218,7 @@ class RowTeam:
         for part in self.common.get(member.name, ()):
             here = registers.fetched(part, at, self.slots, there)
             if here not in self.computed:
-                self.computed[here] = registers.declare(f"{member.assign.tensor}_kept", here.dtype, self.slots)()
+                self.computed[here] = registers.declare(f"{member.assign.tensor}_kept", here.dtype, self.slots)
                 before.append(write(self.computed[here], here, registers.lane))
         placed = map_value(registers.fetched(value, at, self.slots, there), lambda v: self.computed.get(v, v))
         if not self.part.fused:
@@ -226,7 +231,7 @@ class RowTeam:
             return register
 
         def each(what: str, of_lane: Value) -> Value:
-            register = registers.declare(f"{tensor}_{what}", of_lane.dtype)()
+            register = registers.declare(f"{tensor}_{what}", of_lane.dtype)
             before.append(write(register, of_lane, registers.lane))
             return register
 

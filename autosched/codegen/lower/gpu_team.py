@@ -7,7 +7,7 @@ half of the lanes at a time, and over warps through shared memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autosched.codegen.kernel import Assign, For, If, Lane, Stmt
@@ -106,13 +106,12 @@ class Registers:
     def lane(self) -> Lane:
         return Lane(LANE, self.team.width)
 
-    def declare(self, name: str, dtype: DType, slots: int = 0, vector: int | None = None) -> Callable[[], Read]:
-        """A register of every warp, of `slots` chunks (0: one that is no chunk's); the answer reads it, at `SLOT`."""
+    def declare(self, name: str, dtype: DType, slots: int = 0, vector: int | None = None) -> Read:
+        """A register of every warp, of `slots` chunks (0: one that is no chunk's), as it is read at `SLOT`."""
         vector = self.team.vector if vector is None else vector
         shape = (self.workers, *([slots] if slots else []), vector * LANES)
         buffer = self.ctx.declare(name, dtype, shape, "register", run=vector).name
-        index = (WARP, *([SLOT] if slots else []), Var(LANE))
-        return lambda: Read(buffer, index, dtype)
+        return Read(buffer, (WARP, *([SLOT] if slots else []), Var(LANE)), dtype)
 
     def single(self, name: str, dtype: DType, slots: int = 0) -> Read:
         """A register of every warp that holds one number, the same in all threads."""
@@ -136,7 +135,7 @@ class Registers:
             self.ctx.tensor(read.tensor)
             name = f"{read.tensor}_now"
             many = 0 if read.tensor in self.passing else slots
-            register = self.declare(name, read.dtype, many)() if lanes else self.single(name, read.dtype, many)
+            register = self.declare(name, read.dtype, many) if lanes else self.single(name, read.dtype, many)
             index = tuple(i for i in register.index if isinstance(i, Int))
             self.loads.append(Assign(register.tensor, index, read, self.lane if lanes else None, valid))
             self.known[read] = register

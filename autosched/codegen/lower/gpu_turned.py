@@ -97,9 +97,9 @@ class _Tiles:
         at, inside = self.at(member, Var(LANE), self.line)
         here = place(read, at)
         assert isinstance(here, Read)
-        now = registers.declare(f"{name}_now", read.dtype, self.lines)()
+        now = registers.declare(f"{name}_now", read.dtype, self.lines)
         tile = self.ctx.declare(f"{name}_tile", read.dtype, (self.tile, self.tile + 1), "shared").name
-        turned = registers.declare(f"{name}_turned", read.dtype)()
+        turned = registers.declare(f"{name}_turned", read.dtype)
         later, _ = self.at(member, self.line, Var(LANE))
         registers.known[Read(name, place_index(read.index, later), read.dtype)] = turned
         self.turned.append((turned, Read(tile, (Var(LANE), self.line), read.dtype)))
@@ -116,7 +116,7 @@ class _Tiles:
         stmts: list[Stmt] = [*registers.taken()]
         behind = self.part.members[self.part.members.index(member) + 1 :]
         if any(r.tensor == member.assign.tensor for m in behind for r in all_reads(m)):
-            held = registers.declare(f"{member.assign.tensor}_made", value.dtype)()
+            held = registers.declare(f"{member.assign.tensor}_made", value.dtype)
             stmts.append(write(held, value, registers.lane))
             registers.known[Read(member.assign.tensor, index, value.dtype)] = held
             value = held
