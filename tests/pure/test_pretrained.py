@@ -40,7 +40,8 @@ def error(model: Pretrained | AnalyticModel, of: Samples) -> float:
 def test_another_shape_is_predicted_better_than_by_the_clock() -> None:
     model = Pretrained(AnalyticModel(), Earlier(("long",), samples(8.0, 200)))
     asked = samples(1.0, 200, seed=1)
-    assert error(model, asked) < 0.75 * error(AnalyticModel(), asked)
+    # 0.63: a correction that rows left out confirm in part is believed in part.
+    assert error(model, asked) < 0.65 * error(AnalyticModel(), asked)
 
 
 def test_the_study_s_own_rows_count_as_well() -> None:
@@ -48,8 +49,12 @@ def test_the_study_s_own_rows_count_as_well() -> None:
     model = Pretrained(ResidualModel(), Earlier(("slower",), replace(other, time_s=other.time_s * 3)))
     asked = samples(1.0, 200, seed=1)
     before = error(model, asked)
-    model.fit(samples(1.0, 32, seed=2))
+    own = samples(1.0, 32, seed=2)
+    model.fit(own)
     assert error(model, asked) < 0.7 * before
+    alone = ResidualModel()
+    alone.fit(own)
+    assert error(model, asked) < 0.9 * error(alone, asked), "what was known before helps on"
     assert model.version.endswith("pretrained")
 
 
