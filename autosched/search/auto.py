@@ -41,7 +41,7 @@ _WELL = 0.2  # the best share of the pool by the model: what is thought well of
 _SMALL, _LARGE, _MANY = 4, 8, 32  # candidates between two fits, before and after so many trials
 _LEADERS = 64
 _MUTANTS = 512  # of these leaders and a quarter as many measured rows: as many as MetaSchedule breeds in a generation
-_APART = 2  # decisions in which two of a batch differ at least, while enough of them do; 0 and 1 did alike on recordings
+_APART = 2  # decisions in which two of a batch differ at least, while enough of them do
 _SHORTLIST = 64  # rows looked at for each place in a batch when keeping candidates apart
 
 
