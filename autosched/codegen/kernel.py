@@ -264,21 +264,24 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One more arrival at a slot of a barrier."""
+    """One more arrival at a slot of a barrier, of each worker: in all blocks of a cluster, or only its `own`."""
 
     barrier: str
     slot: Int
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Await:
     """Go on once a slot of a barrier has seen `times` arrivals since the block began, which is when its phase number
-    `phase` has ended; phase -1 has before it begins."""
+    `phase` has ended; phase -1 has before it begins. `everywhere`: what other blocks of the cluster wrote to their
+    shared memory before they signalled is there."""
 
     barrier: str
     slot: Int
     times: Int
     phase: Int
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,8 +108,8 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
         case Wait(pending, engine):
             of = " of the engine" if engine else ""
             yield f"{pad}wait for all copies{of}{f' but the last {pending}' if pending else ''}"
-        case Signal(barrier, slot):
-            yield f"{pad}signal {barrier}[{slot}]"
+        case Signal(barrier, slot, own):
+            yield f"{pad}signal {barrier}[{slot}]{' of this block' if own else ''}"
         case Await(barrier, slot, times):
             yield f"{pad}await {barrier}[{slot}] x {times}"
         case Box():

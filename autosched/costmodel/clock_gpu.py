@@ -27,7 +27,7 @@ from autosched.tiling.steps import StepNames, gpu_pair
 from autosched.tiling.steps.gpu_copy import ASYNC, BULK, SYNC
 from autosched.tiling.steps.gpu_grid import cluster_kinds
 from autosched.tiling.steps.gpu_operand import CHUNK_BYTES
-from autosched.tiling.steps.gpu_split import STREAM
+from autosched.tiling.steps.gpu_split import CLUSTER, STREAM
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR
 from autosched.tiling.steps.gpu_tile import workers_name
 from autosched.tiling.steps.layout import flat_offset, tensor_elements
@@ -70,6 +70,7 @@ LOADS_IN_FLIGHT = 8.0  # of one warp that copies by hand, until it waits (a roun
 BARRIER_CYCLES = 30.0  # of a block-wide barrier among a few warps (a round figure)
 TOGETHER_SHARE = 1.12  # of a slice's cycles where workers start its copies (chosen with the bf16 ladder in view)
 STORE_BYTES = 32.0  # a cycle that one SM writes
+PEER_BYTES = 32.0  # a cycle that one SM takes from the shared memory of others of its cluster (a round figure)
 SCATTERED_STORE = 1.25  # times as long where registers go to memory lane by lane: rows of the tile end within sectors
 EXPOSED_STORE = {0: 0.6, 1: 0.6, 2: 0.3}
 """Share of its store that a persistent block waits for: of threads, or of the copy engine beside the next tile."""
@@ -106,8 +107,9 @@ def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Term
     use = np.clip(b.mma * b.blocks / np.minimum(b.blocks, cores) / np.maximum(on_core, 1.0) - THROTTLE_FROM, 0.0, None)
     on_core = on_core / (1.0 - (1.0 - THROTTLED) * use / (1.0 - THROTTLE_FROM)) * cycle
     each = b.blocks / np.minimum(b.blocks, cores) * cycle  # of blocks on the busiest core, were they spread evenly
-    launches = np.where(b.shares > 1, 2.0, 1.0) * LAUNCH_SECONDS + np.where(b.cluster > 1, CLUSTER_SECONDS, 0.0)
-    fixup = _shares(nest, b.shares) / _speed(target, "DRAM") / DRAM_SHARE * cycle
+    launches = np.where(b.elsewhere, 2.0, 1.0) * LAUNCH_SECONDS
+    launches = launches + np.where((b.cluster > 1) | (b.shares > 1) & ~b.elsewhere, CLUSTER_SECONDS, 0.0)
+    fixup = _shares(nest, np.where(b.elsewhere, b.shares, 1.0)) / _speed(target, "DRAM") / DRAM_SHARE * cycle
     return {
         "mma": b.mma * each,
         "shared": b.smem * each,
@@ -140,6 +142,7 @@ class _Block:
     cluster: Column
     at_once: Column
     persistent: npt.NDArray[np.bool_]
+    elsewhere: npt.NDArray[np.bool_]  # whether shares of a sum are added up by a second grid
 
 
 def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
@@ -236,12 +239,17 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     chain = np.where(staged > 0, np.maximum(once, busy) + waits, busy + count * trip + steps / unroll * issue) + fill
     out = intrinsic.accumulator
     tile_out: Column = prod((_column(v, names(f"tile_{a.name}")) for a in pair), start=one)
-    bits = np.where(shares > 1, out.dtype.bits, _stored_bits(nest))
+    gathered = (column("gather", none) == CLUSTER) & (shares > 1)
+    elsewhere = (shares > 1) & ~gathered
+    bits = np.where(elsewhere, out.dtype.bits, _stored_bits(nest))
     epilogue = _column(v, names("epilogue")) if names("epilogue") in v else none
     store = tile_out * out.elements * bits / 8 / STORE_BYTES * np.where(epilogue == 0, SCATTERED_STORE, 1.0)
+    finishing = np.where(gathered, np.minimum(shares, workers), 1.0)  # blocks that a tile is shared out to
+    taken = tile_out * out.elements * out.dtype.bits / 8 * (shares - 1.0) / PEER_BYTES
+    store = (store + np.where(gathered, taken, 0.0)) / finishing
     exposed = np.select([epilogue == k for k in EXPOSED_STORE], list(EXPOSED_STORE.values()), 1.0)
     values = (mma, smem, l2, busy, fill, chain, store, exposed, blocks, tiles, shares, resident, of_cluster, at_once)
-    return _Block(*values, persistent)
+    return _Block(*values, persistent, elsewhere)
 
 
 def _stored_bits(nest: Nest) -> int:

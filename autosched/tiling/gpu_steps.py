@@ -30,7 +30,7 @@ def gpu_steps(nest: Nest, target: Target, outputs: tuple[DType, ...], names: Ste
         through = staged(nest, names)
         steps.append(gpu_layout(nest, pair, through, names))
         steps += [gpu_copy(nest, target, pair, through, names), gpu_roles(nest, target, names)]
-        steps += [gpu_grid(nest, target, pair, names), gpu_split(nest, names), gpu_promote(nest, names)]
+        steps += [gpu_grid(nest, target, pair, names), gpu_split(nest, target, names), gpu_promote(nest, names)]
     else:
         steps.append(Step("gpu roles", (), (), {names("producer_warps"): Const(0), names("promoted"): Const(0)}))
     steps.append(gpu_fragments(nest, target, names))

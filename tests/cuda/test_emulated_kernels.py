@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from cuda.emulated_cases import CASES, F16, S8, Case, emulation, wished
+from cuda.emulated_cases import BF16, CASES, F16, S8, Case, emulation, wished
 from cuda.hand_kernels import needs_compiler
 
 from autosched.codegen.cuda import print_cuda
@@ -126,6 +126,22 @@ def test_pixels_along_a_walk(cluster: str) -> None:
     made = wished(replace(CASES["wgmma conv2d strided"], cores=2), [engine | {"groups_o": 1, "groups_y.x": 1}])
     difference = made.check(0, seed=1)
     assert difference.ok, (made.plan.space.schedule(made.rows[0]), difference)
+
+
+def test_shares_added_up_in_a_cluster() -> None:
+    """Blocks of a cluster share a reduction of eleven slices, the last of which ends early; workers finish in turn."""
+    sizes = {"m": 150, "n": 32, "k": 16 * 10 + 8, "out": "bf16", **BF16}
+    case = Case("matmul_nt", "cuda/wgmma.m64n16k16.bf16.f32", sizes, cores=4)
+    cluster: dict[str, int | str] = {"copy": "TMA", "roles": "producer", "stages": 2, "block_p": 1, "gather": "cluster"}
+    ways: list[dict[str, int | str]] = [
+        {"split": 2, "epilogue": "TMA", "groups_i": 2, "reg_j": 1},
+        {"split": 4, "epilogue": "direct", "groups_i": 1, "reg_j": 2},
+        {"split": 4, "epilogue": "direct", "groups_i": 3, "reg_j": 1},
+    ]
+    made = wished(case, [cluster | {"swizzle": "32 B", "stage_a": "descriptor"} | way for way in ways])
+    for n, row in enumerate(made.rows):
+        difference = made.check(n, seed=row)
+        assert difference.ok, (made.plan.space.schedule(row), difference)
 
 
 @pytest.mark.slow_cuda

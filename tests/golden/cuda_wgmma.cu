@@ -3,7 +3,7 @@
 //
 // Schedule: reg_i = 1, groups_i = 2, reg_j = 2, groups_j = 1, raster = last fastest, stage_a = descriptor, stage_b =
 // descriptor, block_p = 4, unroll = 1, swizzle = 128 B, copy = TMA, stages = 3, vector = element, roles = producer,
-// persistent = yes, cluster = 2 along i, group = 8, split = 1, epilogue = TMA.
+// persistent = yes, cluster = 2 along i, group = 8, split = 1, gather = memory, epilogue = TMA.
 #include "autosched/barrier.cuh"
 #include "autosched/bulk.cuh"
 #include "autosched/cluster.cuh"

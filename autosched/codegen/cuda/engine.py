@@ -138,7 +138,8 @@ class EnginePrinter:
 
     def await_(self, stmt: Await) -> str:
         parity = self.scope.index.number((stmt.phase + 2) % 2)
-        return f"barrier_wait({self.slot(stmt.barrier, stmt.slot)}, {parity});"
+        verb = "barrier_wait_cluster" if stmt.everywhere and self.cluster > 1 else "barrier_wait"
+        return f"{verb}({self.slot(stmt.barrier, stmt.slot)}, {parity});"
 
     def signal(self, stmt: Signal) -> Iterator[str]:
         """Every worker signals once, to each block of its cluster. A warp's lanes have all read by then; products of a
@@ -146,7 +147,7 @@ class EnginePrinter:
         lane, slot = self.scope.spell(LANE), self.slot(stmt.barrier, stmt.slot)
         if self.warps:
             yield "__syncwarp();"
-        if self.cluster > 1:
+        if self.cluster > 1 and not stmt.own:
             yield f"if ({lane} < {self.cluster}) barrier_arrive({slot}, {lane});"
         else:
             yield f"if ({lane} == 0) barrier_arrive({slot});"
@@ -242,7 +243,7 @@ def arrivals_of(body: tuple[Stmt, ...], workers: int, cluster: int) -> dict[str,
         if isinstance(stmt, Async) and stmt.barrier:
             found[stmt.barrier] = 1
         elif isinstance(stmt, Signal):
-            found[stmt.barrier] = workers * cluster
+            found[stmt.barrier] = workers if stmt.own else workers * cluster
     return found
 
 

@@ -15,6 +15,7 @@ from autosched.codegen.cuda.registers import identifier, issue_name, whole_name
 from autosched.codegen.cuda.simplify import Simplifier, Sum
 from autosched.codegen.cuda.types import SUB_BYTE, element_type
 from autosched.codegen.cuda.values import CudaValues
+from autosched.codegen.cuda.view import PEER, own_of
 from autosched.codegen.kernel import Buffer, Kernel
 from autosched.ir.value import Index, Read, is_plain
 from autosched.logic import Int, free_vars
@@ -156,14 +157,26 @@ class Scope:
 
     def element(self, name: str, index: tuple[Index, ...]) -> str:
         """An element of memory as an lvalue."""
+        if self.buffer(name).scope == PEER:
+            return f"*({self.peer(name, index)})"
         return f"{self.names(name)}[{self.offset_text(self.buffer(name), index)}]"
 
     def address(self, name: str, index: tuple[Index, ...]) -> str:
         """Its address; what of it no loop changes is a pointer of its own, made before the loops."""
+        if self.buffer(name).scope == PEER:
+            return self.peer(name, index)
         base, text = self.names(name), self.offset_text(self.buffer(name), index)
         if self.loops and is_plain(index):
             base, text = self._hoisted(self.buffer(name), self.offset(self.buffer(name), index))
         return base if text == "0" else f"&{base}[{text}]"
+
+    def peer(self, name: str, index: tuple[Index, ...]) -> str:
+        """The address of an element in the shared memory of another block of the cluster."""
+        self.used.headers.add("cluster")
+        rank, *inside = index
+        assert isinstance(rank, Int)
+        here = self.address(own_of(name), tuple(inside))
+        return f"in_block({here}, {self.index.number(rank)})"
 
     def _hoisted(self, buffer: Buffer, offset: Int) -> tuple[str, str]:
         """A pointer to where the offset begins, and the rest of the offset."""

@@ -1,7 +1,8 @@
 """A kernel as one block sees it: its own part of what a cluster shares, and boxes where the copy engine moves them.
 
 In the loop tree a shared buffer of a cluster has a first dimension that numbers the cluster's blocks, and what the copy
-engine does is also said element by element; a thread of a block has no use for either.
+engine does is also said element by element; a thread of a block has no use for either. Where it reads another block's
+part, the buffer is another one, of scope `peer`, which keeps its first dimension.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ from autosched.codegen.kernel import (
     statements,
 )
 from autosched.ir.value import Index, Read, Value, map_value
-from autosched.logic import Int
+from autosched.logic import Int, Var
+
+PEER = "peer"
+RANK = Var("cluster")
+"""A block's number in its cluster."""
 
 
 def block_view(kernel: Kernel) -> Kernel:
@@ -37,9 +42,20 @@ def block_view(kernel: Kernel) -> Kernel:
         if any(isinstance(s, For) and s.kind == "cluster" for s in inside):
             ranked |= {s.buffer for s in inside if isinstance(s, Assign) and kernel.buffers[s.buffer].scope == "shared"}
     buffers = {n: _own(b) if n in ranked else b for n, b in kernel.buffers.items()}
+    buffers |= {peer_of(n): replace(kernel.buffers[n], name=peer_of(n), scope=PEER) for n in ranked}
     view = _View(frozenset(ranked))
     main = Function(kernel.main.name, kernel.main.buffers, view.body(kernel.main.body))
     return replace(kernel, buffers=buffers, main=main)
+
+
+def peer_of(name: str) -> str:
+    """The buffer as other blocks of the cluster hold it."""
+    return f"{name} of peers"
+
+
+def own_of(name: str) -> str:
+    """The block's own buffer, of the name that `peer_of` gave."""
+    return name.removesuffix(" of peers")
 
 
 def _own(buffer: Buffer) -> Buffer:
@@ -84,6 +100,8 @@ class _View:
 
         def own(node: Value) -> Value:
             if isinstance(node, Read) and node.tensor in self.ranked:
+                if node.index[0] != RANK:
+                    return replace(node, tensor=peer_of(node.tensor))
                 rest: tuple[Index, ...] = node.index[1:]
                 return replace(node, index=rest)
             return node
@@ -91,4 +109,4 @@ class _View:
         return map_value(value, own)
 
 
-__all__ = ["block_view"]
+__all__ = ["PEER", "block_view", "own_of", "peer_of"]

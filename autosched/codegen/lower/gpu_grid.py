@@ -13,7 +13,7 @@ from autosched.codegen.lower.simplify import bind
 from autosched.logic import Const, Int, Var, evaluate, maximum, minimum
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps.gpu_grid import cluster_shape, clusters_at_once
-from autosched.tiling.steps.gpu_split import STREAM
+from autosched.tiling.steps.gpu_split import CLUSTER, MEMORY, STREAM
 from autosched.tiling.steps.gpu_tile import workers_name
 from autosched.tiling.steps.names import StepNames
 
@@ -61,7 +61,8 @@ class Grid:
         self.persistent, self.group = bool(get(names("persistent"), 0)), get(names("group"), 1)
         self.split, self.swapped = get(names("split"), 1), bool(get(names("raster"), 0))
         self.shape = cluster_shape(pair, get(names("cluster"), 0))
-        self.cluster = 1
+        self.gathered = self.split > 1 and get(names("gather"), MEMORY) == CLUSTER
+        self.cluster = self.split if self.gathered else 1
         self.counts: dict[str, int] = {}  # clusters along each axis
         for a in pair:
             self.cluster *= self.shape[a.name]
@@ -149,6 +150,8 @@ class Grid:
         if self.split == STREAM:
             return self._stream(role)
         share = -(-self.slices // self.split)
+        if self.gathered:  # a cluster is a tile, and its blocks are the shares
+            return role(Work(BLOCK, RANK * share, Const(share), Const(0), RANK))
         work = self.tiles * self.split
         item: Int = BLOCK + TURN * self.blocks if self.persistent else BLOCK
         part = item % self.split if self.split > 1 else Const(0)
@@ -167,7 +170,7 @@ class Grid:
     @property
     def blocks(self) -> int:
         """Clusters of the launch."""
-        work = self.tiles * max(1, self.split)
+        work = self.tiles * max(1, self.split if not self.gathered else 1)
         return min(work, self.resident) if self.persistent or self.split == STREAM else work
 
     @property

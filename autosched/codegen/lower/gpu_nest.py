@@ -48,7 +48,7 @@ class GpuNest:
 
     def emit(self) -> tuple[Stmt, ...]:
         micro, out = self.micro(), Out(self.part, self.grid, self.ctx)
-        if self.grid.split == 1:
+        if self.grid.split == 1 or self.grid.gathered:
             return self.grid.loops(self.block(micro, out, None))
         shares = out.shares()
         first = self.grid.loops(self.block(micro, out, shares))
@@ -85,6 +85,8 @@ class GpuNest:
             return micro.cleared(self.grid.register) if shares else micro.start(zero, self.grid.register, TRUE)
 
         def finish(work: Work) -> tuple[tuple[Stmt, ...], ...]:
+            if self.grid.gathered:
+                return out.gather(micro, self.positions(work), work, self.local())
             if shares:
                 return (out.leave_share(micro, work, shares),)
             return out.leave(micro, self.positions(work), work, self.local())

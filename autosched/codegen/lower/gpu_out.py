@@ -16,7 +16,7 @@ from autosched.codegen.lower.gpu_micro import GpuMicro
 from autosched.codegen.lower.places import LANE, Position
 from autosched.codegen.lower.rename import place_index
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Read
+from autosched.ir.value import Arith, Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.nest import Nest
@@ -24,6 +24,7 @@ from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps.gpu_epilogue import BULK_STORE, DIRECT, row_axis
 from autosched.tiling.steps.gpu_layout import SWIZZLES, SharedLayout, chunk_elements
 from autosched.tiling.steps.gpu_operand import CHUNK_BYTES, along, output_offset, stored_bytes
+from autosched.tiling.steps.gpu_split import share_columns
 
 
 class Out:
@@ -187,6 +188,37 @@ class Out:
         if spans > 1:
             boxes = (For("out_s", Const(0), Const(spans), boxes, "unrolled", note=f"spans of {self.tensor}"),)
         return Async((whole,), "", Const(0), boxes)
+
+    # -- of shares that a cluster's blocks add up --------------------------------------------------------------------
+
+    def gather(
+        self, micro: GpuMicro, at: dict[str, Position], work: Work, local: dict[str, Int]
+    ) -> tuple[tuple[Stmt, ...], ...]:
+        """Workers of one number in all blocks of a cluster have shares of one tile. One of them adds up what the others
+        leave in their shared memory, and finishes the tile; tiles are shared out among blocks."""
+        grid, acc = self.grid, self.nest.intrinsic.accumulator
+        worker, workers = worker_of(grid, self.nest)
+        shape = (grid.cluster, workers, *grid.register.values(), acc.shape[0], share_columns(self.nest))
+        shares = self.ctx.declare(f"{self.tensor}_shares", acc.dtype, shape, "shared")
+        other = self.ctx.declare("share", acc.dtype, (grid.cluster, workers, acc.elements), "register")
+        mine, lane = RANK.eq(worker % grid.cluster), self._lane(micro)
+        element = micro.element(acc.elements)
+        inside = tuple(self.nest.lane_coordinates(acc.name, element).values())
+
+        def place(block: Int) -> tuple[Int, ...]:
+            return (block, worker, *micro.register_index(micro.tiled), *inside)
+
+        left = micro.over(micro.tiled, grid.register, (Assign(shares.name, place(RANK), micro.acc_read(), lane),))
+        peer = (worker % grid.cluster + Var("peer")) % grid.cluster
+        held = (RANK, worker, element)
+        load = Assign(other.name, held, Read(shares.name, place(peer), acc.dtype), lane)
+        total = Arith("+", micro.acc_read(), Read(other.name, held, acc.dtype), acc.dtype)
+        added = Assign(micro.acc, (*micro.acc_index(), element), total, lane)
+        summed = micro.over(micro.tiled, grid.register, (load, added))
+        note = "shares of the other blocks"
+        peers = For("peer", Const(1), Const(grid.cluster), summed, "unrolled", note=note)
+        finished = tuple(stmt for phase in self.leave(micro, at, work, local) for stmt in phase)
+        return (If(~mine, left), Meet()), (If(mine, (peers, *finished)),)
 
     # -- of a share ---------------------------------------------------------------------------------------------------
 

@@ -71,6 +71,7 @@ class Pipeline:
         engine = self.kind == BULK
         self.full = ctx.barrier("full", self.stages) if engine else ""
         self.empty = ctx.barrier("empty", self.stages) if engine and self.roles else ""
+        self.sums = ctx.barrier("sums", 1) if grid.gathered else ""
         sums = ctx.buffers[micro.acc]
         self.from_zero = False  # whether sums begin with the first slice's calls
         self.partial = ctx.declare("partial", sums.dtype, sums.shape, "register").name if self.promote else None
@@ -91,6 +92,9 @@ class Pipeline:
 
         def ended(work: Work, first: Phase = ()) -> Phase:
             head, *rest = finish(work)
+            if self.sums:
+                told = Signal(self.sums, Const(0)), Await(self.sums, Const(0), Const(1), Const(0), everywhere=True)
+                return (*freely(workers((*first, *head))), *told, *(s for p in rest for s in workers(p)))
             loops = tuple(stmt for phase in ((*first, *head), *rest) for stmt in workers(phase))
             return freely(loops) if apart else loops
 
@@ -107,11 +111,11 @@ class Pipeline:
                 return (*begun, *self.ahead.beside(work, local, workers, freely), *ended(work))
             calls, sums = self.compute(work, places, local)
             computed = freely(workers(calls))
-            used: Phase = (Signal(self.empty, self.slot(work, SLICE)),)
+            used: Phase = (self.used(work, SLICE),)
             last: Phase = ()
             if self.behind:
-                used = (If(SLICE > 0, (Signal(self.empty, self.slot(work, SLICE - 1)),)),)
-                last = (*freely(workers((Settle(0),))), Signal(self.empty, self.slot(work, work.count - 1)))
+                used = (If(SLICE > 0, (self.used(work, SLICE - 1),)),)
+                last = (*freely(workers((Settle(0),))), self.used(work, work.count - 1))
             added = freely(workers(sums)) if sums else ()
             slices = self.loop(work, (self.landed(work), *computed, *used, *added))
             return (*begun, *slices, *last, *ended(work))
@@ -161,6 +165,11 @@ class Pipeline:
             before = (self.landed(work),)
         return (*workers(tuple(first)), *self.loop(work, (*before, *workers(body))))
 
+    def used(self, work: Work, number: Int) -> Signal:
+        """A slice's stage may be filled anew: by all blocks of a cluster that fetch parts of it."""
+        alone = all(s.receivers.count == 1 for s in self.slices.values())
+        return Signal(self.empty, self.slot(work, number), own=alone)
+
     def registers(self) -> tuple[int, ...]:
         """Registers of a thread of the producer and of the consumers, where a launch cannot give all as many as one may
         have: it gives each thread the same, and the producer returns what it does not need."""
@@ -206,9 +215,11 @@ class Pipeline:
         depth, number = self.nest.depth, work.first + number
         assert depth is not None
         found: dict[str, Int] = {}
-        found[depth.name] = (number % self.in_depth) * self.size if self.in_depth > 1 else Const(0)
+        others = [a for a in self.nest.reduction if a is not depth]
+        inside = number % self.in_depth if any(a.units > 1 for a in others) else number
+        found[depth.name] = inside * self.size if self.in_depth > 1 else Const(0)
         outer = number // self.in_depth
-        for axis in reversed([a for a in self.nest.reduction if a is not depth]):
+        for axis in reversed(others):
             found[axis.name] = outer % axis.units if axis.units > 1 else Const(0)
             outer = outer // axis.units
         return found
@@ -248,11 +259,12 @@ class Pipeline:
             partial = axis is not depth and axis.extent % axis.unit != 0
             at[axis.name] = Position(None, units[axis.name], partial)
         # Slices hold zeros beyond the depth: where all operands come from them, every slice is computed whole.
-        whole = depth.units % self.size == 0 or len(self.slices) == len(self.nest.intrinsic.inputs)
-        upper: Int = base + self.size if whole else minimum(base + self.size, depth.units)
+        whole = len(self.slices) == len(self.nest.intrinsic.inputs)
+        even = whole or depth.units % self.size == 0
+        upper: Int = base + self.size if even else minimum(base + self.size, depth.units)
         if self.size >= depth.units:
             upper = Const(depth.units)
-        depth_range = DepthRange(base, upper, True, True)
+        depth_range = DepthRange(base, upper, True, True, whole)
         if self.partial is None:
             if self.from_zero:
                 self.micro.first = (SLICE.eq(0), base)

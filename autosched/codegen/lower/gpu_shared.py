@@ -200,7 +200,8 @@ class SharedSlices:
 
     def partial(self, axis: NestAxis) -> bool:
         units = self.size if axis is self.nest.depth else self.grid.tile.get(axis.name, 1)
-        return axis.extent % (units * axis.unit) != 0
+        beyond = axis is self.nest.depth and self.grid.gathered and self.grid.slices % self.grid.split != 0
+        return beyond or axis.extent % (units * axis.unit) != 0
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

@@ -32,12 +32,14 @@ Places = dict[str, Position]
 
 @dataclass(frozen=True)
 class DepthRange:
-    """Depth units that this visit of the register tile covers; whether it is the first and the last visit."""
+    """Depth units that this visit of the register tile covers; whether it is the first and the last visit. `whole`:
+    operands hold zeros beyond the depth's end, and its last unit is like any other."""
 
     lower: Int
     upper: Int
     first: Bool | bool
     last: Bool | bool
+    whole: bool = False
 
 
 class Micro:
@@ -262,7 +264,7 @@ class Micro:
         if axis is None or depth is None:
             return self.step(at, counts, None)
         var = f"{identifier(axis.name)}u"
-        full, rest = axis.full_units, axis.extent % axis.unit
+        full, rest = (axis.units, 0) if depth.whole else (axis.full_units, axis.extent % axis.unit)
         stmts: list[Stmt] = []
         if full:
             upper = depth.upper if not rest else minimum(depth.upper, full)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autosched.ir.dtypes import DType
-from autosched.logic import TRUE, Const, Int, Var, all_of, ceil_div, maximum, where
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, ceil_div, maximum, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_copy import BOX
 from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, from_shared, has_any, stored_bytes
-from autosched.tiling.steps.gpu_split import may_split
+from autosched.tiling.steps.gpu_split import CLUSTER, may_gather, may_split
 from autosched.tiling.steps.gpu_tile import workers_name
 from autosched.tiling.steps.names import StepNames
 
@@ -60,6 +60,11 @@ def gpu_epilogue(
         side = Var(names(f"tile_{axis.name}")) * axis.unit
         tile = tile * (side if axis is not row_axis(nest, pair) else ceil_div(side * size, CHUNK_BYTES) * CHUNK_BYTES)
     rules = [rule]
+    apart: Bool = FALSE  # whether workers finish their tiles by themselves, in other blocks of a cluster
+    if nest.depth is not None and may_gather(nest, target):
+        apart = Var(names("gather")).eq(CLUSTER)
+        sentence = "workers of a cluster that shares a reduction finish apart, and rows are stored by all together"
+        rules.append(Rule(names("gather_rows"), epilogue.ne(ROWS) | ~apart, sentence))
     if BULK_STORE in kinds:
         sides = [Var(names.register(a)) * a.unit for a in pair if a is not row_axis(nest, pair)]
         small = all_of(*(side <= BOX for side in sides))
@@ -72,13 +77,14 @@ def gpu_epilogue(
         rules.append(Rule(names("box_row"), epilogue.ne(BULK_STORE) | (row % CHUNK_BYTES).eq(0), sentence))
     # A share's block leaves its sums to a second grid, whose blocks hold the tile and nothing else.
     out = Var(names("out_bytes"))
+    shares: Int = Var(names("share_bytes")) if nest.depth is not None else Const(0)
     workers: Int = Const(1)
     for axis in pair:
         workers = workers * Var(workers_name(nest, names, axis))
     derived = {
         names("out_bytes"): where(epilogue.eq(DIRECT), 0, tile),
-        names("worker_barriers"): where(epilogue.eq(BULK_STORE), workers, 0),
-        total: where(own.eq(1), before + out, maximum(before, out)),
+        names("worker_barriers"): where(epilogue.eq(BULK_STORE) | apart, workers, 0),
+        total: where(own.eq(1) | apart, before + out + shares, maximum(before, out)),
     }
     return Step(
         "gpu epilogue",

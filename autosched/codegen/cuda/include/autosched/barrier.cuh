@@ -30,14 +30,14 @@ __device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
     asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-// One arrival at the barrier of the same name in block `rank` of the cluster. It orders copies of the engine and products
-// that have ended, not ordinary writes to other blocks' memory.
+// One arrival at the barrier of the same name in block `rank` of the cluster. What this thread has written, and what it
+// knows of, is seen by those who wait there with `barrier_wait_cluster`.
 __device__ __forceinline__ void barrier_arrive(Barrier* barrier, unsigned rank) {
     asm volatile(
         "{\n"
         "  .reg .b32 there;\n"
         "  mapa.shared::cluster.u32 there, %0, %1;\n"
-        "  mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+        "  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
         "}" ::"r"(shared_address(barrier)),
         "r"(rank)
         : "memory");
@@ -57,6 +57,19 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, unsigned parity) 
         "  .reg .pred over;\n"
         "again:\n"
         "  mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 over, [%0], %1;\n"
+        "  @!over bra again;\n"
+        "}" ::"r"(shared_address(barrier)),
+        "r"(parity)
+        : "memory");
+}
+
+// The same, and what other blocks of the cluster wrote before they arrived is seen.
+__device__ __forceinline__ void barrier_wait_cluster(Barrier* barrier, unsigned parity) {
+    asm volatile(
+        "{\n"
+        "  .reg .pred over;\n"
+        "again:\n"
+        "  mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 over, [%0], %1;\n"
         "  @!over bra again;\n"
         "}" ::"r"(shared_address(barrier)),
         "r"(parity)

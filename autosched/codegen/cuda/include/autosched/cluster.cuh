@@ -10,6 +10,14 @@ __device__ __forceinline__ unsigned cluster_rank() {
     return rank;
 }
 
+// Where block `rank` of the cluster has what this block has here, in shared memory.
+template <class T>
+__device__ __forceinline__ T* in_block(T* here, unsigned rank) {
+    unsigned long long there;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(here), "r"(rank));
+    return reinterpret_cast<T*>(there);
+}
+
 // All threads of all blocks of the cluster have come here, and see what any wrote before.
 __device__ __forceinline__ void meet_cluster() {
     asm volatile(

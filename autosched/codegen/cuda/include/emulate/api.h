@@ -30,6 +30,7 @@ void emulate_copy_commit();
 void emulate_copy_wait(int pending);
 
 void emulate_barrier_init(void* barrier, unsigned arrivals);
+void* emulate_in_block(void* pointer, unsigned rank);
 void emulate_barrier_arrive(void* barrier, int rank);  // -1: of this block
 void emulate_barrier_expect(void* barrier, unsigned bytes);
 void emulate_barrier_wait(void* barrier, unsigned parity);
