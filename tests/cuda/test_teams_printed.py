@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pure.gpu_plans import H200
+from pure.gpu_plans import CATALOGUE, H200
 
 from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.kernel import Assign, For, statements
@@ -17,10 +17,12 @@ from autosched.codegen.text import print_kernel
 from autosched.device.cuda.nvrtc import compile_cuda
 from autosched.device.cuda.toolkit import toolkit
 from autosched.errors import MissingError, UsageError
-from autosched.ir import resolve
+from autosched.ir import parse, resolve
 from autosched.ir.value import Read, map_value
 from autosched.logic import Var
 from autosched.machine.target import Target
+from autosched.tensorize.spec.function import formulas_of
+from autosched.tiling.leeway import Leeway
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import make_plans
 from autosched.tiling.request import request
@@ -122,3 +124,24 @@ def test_an_element_of_another_lane_is_refused() -> None:
     broken = dataclasses.replace(kernel, main=dataclasses.replace(kernel.main, body=body))
     with pytest.raises(UsageError, match="another lane"):
         print_cuda(broken, H200)
+
+
+@pytest.mark.parametrize("function", ["exp", "sigmoid"])
+def test_texts_of_functions_compile(function: str) -> None:
+    """In place of the steps that the interpreter takes; with the header that they name, for the oldest card too."""
+    known = (i for isa in ("cuda", "portable") for i in CATALOGUE.of_isa(isa) if i.kind == "function")
+    target = dataclasses.replace(H200, features=frozenset(["sm_61"]), compiler={"kind": "nvrtc", "arch": "sm_61"})
+    program = parse(f"""
+def f(X: f32[n], Y: f32[n], *, n=256):
+    for i in range(n):
+        Y[i] = {function}(X[i])
+""")
+    source = printed(make_plans(program, target, {}, 1, Leeway(formulas=formulas_of(known)))[0], {"vector": 4})
+    assert f"approximate_{function}_f32" in source.text
+    assert "autosched/math.cuh" in source.headers
+    assert "power_of_two(t)" in source.text
+    try:
+        toolkit("sm_61")
+    except MissingError as error:
+        pytest.skip(error.message)
+    compile_cuda(source.text, "sm_61", source.headers)
