@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event as Gate
@@ -25,7 +25,8 @@ SPACE = SearchSpace([make_plan("a", tiles=4), make_plan("b", 1.3, tiles=4)], clo
 
 @dataclass
 class Beside(SyntheticDevice):
-    """Measures in a thread of its own. `told` is what the study knew as each candidate was drafted; building one takes
+    """Measures in a thread of its own. `told` is what the study knew as each candidate was drafted, `printed` what was
+    printed beside measuring; with `settles` a draft waits until all that was begun has been measured. Building takes
     `build_s`, measuring one `measure_s` of real time; measurement `hang_at` waits until it is given up."""
 
     takes_s: float = 0.0
@@ -35,20 +36,32 @@ class Beside(SyntheticDevice):
     broken: int | None = None
     fails: str = ""
     study: Any = None
+    settles: bool = False
     told: list[int] = field(default_factory=list)
+    begun: list[Future[Any]] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
     ends: Gate = field(default_factory=Gate)
     hangs: Gate = field(default_factory=Gate)
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
     aside: bool = True
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
-        return self.pool.submit(work)
+        found = self.pool.submit(work)
+        self.begun.append(found)
+        return found
 
     def draft(self, candidate: Candidate) -> EitherDraft[Candidate]:
         self.told.append(len(self.study.searched))
         if len(self.told) == self.broken:
             raise ValueError("a mistake")
-        return EitherDraft(lambda: candidate, self.build, lambda: self.build(candidate))
+        if self.settles:
+            wait(self.begun)
+
+        def here() -> Candidate:
+            self.printed.append(candidate.key)
+            return candidate
+
+        return EitherDraft(here, self.build, lambda: self.build(candidate))
 
     def build(self, candidate: Candidate) -> Build:
         time.sleep(self.build_s)
@@ -144,3 +157,10 @@ def test_a_space_is_exhausted_with_all_of_it_measured() -> None:
     result = run(study, device, 10**6, batch=200, final_rounds=0)
     assert result.reason == "exhausted"
     assert result.done == space.rows
+
+
+def test_nothing_is_printed_ahead_where_the_other_side_waits_for_more() -> None:
+    device = Beside(settles=True)
+    result, study = tune(device, final_rounds=0)
+    assert result.done == 20
+    assert set(device.printed) <= {t.key for t in study.searched[:8]}  # the first batch, with nothing under way before
