@@ -242,10 +242,10 @@ def test_recording_a_space():
     assert min(r.best_s for r in told) == told[11].best_s
     assert found.settings["seed"] == 3
     assert str(program) == found.program
-    again = record(request, 12, created="today")
-    for a, b in zip(found.plans, again.plans, strict=True):
-        assert (a.indices == b.indices).all()
-        assert (a.time_s == b.time_s).all()
+    for again in (record(request, 12, created="today"), record(request, 12, jobs=2)):
+        for a, b in zip(found.plans, again.plans, strict=True):
+            assert (a.indices == b.indices).all()
+            assert (a.time_s == b.time_s).all()
     recorded, ours, tuning = found.plans[0], ReplayDevice(program, recording=found), prepare(request)
     plan = next(p for p in tuning.plans if p.name == recorded.name)
     row = {d.name: d.label(d.domain[i]) for d, i in zip(recorded.decisions, recorded.indices[0], strict=True)}
@@ -254,3 +254,5 @@ def test_recording_a_space():
     assert ours.measure(ours.build(candidate)).time_s in simulated.values()
     with pytest.raises(UsageError, match="nothing to record"):
         record(request, 0)
+    with pytest.raises(UsageError, match="disturb each other"):
+        record(replace(request, device="cpu"), 12, jobs=2)
