@@ -34,7 +34,7 @@ from autosched.codegen.cuda.shared import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.view import block_view
-from autosched.codegen.kernel import Assign, BoxMap, Function, IntrinsicCall, Kernel, Stmt, statements
+from autosched.codegen.kernel import Assign, BoxMap, Function, IntrinsicCall, Kernel, Roles, Stmt, statements
 from autosched.ir.value import Scalar, walk
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
@@ -156,7 +156,8 @@ class _Printer:
             note=grid.note,
         )
         check_launch(launch, self.target.limits)
-        alone = ", 1" if grid.roles else ""  # without it the compiler ignores what roles take of the registers
+        # Without it the compiler ignores what roles take of the registers; with it, it takes as many as there are.
+        alone = ", 1" if any(isinstance(s, Roles) and s.registers for s in statements(grid.body)) else ""
         head = f'extern "C" __global__ void __launch_bounds__({launch.threads}{alone}) {name}('
         parameters = [self._parameter(a) for a in arguments]
         line = head + ", ".join(parameters) + ") {"
