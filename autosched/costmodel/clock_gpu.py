@@ -25,7 +25,7 @@ from autosched.tiling.nest import Nest
 from autosched.tiling.plan import Plan, ScalarPart
 from autosched.tiling.steps import StepNames, gpu_pair
 from autosched.tiling.steps.gpu_copy import ASYNC, BULK, SYNC
-from autosched.tiling.steps.gpu_grid import cluster_kinds
+from autosched.tiling.steps.gpu_grid import cluster_kinds, grouped_cores
 from autosched.tiling.steps.gpu_operand import CHUNK_BYTES
 from autosched.tiling.steps.gpu_split import CLUSTER, STREAM
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR
@@ -40,22 +40,24 @@ MMA_SYNC_SHARE = 0.65  # of the tensor peak that mma.sync reaches on Hopper (arX
 WGMMA_SHARE = {8: 0.21, 16: 0.38, 32: 0.63, 64: 0.95, 128: 0.96, 256: 0.96}
 """Of the tensor peak that wgmma reaches by its n, both operands in shared memory (arXiv 2402.13499, table 9)."""
 L2_PORT_BYTES = 64.0  # a cycle that one SM takes from L2 at most (DeepGEMM's performance model)
-CLUSTER_SECONDS = 0.7e-6
+CLUSTER_SECONDS, CLUSTER_SHARE = 0.7e-6, 1.02
 """Of a launch in clusters: 0.6 to 0.8 us more than the same row without (e4m3 1024³, n = 64 to 128), and 1.5 us of 12
-with few rows; multicast saved nothing on any of 40 pairs of rows, since blocks that run together find the slices of
+with few rows; and of what a block takes: 2 to 4 % more. Multicast saved nothing on any of 40 pairs of rows, since blocks that run together find the slices of
 each other in L2 anyway, and take as many bytes."""
 DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 TB/s on an H200
 L2_SHARE = 0.7  # of L2 that one kernel's data can count on
 LINE_BYTES = 128.0  # of a cache, which answers a warp line by line; all banks of shared memory take as many at once
 SECTOR_BYTES = 32  # memory is moved in sectors of 32 bytes (CUDA C++ best practices guide, coalesced access)
-ENGINE_CYCLES = 400.0  # of a bulk copy beyond a plain load's latency (Hopper microbenchmarks: 600 to 1100 in all)
+ENGINE_CYCLES = 1500.0
+"""Of a bulk copy beyond the latency of memory, where all cores ask at once: with 4, 6 and 8 stages slices of few rows and
+of 1024³ came every 520, 560 to 600 and 320 to 550 cycles, as if each took 2,100 and more (600 to 1100 when idle)."""
 ROW_CYCLES, ROW_BYTE_CYCLES, MOST_ROW_CYCLES = 0.4, 0.6 / 16, 2.0
 """Of the copy engine for a row of a box: a part, and so much for each byte, up to rows of 128 bytes. On an H200 rows of
 16, 32 and 64 bytes came at 16, 20 and 31 bytes a cycle (chosen with 200 measured rows of a 4096³ bf16 product in view,
 as COPY_CYCLES and SLICE_CYCLES)."""
 NEIGHBOUR_CYCLES = 180.0  # until another block of a cluster is told that a stage is empty (arXiv 2402.13499, SM to SM)
 SCALAR_LATENCY = 4.0  # cycles until a thread may use its last result (arXiv 2402.13499)
-LAUNCH_SECONDS = 3e-6  # of an empty kernel, between two events (a round figure)
+LAUNCH_SECONDS = 2e-6  # of an empty kernel in a graph (a round figure: 1024³ in fp8 takes 4.6 us in all)
 
 # Of the code generator: what its code costs beyond the units that it keeps busy.
 UNHIDDEN = 0.15  # share of the shorter of two units' work that does not overlap with the longer
@@ -89,7 +91,9 @@ Column = npt.NDArray[np.float64]
 def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Terms:
     """Seconds per row of a tensor part laid out by the GPU steps."""
     b = _block(nest, names, v, target)
-    cores, cycle = float(target.cores), 1.0 / target.clock_hz
+    cycle = 1.0 / target.clock_hz
+    crowded = np.maximum(b.cluster, np.where(b.elsewhere, 1.0, b.shares)) > 2
+    cores = np.where(crowded, float(grouped_cores(target.cores)), float(target.cores))
     dram = _dram(nest, names, v, target, b) / _speed(target, "DRAM") / DRAM_SHARE * cycle
 
     def wave(count: Column) -> Column:
@@ -106,6 +110,7 @@ def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Term
     on_core = np.where(b.persistent, persistent, once)
     use = np.clip(b.mma * b.blocks / np.minimum(b.blocks, cores) / np.maximum(on_core, 1.0) - THROTTLE_FROM, 0.0, None)
     on_core = on_core / (1.0 - (1.0 - THROTTLED) * use / (1.0 - THROTTLE_FROM)) * cycle
+    on_core = np.where(b.cluster > 1, CLUSTER_SHARE, 1.0) * on_core
     each = b.blocks / np.minimum(b.blocks, cores) * cycle  # of blocks on the busiest core, were they spread evenly
     launches = np.where(b.elsewhere, 2.0, 1.0) * LAUNCH_SECONDS
     launches = launches + np.where((b.cluster > 1) | (b.shares > 1) & ~b.elsewhere, CLUSTER_SECONDS, 0.0)
@@ -206,13 +211,14 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
         unique += steps * np.where(shared, tile / common, tile * min(spread, MOST_FETCHED))
         staged = np.maximum(staged, shared)
     port = min(L2_PORT_BYTES, _speed(target, "L2") / target.cores)
-    smem = np.where(copy == BULK, copied, asked) + read / _speed(target, "shared")
+    read = read / _speed(target, "shared")
+    smem = np.where(copy == BULK, np.maximum(copied, read), asked + read)  # the engine fills beside what is read
     by_hand = unique / port + np.select([copy == k for k in COPY_CYCLES], list(COPY_CYCLES.values()), 0.0) * moved
     l2 = np.where(copy == BULK, engine, by_hand)  # which keeps to the port, and is met by no other limit of L2
     promote = column("promote", none)
     emptied = np.where(promote > 0, steps / np.maximum(promote * depth_block, 1.0), 0.0)
     mma = mma + emptied * workers * accumulators * intrinsic.accumulator.elements / target.rates.get("scalar", 128.0)
-    path = latency.get("L2", 0.0) + np.where(copy == BULK, ENGINE_CYCLES, 0.0)
+    path = np.where(copy == BULK, latency.get("DRAM", 0.0) + ENGINE_CYCLES, latency.get("L2", 0.0))
 
     count = np.where(staged > 0, np.maximum(steps / depth_block, 1.0), steps / unroll)
     longest = np.maximum(np.maximum(mma, smem), l2)

@@ -20,9 +20,10 @@ from autosched.tiling.steps.gpu_tile import outside_blocks
 from autosched.tiling.steps.names import StepNames
 
 GROUPS = (1, 8, 16)
-GROUP_CORES = 16
-"""Cores of a group (a GPC) that clusters of four blocks can use: a group has 16 or 18, and no cluster spans two. With
-33 clusters of four on the 132 cores of an H200 a product took twice as long as without clusters."""
+GROUPED = 10, 11
+"""The share of the cores that clusters of more than two can use: no cluster spans two groups of cores (GPCs). An H200,
+of 132 cores, runs 66 clusters of two, 39 of three, 30 of four and 15 of eight at once (cuOccupancyMaxActiveClusters);
+with 32 of four a product took twice as long as without clusters."""
 CLUSTER_BLOCKS = (2, 4)
 """Of a cluster, along one axis; two along each are the other way to have four. Eight are legal on hardware, and what
 more of them save is small beside the waiting for each other."""
@@ -55,8 +56,13 @@ def offers_clusters(nest: Nest, target: Target) -> bool:
 
 def clusters_at_once(cores: int, blocks: Int) -> Int:
     """Clusters of so many blocks that run together, a block a core."""
-    whole = cores // GROUP_CORES * GROUP_CORES or cores
-    return maximum(1, where(blocks > 2, whole, cores) // blocks)
+    return maximum(1, where(blocks > 2, grouped_cores(cores), cores) // blocks)
+
+
+def grouped_cores(cores: int) -> int:
+    """Cores that clusters of more than two blocks can use."""
+    share, whole = GROUPED
+    return max(1, cores * share // whole)
 
 
 def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: StepNames) -> Step:
