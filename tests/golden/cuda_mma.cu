@@ -88,6 +88,8 @@ extern "C" __global__ void __launch_bounds__(64) matmul(
     end_copies();
     f16* const B_shared_at2 = &B_shared[lane % 16 * 32];
     f16* const A_shared_at2 = &A_shared[warp * 1024 + lane % 16 * 32];
+    int slot_2 = 2;
+    int slot = 0;
     #pragma unroll 1
     for (int slice = 0; slice < 8; ++slice) {  // slices of C
         wait_copies<1>();
@@ -96,12 +98,12 @@ extern "C" __global__ void __launch_bounds__(64) matmul(
             // copy a slice of A
             #pragma unroll
             for (int turn = 0; turn < 4; ++turn) {
-                start_copy<16>(&A_shared_at[(slice + 2) % 3 * 2048 + turn * 512], &A_at[turn * 4096 + slice * 32 + 64]);
+                start_copy<16>(&A_shared_at[slot_2 * 2048 + turn * 512], &A_at[turn * 4096 + slice * 32 + 64]);
             }
             // copy a slice of B
             #pragma unroll
             for (int turn = 0; turn < 2; ++turn) {
-                start_copy<16>(&B_shared_at[(slice + 2) % 3 * 1024 + turn * 512], &B_at[slice * 8192 + turn * 4096 + 16384]);
+                start_copy<16>(&B_shared_at[slot_2 * 1024 + turn * 512], &B_at[slice * 8192 + turn * 4096 + 16384]);
             }
         }
         end_copies();
@@ -109,17 +111,19 @@ extern "C" __global__ void __launch_bounds__(64) matmul(
         for (int pu = 0; pu < 2; ++pu) {
             #pragma unroll
             for (int jr = 0; jr < 2; ++jr) {
-                ldmatrix_x4_trans(joined<4>(b_reg[jr * 2]), &B_shared_at2[slice % 3 * 1024 + pu * 512 + ((jr * 2 + lane / 16) ^ (lane / 2 % 4)) * 8]);
+                ldmatrix_x4_trans(joined<4>(b_reg[jr * 2]), &B_shared_at2[slot * 1024 + pu * 512 + ((jr * 2 + lane / 16) ^ (lane / 2 % 4)) * 8]);
             }
             #pragma unroll
             for (int ir = 0; ir < 2; ++ir) {
-                ldmatrix_x4(a_reg, &A_shared_at2[slice % 3 * 2048 + ir * 512 + ((pu * 2 + lane / 16) ^ (lane / 2 % 4)) * 8]);
+                ldmatrix_x4(a_reg, &A_shared_at2[slot * 2048 + ir * 512 + ((pu * 2 + lane / 16) ^ (lane / 2 % 4)) * 8]);
                 #pragma unroll
                 for (int jr = 0; jr < 4; ++jr) {
                     mma_m16n8k16_f16_f16_f32(acc[ir][jr], a_reg, b_reg[jr]);
                 }
             }
         }
+        slot_2 = slot_2 == 2 ? 0 : slot_2 + 1;
+        slot = slot == 2 ? 0 : slot + 1;
     }
     float* const C_at = &C[ib * 16384 + warp * 8192 + lane / 4 * 256 + jb * 32 + lane % 4 * 2];
     wait_copies<0>();

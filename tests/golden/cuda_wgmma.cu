@@ -65,12 +65,14 @@ extern "C" __global__ void __launch_bounds__(384, 1) matmul_to(
             #pragma unroll 1
             for (int turn = 0; turn < 8; ++turn) {  // work of a persistent block
                 if (block + turn * 66 < 512) {
+                    int slot = turn * 64 % 3;
                     #pragma unroll 1
                     for (int slice = 0; slice < 64; ++slice) {  // slices of S
-                        barrier_wait(&empty[(slice + turn * 64) % 3], ((slice + turn * 64) / 3 + 1) % 2);
-                        barrier_expect(&full[(slice + turn * 64) % 3], 32768);
-                        fetch_box(&A_shared[(slice + turn * 64) % 3 * 8192], A_shared_map, &full[(slice + turn * 64) % 3], slice * 64, (block + turn * 66) / 256 % 2 * 2048 + (block + turn * 66) % 8 * 256 + cluster * 128);
-                        fetch_box_for(3, &B_shared_at[(slice + turn * 64) % 3 * 8192], B_shared_map, &full[(slice + turn * 64) % 3], (block + turn * 66) / 8 % 32 * 128 + cluster * 64, slice * 64);
+                        barrier_wait(&empty[slot], ((slice + turn * 64) / 3 + 1) % 2);
+                        barrier_expect(&full[slot], 32768);
+                        fetch_box(&A_shared[slot * 8192], A_shared_map, &full[slot], slice * 64, (block + turn * 66) / 256 % 2 * 2048 + (block + turn * 66) % 8 * 256 + cluster * 128);
+                        fetch_box_for(3, &B_shared_at[slot * 8192], B_shared_map, &full[slot], (block + turn * 66) / 8 % 32 * 128 + cluster * 64, slice * 64);
+                        slot = slot == 2 ? 0 : slot + 1;
                     }
                 }
             }
@@ -80,22 +82,26 @@ extern "C" __global__ void __launch_bounds__(384, 1) matmul_to(
         #pragma unroll 1
         for (int turn = 0; turn < 8; ++turn) {  // work of a persistent block
             if (block + turn * 66 < 512) {
+                int slot_ = turn * 64 % 3;
+                int slot__ = (turn * 64 + 2) % 3;
                 #pragma unroll 1
                 for (int slice = 0; slice < 64; ++slice) {  // slices of S
-                    barrier_wait(&full[(slice + turn * 64) % 3], (slice + turn * 64) / 3 % 2);
+                    barrier_wait(&full[slot_], (slice + turn * 64) / 3 % 2);
                     group_begin();
                     #pragma unroll
                     for (int pu = 0; pu < 4; ++pu) {
                         #pragma unroll
                         for (int jr = 0; jr < 2; ++jr) {
-                            wgmma_m64n64k16_bf16_f32_mn_k(acc[0][jr], descriptor<128>(&A_shared[(slice + turn * 64) % 3 * 8192 + warpgroup * 4096 + pu * 16], 16, 1024), descriptor<128>(&B_shared[(slice + turn * 64) % 3 * 8192 + jr * 4096 + pu * 1024], 8192, 1024), !(slice == 0 && pu == 0));
+                            wgmma_m64n64k16_bf16_f32_mn_k(acc[0][jr], descriptor<128>(&A_shared[slot_ * 8192 + warpgroup * 4096 + pu * 16], 16, 1024), descriptor<128>(&B_shared[slot_ * 8192 + jr * 4096 + pu * 1024], 8192, 1024), !(slice == 0 && pu == 0));
                         }
                     }
                     group_end();
                     group_wait<1>();
                     if (slice >= 1) {
-                        if (lane < 2) barrier_arrive(&empty[(slice + turn * 64 + 2) % 3], lane);
+                        if (lane < 2) barrier_arrive(&empty[slot__], lane);
                     }
+                    slot_ = slot_ == 2 ? 0 : slot_ + 1;
+                    slot__ = slot__ == 2 ? 0 : slot__ + 1;
                 }
                 group_wait<0>();
                 hold(acc);

@@ -27,6 +27,7 @@ class CudaIndices(IndexPrinter):
     ) -> None:
         super().__init__(names, ranges, use)
         self.simplifier, self.wide = simplifier, wide
+        self.round: Callable[[Int, int], str | None] | None = None  # remainders that are counted on with a loop
 
     def number(self, node: Int, level: int = 0) -> str:
         short = self.simplifier().number(node)
@@ -51,6 +52,8 @@ class CudaIndices(IndexPrinter):
                 return f"({self.number(left, 9)} ^ {self.number(right, 9)})", 9
             case Binary("min" | "max" as op, left, right):
                 return f"{op}({self._side(left)}, {self._side(right)})", 9
+            case Binary("%", left, Const(size)) if self.round is not None and (slot := self.round(left, size)):
+                return slot, 9
             case Binary("//" | "%" as op, left, right) if not self._natural(left, right):
                 name = "floor_div" if op == "//" else "floor_mod"
                 self.use(name)

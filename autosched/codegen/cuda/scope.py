@@ -12,6 +12,7 @@ from autosched.codegen.c.names import Names
 from autosched.codegen.cuda.fragments import Layout
 from autosched.codegen.cuda.indices import CudaIndices, Wide
 from autosched.codegen.cuda.registers import identifier, issue_name, whole_name
+from autosched.codegen.cuda.rings import Rings
 from autosched.codegen.cuda.simplify import Simplifier, Sum
 from autosched.codegen.cuda.types import SUB_BYTE, element_type
 from autosched.codegen.cuda.values import CudaValues
@@ -105,6 +106,8 @@ class Scope:
         use = used.helpers.add
         self.wide = CudaIndices(Wide(spelled), self.ranges, use, lambda: self.simplifier)
         self.index = CudaIndices(spelled, self.ranges, use, lambda: self.simplifier, self.wide)
+        self.rings = Rings(names, lambda: self.simplifier)
+        self.index.round = self.rings.text
         self.values = CudaValues(self.index, self.read, names, use, formula)
 
     @property

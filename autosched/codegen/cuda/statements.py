@@ -12,6 +12,7 @@ from autosched.codegen.cuda.fragments import THREAD
 from autosched.codegen.cuda.grids import THREADS_OF
 from autosched.codegen.cuda.matrices import joined_load
 from autosched.codegen.cuda.phases import Path
+from autosched.codegen.cuda.rings import Ring
 from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.kernel import (
     WORKERS,
@@ -229,9 +230,11 @@ class StatementPrinter:
                 if joined is not None:
                     yield from self._joined(var, trips, *joined)
                     return
-                inner = list(self.inside(body, path))
+                with scope.rings.around(loop.var, frozenset(scope.ranges), phases or waits) as ring:
+                    inner = list(self.inside(body, path))
             if not inner:
                 return
+            yield from self._turning(ring)
             straight = not waits and _straight(loop.body) and not self._counted(loop.body)
             short = straight and trips * _issues(loop.body) <= MOST_ISSUED
             if loop.kind == "unrolled" or short:
@@ -242,16 +245,26 @@ class StatementPrinter:
                 yield "#pragma unroll 1"
             yield f"for (int {var} = 0; {var} < {trips}; ++{var}) {{{comment}"
             yield from inner
+            yield from ring.advance()
             yield "}"
             return
         lower_text, upper_text = scope.index.number(loop.lower), scope.index.number(loop.upper, 5)
         advance = f"++{var}" if loop.step == 1 else f"{var} += {loop.step}"
-        with scope.ranged({loop.var: loop_range(loop.lower, loop.upper, loop.step, scope.ranges)}):
+        ranges = {loop.var: loop_range(loop.lower, loop.upper, loop.step, scope.ranges)}
+        around = scope.rings.around(loop.var, frozenset(scope.ranges), counted and (phases or waits))
+        with scope.ranged(ranges), around as ring:
             inner = list(self.inside(loop.body, path))
         if inner:
+            yield from self._turning(ring)
             yield f"for (int {var} = {lower_text}; {var} < {upper_text}; {advance}) {{{comment}"
             yield from inner
+            yield from ring.advance()
             yield "}"
+
+    def _turning(self, ring: Ring) -> Iterator[str]:
+        """Declarations of what goes round with a loop."""
+        for (first, size), name in ring.names.items():
+            yield f"int {name} = {self.scope.index.number(first % size)};"
 
     def _counted(self, body: tuple[Stmt, ...]) -> bool:
         """Whether a row of the space says how many chunks of a team's registers are under way."""
