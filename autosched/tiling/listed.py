@@ -113,7 +113,7 @@ class ListedSpace(Space):
         stuck = np.flatnonzero(found == parents)
         if not len(stuck) or len(self._sorted) < 2:
             return found
-        others = np.unique(rng.integers(0, len(self._sorted), _LOOKED_AT))
+        others = rng.permutation(len(self._sorted))[:_LOOKED_AT]  # of equally near ones the first is taken
         here, there = self._matrix(parents[stuck]), self._table[others]
         distance = np.zeros((len(stuck), len(others)), np.int16)
         for column in range(len(self.decisions)):
