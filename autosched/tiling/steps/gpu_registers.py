@@ -1,28 +1,24 @@
 """Registers of a thread: what a printed kernel takes, term by term, and what a launch and its roles can give.
 
-A thread holds its sums, the fragments that are on their way to its next calls, what copies through it carry, and
-addresses. How much of each the compiler keeps at a time is a matter of the code generator: `TAKEN` was fitted to what
-NVRTC reports of printed kernels, for each kind of instruction (`docs/spaces.md` has how far off it is). Sums count in
-full; nothing here is of one instruction or shape.
+A thread holds its sums, fragments on their way to its next calls, what copies through it carry, and addresses. How much
+of each the compiler keeps at a time is a matter of the code generator and of `ptxas`: the constants below were fitted
+to what NVRTC 13.0 reported of 1,290 printed kernels, for each kind of instruction; `docs/spaces.md` says how far off they
+are. Nothing here is of one instruction or shape.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-import numpy as np
-
-from autosched.logic import TRUE, Bool, Const, Int, Var, ceil_div, evaluate, free_vars, maximum, minimum, where
+from autosched.logic import TRUE, Bool, Const, Int, Var, ceil_div, maximum, minimum, where
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Operand
 from autosched.tiling.nest import Nest
 from autosched.tiling.steps.gpu_copy import BULK, SYNC
-from autosched.tiling.steps.gpu_layout import chunk_elements
-from autosched.tiling.steps.gpu_operand import from_shared, layout_major
+from autosched.tiling.steps.gpu_operand import from_shared
 from autosched.tiling.steps.gpu_roles import PRODUCER_WARPS
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR, GLOBAL, stage_name
 from autosched.tiling.steps.gpu_tile import gpu_pair, worker_threads
-from autosched.tiling.steps.layout import flat_offset
 from autosched.tiling.steps.names import StepNames
 from autosched.tiling.steps.register_tile import held_tiles
 
@@ -39,12 +35,18 @@ MOST_TURNED = 8
 
 @dataclass(frozen=True)
 class Taken:
-    """Hundredths of a register for each unit of a term; `base` in registers."""
+    """Registers that are always taken, and hundredths of a register for each unit of a term beside the sums themselves.
+
+    `sums`: for each of them, fragments and places that grow with the tile; `held`, `unit`: registers of the fragments
+    that outlive a call, and of all of a depth unit; `ahead`: of those that are loaded ahead; `direct`: fragments
+    straight from memory; `copies`: pieces of a slice that a thread copies; `checked`: those whose places are asked
+    about; `carried`: registers between a copy's load and its store; `turned`: depth units of swizzled rows;
+    `persistent`: where a block has several tiles."""
 
     base: int
+    sums: int = 0
     held: int = 0
     unit: int = 0
-    wide: int = 0
     ahead: int = 0
     direct: int = 0
     copies: int = 0
@@ -54,10 +56,11 @@ class Taken:
     persistent: int = 0
 
 
-THREAD = Taken(33, unit=37, wide=26, ahead=10, direct=72, copies=43, turned=53, persistent=1350)
-WARPS = Taken(10, held=146, unit=27, ahead=107, copies=55, checked=317, turned=38, persistent=880)
-OPAQUE = Taken(22, held=18, unit=3, ahead=156, direct=384, copies=155, persistent=418)
-DESCRIBED = Taken(26, held=74, unit=30, copies=28, carried=28, turned=6, persistent=256)
+THREAD = Taken(37, sums=28, ahead=16, copies=44, turned=26, persistent=845)
+OPAQUE = Taken(21, sums=16, ahead=132, direct=257, copies=134, persistent=717)
+WARPS = Taken(20, sums=20, held=39, ahead=110, copies=40, checked=116, turned=35, persistent=770)
+DESCRIBED = Taken(26, held=77, unit=13, copies=17, carried=28)
+"""Of instructions of a thread, of a warp with opaque fragments, of a warp, and of those that read shared memory."""
 
 
 def thread_registers(operand: Operand, threads: int) -> int:
@@ -85,23 +88,9 @@ def worker_registers(per_lane: int, workers: Int) -> Int:
     return minimum(MOST_HANDED, (entry + share) // REGISTER_STEP * REGISTER_STEP)
 
 
-def distinct_registers(nest: Nest, operand: Operand, threads: int) -> int:
-    """32-bit registers of each thread that a fragment fills; an element for all lanes of a thread is there once."""
-    offset = flat_offset(nest, operand.name, Var("e"))
-    env: dict[str, object] = dict.fromkeys(free_vars(offset), 0)
-    places = np.broadcast_to(evaluate(offset, env | {"e": np.arange(operand.elements)}), (operand.elements,))
-    count = len(np.unique(places)) if threads == 1 else operand.elements
-    return -(-count * operand.dtype.bits // (32 * threads))
-
-
-def terms(nest: Nest, target: Target, names: StepNames) -> dict[str, Int]:
-    """What the fields of `Taken` count, for a row. `held`, `unit`: registers of the fragments that outlive a call, and
-    of all of a depth unit; `wide`: of further depth units that one load brings; `ahead`: beside them, where fragments
-    are loaded ahead; `direct`: fragments straight from memory; `copies`: pieces of a slice that a thread copies;
-    `checked`: those whose places are asked about; `carried`: registers between a copy's load and its store; `turned`:
-    depth units of swizzled rows."""
+def terms(nest: Nest, names: StepNames, threads: int) -> dict[str, Int]:
+    """What the fields of `Taken` count in a row, `threads` issuing an instruction together."""
     pair, depth = gpu_pair(nest), nest.depth
-    threads = worker_threads(nest.intrinsic, target)
     found: dict[str, Int] = dict.fromkeys((f.name for f in fields(Taken) if f.name != "base"), Const(0))
     if depth is None:
         return found
@@ -111,15 +100,11 @@ def terms(nest: Nest, target: Target, names: StepNames) -> dict[str, Int]:
         for axis in pair:
             if axis in nest.operand_axes(operand.name):
                 tiles = tiles * Var(names.register(axis))
-        each = distinct_registers(nest, operand, threads)
+        each = thread_registers(operand, threads)
         loaded = where(source.eq(DESCRIPTOR), 0, 1) if operand.name in from_shared(nest.intrinsic) else Const(1)
         found["held"] = found["held"] + held_tiles(nest, pair, operand.name, names) * each * loaded
         found["unit"] = found["unit"] + tiles * each * loaded
         found["direct"] = found["direct"] + where(source.eq(GLOBAL), tiles, 0)
-        if threads == 1 and layout_major(nest, operand.name) is depth:
-            run = maximum(1, chunk_elements(operand.dtype.bits) // depth.unit)
-            units = minimum(run, Var(names.block(depth)))
-            found["wide"] = found["wide"] + where(source.eq(GLOBAL), 0, (units - 1) * tiles * each)
     copy, staged = Var(names("copy")), Var(names("staged"))
     width = maximum(Var(names("vector")), max(1, min(o.dtype.bits for o in nest.intrinsic.inputs) // 8))
     bytes_ = Var(names("slice_bytes"))
@@ -146,10 +131,11 @@ def taken_by(nest: Nest) -> Taken:
 
 def registers_taken(nest: Nest, target: Target, names: StepNames) -> Int:
     """Registers of a thread."""
-    taken, accumulator = taken_by(nest), nest.intrinsic.accumulator
-    sums = thread_registers(accumulator, worker_threads(nest.intrinsic, target)) * (1 + Var(names("promoted")))
+    taken, threads = taken_by(nest), worker_threads(nest.intrinsic, target)
+    each = thread_registers(nest.intrinsic.accumulator, threads) * (1 + Var(names("promoted")))
+    sums = Var(names("accumulators")) * each
     hundredths: Int = Const(0)
-    for name, count in terms(nest, target, names).items():
-        if each := getattr(taken, name):
-            hundredths = hundredths + count * each
-    return taken.base + Var(names("accumulators")) * sums + ceil_div(hundredths, 100)
+    for name, count in (terms(nest, names, threads) | {"sums": sums}).items():
+        if share := getattr(taken, name):
+            hundredths = hundredths + count * share
+    return taken.base + sums + ceil_div(hundredths, 100)
