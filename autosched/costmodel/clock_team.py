@@ -37,7 +37,7 @@ from autosched.machine.target import Target
 from autosched.tiling.plan import TeamPart
 from autosched.tiling.team_common import kept_values
 from autosched.tiling.team_steps import OWN_REGISTERS, lane_reads
-from autosched.tiling.teams import elements, inner_axes, numbered, reducing, serial_elements
+from autosched.tiling.teams import elements, inner_axes, numbered, reducing, serial_elements, team_rows
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
 Column = npt.NDArray[np.float64]
@@ -45,6 +45,7 @@ Column = npt.NDArray[np.float64]
 SHUFFLE_CYCLES = 30.0  # of a shuffle and the operation behind it, each waiting for the one before (a round figure)
 MEET_CYCLES = 100.0  # of a block's barrier with a store and a load of shared memory around it (a round figure)
 BLOCK_CYCLES = 400.0  # of a block's start and end beside its work (a round figure)
+DISPATCH_CYCLES = 140.0  # from one block of a core to the next: 524,288 blocks of a few reads took 318 us on an H200
 QUEUE = 1.5  # how much longer a read takes where memory is busy than on an idle device (a round figure)
 LIBRARY_OPERATIONS = 80.0  # of a function that is computed in double
 QUOTIENT_OPERATIONS = 10.0  # of a division or a root of floats that rounds as IEEE says
@@ -93,8 +94,14 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
     first, later, port = moved_bytes(part, vector, tile > 0)
     written = written_bytes(part, program)
     moved = first + written + np.where(hold, 0.0, later)
-    cached = first + written <= L2_SHARE * next((m.bytes for m in target.memories if m.name == "L2"), 0)
-    dram = np.where(cached, 0.0, (first + written) / _speed(target, "DRAM") / DRAM_SHARE)
+    l2_bytes = float(next((m.bytes for m in target.memories if m.name == "L2"), 0))
+    cached = first + written <= L2_SHARE * l2_bytes
+    # What members read again is in L2 where all rows under way are.
+    own_rows = column("rows") if part.across else np.ones(n)
+    at_work = np.minimum(blocks, cores * at_once) * own_rows * (first + written) / max(1.0, float(team_rows(part)))
+    lost = np.clip(1.0 - L2_SHARE * l2_bytes / np.maximum(at_work, 1.0), 0.0, 1.0) if part.across else np.zeros(n)
+    from_dram = first + written + np.where(hold, 0.0, later) * lost
+    dram = np.where(cached, 0.0, from_dram / _speed(target, "DRAM") / DRAM_SHARE)
     l2 = moved / _speed(target, "L2")
 
     arithmetic = np.where(hold, _operations(part, True), _operations(part, False))
@@ -105,10 +112,12 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
     full = np.floor(blocks / (cores * at_once))
     rest = np.ceil((blocks - full * cores * at_once) / cores)
     on_core = full * np.maximum(at_once * busy, alone) + np.where(rest > 0, np.maximum(rest * busy, alone), 0.0)
-    on_core = on_core / target.clock_hz
+    on_core = np.maximum(on_core, DISPATCH_CYCLES * np.ceil(blocks / cores)) / target.clock_hz
     memory = np.maximum(dram, l2)
     launches = np.where(split > 1, 2.0, 1.0) * LAUNCH_SECONDS
-    total = np.maximum(on_core, memory) + UNHIDDEN * np.minimum(on_core, memory) + launches
+    # Of a block by itself nothing is read while it computes.
+    unhidden = np.maximum(UNHIDDEN, at_once**-1.5) if part.across else np.full(n, UNHIDDEN)
+    total = np.maximum(on_core, memory) + unhidden * np.minimum(on_core, memory) + launches
     compute = busy * blocks / np.minimum(blocks, cores) / target.clock_hz
     return {"compute": compute, "memory": memory, "l2": l2, "overhead": launches, "total": total}
 

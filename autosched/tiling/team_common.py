@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autosched.ir.dtypes import DType
-from autosched.ir.program import Stage
+from autosched.ir.program import Program, Stage
 from autosched.ir.reuse import COSTLY
-from autosched.ir.value import Call, Value, reads, walk
+from autosched.ir.value import Call, Literal, Value, map_value, reads, walk
 from autosched.tiling.plan import TeamPart
-from autosched.tiling.teams import along_lanes, numbered
+from autosched.tiling.teams import along_lanes, inner_axes, numbered
+
+WORD = 32
+"""Bits of a register."""
 
 
 def kept_values(part: TeamPart) -> dict[str, tuple[Value, ...]]:
@@ -32,11 +34,32 @@ def kept_values(part: TeamPart) -> dict[str, tuple[Value, ...]]:
     return {name: tuple(_outermost(values)) for name, values in found.items() if values}
 
 
-def kept_types(part: TeamPart) -> list[DType]:
-    """The dtypes of these values, each once."""
-    members = {m.name: m for m in part.members}
-    values = [numbered(part, members[name], v) for name, some in kept_values(part).items() for v in some]
-    return [v.dtype for v in dict.fromkeys(values)]
+def row_bits(part: TeamPart, program: Program) -> int:
+    """Bits of registers that one element of a row takes at most between two members: of tensors, and of values, that
+    one before has read or computed and one behind takes. Narrow ones take a whole register, since compilers keep what
+    they were widened to."""
+    kept = kept_values(part)
+    tensors: list[set[str]] = []
+    values: list[set[Value]] = []
+    for member in part.members:
+        mine = kept.get(member.name, ())
+        before = set[Value]().union(*values)
+        again = {v for v in mine if numbered(part, member, v) in before}
+        own = {r.tensor for r in reads(_without(member.assign.value, again)) if along_lanes(part, member, r)}
+        made = {member.assign.tensor} if inner_axes(part, member) and not member.reduction else set()
+        tensors.append(own | made)
+        values.append({numbered(part, member, v) for v in mine})
+    most = 0
+    for n in range(1, len(part.members)):
+        held = set[str]().union(*tensors[:n]) & set[str]().union(*tensors[n:])
+        common = set[Value]().union(*values[:n]) & set[Value]().union(*values[n:])
+        bits = [*(program.tensors[t].dtype.bits for t in held), *(v.dtype.bits for v in common)]
+        most = max(most, sum(max(WORD, b) for b in bits))
+    return most
+
+
+def _without(value: Value, parts: set[Value]) -> Value:
+    return map_value(value, lambda v: Literal(0, v.dtype) if v in parts else v)
 
 
 def _costly(part: TeamPart, member: Stage) -> Iterator[Value]:

@@ -12,7 +12,7 @@ from autosched.logic import Bool, Const, Int, Var, any_of, ceil_div, free_vars, 
 from autosched.machine.target import Target
 from autosched.tiling.plan import Part, ScalarPart, TeamPart
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.team_common import kept_types
+from autosched.tiling.team_common import row_bits
 from autosched.tiling.team_turned import TILES, Turned, turned
 from autosched.tiling.teams import inner_axes, lane_elements, serial_elements, team_rows, whole
 
@@ -23,12 +23,10 @@ UNROLLS = (1, 2, 4, 8)
 WARPS = (1, 2, 4, 8, 16, 32)
 ROWS = (1, 2, 4, 8)
 SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-WORD = 32
-"""Bits of a register."""
 MOST_HELD = 64
 """Registers of a thread for what it holds of a row."""
-OWN_REGISTERS = 32
-"""Registers of a thread beside that: sums, addresses, what is under way."""
+OWN_REGISTERS = 20
+"""Registers of a thread beside that: compiled, softmax and sums take 14 to 20 beside what they hold or fetch."""
 MOST_TURNED = 32
 """Elements of a tile that one thread brings."""
 LEAST_SHARE = 2
@@ -182,15 +180,6 @@ def again(part: TeamPart) -> bool:
     return part.across and sum(bool(inner_axes(part, m)) for m in part.members) > 1
 
 
-def row_bits(part: TeamPart, program: Program) -> int:
-    """Bits of registers that one element of a row takes, of all tensors that are held: narrow ones a whole register,
-    since compilers keep what they were widened to."""
-    read = dict.fromkeys(shared_reads(part))
-    made = dict.fromkeys(m.assign.tensor for m in part.members if inner_axes(part, m) and not m.reduction)
-    held = {**read, **{n: None for n in made if _read_in(part, n)}}
-    return sum(max(WORD, d.bits) for d in [*(program.tensors[n].dtype for n in held), *kept_types(part)])
-
-
 def shared_reads(part: TeamPart) -> list[str]:
     """Tensors that several members read along the lanes: what is worth holding."""
     found = lane_reads(part)
@@ -202,8 +191,4 @@ def _reads(member: Stage, tensor: str) -> bool:
     return any(r.tensor == tensor for r in reads(member.assign.value))
 
 
-def _read_in(part: TeamPart, tensor: str) -> bool:
-    return any(_reads(m, tensor) for m in part.members)
-
-
-__all__ = ["TeamChoices", "again", "lane_reads", "row_bits", "shared_reads", "splits", "team_choices", "team_step"]
+__all__ = ["TeamChoices", "again", "lane_reads", "shared_reads", "splits", "team_choices", "team_step"]

@@ -125,6 +125,12 @@ def some(A: f32[m, n], B: f32[m, n], *, m=6, n=21):
         if i + j < 20:
             B[i, j] = A[i, j + 0] * 2
 """,
+    "a start without a sum": """
+def outer(A: u8[m], B: s8[n], C: s32[m, n], *, m=5, n=21):
+    for i, j in grid(m, n):
+        C[i, j] = 3
+        C[i, j] += s32(A[i]) * s32(B[j])
+""",
     "pooling": """
 def pool(X: f32[h, w, c], Y: f32[ho, wo, c], *, h=9, w=8, c=6, ho=4, wo=4):
     for y, x, k in grid(ho, wo, c):

@@ -111,7 +111,7 @@ def test_subnormal_results_may_be_zero_only_where_that_is_stated() -> None:
 
 
 def test_narrow_floats_go_through_f32() -> None:
-    known = formulas_of(FUNCTIONS)
+    known = formulas_of(f for f in FUNCTIONS if f.isa == "portable")
     program = parse("def f(X: bf16[4], Y: bf16[4]):\n    for i in range(4):\n        Y[i] = exp(X[i])\n")
     found = apply_formulas(program.stages[0].assign.value, known)
     assert isinstance(found, Cast)

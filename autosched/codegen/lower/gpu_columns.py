@@ -29,6 +29,7 @@ from autosched.codegen.lower.gpu_team import (
     guard,
     in_slot,
     kept,
+    left_by,
     under,
     unflattened,
     warps,
@@ -39,7 +40,7 @@ from autosched.codegen.lower.gpu_turned import lower_turned
 from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.reduction import identity
 from autosched.codegen.lower.rename import place_index
-from autosched.codegen.lower.update import combine, updated
+from autosched.codegen.lower.update import combine
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Literal, Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
@@ -109,7 +110,7 @@ class Columns:
         for member in members:
             at = unflattened(member.spatial, element)
             there = all_of(valid, guard(member, at))
-            value = registers.fetched(updated(member), at, slots, there)
+            value = registers.fetched(left_by(member), at, slots, there)
             index = place_index(member.assign.index, at)
             behind = self.part.members[self.part.members.index(member) + 1 :]
             if any(r.tensor == member.assign.tensor for m in behind for r in all_reads(m)):

@@ -33,6 +33,7 @@ from autosched.codegen.lower.gpu_team import (
     guard,
     in_slot,
     kept,
+    left_by,
     over_lanes,
     under,
     unflattened,
@@ -44,7 +45,7 @@ from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.quotient import with_reciprocals
 from autosched.codegen.lower.reduction import identity
 from autosched.codegen.lower.rename import place, place_index
-from autosched.codegen.lower.update import combine, updated
+from autosched.codegen.lower.update import combine
 from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, map_value
@@ -175,7 +176,7 @@ class RowTeam:
     def once(self, member: Stage, at: dict[str, Int]) -> None:
         """A number of each row."""
         result = self.registers.single(f"{member.assign.tensor}_row", member.assign.value.dtype)
-        self.add([write(result, place(updated(member), at, self.held))])
+        self.add([write(result, place(left_by(member), at, self.held))])
         self.leave(member, at, result)
 
     def leave(self, member: Stage, at: dict[str, Int], result: Read) -> None:
@@ -188,7 +189,7 @@ class RowTeam:
     def fill(self, member: Stage, at: dict[str, Int]) -> None:
         """Elements along the row."""
         registers, tensor = self.registers, member.assign.tensor
-        before, value = self.fetched(member, updated(member), at)
+        before, value = self.fetched(member, left_by(member), at)
         index = place_index(member.assign.index, at)
         target = Read(tensor, index, value.dtype)
         later = self.part.members[self.part.members.index(member) + 1 :]

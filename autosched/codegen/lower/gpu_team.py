@@ -15,7 +15,7 @@ from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.rename import place
 from autosched.codegen.lower.simplify import bind
-from autosched.codegen.lower.update import combine
+from autosched.codegen.lower.update import combine, updated
 from autosched.ir.dtypes import DType
 from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Axis, Program, Stage
@@ -151,6 +151,13 @@ class Registers:
         return found
 
 
+def left_by(stage: Stage) -> Value:
+    """What a stage without a reduction leaves, in its own axes."""
+    if stage.init is None:
+        return updated(stage)
+    return combine(stage.assign.op, stage.init, stage.assign.value)
+
+
 def guard(stage: Stage, at: Mapping[str, Int]) -> Bool:
     """Where a stage's guards hold."""
     return all_of(*(substitute_bool(g, at) for g in stage.guards if isinstance(g, Bool)))
@@ -222,5 +229,6 @@ def kept(program: Program, part: TeamPart, stage: Stage) -> bool:
 
 
 def all_reads(stage: Stage) -> list[Read]:
-    """Every read of a stage, its initial value's too."""
-    return [*stage.reads, *(reads(stage.init) if stage.init is not None else ())]
+    """Every read of a stage, its initial value's too, and its own element's where it updates that."""
+    own = [stage.target] if stage.init is None and stage.assign.op != "=" else []
+    return [*own, *stage.reads, *(reads(stage.init) if stage.init is not None else ())]

@@ -24,6 +24,7 @@ from autosched.codegen.lower.gpu_team import (
     guard,
     in_slot,
     kept,
+    left_by,
     unflattened,
     warps,
     with_formulas,
@@ -31,7 +32,6 @@ from autosched.codegen.lower.gpu_team import (
 )
 from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.rename import place, place_index
-from autosched.codegen.lower.update import updated
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
@@ -111,7 +111,7 @@ class _Tiles:
         registers = self.registers
         at, inside = self.at(member, self.line, Var(LANE))
         there = all_of(inside, guard(member, at))
-        value = registers.fetched(updated(member), at, 0, there)
+        value = registers.fetched(left_by(member), at, 0, there)
         index = place_index(member.assign.index, at)
         stmts: list[Stmt] = [*registers.taken()]
         behind = self.part.members[self.part.members.index(member) + 1 :]

@@ -71,9 +71,12 @@ def _renamed(value: Value, name: str) -> Value:
 
 def formulas_of(intrinsics: Iterable[Intrinsic]) -> Formulas:
     """The formulas of all functions among `intrinsics`, each with the steps of the others where it calls them. The
-    first of several for one function is taken."""
+    first of several for one function is taken; what has a text of its own does not lend its steps."""
     found: dict[tuple[str, str], Formula] = {}
+    steps: dict[tuple[str, str], Formula] = {}
     for intrinsic in intrinsics:
-        if intrinsic.formula is not None:
-            found.setdefault((intrinsic.formula.function, intrinsic.formula.dtype.name), intrinsic.formula)
-    return {key: closed(formula, found) for key, formula in found.items()}
+        if (formula := intrinsic.formula) is not None:
+            found.setdefault((formula.function, formula.dtype.name), formula)
+            if not formula.texts:
+                steps.setdefault((formula.function, formula.dtype.name), formula)
+    return {key: closed(formula, steps) for key, formula in found.items()}
