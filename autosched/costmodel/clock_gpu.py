@@ -42,15 +42,15 @@ WGMMA_SHARE = {8: 0.21, 16: 0.38, 32: 0.63, 64: 0.95, 128: 0.96, 256: 0.96}
 L2_PORT_BYTES = 64.0  # a cycle that one SM takes from L2 at most (DeepGEMM's performance model)
 CLUSTER_SECONDS, CLUSTER_SHARE = 0.7e-6, 1.02
 """Of a launch in clusters: 0.6 to 0.8 us more than the same row without (e4m3 1024³, n = 64 to 128), and 1.5 us of 12
-with few rows; and of what a block takes: 2 to 4 % more. Multicast saved nothing on any of 40 pairs of rows, since blocks that run together find the slices of
-each other in L2 anyway, and take as many bytes."""
+with few rows; and of what a block takes: 2 to 4 % more. Multicast saved nothing on any of 40 pairs of rows, since
+blocks that run together find the slices of each other in L2 anyway, and take as many bytes."""
 DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 TB/s on an H200
 L2_SHARE = 0.7  # of L2 that one kernel's data can count on
 LINE_BYTES = 128.0  # of a cache, which answers a warp line by line; all banks of shared memory take as many at once
 SECTOR_BYTES = 32  # memory is moved in sectors of 32 bytes (CUDA C++ best practices guide, coalesced access)
 ENGINE_CYCLES = 1500.0
-"""Of a bulk copy beyond the latency of memory, where all cores ask at once: with 4, 6 and 8 stages slices of few rows and
-of 1024³ came every 520, 560 to 600 and 320 to 550 cycles, as if each took 2,100 and more (600 to 1100 when idle)."""
+"""Of a bulk copy beyond the latency of memory, where all cores ask at once: with 4, 6 and 8 stages slices of few rows
+and of 1024³ came every 520, 560 to 600 and 320 to 550 cycles, as if each took 2,100 (idle: 600 to 1100)."""
 ROW_CYCLES, ROW_BYTE_CYCLES, MOST_ROW_CYCLES = 0.4, 0.6 / 16, 2.0
 """Of the copy engine for a row of a box: a part, and so much for each byte, up to rows of 128 bytes. On an H200 rows of
 16, 32 and 64 bytes came at 16, 20 and 31 bytes a cycle (chosen with 200 measured rows of a 4096³ bf16 product in view,
