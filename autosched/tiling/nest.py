@@ -20,6 +20,7 @@ from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.guards import PlacedGuards, below_zero, place_guards
+from autosched.tiling.placed import from_shared
 
 
 @dataclass(frozen=True)
@@ -115,19 +116,23 @@ class Nest:
 
     def operand_axes(self, operand: str) -> tuple[NestAxis, ...]:
         """The axes that an operand's register varies with: those of its element's address, a reduction axis of the
-        intrinsic that no program axis fills (all but its first element must be a fill), and one past whose end the
-        operand has to hold a fill, though the element is the same all along it."""
+        intrinsic that no program axis fills (all but its first element must be a fill), any such axis of an operand
+        that the instruction takes from shared memory (it reads all of it there), and one past whose end the operand has
+        to hold a fill, though the element is the same all along it."""
         return self._operand_axes[operand]
 
     @cached_property
     def _operand_axes(self) -> dict[str, tuple[NestAxis, ...]]:
         found = {}
+        taken = from_shared(self.intrinsic)
         for operand, read in self.mapping.operands.items():
             own, has = self.axes_of(read), self.intrinsic.operand_axes[operand]
             found[operand] = tuple(
                 a
                 for a in self.axes
-                if a in own or (a.reduction and a.intrinsic_axis in has and (not a.members or self._fills(operand, a)))
+                if a in own
+                or (a.intrinsic_axis in has and not a.members and (a.reduction or operand in taken))
+                or (a.intrinsic_axis in has and a.reduction and self._fills(operand, a))
             )
         return found
 

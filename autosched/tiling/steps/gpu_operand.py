@@ -11,6 +11,7 @@ from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.placed import from_shared
 
 ASYNC_COPIES = frozenset({"sm_80", "async_copy"})
 BULK_COPIES = frozenset({"sm_90", "bulk_copy"})
@@ -19,18 +20,11 @@ whole tiles (TMA)."""
 CHUNK_BYTES = 16  # of shared memory that a swizzle moves together, and the widest access of one thread
 MOST_DIMENSIONS = 5  # of what the engine copies (CUDA driver API, cuTensorMapEncodeTiled)
 WORD_BYTES = 4  # the narrowest copy that is offered beside one element
-_PLACED = re.compile(r"(\w+): in shared memory(?:, by descriptor)?( or registers)?")
 _ALONG = re.compile(r"([\w ]+): contiguous along (\w+)")
 
 
 def has_any(target: Target, features: frozenset[str]) -> bool:
     return bool(target.features & features)
-
-
-def from_shared(intrinsic: Intrinsic) -> dict[str, bool]:
-    """Operands that the instruction takes from shared memory itself, as its rules say (`b: in shared memory, by
-    descriptor; a: in shared memory or registers`): whether they must be there."""
-    return {name: not either for rule in intrinsic.rules for name, either in _PLACED.findall(rule)}
 
 
 def contiguous_along(intrinsic: Intrinsic) -> dict[str, str]:
