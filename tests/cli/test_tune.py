@@ -139,3 +139,17 @@ def test_goals_end_a_search_before_its_budget(cli: Cli) -> None:
     assert "the space's lower bound by the target's figures" in text
     assert "what --until asks for is reached, after 1 trials" in text
     assert "--until soon: no time and no speed" in cli("tune", *SMALL, "--until", "soon", status=2).err
+
+
+def test_the_answer_speaks_of_the_objective(cli: Cli) -> None:
+    cli = cli.near()
+    sizes = [x for s in ("m=64", "n=64", "k=64", "a=s8", "b=s8", "acc=s32") for x in ("-D", s)]
+    asked = ("tune", "matmul", *sizes, "-t", "gemmini", "-d", "simulator", "-n", 4, "--objective", "edp")
+    ran = cli(*asked)
+    assert " J·s" in ran.out.splitlines()[0]
+    assert " J·s" in next(line for line in ran.err.splitlines() if line.startswith("trial "))
+    best = cli(*asked, "--json").json["best"]
+    assert best["objective"] == "edp"
+    assert best["energy_j"]["total"] > best["energy_j"]["DRAM"] > 0
+    assert best["cost"] > 0
+    assert "lower_bound_s" not in best
