@@ -31,7 +31,7 @@ from autosched.store.exchanged import read_any
 from autosched.store.recorded_space import RecordedSpace
 from benchmarks.cpu import RESULTS
 from benchmarks.record import FOLDER, ROWS
-from benchmarks.search_table import CHECKPOINTS, Kept, Space, overall, scored, text
+from benchmarks.search_table import CHECKPOINTS, Kept, Space, markdown, overall, scored, text
 
 STRATEGIES = (
     "auto", "draft", "bayesian", "evolutionary", "evolutionary:throughput", "constrained", "genetic", "ils",
@@ -138,6 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--forget", nargs="*", metavar="STRATEGY", default=(), help="drop its runs first")
     parser.add_argument("--fresh", action="store_true", help="forget what is kept")
     parser.add_argument("--only-table", action="store_true", help="run nothing")
+    parser.add_argument("--markdown", action="store_true", help="print the tables of docs/benchmarks.md")
     options = parser.parse_args(arguments)
     here = spaces(options.more)
     unknown = sorted(set(options.spaces or ()) - set(here))
@@ -159,6 +160,9 @@ def main(arguments: list[str] | None = None) -> int:
             kept[name] = kept[name] if name in kept and kept[name].like(fresh) else fresh
         seeds = range(options.first, options.first + options.seeds)
         play(chosen, options.strategies, kept, seeds, options.jobs, options.json, options.limit)
+    if options.markdown:
+        print(markdown(kept))
+        return 0
     for name, space in kept.items():
         if not options.spaces or name in options.spaces:
             print(text(name, space))

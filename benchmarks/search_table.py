@@ -106,26 +106,52 @@ def text(name: str, space: Space) -> str:
     rows = [["strategy", *(f"regret at {n}" for n in space.checkpoints), "performance"]]
     for strategy in sorted(found, key=lambda s: -found[s].value):
         regrets = np.median([s.regret for s in space.scores(strategy)], axis=0)
-        mean = found[strategy]
-        rows.append([strategy, *(f"{r:.1%}" for r in regrets), f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]"])
+        rows.append([strategy, *(f"{r:.1%}" for r in regrets), _said(found[strategy])])
     return f"{head}\n{aligned(rows)}\n"
 
 
+def together(kept: Kept, clock: bool) -> tuple[list[str], list[int], dict[str, Interval]]:
+    """Names of the spaces with a clock, or without; the seeds that all of them have; and of each strategy that all have
+    its performance over them: each space counts alike, intervals are over seeds. The best comes first."""
+    some = {name: s for name, s in kept.items() if s.clock == clock and s.common}
+    if not some:
+        return [], [], {}
+    seeds = sorted(set.intersection(*(set(s.common) for s in some.values())))
+    found = {}
+    for strategy in set.intersection(*(set(s.runs) for s in some.values())) if seeds else ():
+        each = [[s.runs[strategy][seed].performance for seed in seeds] for s in some.values()]
+        found[strategy] = statistics.mean(np.array(each).mean(axis=0), np.random.default_rng(0))
+    return list(some), seeds, dict(sorted(found.items(), key=lambda item: -item[1].value))
+
+
 def overall(kept: Kept) -> str:
-    """Performances over all spaces with a clock, and over all without: each space counts alike, intervals are over
-    seeds."""
+    """Performances over all spaces with a clock, and over all without."""
     parts = []
-    for clocked, said in ((True, "with"), (False, "without")):
-        some = [s for s in kept.values() if s.clock == clocked and s.common]
-        if not some:
-            continue
-        seeds = sorted(set.intersection(*(set(s.common) for s in some)))
-        rows = [["strategy", "performance"]]
-        found = {}
-        for strategy in set.intersection(*(set(s.runs) for s in some)) if seeds else ():
-            each = np.array([[s.runs[strategy][seed].performance for seed in seeds] for s in some]).mean(axis=0)
-            found[strategy] = statistics.mean(each, np.random.default_rng(0))
-        for strategy, mean in sorted(found.items(), key=lambda item: -item[1].value):
-            rows.append([strategy, f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]"])
-        parts.append(f"{len(some)} spaces {said} a clock, {len(seeds)} seeds\n{aligned(rows)}\n")
+    for clock, said in ((True, "with"), (False, "without")):
+        names, seeds, found = together(kept, clock)
+        if names:
+            rows = [["strategy", "performance"], *([strategy, _said(mean)] for strategy, mean in found.items())]
+            parts.append(f"{len(names)} spaces {said} a clock, {len(seeds)} seeds\n{aligned(rows)}\n")
     return "\n".join(parts)
+
+
+def markdown(kept: Kept) -> str:
+    """Both tables for the documentation: performance over all spaces, then regrets in percent, space by space."""
+    parts = []
+    for clock in (True, False):
+        names, seeds, found = together(kept, clock)
+        if not found:
+            continue
+        after = " / ".join(map(str, kept[names[0]].checkpoints))
+        head = [f"{'with' if clock else 'without'} a clock, {len(seeds)} seeds", f"all {len(names)}, performance"]
+        lines = [[*head, f"{names[0]}: after {after}", *names[1:]]]
+        for strategy, mean in found.items():
+            regrets = [np.median([s.regret for s in kept[n].scores(strategy)], axis=0) * 100 for n in names]
+            lines.append([f"`{strategy}`", _said(mean), *(" / ".join(f"{r:.2g}" for r in each) for each in regrets)])
+        lines.insert(1, ["---"] * len(lines[0]))
+        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
+    return "\n".join(parts)
+
+
+def _said(mean: Interval) -> str:
+    return f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]"

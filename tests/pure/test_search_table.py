@@ -11,7 +11,7 @@ import pytest
 from autosched.search.compare import Row
 from autosched.search.landscape import Landscape
 from benchmarks import search
-from benchmarks.search_table import Score, Space, overall, scored, text
+from benchmarks.search_table import Score, Space, markdown, overall, scored, text
 
 CACHE = Path(__file__).parents[1] / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
 LANDSCAPE = Landscape(np.arange(1.0, 101.0))
@@ -56,6 +56,13 @@ def test_it_comes_back_from_json_and_tables_take_seeds_that_all_have() -> None:
     assert lines[0] == "x: 100 rows, with a clock, 4 seeds of 64 trials"
     assert lines[2].split()[:4] == ["good", "15.0%", "0.0%", "0.0%"]
     assert overall({"x": space, "y": filled()}).splitlines()[0] == "2 spaces with a clock, 4 seeds"
+
+
+def test_tables_for_the_documentation() -> None:
+    lines = markdown({"x": filled(), "y": filled()}).splitlines()
+    assert lines[0] == "| with a clock, 4 seeds | all 2, performance | x: after 16 / 32 / 64 | y |"
+    assert lines[2].startswith("| `good` | 0.900 [0.900, 0.900] | 15 / 0 / 0 | 15 / 0 / 0 |")
+    assert lines[3].startswith("| `bad` |")
 
 
 def test_other_rows_or_trials_are_another_space() -> None:
