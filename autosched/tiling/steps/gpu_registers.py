@@ -2,8 +2,8 @@
 
 A thread holds its sums, fragments on their way to its next calls, what copies through it carry, and addresses. How much
 of each the compiler keeps at a time is a matter of the code generator and of `ptxas`: the constants below were fitted
-to what NVRTC 13.0 reported of 1,290 printed kernels, for each kind of instruction; `docs/spaces.md` says how far off they
-are. Nothing here is of one instruction or shape.
+to what NVRTC 13.0 reported of 1,290 printed kernels, for each kind of instruction; `docs/spaces.md` says how far off
+they are. Nothing here is of one instruction or shape.
 """
 
 from __future__ import annotations
