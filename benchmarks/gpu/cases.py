@@ -58,7 +58,7 @@ def _gemm(group: str, dtype: str, m: int, n: int, k: int, **more: Any) -> Case:
 
 
 def _conv(dtype: str, label: str, sizes: dict[str, int]) -> Case:
-    types = {"t": dtype, "acc": TYPES[dtype][1]["acc"]}
+    types = {"t": dtype} | {name: t for name, t in TYPES[dtype][1].items() if name in ("acc", "out")}
     numerics = "real" if dtype == "e4m3" else "reassociated"
     return Case("conv", label, dtype, "conv2d", {"n": 32, **types, **sizes}, "conv", numerics=numerics)
 

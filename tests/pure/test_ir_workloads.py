@@ -82,6 +82,18 @@ def test_conv2d(layout: str, t: str, stride: int, pad: int, dilation: int, group
 
 
 @pytest.mark.parametrize("layout", ["nhwc", "nchw"])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_conv2d_rounded_at_the_end(layout: str, groups: int) -> None:
+    sizes: dict[str, Any] = {"n": 2, "h": 5, "w": 4, "ci": 4, "co": 4, "groups": groups, "t": "f16", "layout": layout}
+    whole, rounded = ir.workload("conv2d", **sizes), ir.workload("conv2d", out="f16", **sizes)
+    assert whole.tensors["Y"].dtype.name == "f32"
+    assert rounded.tensors["Y"].dtype.name == "f16"
+    _, sums = computed(whole)
+    _, out = computed(rounded)
+    np.testing.assert_array_equal(out["Y"], sums["Y"].astype(np.float16))
+
+
+@pytest.mark.parametrize("layout", ["nhwc", "nchw"])
 def test_depthwise_conv2d(layout: str) -> None:
     program = ir.workload("depthwise_conv2d", n=2, h=9, w=7, c=5, stride=2, dilation=2, layout=layout)
     data, out = computed(program)
