@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -35,7 +36,7 @@ class LoopColumn:
     trips: Column
     span: Column
 
-    @property
+    @cached_property
     def covered(self) -> Column:
         """Trips worth of the axis: what is left for the last one may be a part (9 tiles in blocks of 8 are 1.125)."""
         reached = np.minimum(self.span * self.trips, float(self.axis.units * self.axis.unit))
@@ -147,7 +148,8 @@ def _group(
     operands = [o.name for o in nest.intrinsic.operands.values()]
     panel: dict[str, bool | npt.NDArray[np.bool_]] = dict.fromkeys(operands, False)
     for operand in nest.intrinsic.inputs:
-        panel[operand.name] = np.isin(v[names.pack(operand.name)], (PANEL, BLOCK))
+        kind = v[names.pack(operand.name)]
+        panel[operand.name] = (kind == PANEL) | (kind == BLOCK)
     tiled = {a.name for a in tiled_axes(nest)}
     span: dict[str, Column] = {a.name: np.ones(n) for a in nest.axes}
     for a in nest.reduction:

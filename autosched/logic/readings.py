@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,28 +17,15 @@ def evaluate(node: Expr, env: Mapping[str, Any]) -> Any:
 
     Integer arrays should be int64: products of sizes overflow int32. Raises KeyError for a variable not in `env`.
     """
+    if type(node) is Var:  # these three are most nodes, and a match takes longer
+        return env[node.name]
+    if type(node) is Const:
+        return node.value
+    if type(node) is Binary:
+        return _BINARY[node.op](evaluate(node.left, env), evaluate(node.right, env))
     match node:
-        case Const(value) | Truth(value):
+        case Truth(value):
             return value
-        case Var(name):
-            return env[name]
-        case Binary(op, left, right):
-            a, b = evaluate(left, env), evaluate(right, env)
-            match op:
-                case "+":
-                    return a + b
-                case "-":
-                    return a - b
-                case "*":
-                    return a * b
-                case "//":
-                    return a // b
-                case "%":
-                    return a % b
-                case "min":
-                    return np.minimum(a, b) if _arrays(a, b) else min(a, b)
-                case _:
-                    return np.maximum(a, b) if _arrays(a, b) else max(a, b)
         case Compare(op, left, right):
             return COMPARE[op](evaluate(left, env), evaluate(right, env))
         case Where(condition, then, other):
@@ -62,6 +50,25 @@ def evaluate(node: Expr, env: Mapping[str, Any]) -> Any:
 
 def _arrays(a: Any, b: Any) -> bool:
     return isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
+
+
+def _least(a: Any, b: Any) -> Any:
+    return np.minimum(a, b) if _arrays(a, b) else min(a, b)
+
+
+def _most(a: Any, b: Any) -> Any:
+    return np.maximum(a, b) if _arrays(a, b) else max(a, b)
+
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "min": _least,
+    "max": _most,
+}
 
 
 def to_z3(node: Expr, env: Mapping[str, Any]) -> Any:

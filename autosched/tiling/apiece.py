@@ -45,4 +45,4 @@ def apiece(values: Columns, name: str, quantity: Callable[[Columns], Sequence[Co
             continue
         space.reads[name] = reads
         at = np.repeat(place, np.diff(starts, append=len(ids)))
-        return [np.broadcast_to(column, heads.shape)[at] for column in found]
+        return [column[at] if column.shape == heads.shape else np.broadcast_to(column, at.shape) for column in found]

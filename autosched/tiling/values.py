@@ -66,7 +66,8 @@ class Values(Mapping[str, npt.NDArray[np.int64]]):
         self.ids = np.zeros(0, np.int64) if ids is None else ids
 
     def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
-        return np.broadcast_to(np.asarray(self.columns[name], np.int64), (self.rows,))
+        column = np.asarray(self.columns[name], np.int64)
+        return column if column.ndim else np.broadcast_to(column, (self.rows,))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)
