@@ -20,6 +20,7 @@ from autosched.device.oracle import Oracle
 from autosched.ir.error import run_with_error
 from autosched.ir.inputs import random_inputs, split_inputs
 from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement
+from autosched.ir.value import reads
 from autosched.ir.work import operations
 from autosched.logic import Const, Var
 
@@ -139,7 +140,7 @@ def _axes(program: Program, stage: Stage) -> tuple[str, ...] | None:
 
 def _cut(program: Program, boxes: dict[str, Box]) -> Program | None:
     """The program with loops over the dimensions of the tensors of `boxes` cut to these. None where such a loop is also
-    around a stage that has to be whole."""
+    around a stage that has to be whole: but for what a row is summed up in, and read from in that row alone."""
     ranges: dict[str, tuple[int, int]] = {}
     for stage in program.stages:
         box = boxes.get(stage.assign.tensor)
@@ -148,7 +149,8 @@ def _cut(program: Program, boxes: dict[str, Box]) -> Program | None:
             assert names is not None
             ranges |= dict(zip(names, box, strict=True))
     for stage in program.stages:
-        if stage.assign.tensor not in boxes and any(a.name in ranges for a in stage.axes):
+        cut = stage.assign.tensor not in boxes and any(a.name in ranges for a in stage.axes)
+        if cut and not _of_row(program, stage):
             return None
 
     def shorter(stmt: Statement) -> Statement:
@@ -164,6 +166,15 @@ def _cut(program: Program, boxes: dict[str, Box]) -> Program | None:
                 return stmt
 
     return replace(program, body=tuple(map(shorter, program.body)))
+
+
+def _of_row(program: Program, stage: Stage) -> bool:
+    """Whether a stage's elements, each of an iteration of bare axes, are read in that iteration only."""
+    tensor, index = stage.assign.tensor, stage.assign.index
+    if not program.tensors[tensor].intermediate or _axes(program, stage) is None:
+        return False
+    every = [r for s in program.stages for r in (*s.reads, *(reads(s.init) if s.init is not None else ()))]
+    return all(r.index == index for r in every if r.tensor == tensor)
 
 
 def tensors_of(program: Program, found: Sampled) -> tuple[tuple[Tensor, ...], tuple[Sample, ...]]:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.gpu.rows import calls
+
 COLD_CACHES, MOST_SETS, MOST_RECORDED = 2, 64, 64
 
 
@@ -83,7 +85,7 @@ def versions() -> dict[str, str]:
 
 def peers(asked: Asked) -> Iterator[Peer | tuple[str, str]]:
     """One at a time; a library that cannot compute it is its name and why."""
-    makers = {"gemm": (_matmul, _triton), "conv": (_convolution,)}[asked.peer]
+    makers = {"gemm": (_matmul, _triton), "conv": (_convolution,)}.get(asked.peer, (_rows,))
     for maker in makers:
         try:
             yield from maker(asked)
@@ -148,6 +150,13 @@ def _triton(asked: Asked) -> Iterator[Peer]:
     launch(*pairs[0], outs[0])
     whole = zip(pairs, outs, strict=True)
     yield Peer("triton", [lambda a=a, b=b, o=o: launch(a, b, o) for (a, b), o in whole])
+
+
+def _rows(asked: Asked) -> Iterator[Peer]:
+    def draw(*shape: int) -> Any:
+        return _draw(asked.dtype, *shape)
+
+    yield Peer("torch", calls(asked.peer, asked.sizes, draw, asked.sets))
 
 
 def _convolution(asked: Asked) -> Iterator[Peer]:

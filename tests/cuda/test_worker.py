@@ -235,8 +235,28 @@ def test_what_no_box_holds_is_compared_with_a_plain_kernel(tmp_path):
     assert kinds == ["ok", "wrong"]
 
 
-def test_rows_that_share_a_loop_are_not_cut():
-    assert sampled(workload("softmax"), 0) is None
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+def test_rows_are_cut_with_what_they_are_summed_up_in(name):
+    program = workload(name, m=90, n=130)
+    found = sampled(program, 0)
+    given = found.oracle.inputs | {"Y": np.zeros((90, 130), np.float32)}
+    wants, _ = run_with_error(program, given, found.oracle.scalars, {s.name for s in program.stages})
+    parts = [wants["Y"][tuple(slice(low, low + n) for low, n in box)].reshape(-1) for box in found.boxes["Y"]]
+    assert (np.concatenate(parts) == found.oracle.wants["Y"]).all()
+
+
+def test_loops_around_what_other_rows_read_are_not_cut():
+    text = """
+def f(X: f32[m, n], Y: f32[m, n], *, m=9, n=7):
+    M: f32[m]
+    for i in range(m):
+        M[i] = 0
+        for j in range(n):
+            M[i] += X[i, j]
+        for k in range(n):
+            Y[i, k] = X[i, k] - M[0]
+"""
+    assert sampled(parse(text), 0) is None
 
 
 def test_the_worker_says_what_it_does_and_ends_with_its_context(tmp_path):
