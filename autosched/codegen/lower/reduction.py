@@ -20,7 +20,7 @@ from autosched.codegen.lower.scalar_shape import Ats, guard_formula, under
 from autosched.codegen.lower.update import combine, guarded
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Axis
-from autosched.ir.value import Arith, Call, Literal, Read, Select, Unary, Value
+from autosched.ir.value import Arith, Call, Comparison, Literal, Read, Select, Unary, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.guards import spatial_formulas
@@ -28,6 +28,9 @@ from autosched.tiling.scalar_parts import is_constant
 
 if TYPE_CHECKING:
     from autosched.codegen.lower.scalar import Scalar
+
+
+SIGNS = {"max=": ">", "min=": "<"}
 
 
 @dataclass
@@ -55,6 +58,13 @@ class Reduction:
         self.op = "+=" if self.shape.across and self.stage.assign.op == "-=" else self.stage.assign.op
         self.value = self.stage.assign.value
         self.kept: set[str] = set()
+        # An extreme of floats that passes NaN on is three operations, one waiting for the other. Of partial results the
+        # numbers and the NaN are kept apart, and meet at the end.
+        extreme = self.op in SIGNS and self.dtype.name in ("f32", "f64")
+        self.nan = ""
+        if extreme and self.shape.across and not self.stage.guards:
+            self.nan = self.register(f"{self.stage.assign.tensor}_nan", self.dtype, len(self.ats) * self.each)
+            self.now = self.register(f"{self.stage.assign.tensor}_now", self.dtype, len(self.ats) * self.each)
 
     def register(self, name: str, dtype: DType, count: int) -> str:
         return self.of.ctx.declare(name, dtype, (count, self.width), "register").name
@@ -106,7 +116,11 @@ class Reduction:
             return [begin], [Assign(assign.tensor, index, self.held(first), self.lane, valid)]
         neutral = Literal(identity(self.op, self.dtype), self.dtype)
         begins: list[Stmt] = [Assign(self.acc, self.place(n), neutral, self.lane) for n in self.numbers(copy)]
-        total = Read(self.acc, (Const(first), Const(0)), self.dtype)
+        total: Value = Read(self.acc, (Const(first), Const(0)), self.dtype)
+        if self.nan:
+            none = Literal(-0.0, self.dtype)  # leaves every number as it is, -0 too
+            begins += [Assign(self.nan, self.place(n), none, self.lane) for n in self.numbers(copy)]
+            total = Arith("+", total, Read(self.nan, (Const(first), Const(0)), self.dtype), self.dtype)
         end = Assign(assign.tensor, index, combine(assign.op, start, total))
         return begins, [*self.combined(first), end]
 
@@ -116,15 +130,28 @@ class Reduction:
         count = self.each
         while count > 1:
             for n in range(first, first + count // 2):
-                value = combine(self.op, self.held(n), self.held(n + count // 2))
-                stmts.append(Assign(self.acc, self.place(n), value, self.lane))
+                stmts += self.joined(n, self.place(n + count // 2))
             count //= 2
         shift = self.width // 2
         while shift:
-            turned = Read(self.acc, (Const(first), (Var(LANE) + shift) % self.width), self.dtype)
-            stmts.append(Assign(self.acc, self.place(first), combine(self.op, self.held(first), turned), self.lane))
+            stmts += self.joined(first, (Const(first), (Var(LANE) + shift) % self.width))
             shift //= 2
         return stmts
+
+    def joined(self, number: int, other: tuple[Int, ...]) -> list[Stmt]:
+        """An accumulator combined with what the accumulators hold elsewhere."""
+        there, held = Read(self.acc, other, self.dtype), self.held(number)
+        if not self.nan:
+            return [Assign(self.acc, self.place(number), combine(self.op, held, there), self.lane)]
+        both = Arith("+", Read(self.nan, self.place(number), self.dtype), Read(self.nan, other, self.dtype), self.dtype)
+        return [
+            Assign(self.acc, self.place(number), self.greater(there, held), self.lane),
+            Assign(self.nan, self.place(number), both, self.lane),
+        ]
+
+    def greater(self, new: Value, held: Value) -> Value:
+        """The extreme of two numbers; `held` where `new` is NaN."""
+        return Select(Comparison(SIGNS[self.op], new, held), new, held, self.dtype)
 
     # -- loops --------------------------------------------------------------------------------------------------
 
@@ -166,6 +193,9 @@ class Reduction:
             if self.fed is not None:
                 stmts += self.fed.stored(at, n, copy, Var(LANE) < only if only else TRUE)
                 term = self.fed.taken(term, n)
+            if self.nan:
+                stmts += self.apart(copy * self.each + u, term, only)
+                continue
             new = self.contracted(held, term)
             value = guarded(tuple(place_condition(g, at) for g in self.stage.guards), new, held)
             if only:
@@ -173,6 +203,20 @@ class Reduction:
             stmt = Assign(self.acc, self.place(copy * self.each + u), value, self.lane)
             stmts += under(guard_formula(self.stage, at), stmt, held)
         return tuple(stmts)
+
+    def apart(self, number: int, term: Value, only: int) -> list[Stmt]:
+        """The update of an extreme: the greater number, and the term where it is NaN. `only`: so many lanes."""
+        place, held = self.place(number), self.held(number)
+        now = Read(self.now, place, self.dtype)
+        new, valid = self.greater(now, held), Var(LANE) < only if only else TRUE
+        if only:
+            new = Select(valid, new, held, self.dtype)
+        unknown = Select(Comparison("!=", now, now), now, Read(self.nan, place, self.dtype), self.dtype)
+        return [
+            Assign(self.now, place, term, self.lane, valid),
+            Assign(self.acc, place, new, self.lane),
+            Assign(self.nan, place, unknown, self.lane),
+        ]
 
     def contracted(self, held: Value, term: Value) -> Value:
         """The update, with a product fused into its addition where that is allowed."""
