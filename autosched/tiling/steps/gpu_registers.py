@@ -41,7 +41,7 @@ class Taken:
     that outlive a call, and of all of a depth unit; `ahead`: of those that are loaded ahead; `direct`: fragments
     straight from memory; `copies`: pieces of a slice that a thread copies; `checked`: those whose places are asked
     about; `carried`: registers between a copy's load and its store; `turned`: depth units of swizzled rows;
-    `persistent`: where a block has several tiles."""
+    `persistent`: where a block has several tiles; `sums_copied`, `persistent_copied`: the same where threads copy."""
 
     base: int
     sums: int = 0
@@ -54,12 +54,16 @@ class Taken:
     carried: int = 0
     turned: int = 0
     persistent: int = 0
+    sums_copied: int = 0
+    persistent_copied: int = 0
 
 
-THREAD = Taken(37, sums=28, ahead=16, copies=44, turned=26, persistent=845)
-OPAQUE = Taken(21, sums=16, ahead=132, direct=257, copies=134, persistent=717)
-WARPS = Taken(20, sums=20, held=39, ahead=110, copies=40, checked=116, turned=35, persistent=770)
-DESCRIBED = Taken(26, held=77, unit=13, copies=17, carried=28)
+THREAD = Taken(37, sums=17, sums_copied=15, ahead=7, copies=24, turned=47, persistent=985)
+OPAQUE = Taken(22, sums=13, sums_copied=6, ahead=130, direct=219, copies=86, persistent=619, persistent_copied=343)
+WARPS = Taken(
+    20, sums=17, sums_copied=11, held=28, ahead=110, checked=127, turned=37, persistent=336, persistent_copied=722
+)
+DESCRIBED = Taken(26, held=79, unit=12, carried=25, turned=7, persistent=83)
 """Of instructions of a thread, of a warp with opaque fragments, of a warp, and of those that read shared memory."""
 
 
@@ -88,10 +92,11 @@ def worker_registers(per_lane: int, workers: Int) -> Int:
     return minimum(MOST_HANDED, (entry + share) // REGISTER_STEP * REGISTER_STEP)
 
 
-def terms(nest: Nest, names: StepNames, threads: int) -> dict[str, Int]:
+def terms(nest: Nest, names: StepNames, threads: int, sums: Int) -> dict[str, Int]:
     """What the fields of `Taken` count in a row, `threads` issuing an instruction together."""
     pair, depth = gpu_pair(nest), nest.depth
     found: dict[str, Int] = dict.fromkeys((f.name for f in fields(Taken) if f.name != "base"), Const(0))
+    found["sums"] = sums
     if depth is None:
         return found
     for operand in nest.intrinsic.inputs:
@@ -117,6 +122,7 @@ def terms(nest: Nest, names: StepNames, threads: int) -> dict[str, Int]:
     found["turned"] = where(Var(names("swizzle")).eq(0), 0, minimum(MOST_TURNED, Var(names.block(depth))))
     found["ahead"] = Var(names("ahead_registers"))
     found["persistent"] = Var(names("persistent"))
+    found["sums_copied"], found["persistent_copied"] = sums * by_threads, Var(names("persistent")) * by_threads
     return found
 
 
@@ -135,7 +141,7 @@ def registers_taken(nest: Nest, target: Target, names: StepNames) -> Int:
     each = thread_registers(nest.intrinsic.accumulator, threads) * (1 + Var(names("promoted")))
     sums = Var(names("accumulators")) * each
     hundredths: Int = Const(0)
-    for name, count in (terms(nest, names, threads) | {"sums": sums}).items():
+    for name, count in terms(nest, names, threads, sums).items():
         if share := getattr(taken, name):
             hundredths = hundredths + count * share
     return taken.base + sums + ceil_div(hundredths, 100)
