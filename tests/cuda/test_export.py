@@ -19,6 +19,7 @@ from autosched.search.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plans import make_plans
+from autosched.tiling.request import request
 
 H200 = load_target("nvidia-h200")
 
@@ -59,3 +60,20 @@ def test_the_kernels_of_the_file_compile_by_themselves(kernel):
     text, launchers = files.source.split("// Launchers.")
     assert set(compile_cuda(text, "sm_90a").kernels) == set(files.printed.plan.kernels)
     assert launchers.count("{") == launchers.count("}")
+
+
+def test_pixels_are_encoded_by_the_launcher():
+    program = resolve("conv2d", {"n": 2, "h": 13, "w": 11, "ci": 16, "co": 32, "kw": 1, "stride": 2, "t": "f16"})
+    found = match(program, usable(Catalogue.builtin(), H200, "cuda", ["wgmma.m64n16k16.f16.f32"]))
+    plan = next(p for p in make_plans(program, H200, candidates_of(found)) if "(i←z.y.x, j←o, k←c)" in p.name)
+    row = request(plan.space, {"copy": "TMA", "roles": "producer", "stages": 2, "swizzle": "32 B"}).row
+    assert row is not None
+    source = export_cuda(lower(plan, plan.space.schedule(row)), H200).source
+    for line in (
+        '"cuTensorMapEncodeIm2col", (void **)&encode',
+        "const int lower[] = {-1, -1};",
+        "const int upper[] = {1, -1};",
+        "const cuuint32_t steps[] = {1, 2, 2, 1};",
+        "extents, strides, lower, upper, 16, 64, steps,",
+    ):
+        assert line in source
