@@ -21,7 +21,6 @@ from autosched.codegen.lower.gpu_team import (
     WARP,
     Registers,
     Team,
-    accumulated,
     all_reads,
     blocks,
     chosen,
@@ -40,7 +39,7 @@ from autosched.codegen.lower.gpu_turned import lower_turned
 from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.reduction import identity
 from autosched.codegen.lower.rename import place_index
-from autosched.codegen.lower.update import combine
+from autosched.codegen.lower.update import accumulated, combine
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Literal, Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars

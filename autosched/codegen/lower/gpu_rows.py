@@ -26,7 +26,6 @@ from autosched.codegen.lower.gpu_team import (
     WARP,
     Registers,
     Team,
-    accumulated,
     all_reads,
     blocks,
     chosen,
@@ -45,7 +44,7 @@ from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.quotient import with_reciprocals
 from autosched.codegen.lower.reduction import identity
 from autosched.codegen.lower.rename import place, place_index
-from autosched.codegen.lower.update import combine
+from autosched.codegen.lower.update import accumulated, combine
 from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, map_value

@@ -19,7 +19,7 @@ from autosched.codegen.lower.update import combine, updated
 from autosched.ir.dtypes import DType
 from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Axis, Program, Stage
-from autosched.ir.value import Arith, Call, Read, Select, Unary, Value, reads
+from autosched.ir.value import Read, Select, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool
 from autosched.tiling.plan import TeamPart
@@ -166,15 +166,6 @@ def guard(stage: Stage, at: Mapping[str, Int]) -> Bool:
 def write(target: Read, value: Value, lane: Lane | None = None, valid: Bool = TRUE) -> Assign:
     """An assignment to what would be read as `target`."""
     return Assign(target.tensor, tuple(i for i in target.index if isinstance(i, Int)), value, lane, valid)
-
-
-def accumulated(op: str, held: Value, term: Value, fused: bool) -> Value:
-    """What `held op term` leaves; a product is fused into its addition where that is allowed."""
-    dtype = term.dtype
-    if fused and op in ("+=", "-=") and dtype.name in ("f32", "f64") and isinstance(term, Arith) and term.op == "*":
-        left = term.left if op == "+=" else Unary("-", term.left, dtype)
-        return Call("fma", (left, term.right, held), dtype)
-    return combine(op, term, held) if op in ("max=", "min=") else combine(op, held, term)
 
 
 def chosen(valid: Bool, new: Value, held: Value) -> Value:

@@ -17,10 +17,10 @@ from autosched.codegen.lower.invariant import split_invariant
 from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.rename import place, place_condition, place_index
 from autosched.codegen.lower.scalar_shape import Ats, guard_formula, under
-from autosched.codegen.lower.update import combine, guarded
+from autosched.codegen.lower.update import accumulated, combine, guarded
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Axis
-from autosched.ir.value import Arith, Call, Comparison, Literal, Read, Select, Unary, Value
+from autosched.ir.value import Arith, Comparison, Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.guards import spatial_formulas
@@ -196,7 +196,7 @@ class Reduction:
             if self.nan:
                 stmts += self.apart(copy * self.each + u, term, only)
                 continue
-            new = self.contracted(held, term)
+            new = accumulated(self.op, held, term, self.of.part.fused)
             value = guarded(tuple(place_condition(g, at) for g in self.stage.guards), new, held)
             if only:
                 value = Select(Var(LANE) < only, value, held, self.dtype)
@@ -217,17 +217,6 @@ class Reduction:
             Assign(self.acc, place, new, self.lane),
             Assign(self.nan, place, unknown, self.lane),
         ]
-
-    def contracted(self, held: Value, term: Value) -> Value:
-        """The update, with a product fused into its addition where that is allowed."""
-        fused = self.of.part.fused and self.op in ("+=", "-=") and self.dtype.name in ("f32", "f64")
-        if fused and isinstance(term, Arith) and term.op == "*":
-            left = term.left if self.op == "+=" else Unary("-", term.left, self.dtype)
-            return Call("fma", (left, term.right, held), self.dtype)
-        if self.op in ("max=", "min="):
-            # A NaN is looked for in the first of the two: in the new term, so that no accumulator waits for it.
-            return combine(self.op, term, held)
-        return combine(self.op, held, term)
 
     # -- what the loops leave alone -----------------------------------------------------------------------------
 

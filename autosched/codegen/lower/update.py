@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autosched.ir.program import Stage
-from autosched.ir.value import Arith, Condition, Read, Select, Value
+from autosched.ir.value import Arith, Call, Condition, Read, Select, Unary, Value
 from autosched.logic import Bool
 
 COMBINE = {"+=": "+", "-=": "-", "*=": "*", "min=": "min", "max=": "max"}
@@ -12,6 +12,18 @@ COMBINE = {"+=": "+", "-=": "-", "*=": "*", "min=": "min", "max=": "max"}
 def combine(op: str, old: Value, new: Value) -> Value:
     """The value that `old op new` leaves behind."""
     return new if op == "=" else Arith(COMBINE[op], old, new, new.dtype)
+
+
+def accumulated(op: str, held: Value, term: Value, fused: bool) -> Value:
+    """What `held op term` leaves in an accumulator; `fused`: a product becomes one instruction with its addition."""
+    dtype = term.dtype
+    if fused and op in ("+=", "-=") and dtype.name in ("f32", "f64") and isinstance(term, Arith) and term.op == "*":
+        left = term.left if op == "+=" else Unary("-", term.left, dtype)
+        return Call("fma", (left, term.right, held), dtype)
+    if op in ("max=", "min="):
+        # A NaN is looked for in the first of the two: in the new term, so that no accumulator waits for it.
+        return combine(op, term, held)
+    return combine(op, held, term)
 
 
 def updated(stage: Stage) -> Value:
