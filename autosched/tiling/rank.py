@@ -13,12 +13,12 @@ import numpy as np
 from autosched.ir.program import Axis
 from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
+from autosched.tiling.placed import from_shared
 from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.remember import of_nest
 from autosched.tiling.scalar_parts import is_constant
 from autosched.tiling.steps import interleave, vectorises
 from autosched.tiling.steps.gpu_boxes import no_bulk_copy
-from autosched.tiling.steps.gpu_operand import from_shared
 from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
 from autosched.tiling.steps.turned import MOST_ROWS, store_cycles, turning_row
 

@@ -19,7 +19,7 @@ from autosched.codegen.cuda.registers import ACROSS, HELD, issue_name, lanes_of,
 from autosched.errors import SpecError
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.emit import KEEP
-from autosched.tiling.steps.gpu_operand import from_shared
+from autosched.tiling.placed import from_shared
 
 LINE = 118  # characters of a printed line
 _TOKEN = re.compile(r"\{\{|\}\}|\{(?P<operand>[A-Za-z_]\w*(?:\.across)?)\}")

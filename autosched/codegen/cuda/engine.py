@@ -31,7 +31,7 @@ from autosched.codegen.kernel import (
     statements,
 )
 from autosched.logic import FALSE, TRUE, Const, Int
-from autosched.tiling.steps.gpu_operand import from_shared
+from autosched.tiling.placed import from_shared
 
 INDENT = "    "
 WORKERS_BARRIER = 1

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from autosched.logic import FALSE, Bool, Const, Int, Var, all_of, ceil_div, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.placed import from_shared
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_boxes import no_bulk_copy
 from autosched.tiling.steps.gpu_layout import slice_axes, slice_bytes, slice_extent
@@ -15,7 +16,6 @@ from autosched.tiling.steps.gpu_operand import (
     BULK_COPIES,
     CHUNK_BYTES,
     aligned_bytes,
-    from_shared,
     has_any,
 )
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR, stage_name

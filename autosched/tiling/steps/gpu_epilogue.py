@@ -8,9 +8,10 @@ from autosched.ir.dtypes import DType
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, ceil_div, maximum, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.placed import from_shared
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_copy import BOX
-from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, from_shared, has_any, stored_bytes
+from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, has_any, stored_bytes
 from autosched.tiling.steps.gpu_split import CLUSTER, may_gather, may_split
 from autosched.tiling.steps.gpu_tile import workers_name
 from autosched.tiling.steps.names import StepNames

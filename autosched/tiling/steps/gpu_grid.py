@@ -13,9 +13,10 @@ from math import prod
 from autosched.logic import Const, Int, Var, all_of, ceil_div, maximum, minimum, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.placed import from_shared
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_copy import BULK, SYNC
-from autosched.tiling.steps.gpu_operand import BULK_COPIES, from_shared, has_any
+from autosched.tiling.steps.gpu_operand import BULK_COPIES, has_any
 from autosched.tiling.steps.gpu_tile import outside_blocks
 from autosched.tiling.steps.names import StepNames
 

@@ -17,8 +17,9 @@ from math import prod
 
 from autosched.logic import Bool, Const, Int, Var, any_of, ceil_div, where
 from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.placed import from_shared
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.gpu_operand import CHUNK_BYTES, from_shared, layout_major
+from autosched.tiling.steps.gpu_operand import CHUNK_BYTES, layout_major
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR, stage_name
 from autosched.tiling.steps.names import StepNames
 

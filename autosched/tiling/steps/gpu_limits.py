@@ -5,8 +5,8 @@ from __future__ import annotations
 from autosched.logic import Int, Var, ceil_div, maximum, minimum, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
+from autosched.tiling.placed import from_shared
 from autosched.tiling.step import Rule, Step
-from autosched.tiling.steps.gpu_operand import from_shared
 from autosched.tiling.steps.gpu_registers import (
     REGISTER_STEP,
     entry_registers,

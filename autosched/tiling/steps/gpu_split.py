@@ -11,8 +11,8 @@ from autosched.ir.value import Literal
 from autosched.logic import Const, Int, Var, any_of, ceil_div, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
+from autosched.tiling.placed import from_shared
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.gpu_operand import from_shared
 from autosched.tiling.steps.gpu_roles import BARRIER_BYTES, PRODUCER, offers_roles
 from autosched.tiling.steps.gpu_tile import gpu_pair, workers_name
 from autosched.tiling.steps.names import StepNames

@@ -8,8 +8,8 @@ from math import prod
 from autosched.logic import Const, Int, Var, all_of, ceil_div, minimum
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
+from autosched.tiling.placed import from_shared
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.gpu_operand import from_shared
 from autosched.tiling.steps.names import StepNames
 
 GLOBAL, SHARED, DESCRIPTOR = 0, 1, 2

@@ -10,7 +10,7 @@ from autosched.codegen.cuda.plain import plain_function
 from autosched.codegen.cuda.registers import ACROSS, HELD, identifier, lanes_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.emit import KEEP
-from autosched.tiling.steps.gpu_operand import from_shared
+from autosched.tiling.placed import from_shared
 
 REGISTERS, ROWS, TILE = "registers", "rows", "tile"
 """How an operand is given: a lane's registers; the address of one row of a matrix in memory; a descriptor of a tile in
