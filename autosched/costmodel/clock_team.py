@@ -101,6 +101,9 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
     at_work = np.minimum(blocks, cores * at_once) * own_rows * (first + written) / max(1.0, float(team_rows(part)))
     lost = np.clip(1.0 - L2_SHARE * l2_bytes / np.maximum(at_work, 1.0), 0.0, 1.0) if part.across else np.zeros(n)
     from_dram = first + written + np.where(hold, 0.0, later) * lost
+    if serial > 1.0:  # lines of a matrix of which a warp reads less than it is moved in
+        size = max((r.dtype.bytes for r in lane_reads(part)), default=4)
+        from_dram = from_dram * np.maximum(1.0, 0.5 + 0.5 * LINE_BYTES / (lanes * vector * size))
     dram = np.where(cached, 0.0, from_dram / _speed(target, "DRAM") / DRAM_SHARE)
     l2 = moved / _speed(target, "L2")
 
