@@ -72,8 +72,9 @@ LOADS_IN_FLIGHT = 8.0  # of one warp that copies by hand, until it waits (a roun
 BARRIER_CYCLES = 30.0  # of a block-wide barrier among a few warps (a round figure)
 TOGETHER_SHARE = 1.12  # of a slice's cycles where workers start its copies (chosen with the bf16 ladder in view)
 STORE_BYTES = 32.0  # a cycle that one SM writes
-PEER_BYTES = 32.0  # a cycle that one SM takes from the shared memory of others of its cluster (a round figure)
+PEER_BYTES = 10.0  # a cycle that one SM takes from the shared memory of others of its cluster (seen on an H200)
 SCATTERED_STORE = 1.25  # times as long where registers go to memory lane by lane: rows of the tile end within sectors
+SCATTERED_RUN = 8  # elements of a row that lanes of a warp store so: half a sector of f16 (2.5 times as long, on an H200)
 EXPOSED_STORE = {0: 0.6, 1: 0.6, 2: 0.3}
 """Share of its store that a persistent block waits for: of threads, or of the copy engine beside the next tile."""
 WORST_SECTORS = 8.0  # fragments whose elements lie apart: neighbours in the warp use the rest of a sector from L1
@@ -250,6 +251,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     bits = np.where(elsewhere, out.dtype.bits, _stored_bits(nest))
     epilogue = _column(v, names("epilogue")) if names("epilogue") in v else none
     store = tile_out * out.elements * bits / 8 / STORE_BYTES * np.where(epilogue == 0, SCATTERED_STORE, 1.0)
+    store = store * _sectors_written(nest, epilogue, bits)
     finishing = np.where(gathered, np.minimum(shares, workers), 1.0)  # blocks that a tile is shared out to
     taken = tile_out * out.elements * out.dtype.bits / 8 * (shares - 1.0) / PEER_BYTES
     store = (store + np.where(gathered, taken, 0.0)) / finishing
@@ -350,7 +352,17 @@ def _dram(nest: Nest, names: StepNames, v: Columns, target: Target, b: _Block) -
     capacity = L2_SHARE * next((m.bytes for m in target.memories if m.name == "L2"), 0)
     out = nest.intrinsic.accumulator
     written = float(prod(a.units for a in nest.spatial)) * out.elements * _stored_bits(nest) / 8
+    epilogue = _column(v, names("epilogue")) if names("epilogue") in v else np.zeros_like(blocks)
+    written = written * _sectors_written(nest, epilogue, _stored_bits(nest))
     return (np.full_like(blocks, whole) if whole <= capacity else np.maximum(total, whole)) + written
+
+
+def _sectors_written(nest: Nest, epilogue: Column, bits: Column | int) -> Column:
+    """Bytes of sectors that stores touch, over their own bytes: what lanes of a warp store straight from registers may
+    be a part of one."""
+    if nest.intrinsic.scope not in ("warp", "warpgroup"):
+        return np.ones_like(epilogue)
+    return np.where(epilogue == 0, np.maximum(SECTOR_BYTES * 8.0 / (SCATTERED_RUN * np.asarray(bits)), 1.0), 1.0)
 
 
 def gpu_scalar(part: ScalarPart, v: Columns, plan: Plan, work_cycles: float) -> tuple[Column, Column]:
