@@ -74,7 +74,7 @@ TOGETHER_SHARE = 1.12  # of a slice's cycles where workers start its copies (cho
 STORE_BYTES = 32.0  # a cycle that one SM writes
 PEER_BYTES = 10.0  # a cycle that one SM takes from the shared memory of others of its cluster (seen on an H200)
 SCATTERED_STORE = 1.25  # times as long where registers go to memory lane by lane: rows of the tile end within sectors
-SCATTERED_RUN = 8  # elements of a row that lanes of a warp store so: half a sector of f16 (2.5 times as long, on an H200)
+SCATTERED_RUN = 8  # elements of a row that lanes of a warp store so: half a sector of f16 (2.5 times slower)
 EXPOSED_STORE = {0: 0.6, 1: 0.6, 2: 0.3}
 """Share of its store that a persistent block waits for: of threads, or of the copy engine beside the next tile."""
 WORST_SECTORS = 8.0  # fragments whose elements lie apart: neighbours in the warp use the rest of a sector from L1
@@ -353,8 +353,8 @@ def _dram(nest: Nest, names: StepNames, v: Columns, target: Target, b: _Block) -
     out = nest.intrinsic.accumulator
     written = float(prod(a.units for a in nest.spatial)) * out.elements * _stored_bits(nest) / 8
     epilogue = _column(v, names("epilogue")) if names("epilogue") in v else np.zeros_like(blocks)
-    written = written * _sectors_written(nest, epilogue, _stored_bits(nest))
-    return (np.full_like(blocks, whole) if whole <= capacity else np.maximum(total, whole)) + written
+    stored = written * _sectors_written(nest, epilogue, _stored_bits(nest))
+    return (np.full_like(blocks, whole) if whole <= capacity else np.maximum(total, whole)) + stored
 
 
 def _sectors_written(nest: Nest, epilogue: Column, bits: Column | int) -> Column:
