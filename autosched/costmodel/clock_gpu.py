@@ -173,7 +173,9 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     depth_block = _column(v, names.block(nest.depth)) if nest.depth else one
     latency = {m.name: (m.latency_s or 0.0) * target.clock_hz for m in target.memories}
 
-    mma = workers * accumulators * steps / issue_rate(intrinsic, target) / calls_share(intrinsic)
+    fragments = column("fragments", none)
+    reached = issue_rate(intrinsic, target) * calls_share(intrinsic, fragments, column("swizzle", none))
+    mma = workers * accumulators * steps / reached
     copied, read, unique, asked = (none.copy() for _ in range(4))
     staged, moved, engine = none.copy(), none.copy(), none.copy()
     copy = column("copy", none)
@@ -227,7 +229,6 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     stages, roles = column("stages", one), column("roles", none) > 0
     barrier = BARRIER_CYCLES * np.sqrt(np.maximum(workers if intrinsic.scope == "warpgroup" else one, 1.0))
     apart = longest + UNHIDDEN * shorter + count * np.where(staged > 0, barrier, 0.0)
-    fragments = column("fragments", none)
     busy = np.where(roles | (staged == 0), apart, beside_calls(fragments, TOGETHER_SHARE) * apart)
     ahead = np.where(stages > 1, np.maximum(stages - np.where(roles, 0.0, 1.0), 1.0), 1.0)
     trip = path + np.where(staged > 0, latency.get("shared", 0.0) + 2 * BARRIER_CYCLES, 0.0)
@@ -240,7 +241,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     if intrinsic.scope == "warpgroup":
         meeting = SLICE_CYCLES + MEETING_CYCLES * np.maximum(of_cluster - 1, 0.0)
         waits = waits + np.where(roles | (staged == 0), 0.0, count * meeting)
-    waits = waits + unhidden(intrinsic, fragments, copy, count, steps)
+    waits = waits + unhidden(intrinsic, fragments, copy, stages, count, steps)
     once = np.where(stages > 1, busy, mma + l2)
     fill = trip + l2 / count
     chain = np.where(staged > 0, np.maximum(once, busy) + waits, busy + count * trip + steps / unroll * issue) + fill
