@@ -11,7 +11,7 @@ from math import ceil
 
 from autosched.codegen.kernel import WORKERS, Kernel
 from autosched.device.simulator.gpu_launch import Launch
-from autosched.device.simulator.gpu_warp import LINE, wavefronts
+from autosched.device.simulator.gpu_warp import LINE, SECTOR, address_instructions, fetched, wavefronts
 from autosched.device.simulator.reuse import Footprints, moved
 from autosched.device.simulator.script import Straight
 from autosched.device.simulator.walk import ASYNC, Facts, Fetch, Level, Touch
@@ -23,7 +23,6 @@ WARP_MMA = 0.62  # of the tensor peak for mma and wmma on Hopper: measured betwe
 GROUP_MMA = 0.96  # for wgmma of 128 columns and more (arXiv 2402.13499)
 PORT = 64.0  # bytes a cycle between a core and L2 (DeepGEMM's performance model)
 L2_KEEPS = 0.75  # of L2 that holds what was read before
-SECTOR = 32
 WARP = 32
 ALU_LATENCY = 4.5  # of plain arithmetic (arXiv 2402.13499)
 LIBRARY = 16.0  # instructions of exp, tanh …
@@ -88,16 +87,23 @@ class Costs:
         core = target.memory("shared").bytes if any(m.name == "shared" for m in target.memories) else 2**17
         free = max(8192.0, core / grid.at_once - grid.shared_bytes)
         self.buffers = kernel.buffers
+        lanes = target.limits["warp_threads"]
+        threads = any(p.kind == "thread" for t in found.touches for p in t.path)
+        self.lanes, self.per_issue = lanes, 1 if threads else lanes
+        self.threads = max(1.0, grid.threads / grid.workers)
         outside = [n for n, t in enumerate(found.touches) if t.scope != "shared" and not t.engine]
         bytes_of = moved([found.touches[n] for n in outside], self.prints, free, workers_innermost, len(grid.blocks))
-        self.passed = {n: bytes_of[k] for k, n in enumerate(outside)}
+        self.passed = {n: min(bytes_of[k], self._most(found.touches[n])) for k, n in enumerate(outside)}
         self.fetched = sum(f.runs * f.rows * f.row_bytes for f in found.fetches if not f.store)
         self.stored = sum(f.runs * f.rows * f.row_bytes for f in found.fetches if f.store)
         self.stored += sum(b for n, b in self.passed.items() if found.touches[n].write)
         self._known: dict[Straight, Cost] = {}
-        lanes = target.limits["warp_threads"]
-        threads = any(p.kind == "thread" for t in found.touches for p in t.path)
-        self.lanes, self.per_issue = lanes, 1 if threads else lanes
+
+    def _most(self, touch: Touch) -> float:
+        """What its accesses move where nothing is found in L1."""
+        if touch.lane is not None and touch.lane.width * touch.bytes > 16:
+            return touch.runs * lines(touch)
+        return touch.runs * fetched(touch, self.buffers[touch.buffer], self.lanes) / self.lanes
 
     def of(self, run: Straight) -> Cost:
         """The cost of a straight run; it is asked for once a quarter of the core, so it is kept."""
@@ -131,7 +137,7 @@ class Costs:
                 turns = wavefronts(touch, self.buffers[touch.buffer], self.lanes)
                 filled = touch.write and any(level.kind == ASYNC for level in touch.path)
                 cost.shared += times * turns * LINE * (FILL_TURNS if filled else 1.0)
-                cost.slots += times * ADDRESS
+                cost.slots += times * (ADDRESS + address_instructions(touch, self.threads))
             else:
                 cost.shared += touch.runs * lines(touch)
             cost.slots += times
