@@ -121,11 +121,11 @@ class CpuDevice:
         from autosched.device.orders import Order
 
         _, scalars, violations = wanted = self._wanted(candidate)
+        compiler = self.target.compiler
+        plan = self._pickled.of(candidate.plan)  # by the thread that proposes: others must not look at it meanwhile
+        order = Order(plan, candidate.row, scalars, violations, compiler.get("cpu"), compiler.get("features"))
 
         def there() -> Build:
-            compiler = self.target.compiler
-            plan = self._pickled.of(candidate.plan)
-            order = Order(plan, candidate.row, scalars, violations, compiler.get("cpu"), compiler.get("features"))
             clock = time.perf_counter()
             try:
                 filled = self.builder.fill(order)

@@ -26,12 +26,12 @@ class EitherDraft(Generic[T]):
 
     def ahead(self) -> None:
         """Print it here, unless somebody has begun. What goes wrong is raised by the build."""
-        if not self._first():
-            return
         try:
-            self._printed.set_result(self._here())
+            if self._first():
+                self._printed.set_result(self._here())
         except BaseException as error:
-            self._printed.set_exception(error)
+            if not self._printed.done():
+                self._printed.set_exception(error)  # a build must not wait for ever, wherever Ctrl-C came
             if not isinstance(error, Exception):
                 raise
 
