@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autosched.logic import Int, Var, ceil_div, maximum, minimum, where
+from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div, evaluate, maximum, minimum, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.placed import from_shared
@@ -15,12 +15,14 @@ from autosched.tiling.steps.gpu_registers import (
     thread_registers,
     worker_registers,
 )
+from autosched.tiling.steps.gpu_roles import PRODUCER_WARPS
 from autosched.tiling.steps.gpu_tile import worker_threads
 from autosched.tiling.steps.names import StepNames
 
 ISSUE_REGISTERS = 30
 """Registers that one such instruction needs beside its accumulators, in what a thread has as the kernel begins (ptxas
 C7602: with 104 accumulators it asks for 130)."""
+MOST_WARPS = 32  # of a block
 BARRIERS = 16
 """At which threads of a block can meet (PTX ISA, `barrier`). In printed kernels 0 is of all of them, 1 of the workers
 beside a producer, and those behind are of single workers that leave their results by themselves."""
@@ -34,8 +36,7 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
     per_thread, per_core = limits.get("registers_per_thread", 255), limits.get("registers_per_core", 65536)
     used, warps, at_once, entry = (names(n) for n in ("registers", "warps", "blocks_at_once", "entry_registers"))
     lanes, own, apart = limits["warp_threads"], names("worker_registers"), Var(names("worker_barriers"))
-    producer = Var(names("producer_warps"))
-    workers = Var(warps) - producer
+    producer, workers = Var(names("producer_warps")), ceil_div(Var(names("threads_in_block")), lanes)
     handed = producer.ne(0) & hands_over(per_core // lanes, workers)
     launched = where(handed, Var(entry), ceil_div(Var(used), REGISTER_STEP) * REGISTER_STEP)
     of_block = launched * Var(warps) * lanes
@@ -60,11 +61,16 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
     derived = {threads_name: Var(names("threads_in_block")) + Var(names("producer_warps")) * lanes} | derived
     rules: tuple[Rule, ...] = (
         Rule(threads_name, Var(threads_name) <= most, "{" + threads_name + f"}} threads of all roles > {most:,}"),
-        Rule(used, Var(used) <= Var(own), "{" + used + "} registers a thread > {" + own + "}"),
+        Rule(used, Var(used) <= per_thread, "{" + used + f"}} registers a thread > {per_thread}"),
         Rule(
             names("block_registers"),
-            Var(names("block_registers")) <= per_core,
+            _fits(Var(used), workers, producer, per_core // lanes),
             "{" + names("block_registers") + f"}} registers in a block > {per_core:,}",
+        ),
+        Rule(
+            own,
+            _fits_role(Var(used), workers, producer, per_core // lanes),
+            "{" + used + "} registers a thread > {" + own + "} beside a producer",
         ),
         Rule(
             names("barriers"), Var(names("barriers")) <= BARRIERS, "{" + names("barriers") + f"}} barriers > {BARRIERS}"
@@ -75,3 +81,21 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
         sentence = f"an instruction needs {each} registers a thread, and a launch gives {{{entry}}}"
         rules += (Rule(entry, Var(entry) >= each, sentence),)
     return Step("gpu limits", (), rules, derived)
+
+
+def _fits(used: Int, workers: Int, producer: Int, per_lane: int) -> Bool:
+    """Whether a core has the registers of one block. Each part is known before the roles are: a space is then counted
+    with few states (`tiling.counting`)."""
+    each = ceil_div(used, REGISTER_STEP) * REGISTER_STEP
+    beside = hands_over(per_lane, workers) | (each * (workers + PRODUCER_WARPS) <= per_lane)
+    return all_of(producer.ne(0) | (each * workers <= per_lane), producer.eq(0) | beside)
+
+
+def _fits_role(used: Int, workers: Int, producer: Int, per_lane: int) -> Bool:
+    """Whether the workers have enough of what a producer returns."""
+    enough: list[Bool] = []
+    for n in range(PRODUCER_WARPS, MOST_WARPS, PRODUCER_WARPS):
+        if evaluate(hands_over(per_lane, Const(n)), {}):
+            share = int(evaluate(worker_registers(per_lane, Const(n)), {}))
+            enough.append(workers.ne(n) | (used <= share))
+    return producer.eq(0) | all_of(*enough)

@@ -14,8 +14,8 @@ from autosched.logic import TRUE, Bool, Const, Int, Var, ceil_div, maximum, mini
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Operand
 from autosched.tiling.nest import Nest
-from autosched.tiling.steps.gpu_copy import BULK, SYNC
-from autosched.tiling.steps.gpu_operand import from_shared
+from autosched.tiling.placed import from_shared
+from autosched.tiling.steps.gpu_copy import BULK
 from autosched.tiling.steps.gpu_roles import PRODUCER_WARPS
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR, GLOBAL, stage_name
 from autosched.tiling.steps.gpu_tile import gpu_pair, worker_threads
@@ -37,21 +37,18 @@ MOST_TURNED = 8
 class Taken:
     """Registers that are always taken, and hundredths of a register for each unit of a term beside the sums themselves.
 
-    `sums`: for each of them, fragments and places that grow with the tile; `held`, `unit`: registers of the fragments
-    that outlive a call, and of all of a depth unit; `ahead`: of those that are loaded ahead; `direct`: fragments
-    straight from memory; `copies`: pieces of a slice that a thread copies; `checked`: those whose places are asked
-    about; `carried`: registers between a copy's load and its store; `turned`: depth units of swizzled rows;
-    `persistent`: where a block has several tiles; `sums_copied`, `persistent_copied`: the same where threads copy."""
+    `sums`: for each of them, fragments and places that grow with the tile; `held`: registers of the fragments that
+    outlive a call; `ahead`: of those that are loaded ahead; `direct`: fragments straight from memory; `copies`: pieces
+    of a slice that a thread copies; `checked`: those whose places are asked about; `turned`: depth units of swizzled
+    rows; `persistent`: where a block has several tiles; `sums_copied`, `persistent_copied`: where threads copy, too."""
 
     base: int
     sums: int = 0
     held: int = 0
-    unit: int = 0
     ahead: int = 0
     direct: int = 0
     copies: int = 0
     checked: int = 0
-    carried: int = 0
     turned: int = 0
     persistent: int = 0
     sums_copied: int = 0
@@ -63,7 +60,7 @@ OPAQUE = Taken(22, sums=13, sums_copied=6, ahead=130, direct=219, copies=86, per
 WARPS = Taken(
     20, sums=17, sums_copied=11, held=28, ahead=110, checked=127, turned=37, persistent=336, persistent_copied=722
 )
-DESCRIBED = Taken(26, held=79, unit=12, carried=25, turned=7, persistent=83)
+DESCRIBED = Taken(26, held=100)
 """Of instructions of a thread, of a warp with opaque fragments, of a warp, and of those that read shared memory."""
 
 
@@ -108,7 +105,6 @@ def terms(nest: Nest, names: StepNames, threads: int, sums: Int) -> dict[str, In
         each = thread_registers(operand, threads)
         loaded = where(source.eq(DESCRIPTOR), 0, 1) if operand.name in from_shared(nest.intrinsic) else Const(1)
         found["held"] = found["held"] + held_tiles(nest, pair, operand.name, names) * each * loaded
-        found["unit"] = found["unit"] + tiles * each * loaded
         found["direct"] = found["direct"] + where(source.eq(GLOBAL), tiles, 0)
     copy, staged = Var(names("copy")), Var(names("staged"))
     width = maximum(Var(names("vector")), max(1, min(o.dtype.bits for o in nest.intrinsic.inputs) // 8))
@@ -118,7 +114,6 @@ def terms(nest: Nest, names: StepNames, threads: int, sums: Int) -> dict[str, In
     found["copies"] = pieces * by_threads
     guarded = any(nest.guarded[o.name] != TRUE for o in nest.intrinsic.inputs)
     found["checked"] = pieces * by_threads if guarded else Const(0)
-    found["carried"] = where(copy.eq(SYNC), pieces * ceil_div(width, 4), 0) * minimum(1, staged)
     found["turned"] = where(Var(names("swizzle")).eq(0), 0, minimum(MOST_TURNED, Var(names.block(depth))))
     found["ahead"] = Var(names("ahead_registers"))
     found["persistent"] = Var(names("persistent"))
@@ -140,8 +135,10 @@ def registers_taken(nest: Nest, target: Target, names: StepNames) -> Int:
     taken, threads = taken_by(nest), worker_threads(nest.intrinsic, target)
     each = thread_registers(nest.intrinsic.accumulator, threads) * (1 + Var(names("promoted")))
     sums = Var(names("accumulators")) * each
+    whole: Int = taken.base + sums
     hundredths: Int = Const(0)
     for name, count in terms(nest, names, threads, sums).items():
-        if share := getattr(taken, name):
-            hundredths = hundredths + count * share
-    return taken.base + sums + ceil_div(hundredths, 100)
+        share = getattr(taken, name)
+        whole = whole + count * (share // 100) if share >= 100 else whole
+        hundredths = hundredths + count * (share % 100) if share % 100 else hundredths
+    return whole if hundredths == Const(0) else whole + ceil_div(hundredths, 100)
