@@ -60,8 +60,8 @@ def calls_share(intrinsic: Intrinsic, fragments: Column, swizzle: Column) -> Col
 def unhidden(
     intrinsic: Intrinsic, fragments: Column, copy: Column, stages: Column, slices: Column, units: Column
 ) -> Column:
-    """Cycles of all slices in which a block that has its core to itself waits for fragments that are loaded in turn with
-    the calls, or for slices that come late for those ahead of them."""
+    """Cycles of all slices in which a block that has its core to itself waits: for fragments that are loaded in turn
+    with the calls, or for slices that come late for those ahead of them."""
     if intrinsic.scope != "warp":
         return np.zeros_like(slices)
     opaque = any(o.opaque is not None for o in intrinsic.inputs)
