@@ -46,6 +46,7 @@ with few rows; and of what a block takes: 2 to 4 % more. Multicast saved nothing
 blocks that run together find the slices of each other in L2 anyway, and take as many bytes."""
 DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 TB/s on an H200
 L2_SHARE = 0.7  # of L2 that one kernel's data can count on
+APART = 0.2  # of a tensor that is fetched again where blocks which share its slices are numbered far apart (few rows)
 LINE_BYTES = 128.0  # of a cache, which answers a warp line by line; all banks of shared memory take as many at once
 SECTOR_BYTES = 32  # memory is moved in sectors of 32 bytes (CUDA C++ best practices guide, coalesced access)
 ENGINE_CYCLES = 1500.0
@@ -341,7 +342,7 @@ def _dram(nest: Nest, names: StepNames, v: Columns, target: Target, b: _Block) -
     waves = np.ceil(blocks / np.maximum(1.0, left))
     beside = np.clip(np.ceil(left * shares / blocks), 1.0, shares)  # shares of a sum in one wave
     steps = float(prod(a.units for a in nest.reduction))
-    total, whole = np.zeros_like(blocks), 0.0
+    total, again, whole = np.zeros_like(blocks), np.zeros_like(blocks), 0.0
     for o in nest.intrinsic.inputs:
         size = o.elements * o.dtype.bits / 8
         tensor = tensor_elements(nest, o.name) * o.dtype.bits / 8
@@ -350,12 +351,15 @@ def _dram(nest: Nest, names: StepNames, v: Columns, target: Target, b: _Block) -
             if a in nest.operand_axes(o.name):
                 mine = mine * together[a.name] * _column(v, names(f"tile_{a.name}"))
         total, whole = total + np.minimum(mine, tensor) * waves, whole + tensor
+        if len(pair) == 2:
+            shared = np.where(swapped, *(float(a not in nest.operand_axes(o.name)) for a in reversed(pair)))
+            again = again + np.where((shared > 0) & (slow_grid > 1) & (group == 1), APART * tensor, 0.0)
     capacity = L2_SHARE * next((m.bytes for m in target.memories if m.name == "L2"), 0)
     out = nest.intrinsic.accumulator
     written = float(prod(a.units for a in nest.spatial)) * out.elements * _stored_bits(nest) / 8
     epilogue = _column(v, names("epilogue")) if names("epilogue") in v else np.zeros_like(blocks)
     stored = written * _sectors_written(nest, epilogue, _stored_bits(nest))
-    return (np.full_like(blocks, whole) if whole <= capacity else np.maximum(total, whole)) + stored
+    return (np.full_like(blocks, whole) if whole <= capacity else np.maximum(total, whole)) + again + stored
 
 
 def _sectors_written(nest: Nest, epilogue: Column, bits: Column | int) -> Column:
