@@ -70,6 +70,7 @@ def all_cases() -> Iterator[Case]:
         yield from (_gemm("llm", dtype, *shape) for shape in LLM)
     yield _gemm("tiers", "s8", 4096, 4096, 4096, only=("dp4a.*",), share=0.9)
     yield _gemm("tiers", "f16", 4096, 4096, 4096, only=("wmma.*",), share=0.9)
+    yield from (_gemm("mma", dtype, 4096, 4096, 4096, only=("mma.*",), share=0.9) for dtype in ("f16", "s8"))
     for dtype in ("f16", "bf16", "s8", "e4m3"):
         yield from (_conv(dtype, *each) for each in CONVOLUTIONS)
     for dtype in TYPES:
