@@ -82,6 +82,7 @@ class Words:
         if lanes == 1:
             return self._one(function, *values)
         parts = [function(*(self._lanes(v, at, SIXTEEN) for v in values)) for at in range(0, lanes, SIXTEEN)]
+        parts += parts[-1:] * ((1 << (len(parts) - 1).bit_length()) - len(parts))  # pairs; nobody reads the last
         while len(parts) > 1:
             parts = [self._joined(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0] if parts[0].lanes == lanes else self._lanes(parts[0], 0, lanes)
