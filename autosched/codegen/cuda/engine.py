@@ -50,6 +50,7 @@ class EnginePrinter:
         calls = [s for s in statements(tuple(groups)) if isinstance(s, IntrinsicCall)]
         self.sums = list(dict.fromkeys(s.operands[s.intrinsic.accumulator.name].buffer for s in calls))
         self.warps = any(isinstance(s, For) and s.kind == "warp" for s in statements(body))
+        self.everywhere = {s.barrier for s in statements(body) if isinstance(s, Await) and s.everywhere}
         self.beside = False  # whether workers run beside a producer
         self.single = False  # whether one thread alone runs what is printed
         self.landing = ""  # the barrier that boxes count at
@@ -148,7 +149,8 @@ class EnginePrinter:
         if self.warps:
             yield "__syncwarp();"
         if self.cluster > 1 and not stmt.own:
-            yield f"if ({lane} < {self.cluster}) barrier_arrive({slot}, {lane});"
+            how = "barrier_release" if stmt.barrier in self.everywhere else "barrier_arrive"
+            yield f"if ({lane} < {self.cluster}) {how}({slot}, {lane});"
         else:
             yield f"if ({lane} == 0) barrier_arrive({slot});"
 

@@ -30,9 +30,22 @@ __device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
     asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-// One arrival at the barrier of the same name in block `rank` of the cluster. What this thread has written, and what it
-// knows of, is seen by those who wait there with `barrier_wait_cluster`.
+// One arrival at the barrier of the same name in block `rank` of the cluster. It orders copies of the engine and products
+// that have ended, not ordinary writes to other blocks' memory: a release in the whole cluster would wait for all of them.
 __device__ __forceinline__ void barrier_arrive(Barrier* barrier, unsigned rank) {
+    asm volatile(
+        "{\n"
+        "  .reg .b32 there;\n"
+        "  mapa.shared::cluster.u32 there, %0, %1;\n"
+        "  mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+        "}" ::"r"(shared_address(barrier)),
+        "r"(rank)
+        : "memory");
+}
+
+// The same, and what this thread has written, and what it knows of, is seen by those who wait there with
+// `barrier_wait_cluster`.
+__device__ __forceinline__ void barrier_release(Barrier* barrier, unsigned rank) {
     asm volatile(
         "{\n"
         "  .reg .b32 there;\n"
