@@ -111,10 +111,14 @@ def test_they_are_two_instructions() -> None:
 @needs_compiler
 @pytest.mark.compiler
 @needs("avx512f", "fma")
-@pytest.mark.parametrize("flags", [("-O1", "-mno-avx512f", "-Wno-psabi"), ("-O2",)], ids=["plain", "avx512"])
-def test_exported_c(flags: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("flags", "widths"),
+    [(("-O1", "-mno-avx512f", "-Wno-psabi"), (1, 16)), (("-O1",), (8, 16, 32))],
+    ids=["plain", "avx512"],
+)
+def test_exported_c(flags: tuple[str, ...], widths: tuple[int, ...], tmp_path: Path) -> None:
     kernels = []
-    for lanes in LANES[:-1]:
+    for lanes in widths:
         kernels.append(replace(functions(lanes), name=f"functions_{lanes}"))
         kernels.append(replace(of_lanes(*cases(lanes), lanes), name=f"words_{lanes}"))
     library = build([print_c(k) for k in kernels], tmp_path, *flags)

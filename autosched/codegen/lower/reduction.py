@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 SIGNS = {"max=": ">", "min=": "<"}
+"""Which of two numbers an extreme keeps."""
 
 
 @dataclass
