@@ -24,6 +24,8 @@ from autosched.tiling.steps.turned import MOST_ROWS, store_cycles, turning_row
 
 VECTOR_CYCLES = 1 / 16
 """Cycles of an element of a scalar stage that is vectorised."""
+TEAM_CYCLES = 1 / 32
+"""Cycles of an element of a stage that a GPU's threads compute: four instructions, on 128 lanes of a core."""
 CHECK_CYCLES = 1 / 32
 """Cycles to look at one element in a run-time check."""
 COPY_CYCLES = 1.0
@@ -87,7 +89,7 @@ def plan_cycles(plan: Plan) -> float:
             case RowsPart(_, members):
                 cycles += sum(scalar_cycles(m) for m in members)
             case TeamPart():
-                cycles += sum(_points(m.axes) * VECTOR_CYCLES for m in part.members)
+                cycles += sum(_points(m.axes) * TEAM_CYCLES for m in part.members)
             case LiteralPart(_, names):
                 cycles += sum(_points(plan.program.stage(n).axes) for n in names)
     return cycles

@@ -18,6 +18,8 @@ from autosched.device.simulator.verify import check
 from autosched.ir import parse, resolve
 from autosched.ir.program import Program
 from autosched.ir.value import Call, reads, walk
+from autosched.search.tune import candidates_of, usable
+from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.leeway import Leeway
 from autosched.tiling.plan import Plan, ScalarPart, TeamPart
@@ -263,3 +265,14 @@ def test_text_of_a_row() -> None:
     text = print_kernel(lower(plan, plan.space.schedule(row)))
     assert "S_sum[warp, :32] = S_acc[warp, e * 2] + S_acc[warp, e * 2 + 1]  for e in 0..32" in text
     assert "Y_row[warp, 0] = sqrt(S_row[warp, 0])" in text
+
+
+def test_one_row_of_a_product_is_laid_out_without_instructions_too() -> None:
+    """Memory is the limit there; with many rows it is not."""
+    for rows, beside in ((1, True), (256, False)):
+        sizes = {"m": rows, "n": 4096, "k": 4096, "a": "bf16", "b": "bf16", "acc": "f32", "out": "bf16"}
+        program = resolve("matmul", {**sizes, "tb": 1})
+        found = match(program, usable(CATALOGUE, H200, "simulator", ["cuda/mma.m16n8k16.*"]))
+        chosen = make_plans(program, H200, candidates_of(found))
+        assert any(p.tensor_parts for p in chosen)
+        assert any(not p.tensor_parts for p in chosen) == beside
