@@ -1,4 +1,4 @@
-"""The `cpu` device: prints here, compiles in a process of its own, checks and times in an isolated worker.
+"""The `cpu` device: prints here or where it compiles, in a process of its own; checks and times in an isolated worker.
 
 Nothing is compiled while something is timed: both would want the shared cache. Where there are more cores than a kernel
 has threads, a search proposes, lowers and prints on the others meanwhile; its final round, which decides, is timed with
