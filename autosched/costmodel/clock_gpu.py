@@ -9,7 +9,6 @@ their source.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -17,8 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.clock_fragments import beside_calls, calls_share, lanes_share, unhidden
+from autosched.costmodel.gpu_traffic import (
+    LINE_BYTES,
+    Column,
+    Columns,
+    column_of,
+    lines,
+    memory_bytes,
+    sectors,
+    sectors_written,
+    share_traffic,
+    stored_bits,
+)
 from autosched.ir.value import walk
-from autosched.logic import Var, evaluate, free_vars
+from autosched.logic import free_vars
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.nest import Nest
@@ -30,7 +41,6 @@ from autosched.tiling.steps.gpu_operand import CHUNK_BYTES
 from autosched.tiling.steps.gpu_split import CLUSTER, STREAM
 from autosched.tiling.steps.gpu_stage import DESCRIPTOR
 from autosched.tiling.steps.gpu_tile import workers_name
-from autosched.tiling.steps.layout import flat_offset, tensor_elements
 
 TERMS = ("mma", "shared", "l2", "dram", "latency", "store", "launch")
 """Seconds by name, each as if nothing else took time; `total` combines them."""
@@ -45,10 +55,6 @@ CLUSTER_SECONDS, CLUSTER_SHARE = 0.7e-6, 1.02
 with few rows; and of what a block takes: 2 to 4 % more. Multicast saved nothing on any of 40 pairs of rows, since
 blocks that run together find the slices of each other in L2 anyway, and take as many bytes."""
 DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 TB/s on an H200
-L2_SHARE = 0.7  # of L2 that one kernel's data can count on
-APART = 0.2  # of a tensor that is fetched again where blocks which share its slices are numbered far apart (few rows)
-LINE_BYTES = 128.0  # of a cache, which answers a warp line by line; all banks of shared memory take as many at once
-SECTOR_BYTES = 32  # memory is moved in sectors of 32 bytes (CUDA C++ best practices guide, coalesced access)
 ENGINE_CYCLES = 1500.0
 """Of a bulk copy beyond the latency of memory, where all cores ask at once: with 4, 6 and 8 stages slices of few rows
 and of 1024³ came every 520, 560 to 600 and 320 to 550 cycles, as if each took 2,100 (idle: 600 to 1100)."""
@@ -75,19 +81,15 @@ TOGETHER_SHARE = 1.12  # of a slice's cycles where workers start its copies (cho
 STORE_BYTES = 32.0  # a cycle that one SM writes
 PEER_BYTES = 10.0  # a cycle that one SM takes from the shared memory of others of its cluster (seen on an H200)
 SCATTERED_STORE = 1.25  # times as long where registers go to memory lane by lane: rows of the tile end within sectors
-SCATTERED_RUN = 8  # elements of a row that lanes of a warp store so: half a sector of f16 (2.5 times slower)
 EXPOSED_STORE = {0: 0.6, 1: 0.6, 2: 0.3}
 """Share of its store that a persistent block waits for: of threads, or of the copy engine beside the next tile."""
-WORST_SECTORS = 8.0  # fragments whose elements lie apart: neighbours in the warp use the rest of a sector from L1
 MOST_FETCHED = 2.0  # times its bytes that such a fragment takes from L2: neighbouring fragments use what L1 holds
 
 # Of the workload: random numbers make the tensor pipe draw more power than zeros, and the clock goes down with its use.
 THROTTLED = 0.93  # of the clock at full use on random data (13 % less than on zeros, on an H200)
 THROTTLE_FROM = 0.6  # use of the tensor pipe from which on it does
 
-Columns = Mapping[str, npt.NDArray[np.int64]]
 Terms = dict[str, npt.NDArray[np.float64]]
-Column = npt.NDArray[np.float64]
 
 
 def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Terms:
@@ -96,7 +98,8 @@ def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Term
     cycle = 1.0 / target.clock_hz
     crowded = np.maximum(b.cluster, np.where(b.elsewhere, 1.0, b.shares)) > 2
     cores = np.where(crowded, float(grouped_cores(target.cores)), float(target.cores))
-    dram = _dram(nest, names, v, target, b) / _speed(target, "DRAM") / DRAM_SHARE * cycle
+    moved = memory_bytes(nest, names, v, target, b.blocks, b.at_once, b.shares)
+    dram = moved / _speed(target, "DRAM") / DRAM_SHARE * cycle
 
     def wave(count: Column) -> Column:
         """Cycles of a core that runs so many blocks side by side."""
@@ -116,7 +119,7 @@ def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Term
     each = b.blocks / np.minimum(b.blocks, cores) * cycle  # of blocks on the busiest core, were they spread evenly
     launches = np.where(b.elsewhere, 2.0, 1.0) * LAUNCH_SECONDS
     launches = launches + np.where((b.cluster > 1) | (b.shares > 1) & ~b.elsewhere, CLUSTER_SECONDS, 0.0)
-    fixup = _shares(nest, np.where(b.elsewhere, b.shares, 1.0)) / _speed(target, "DRAM") / DRAM_SHARE * cycle
+    fixup = share_traffic(nest, np.where(b.elsewhere, b.shares, 1.0)) / _speed(target, "DRAM") / DRAM_SHARE * cycle
     return {
         "mma": b.mma * each,
         "shared": b.smem * each,
@@ -154,15 +157,15 @@ class _Block:
 
 def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     intrinsic, pair = nest.intrinsic, gpu_pair(nest)
-    blocks, at_once = _column(v, names("blocks")), _column(v, names("blocks_at_once"))
+    blocks, at_once = column_of(v, names("blocks")), column_of(v, names("blocks_at_once"))
     one, none = np.ones_like(blocks), np.zeros_like(blocks)
 
     def column(name: str, default: Column) -> Column:
-        return _column(v, names(name)) if nest.depth is not None and names(name) in v else default
+        return column_of(v, names(name)) if nest.depth is not None and names(name) in v else default
 
-    along = [_column(v, workers_name(nest, names, a)) for a in pair]
+    along = [column_of(v, workers_name(nest, names, a)) for a in pair]
     workers: Column = prod(along, start=one)
-    accumulators, slices = _column(v, names("accumulators")), column("slices", one)
+    accumulators, slices = column_of(v, names("accumulators")), column("slices", one)
     split, cluster, of_cluster = column("split", one), column("cluster", none), column("cluster_blocks", one)
     tiles, resident = column("tiles", blocks), column("resident", blocks)
     stream = split == STREAM
@@ -171,7 +174,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     blocks = np.where(stream, resident * of_cluster, blocks * shares)
     persistent = (column("persistent", none) > 0) & ~stream
     unroll = column("unroll", one)
-    depth_block = _column(v, names.block(nest.depth)) if nest.depth else one
+    depth_block = column_of(v, names.block(nest.depth)) if nest.depth else one
     latency = {m.name: (m.latency_s or 0.0) * target.clock_hz for m in target.memories}
 
     fragments = column("fragments", none)
@@ -183,8 +186,8 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     for o in intrinsic.inputs:
         size = o.elements * o.dtype.bits / 8
         own = [a for a in pair if a in nest.operand_axes(o.name)]
-        mine: Column = prod((_column(v, names.register(a)) for a in own), start=np.full_like(blocks, size))
-        tile: Column = prod((_column(v, names(f"tile_{a.name}")) for a in own), start=np.full_like(blocks, size))
+        mine: Column = prod((column_of(v, names.register(a)) for a in own), start=np.full_like(blocks, size))
+        tile: Column = prod((column_of(v, names(f"tile_{a.name}")) for a in own), start=np.full_like(blocks, size))
         source = column(f"stage_{o.name}", none)
         shared = source > 0
         spread = sectors(nest, o.name)
@@ -236,7 +239,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     trip = trip + np.where(of_cluster > 1, NEIGHBOUR_CYCLES, 0.0)
     issue = intrinsic.timing.get("latency", 32.0)
     waits = np.where(stages > 1, count * np.maximum(trip / ahead - busy / count, 0.0), count * trip)
-    warps = np.maximum(_column(v, names("warps")), 1.0) if names("warps") in v else workers
+    warps = np.maximum(column_of(v, names("warps")), 1.0) if names("warps") in v else workers
     turns = np.maximum(moved / count / warps / LOADS_IN_FLIGHT, 1.0)  # loads that nothing is computed beside
     waits = np.where((copy == SYNC) & (staged > 0), count * path * turns, waits)
     if intrinsic.scope == "warpgroup":
@@ -247,35 +250,19 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     fill = trip + l2 / count
     chain = np.where(staged > 0, np.maximum(once, busy) + waits, busy + count * trip + steps / unroll * issue) + fill
     out = intrinsic.accumulator
-    tile_out: Column = prod((_column(v, names(f"tile_{a.name}")) for a in pair), start=one)
+    tile_out: Column = prod((column_of(v, names(f"tile_{a.name}")) for a in pair), start=one)
     gathered = (column("gather", none) == CLUSTER) & (shares > 1)
     elsewhere = (shares > 1) & ~gathered
-    bits = np.where(elsewhere, out.dtype.bits, _stored_bits(nest))
-    epilogue = _column(v, names("epilogue")) if names("epilogue") in v else none
+    bits = np.where(elsewhere, out.dtype.bits, stored_bits(nest))
+    epilogue = column_of(v, names("epilogue")) if names("epilogue") in v else none
     store = tile_out * out.elements * bits / 8 / STORE_BYTES * np.where(epilogue == 0, SCATTERED_STORE, 1.0)
-    store = store * _sectors_written(nest, epilogue, bits)
+    store = store * sectors_written(nest, epilogue, bits)
     finishing = np.where(gathered, np.minimum(shares, workers), 1.0)  # blocks that a tile is shared out to
     taken = tile_out * out.elements * out.dtype.bits / 8 * (shares - 1.0) / PEER_BYTES
     store = (store + np.where(gathered, taken, 0.0)) / finishing
     exposed = np.select([epilogue == k for k in EXPOSED_STORE], list(EXPOSED_STORE.values()), 1.0)
     values = (mma, smem, l2, busy, fill, chain, store, exposed, blocks, tiles, shares, resident, of_cluster, at_once)
     return _Block(*values, persistent, elsewhere)
-
-
-def _stored_bits(nest: Nest) -> int:
-    """Bits of an element of what follows the sum, as the program stores it."""
-    program, target = nest.mapping.program, nest.stage.assign.tensor
-    if not program.tensors[target].intermediate:
-        return program.tensors[target].dtype.bits
-    later = [s.assign.tensor for s in program.stages if any(r.tensor == target for r in s.reads)]
-    return program.tensors[later[-1]].dtype.bits if later else nest.intrinsic.accumulator.dtype.bits
-
-
-def _shares(nest: Nest, shares: Column) -> Column:
-    """Bytes of partial sums, written and read again."""
-    out = nest.intrinsic.accumulator
-    whole = float(prod(a.units for a in nest.spatial)) * out.elements * out.dtype.bits / 8
-    return np.where(shares > 1, 2.0 * shares * whole, 0.0)
 
 
 def issue_rate(intrinsic: Intrinsic, target: Target) -> float:
@@ -303,90 +290,19 @@ def tensor_share(intrinsic: Intrinsic) -> float:
     return float(np.interp(np.log2(n), np.log2(list(WGMMA_SHARE)), list(WGMMA_SHARE.values())))
 
 
-def lines(nest: Nest, operand: str) -> float:
-    """What a cache answers for a fragment of a warp straight from memory, a line at a time, over its own bytes. Threads
-    side by side share lines."""
-    return 1.0 if nest.intrinsic.scope == "thread" else _touched(nest, operand, LINE_BYTES)
-
-
-def sectors(nest: Nest, operand: str) -> float:
-    """Bytes in the sectors that one fragment touches, over its own bytes: 1 where rows fill their sectors."""
-    return _touched(nest, operand, SECTOR_BYTES)
-
-
-def _touched(nest: Nest, operand: str, each: float) -> float:
-    spec = nest.intrinsic.operands[operand]
-    size = spec.dtype.bits / 8
-    offset = flat_offset(nest, operand, Var("e"))
-    env: dict[str, object] = dict.fromkeys(free_vars(offset), 0)
-    places = np.asarray(evaluate(offset, env | {"e": np.arange(spec.elements)}))
-    touched = len(np.unique(np.floor(np.broadcast_to(places, (spec.elements,)) * size / each)))
-    return float(np.clip(touched * each / (spec.elements * size), 1.0, WORST_SECTORS))
-
-
-def _dram(nest: Nest, names: StepNames, v: Columns, target: Target, b: _Block) -> Column:
-    """Bytes between L2 and DRAM: inputs once where they fit L2, else once for each wave of blocks; outputs once."""
-    pair, blocks, at_once, shares = gpu_pair(nest), b.blocks, b.at_once, b.shares
-    grids = [_column(v, names(f"grid_{a.name}")) for a in pair]
-    left = np.minimum(target.cores * at_once, blocks)
-    together: dict[str, Column] = {a.name: np.minimum(g, left) for a, g in zip(pair, grids, strict=True)}
-    if len(pair) == 2:  # tiles of a wave: `group` along the slow axis, the fast one filled first
-        swapped = _column(v, names("raster")) > 0
-        group = _column(v, names("group")) if names("group") in v else np.ones_like(blocks)
-        slow_grid, fast_grid = np.where(swapped, grids[1], grids[0]), np.where(swapped, grids[0], grids[1])
-        slow = np.minimum(slow_grid, group)
-        fast = np.minimum(fast_grid, np.ceil(left / slow))
-        slow = np.minimum(slow_grid, slow * np.ceil(left / (slow * fast_grid)))
-        together[pair[0].name] = np.where(swapped, fast, slow)
-        together[pair[1].name] = np.where(swapped, slow, fast)
-    waves = np.ceil(blocks / np.maximum(1.0, left))
-    beside = np.clip(np.ceil(left * shares / blocks), 1.0, shares)  # shares of a sum in one wave
-    steps = float(prod(a.units for a in nest.reduction))
-    total, again, whole = np.zeros_like(blocks), np.zeros_like(blocks), 0.0
-    for o in nest.intrinsic.inputs:
-        size = o.elements * o.dtype.bits / 8
-        tensor = tensor_elements(nest, o.name) * o.dtype.bits / 8
-        mine: Column = size * steps * beside / shares
-        for a in pair:
-            if a in nest.operand_axes(o.name):
-                mine = mine * together[a.name] * _column(v, names(f"tile_{a.name}"))
-        total, whole = total + np.minimum(mine, tensor) * waves, whole + tensor
-        if len(pair) == 2:
-            shared = np.where(swapped, *(float(a not in nest.operand_axes(o.name)) for a in reversed(pair)))
-            again = again + np.where((shared > 0) & (slow_grid > 1) & (group == 1), APART * tensor, 0.0)
-    capacity = L2_SHARE * next((m.bytes for m in target.memories if m.name == "L2"), 0)
-    out = nest.intrinsic.accumulator
-    written = float(prod(a.units for a in nest.spatial)) * out.elements * _stored_bits(nest) / 8
-    epilogue = _column(v, names("epilogue")) if names("epilogue") in v else np.zeros_like(blocks)
-    stored = written * _sectors_written(nest, epilogue, _stored_bits(nest))
-    return (np.full_like(blocks, whole) if whole <= capacity else np.maximum(total, whole)) + again + stored
-
-
-def _sectors_written(nest: Nest, epilogue: Column, bits: Column | int) -> Column:
-    """Bytes of sectors that stores touch, over their own bytes: what lanes of a warp store straight from registers may
-    be a part of one."""
-    if nest.intrinsic.scope not in ("warp", "warpgroup"):
-        return np.ones_like(epilogue)
-    return np.where(epilogue == 0, np.maximum(SECTOR_BYTES * 8.0 / (SCATTERED_RUN * np.asarray(bits)), 1.0), 1.0)
-
-
 def gpu_scalar(part: ScalarPart, v: Columns, plan: Plan, work_cycles: float) -> tuple[Column, Column]:
     """Seconds of a scalar stage and of its launch: blocks share the outermost axis, a warp the vector axis."""
     target = plan.target
     rows = len(v[part.names("threads")])
     extents = {a.name: a.extent for a in part.stage.axes if not free_vars(a.upper) | free_vars(a.lower)}
     blocks = float(extents.get(part.order[0], 1)) if part.parallel and part.order else 1.0
-    vector = _column(v, part.names("vector")) if part.vector else np.ones(rows)
+    vector = column_of(v, part.names("vector")) if part.vector else np.ones(rows)
     lanes = np.minimum(vector, target.limits["warp_threads"])
     resident = float(target.cores * target.limits.get("blocks_per_core", 32))
     most = target.cores * target.rates.get("scalar", 128.0)
     speed = np.minimum(min(blocks, resident) * lanes / SCALAR_LATENCY, most)
     points = prod(extents.values()) * sum(1 for _ in walk(part.stage.assign.value))
     return max(work_cycles, points) / speed / target.clock_hz, np.full(rows, LAUNCH_SECONDS)
-
-
-def _column(v: Columns, name: str) -> Column:
-    return v[name].astype(np.float64)
 
 
 def _speed(target: Target, name: str) -> float:

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.access import value_vars
-from autosched.costmodel.clock_gpu import DRAM_SHARE, L2_SHARE, LAUNCH_SECONDS
+from autosched.costmodel.clock_gpu import DRAM_SHARE, LAUNCH_SECONDS
 from autosched.costmodel.clock_scalar import SLOW
+from autosched.costmodel.gpu_traffic import L2_SHARE
 from autosched.ir.formula import Formula, Formulas
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import (
