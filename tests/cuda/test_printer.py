@@ -91,6 +91,19 @@ def test_a_pipeline_meets_once_a_slice_and_loads_by_matrices() -> None:
     assert "copy<8>(&C_at" in text  # pairs of an accumulator's columns
 
 
+def test_fragments_ahead_meet_once_a_slice_and_copies_stand_between_calls() -> None:
+    wish = {**PIPELINE, "swizzle": "128 B", "block_p": 4, "warps_i": 2, "warps_j": 2, "reg_i": 2, "reg_j": 4}
+    wish |= {"fragments": "ahead", "split": 1}
+    source = printed("matmul", "cuda/mma.m16n8k16.f16.f16.f32", wish, m=256, n=256, k=256, out="f16", **F16)
+    loop = source.text[source.text.index("int slice = 0") : source.text.index("C_at = ")]
+    assert loop.count("__syncthreads();") == 1
+    assert "a_reg[(pu + 1) % 2]" in loop
+    assert loop.index("ldmatrix") < loop.index("start_copy") < loop.index("mma_m16n8k16")
+    assert "slot = slot == 2 ? 0 : slot + 1;" in loop
+    assert "% 3" not in loop  # stages are counted on
+    assert {k.spill_store_bytes for k in compiled(source).kernels.values()} == {0}
+
+
 def test_the_plan_says_how_to_launch() -> None:
     source = CASES["mma"]()
     (launch,) = source.plan.launches
