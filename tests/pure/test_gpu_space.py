@@ -179,3 +179,20 @@ def test_the_target_decides_the_limits() -> None:
     values = plans("matmul", "cuda/wmma.*", target=small, **sizes)[1][0].space.values(few.ids)
     assert np.max(values["registers"]) <= 96
     assert np.max(values["shared_bytes"]) <= 4096
+
+
+def test_rows_are_padded_in_place_of_swizzled() -> None:
+    sizes = {"m": 256, "n": 256, "k": 256, **F16}
+    _, (plan, *_) = plans("matmul_nt", "cuda/wmma.m16n16k16.f16.f32", **sizes)
+    staged = {"stage_a": "shared", "stage_b": "shared", "block_p": 4}
+    said = plan.space.why_not(plan.space.row_of(staged | {"swizzle": "128 B"}))
+    assert "fragments of a are lines evenly apart, and a swizzle of 128 B bends them" in said
+    assert "8 of eight rows of a meet in one bank > 4" in plan.space.why_not(plan.space.row_of(staged))
+    padded = plan.space.row_of(staged | {"padding": "16 B"})
+    assert not plan.space.why_not(padded)
+    assert int(plan.space.values(padded)["slice_bytes"][0]) == 2 * 16 * (128 + 16)  # rows of both operands
+    engine = plan.space.row_of(staged | {"padding": "16 B", "copy": "TMA"})
+    assert "rows of TMA's boxes follow each other, and 16 B are to lie between them" in plan.space.why_not(engine)
+    both = {"swizzle": "64 B", "padding": "16 B", "block_p": 2}
+    _, (plan, *_) = plans("matmul_nt", "cuda/mma.m16n8k16.*", **sizes)
+    assert [r.name for r in plan.space.violated(plan.space.row_of(staged | both))] == ["canonical"]

@@ -75,7 +75,7 @@ def gpu_copy(
     ]
     if BULK in kinds:
         padding = Var(names("padding"))
-        sentence = "rows of TMA's boxes follow each other, and {" + padding.name + "} bytes are to lie between them"
+        sentence = "rows of TMA's boxes follow each other, and {" + padding.name + "} are to lie between them"
         rules.append(Rule(padding.name, copy.ne(BULK) | padding.eq(0), sentence))
     if ASYNC in kinds:
         rules.append(Rule(names("copy"), copy.ne(ASYNC) | (vector >= 4), "cp.async of {" + vector.name + "} bytes < 4"))

@@ -161,7 +161,7 @@ def gpu_layout(nest: Nest, pair: tuple[NestAxis, ...], staged: Mapping[str, Int]
         sentence = "{" + ways + f"}} of eight rows of {operand} meet in one bank > {MOST_WAYS}"
         rules.append(Rule(ways, Var(ways) <= MOST_WAYS, sentence))
         if spec.opaque is not None:
-            sentence = f"fragments of {operand} are lines evenly apart, and {{{swizzle.name}}} bytes change places"
+            sentence = f"fragments of {operand} are lines evenly apart, and a swizzle of {{{swizzle.name}}} bends them"
             rules.append(Rule(names(f"lines_{operand}"), is_staged.eq(0) | swizzle.eq(0), sentence))
         if unit := across_bytes(nest, operand):
             span = where(swizzle.eq(0), 1, swizzle)
