@@ -147,7 +147,7 @@ def markdown(kept: Kept) -> str:
         lines = [[*head, f"{names[0]}: after {after}", *names[1:]]]
         for strategy, mean in found.items():
             regrets = [np.median([s.regret for s in kept[n].scores(strategy)], axis=0) * 100 for n in names]
-            lines.append([f"`{strategy}`", _said(mean), *(" / ".join(f"{r:.2g}" for r in each) for each in regrets)])
+            lines.append([f"`{strategy}`", _said(mean), *(" / ".join(map(_percent, each)) for each in regrets)])
         lines.insert(1, ["---"] * len(lines[0]))
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
     return "\n".join(parts)
@@ -155,3 +155,8 @@ def markdown(kept: Kept) -> str:
 
 def _said(mean: Interval) -> str:
     return f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
+
+
+def _percent(value: float) -> str:
+    """Two digits, or whole numbers."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
