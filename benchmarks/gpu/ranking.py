@@ -9,7 +9,7 @@ import gzip
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,7 @@ def spaces(path: Path = FILE) -> list[dict[str, Any]]:
 def measured(space: dict[str, Any]) -> Measured:
     """The rows of a recorded space in this version's space; decisions that it no longer has leave rows out."""
     case = next(c for c in all_cases() if c.name == space["case"])
+    case = replace(case, **{k: space[k] for k in ("workload", "sizes") if k in space})  # as the case was then
     request = request_of(case)
     program, _ = simplify(request.program)
     only = space["plan"].split("cuda/")[1].split("(")[0]
