@@ -75,7 +75,8 @@ class Ahead:
         return (*begin, *head, *pipeline.loop(work, (*inner, *self.awaited(work, following), *workers(last))))
 
     def beside(self, work: Work, local: dict[str, Int], workers: Workers, freely: Workers) -> Phase:
-        """The same beside a producer, who is told that a stage is empty once all of its units are loaded."""
+        """The same beside a producer, who is told that a stage is empty once all of its units are used. (Told when they
+        were loaded only, WMMA's loads were overtaken on an H200.)"""
         pipeline, unit, most = self.pipeline, Var(f"{identifier(self.depth.name)}u"), self.size - 1
 
         def begin(number: Int) -> Phase:
@@ -90,7 +91,9 @@ class Ahead:
         used = Signal(pipeline.empty, self.slot(work, SLICE))
         following = If(work.count > SLICE + 1, begin(SLICE + 1))
         last = freely(workers(self.calls(Const(most % HALVES))))
-        return (*begin(Const(0)), *pipeline.loop(work, (*freely(workers(steps)), used, following, *last)))
+        # Loads are on their way until something uses what they bring: only behind the last products is a stage empty.
+        end = (following, *last, used) if pipeline.stages > 1 else (*last, used, following)
+        return (*begin(Const(0)), *pipeline.loop(work, (*freely(workers(steps)), *end)))
 
     # -- copies --------------------------------------------------------------------------------------------------------
 
