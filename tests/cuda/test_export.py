@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.nvrtc import needs_nvrtc
 
 from autosched.codegen.c.self_test import self_test
 from autosched.codegen.cuda.files import export_cuda
 from autosched.codegen.cuda.torch_op import torch_op
 from autosched.codegen.lower import lower
 from autosched.device.cuda.nvrtc import compile_cuda
-from autosched.device.cuda.toolkit import toolkit
-from autosched.errors import MissingError
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.search.tune import candidates_of, usable
@@ -52,10 +51,7 @@ def test_a_kernel_is_two_files_a_test_and_an_operator(kernel):
 
 
 def test_the_kernels_of_the_file_compile_by_themselves(kernel):
-    try:
-        toolkit("sm_90a")
-    except MissingError as error:
-        pytest.skip(error.message)
+    needs_nvrtc("sm_90a")
     files = export_cuda(kernel[1], H200)
     text, launchers = files.source.split("// Launchers.")
     assert set(compile_cuda(text, "sm_90a").kernels) == set(files.printed.plan.kernels)

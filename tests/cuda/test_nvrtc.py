@@ -3,13 +3,14 @@
 import os
 
 import pytest
+from support.nvrtc import needs_disassembler, needs_nvrtc
 
 from autosched.device.cuda import builder as builders
 from autosched.device.cuda.builder import CudaBuilder, Source
 from autosched.device.cuda.cubins import CubinCache, cubin_key
 from autosched.device.cuda.nvrtc import CompileError, Cubin, compile_cuda
 from autosched.device.cuda.resources import Resources, resources_of, warnings_of
-from autosched.device.cuda.sass import disassembler, instructions_of
+from autosched.device.cuda.sass import instructions_of
 from autosched.device.cuda.toolkit import toolkit, toolkits
 from autosched.errors import MissingError
 
@@ -45,23 +46,9 @@ extern "C" __global__ void __launch_bounds__(32) product(const int *a, const int
 """
 
 
-def needs(arch):
-    try:
-        toolkit(arch)
-    except MissingError as error:
-        pytest.skip(error.message)
-
-
-def needs_disassembler():
-    try:
-        disassembler()
-    except MissingError as error:
-        pytest.skip(error.message)
-
-
 @pytest.mark.parametrize("arch", ["sm_61", "sm_70", "sm_75", "sm_80", "sm_89", "sm_90a"])
 def test_a_text_with_a_header_compiles_for_every_generation(arch):
-    needs(arch)
+    needs_nvrtc(arch)
     cubin = compile_cuda(COPY, arch, TWICE)
     assert cubin.code[:4] == b"\x7fELF"
     taken = cubin.kernels["scale"]
@@ -76,14 +63,14 @@ def test_a_text_with_a_header_compiles_for_every_generation(arch):
     + [(WMMA, arch, "HMMA") for arch in ("sm_70", "sm_75", "sm_80", "sm_90a")],
 )
 def test_the_machine_instruction_is_there(text, arch, operation):
-    needs(arch)
+    needs_nvrtc(arch)
     needs_disassembler()
     assert instructions_of(compile_cuda(text, arch).code, arch)[operation] >= 1
     assert instructions_of(compile_cuda(COPY, arch, TWICE).code, arch)[operation] == 0
 
 
 def test_an_error_names_file_and_line():
-    needs("sm_80")
+    needs_nvrtc("sm_80")
     with pytest.raises(CompileError) as caught:
         compile_cuda(COPY, "sm_80", {"twice.cuh": "\n__device__ float twice(float x) { return y; }\n"})
     assert "twice.cuh(2): error" in caught.value.message
@@ -92,7 +79,7 @@ def test_an_error_names_file_and_line():
 
 
 def test_what_the_assembler_refuses_is_an_error():
-    needs("sm_80")
+    needs_nvrtc("sm_80")
     with pytest.raises(CompileError, match="foo"):
         compile_cuda('extern "C" __global__ void k() { asm("foo;"); }', "sm_80")
     with pytest.raises(CompileError, match="too much shared data"):
@@ -107,7 +94,7 @@ def test_unknown_architectures_are_missing():
 
 
 def test_a_driver_that_is_too_old_is_said():
-    needs("sm_90a")
+    needs_nvrtc("sm_90a")
     with pytest.raises(MissingError, match=r"the driver is of CUDA 11\.4"):
         toolkit("sm_90a", newest=(11, 4))
     assert toolkit("sm_90a", newest=(99, 0)) == toolkits()[0]
@@ -128,7 +115,7 @@ ptxas info    : Used 12 registers
 
 
 def test_the_builder_compiles_each_text_once(tmp_path):
-    needs("sm_80")
+    needs_nvrtc("sm_80")
     made = CudaBuilder(CubinCache(tmp_path / "cubins"), processes=2)
     good, bad = Source(DP4A, "sm_80"), Source("nonsense", "sm_80")
     try:
@@ -154,7 +141,7 @@ def test_the_builder_compiles_each_text_once(tmp_path):
 
 
 def test_a_compiler_that_dies_or_hangs_costs_its_text_only():
-    needs("sm_80")
+    needs_nvrtc("sm_80")
     other = DP4A + "// another text\n"
     slow = DP4A.replace("int sum", "".join(f"volatile int v{i} = {i};\n" for i in range(20000)) + "int sum")
     made = CudaBuilder(processes=1)
@@ -184,7 +171,7 @@ def test_a_key_depends_on_everything():
 
 
 def test_a_toolkit_says_which_build_it_is():
-    needs("sm_90a")
+    needs_nvrtc("sm_90a")
     kit = toolkit("sm_90a")
     major, minor = kit.version
     assert kit.release.startswith(f"V{major}.{minor}.")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pure.gpu_plans import CATALOGUE, H200, covering, plans
+from support.nvrtc import compiled, needs_nvrtc
 
 from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.cuda.emission import device_function
@@ -18,8 +19,7 @@ from autosched.codegen.cuda.headers import device_headers
 from autosched.codegen.cuda.launch import BufferArgument, Launch, check_launch
 from autosched.codegen.lower import lower
 from autosched.device.cuda.nvrtc import compile_cuda
-from autosched.device.cuda.toolkit import toolkit
-from autosched.errors import MissingError, UsageError
+from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
 from autosched.search.tune import candidates_of
@@ -39,14 +39,6 @@ def printed(name: str, only: str, wanted: dict[str, Any], **sizes: Any) -> CudaS
     row = request(plan.space, wanted).row
     assert row is not None
     return print_cuda(lower(plan, plan.space.schedule(row)), H200)
-
-
-def compiled(source: CudaSource) -> Any:
-    try:
-        toolkit(source.arch)
-    except MissingError as error:
-        pytest.skip(error.message)
-    return compile_cuda(source.text, source.arch, source.headers)
 
 
 CASES = {
@@ -211,10 +203,7 @@ ARCHES = (75, 80, 89, 90)
 def test_every_text_of_a_warp_or_thread_assembles(number: int) -> None:
     """One kernel an instruction, which issues it on whatever is in registers."""
     arch = "sm_90a" if number == 90 else f"sm_{number}"
-    try:
-        toolkit(arch)
-    except MissingError as error:
-        pytest.skip(error.message)
+    needs_nvrtc(arch)
     functions: list[str] = []
     for outline in CATALOGUE.outlines(["cuda/*"]):
         needed = max(int(re.sub(r"\D", "", f)) for f in outline.requires)

@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 from pure.gpu_plans import CATALOGUE, H200, covering
+from support.nvrtc import compiled, needs_nvrtc
 
 from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.cuda.emission import device_function
 from autosched.codegen.cuda.headers import device_headers
 from autosched.codegen.cuda.registers import ACROSS, ALONG, HELD
 from autosched.codegen.lower import lower
-from autosched.device.cuda.nvrtc import Cubin, compile_cuda
+from autosched.device.cuda.nvrtc import compile_cuda
 from autosched.device.cuda.sass import instructions_of
-from autosched.device.cuda.toolkit import toolkit
-from autosched.errors import MissingError
 from autosched.ir import resolve
 from autosched.search.conditional import candidates_of
 from autosched.tensorize.intrinsic import Intrinsic
@@ -54,14 +53,6 @@ def plan_of(workload: str, intrinsic: str, **sizes: Any) -> Plan:
 def printed(plan: Plan, row: int | None) -> CudaSource:
     assert row is not None
     return print_cuda(lower(plan, plan.space.schedule(row)), H200)
-
-
-def compiled(source: CudaSource) -> Cubin:
-    try:
-        toolkit(source.arch)
-    except MissingError as error:
-        pytest.skip(error.message)
-    return compile_cuda(source.text, source.arch, source.headers)
 
 
 def test_golden() -> None:
@@ -145,10 +136,7 @@ def issuing(number: int, intrinsic: Intrinsic, majors: tuple[str, ...]) -> list[
 
 def test_every_form_of_wgmma_assembles() -> None:
     """A few widths of each family, operands along the reduction and across it, and the first operand in registers."""
-    try:
-        toolkit("sm_90a")
-    except MissingError as error:
-        pytest.skip(error.message)
+    needs_nvrtc("sm_90a")
     text = ['#include "autosched/types.cuh"', '#include "autosched/wgmma.cuh"', "using namespace autosched;"]
     number = 0
     for outline in CATALOGUE.outlines(["cuda/wgmma.*"]):

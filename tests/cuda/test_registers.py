@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 from pure.gpu_plans import H200, plans
+from support.nvrtc import compiled
 
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.lower import lower
-from autosched.device.cuda.nvrtc import compile_cuda
-from autosched.device.cuda.toolkit import toolkit
-from autosched.errors import MissingError
 from autosched.logic import Const, evaluate
 from autosched.tiling.request import request
 from autosched.tiling.steps.gpu_registers import entry_registers, hands_over, worker_registers
@@ -45,11 +43,7 @@ def taken(only: str, sizes: dict[str, Any], wish: dict[str, Any]) -> tuple[dict[
     assert answer.row is not None, str(answer)
     values = plan.space.values(answer.row)
     source = print_cuda(lower(plan, plan.space.schedule(answer.row)), H200)
-    try:
-        toolkit(source.arch)
-    except MissingError as error:
-        pytest.skip(error.message)
-    found = compile_cuda(source.text, source.arch, source.headers).kernels[source.plan.launches[0].kernel]
+    found = compiled(source).kernels[source.plan.launches[0].kernel]
     assert not found.spills
     names = ("registers", "entry_registers", "worker_registers")
     return {name: int(values[name][0]) for name in names}, found.registers

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cuda.hand_kernels import needs_compiler
 from pure.gpu_plans import H200
+from support.nvrtc import needs_disassembler, needs_nvrtc
 
 from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.cuda.emulation import run_printed
@@ -16,8 +17,6 @@ from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.device.cuda.nvrtc import compile_cuda
 from autosched.device.cuda.sass import instructions_of
-from autosched.device.cuda.toolkit import toolkit
-from autosched.errors import MissingError
 from autosched.ir import parse
 from autosched.search.request import TuneRequest
 from autosched.search.tune import plans_of
@@ -39,11 +38,9 @@ def kernel() -> Kernel:
 
 def converting(source: CudaSource, arch: str) -> int:
     """Conversions of the machine."""
-    try:
-        toolkit(arch)
-        return instructions_of(compile_cuda(source.text, arch, source.headers).code, arch)["F2FP"]
-    except MissingError as error:
-        pytest.skip(error.message)
+    needs_nvrtc(arch)
+    needs_disassembler()
+    return instructions_of(compile_cuda(source.text, arch, source.headers).code, arch)["F2FP"]
 
 
 def test_the_machine_converts() -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from pure.gpu_plans import CATALOGUE, H200
+from support.nvrtc import needs_nvrtc
 
 from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.kernel import Assign, For, statements
 from autosched.codegen.lower import lower
 from autosched.codegen.text import print_kernel
 from autosched.device.cuda.nvrtc import compile_cuda
-from autosched.device.cuda.toolkit import toolkit
-from autosched.errors import MissingError, UsageError
+from autosched.errors import UsageError
 from autosched.ir import parse, resolve
 from autosched.ir.value import Read, map_value
 from autosched.logic import Var
@@ -82,10 +82,7 @@ def test_a_sum_of_several_warps_meets_once() -> None:
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_architecture_compiles_teams(arch: str) -> None:
-    try:
-        toolkit(arch)
-    except MissingError as error:
-        pytest.skip(error.message)
+    needs_nvrtc(arch)
     compiler = {"kind": "nvrtc", "arch": arch}
     target = dataclasses.replace(H200, features=frozenset(ARCHITECTURES[arch]), compiler=compiler)
     cases = [
@@ -140,8 +137,5 @@ def f(X: f32[n], Y: f32[n], *, n=256):
     assert f"approximate_{function}_f32" in source.text
     assert ("autosched/math.cuh" in source.headers, "power_of_two(t)" in source.text) == (function == "exp",) * 2
     assert "double" not in source.text
-    try:
-        toolkit("sm_61")
-    except MissingError as error:
-        pytest.skip(error.message)
+    needs_nvrtc("sm_61")
     compile_cuda(source.text, "sm_61", source.headers)
