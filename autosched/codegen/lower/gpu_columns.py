@@ -28,7 +28,6 @@ from autosched.codegen.lower.gpu_team import (
     guard,
     in_slot,
     kept,
-    left_by,
     under,
     unflattened,
     warps,
@@ -105,20 +104,9 @@ class Columns:
 
     def made(self, members: Sequence[Stage], element: Int, valid: Bool, slots: int) -> list[Stmt]:
         """What elementwise members leave at an element."""
-        registers, stmts = self.registers, list[Stmt]()
+        stmts: list[Stmt] = []
         for member in members:
-            at = unflattened(member.spatial, element)
-            there = all_of(valid, guard(member, at))
-            value = registers.fetched(left_by(member), at, slots, there)
-            index = place_index(member.assign.index, at)
-            behind = self.part.members[self.part.members.index(member) + 1 :]
-            if any(r.tensor == member.assign.tensor for m in behind for r in all_reads(m)):
-                held = registers.declare(f"{member.assign.tensor}_made", value.dtype, slots)
-                stmts.append(write(held, value, registers.lane))
-                registers.known[Read(member.assign.tensor, index, value.dtype)] = held
-                value = held
-            if kept(self.ctx.program, self.part, member):
-                stmts.append(Assign(member.assign.tensor, index, value, registers.lane, there))
+            stmts += self.registers.made(self.part, member, unflattened(member.spatial, element), valid, slots)
         return stmts
 
     # -- with one -----------------------------------------------------------------------------------------------------

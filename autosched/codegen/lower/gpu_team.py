@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from autosched.codegen.kernel import Assign, For, If, Lane, Stmt
 from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.operands import LANE
-from autosched.codegen.lower.rename import place
+from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.simplify import bind
 from autosched.codegen.lower.update import combine, updated
 from autosched.ir.dtypes import DType
@@ -144,6 +144,23 @@ class Registers:
         for read in reads(value):
             self.ctx.tensor(read.tensor)
         return place(value, at, swap)
+
+    def made(self, part: TeamPart, member: Stage, at: Mapping[str, Int], valid: Bool, slots: int = 0) -> list[Stmt]:
+        """What an elementwise member leaves at a place: in a register for the members behind it, and in memory where
+        somebody wants it there."""
+        valid = all_of(valid, guard(member, at))
+        value = self.fetched(left_by(member), at, slots, valid)
+        tensor, index = member.assign.tensor, place_index(member.assign.index, at)
+        stmts: list[Stmt] = []
+        behind = part.members[part.members.index(member) + 1 :]
+        if any(r.tensor == tensor for m in behind for r in all_reads(m)):
+            held = self.declare(f"{tensor}_made", value.dtype, slots)
+            stmts.append(write(held, value, self.lane))
+            self.known[Read(tensor, index, value.dtype)] = held
+            value = held
+        if kept(self.ctx.program, part, member):
+            stmts.append(Assign(tensor, index, value, self.lane, valid))
+        return stmts
 
     def taken(self) -> list[Assign]:
         """The loads since the last call."""

@@ -23,8 +23,6 @@ from autosched.codegen.lower.gpu_team import (
     blocks,
     guard,
     in_slot,
-    kept,
-    left_by,
     unflattened,
     warps,
     with_formulas,
@@ -108,18 +106,6 @@ class _Tiles:
 
     def made(self, member: Stage) -> list[Stmt]:
         """A member's results, lanes along them."""
-        registers = self.registers
         at, inside = self.at(member, self.line, Var(LANE))
-        there = all_of(inside, guard(member, at))
-        value = registers.fetched(left_by(member), at, 0, there)
-        index = place_index(member.assign.index, at)
-        stmts: list[Stmt] = [*registers.taken()]
-        behind = self.part.members[self.part.members.index(member) + 1 :]
-        if any(r.tensor == member.assign.tensor for m in behind for r in all_reads(m)):
-            held = registers.declare(f"{member.assign.tensor}_made", value.dtype)
-            stmts.append(write(held, value, registers.lane))
-            registers.known[Read(member.assign.tensor, index, value.dtype)] = held
-            value = held
-        if kept(self.ctx.program, self.part, member):
-            stmts.append(Assign(member.assign.tensor, index, value, registers.lane, there))
-        return stmts
+        made = self.registers.made(self.part, member, at, inside)
+        return [*self.registers.taken(), *made]
