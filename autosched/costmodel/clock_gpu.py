@@ -234,7 +234,9 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     barrier = BARRIER_CYCLES * np.sqrt(np.maximum(workers if intrinsic.scope == "warpgroup" else one, 1.0))
     apart = longest + UNHIDDEN * shorter + count * np.where(staged > 0, barrier, 0.0)
     busy = np.where(roles | (staged == 0), apart, beside_calls(fragments, TOGETHER_SHARE) * apart)
-    ahead = np.where(stages > 1, np.maximum(stages - np.where(roles, 0.0, 1.0), 1.0), 1.0)
+    # Products that run on are waited for one slice later, and only then is their stage empty, for a producer too.
+    held = 1.0 if intrinsic.asynchronous else np.where(roles, 0.0, 1.0)
+    ahead = np.maximum(stages - held, 1.0)
     trip = path + np.where(staged > 0, latency.get("shared", 0.0) + 2 * BARRIER_CYCLES, 0.0)
     trip = trip + np.where(of_cluster > 1, NEIGHBOUR_CYCLES, 0.0)
     issue = intrinsic.timing.get("latency", 32.0)
