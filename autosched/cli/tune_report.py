@@ -91,6 +91,8 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
     lines = [f"best   trial {best.trial.number}   {seconds(best.time_s)}{spread}   {speed(work, best.time_s)}{energy}"]
     if brief:
         return lines[0]
+    if tuning.study.record.device == "simulator":
+        lines.append(f"       as simulated: nothing ran on a machine of {request.target.name}")
     if tuning.peak and tuning.study.record.device == "cpu":
         name, peak = tuning.peak
         whose = "measured on this machine" if request.target.name == "native" else f"stated by {request.target.name}"

@@ -106,6 +106,12 @@ def test_tuning_needs_no_compiler(cli: Cli) -> None:
     assert found["trials"] == {"done": 2, "failed": {}}
 
 
+def test_simulated_times_are_called_so(cli: Cli) -> None:
+    sizes = [word for name in "mnk" for word in ("-D", f"{name}=32")]
+    tuned = cli.near()("tune", "matmul", *sizes, "-D", "a=s8", "-D", "b=s8", "-t", "gemmini", "-n", 2)
+    assert "as simulated: nothing ran on a machine of gemmini" in tuned.out
+
+
 def test_the_simulator_is_a_laptop_s_gpu(cli: Cli) -> None:
     found = cli.near()("tune", "matmul", "-D", "m=64", "-D", "n=64", "-D", "k=64", "-D", "a=f16", "-D", "b=f16",
                 "-t", "nvidia-h200", "-d", "simulator", "-n", 4, "--json").json  # fmt: skip
