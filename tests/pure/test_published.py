@@ -9,15 +9,14 @@ from benchmarks.published import fp8, ladder, median_error, spearman, table
 
 
 def test_the_ladder_of_a_hand_written_kernel() -> None:
-    """Seven configurations, each within 25 %, but for those of one tile a block: our kernels of these ran 20 to 40 %
-    faster on an H200 than was published. In the right order up to clusters: multicast gained 4 % there, and cost our
-    kernels 2 to 4 %, which the clock has learnt."""
+    """Seven configurations, each within 25 %, in the right order but for clusters: multicast gained 4 % there, and cost
+    our kernels 2 to 4 % on an H200, which the clock has learnt. With the copy engine's store they come last again."""
     lines = ladder()
     assert len(lines) == 7
-    predicted = [line.predicted for line in lines[:5]]
-    assert predicted == sorted(predicted), table(lines)
-    assert all(abs(line.error) <= 0.45 for line in lines[:3]), table(lines)
-    assert all(abs(line.error) <= 0.25 for line in lines[3:]), table(lines)
+    *before, clusters, last = (line.predicted for line in lines)
+    assert before == sorted(before), table(lines)
+    assert last > max(*before, clusters), table(lines)
+    assert all(abs(line.error) <= 0.25 for line in lines), table(lines)
 
 
 def test_shapes_in_fp8() -> None:
