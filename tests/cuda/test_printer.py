@@ -96,6 +96,19 @@ def test_fragments_ahead_meet_once_a_slice_and_copies_stand_between_calls() -> N
     assert {k.spill_store_bytes for k in compiled(source).kernels.values()} == {0}
 
 
+@pytest.mark.parametrize("only", ["cuda/mma.m16n8k16.f16.f16.f32", "cuda/wmma.m16n16k16.f16.f32"])
+def test_beside_a_producer_a_stage_is_empty_behind_its_last_products(only: str) -> None:
+    """On a card loads that were only begun when the stage was told empty found the next slice in it."""
+    wish = {"stage_a": "shared", "stage_b": "shared", "copy": "TMA", "roles": "producer", "fragments": "ahead",
+            "stages": 3, "warps_i": 2, "warps_j": 2, "block_p": 2, "split": 1}  # fmt: skip
+    source = printed("matmul", only, wish, m=256, n=256, k=256, **F16)
+    consumer = source.text[source.text.rindex("for (int slice = 0") :]
+    name = only.removeprefix("cuda/").replace(".", "_")
+    calls = [found.start() for found in re.finditer(rf"\b{name}(?!_load|_store)\w*\(", consumer)]
+    assert len(calls) == 2  # within the slice, and of its last fragments
+    assert calls[-1] < consumer.index("barrier_arrive(&empty[")
+
+
 def test_the_plan_says_how_to_launch() -> None:
     source = CASES["mma"]()
     (launch,) = source.plan.launches
