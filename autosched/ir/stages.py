@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement, _vars_of_index
-from autosched.ir.value import Condition, Read, Value, is_value, reads
+from autosched.ir.value import Condition, Logical, Read, Value, is_value, reads
 from autosched.logic import Const, Int, Var, evaluate
 
 _COUNTED_POINTS = 2**20
@@ -37,9 +37,16 @@ def _places(
             case Loop(axis, inner):
                 yield from _places(inner, (*axes, axis), guards, (*path, k))
             case Guard(condition, inner):
-                yield from _places(inner, axes, (*guards, condition), (*path, k))
+                yield from _places(inner, axes, (*guards, *_conjuncts(condition)), (*path, k))
             case Assign():
                 yield _Place(node, axes, guards, (*path, k))
+
+
+def _conjuncts(condition: Condition) -> tuple[Condition, ...]:
+    """An `and` of formulas over axes and of data, taken apart: the formulas say where anything may be touched."""
+    if isinstance(condition, Logical) and condition.op == "and":
+        return tuple(c for part in condition.parts for c in _conjuncts(part))
+    return (condition,)
 
 
 def condition_reads(conditions: tuple[Condition, ...]) -> tuple[Read, ...]:

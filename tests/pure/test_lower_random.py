@@ -76,6 +76,18 @@ def check_clock(plan: Plan, ids: npt.NDArray[np.int64]) -> None:
         assert seconds <= single * (1 + 1e-9) + FORK_SECONDS * len(counts)
 
 
+def test_where_data_decide_nothing_outside_is_touched() -> None:
+    """Of `i < 3 and M3[i] > 0` the first half says where `C0` has elements; it used to be asked too late."""
+    text = """
+def f(A0: u8[1], A1: s8[4, 1], C0: s32[3], M3: s32[4]):
+    for i in range(4):
+        for p in range(1):
+            if i < 3 and M3[i] > 0:
+                C0[i] += s32(A0[p]) * s32(A1[i, p])
+"""
+    check_rows(parsed(text), 0, 1, 0)
+
+
 @examples(14)
 @given(lowered_texts(3000 if EXAMPLES else 600), st.integers(0, 2), st.integers(1, 2), st.integers(0, 2**31))
 def test_rows_of_contractions_compute_the_program(text: str, target: int, threads: int, seed: int) -> None:
