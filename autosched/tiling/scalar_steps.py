@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from autosched.ir.formula import applies
 from autosched.ir.program import Stage
 from autosched.ir.value import Value
-from autosched.logic import FALSE, Bool, Int, Var, any_of
+from autosched.logic import FALSE, Bool, Int, Var, any_of, free_vars
 from autosched.machine.target import Target
 from autosched.tiling.plan import Part, RowsPart, ScalarPart
 from autosched.tiling.step import Decision, Rule, Step
@@ -121,7 +121,9 @@ def rows_step(part: RowsPart, threads: int, choices: Choices = Choices()) -> Ste
         decisions += [Decision(names("vector"), choices.vectors), Decision(names("unroll"), choices.unrolls)]
         single = Var(names("vector")).eq(1)
         together = Var(names("rows"))
-        decisions.append(Decision(together.name, choices.together))
+        bounds = [b for m in part.members for a in m.stage.axes for b in (a.lower, a.upper)]
+        moving = any(part.shared[-1] in free_vars(b) for b in bounds)
+        decisions.append(Decision(together.name, (1,) if moving else choices.together))  # rows at once are alike
         inert |= {names("unroll"): single, together.name: single}
         held = Var(names("unroll")) * together
         rules.append(Rule(names("rows"), held <= MOST_VECTORS, f"more than {MOST_VECTORS} vectors"))

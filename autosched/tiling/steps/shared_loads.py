@@ -134,7 +134,7 @@ def shared_loads(nest: Nest, target: Target, names: StepNames) -> Step:
             Rule(names("loads"), all_of(*packed), "a panel holds each register where it is used: no two are one"),
         ),
         derived,
-        {names("unroll"): shared, names.block(nest.depth): shared, names("prefetch"): shared},
+        dict.fromkeys((names("unroll"), names.block(nest.depth), *([names("prefetch")] if nest.lanes else [])), shared),
     )
 
 
