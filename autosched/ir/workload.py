@@ -14,6 +14,7 @@ from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.parser import Define, parse
 from autosched.ir.program import Program
+from autosched.ir.rounded import rounded
 
 Chosen = Mapping[str, str]
 
@@ -21,8 +22,8 @@ Chosen = Mapping[str, str]
 @dataclass(frozen=True)
 class Family:
     """Functions of one file under one name. `options` maps an option to its values, the first being the default;
-    `function` names the function for chosen options. `groups`: a grouped form exists. `converts`: a `_to` form with an
-    output dtype exists; `out` then defaults to the accumulator's."""
+    `function` names the function for chosen options. `groups`: a grouped form exists. `converts`: it takes an output
+    dtype, which defaults to the accumulator's; with another the function is its `rounded` form."""
 
     file: str
     function: Callable[[Chosen], str]
@@ -117,7 +118,7 @@ def workload(name: str, /, **defines: Define) -> Program:
         if given.setdefault("out", given["acc"]) == given["acc"]:
             del given["out"]
         else:
-            function += "_to"
+            text, function = rounded(text, function), f"{function}_to"
     elif "out" in types and types["out"] == types["acc"]:
         given.setdefault("out", given["acc"])
     try:

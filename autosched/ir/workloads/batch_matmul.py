@@ -13,18 +13,6 @@ def batch_matmul(A: a[batch, m, k], B: b[batch, k, n], C: acc[batch, m, n],
             C[z, i, j] += acc(A[z, i, p]) * acc(B[z, p, j])
 
 
-def batch_matmul_to(A: a[batch, m, k], B: b[batch, k, n], C: out[batch, m, n],
-                    *, batch=8, m=128, n=128, k=128, a="f32", b="f32", acc="f32", out="f16"):
-    """C[z] = A[z] B[z], summed in `acc` and converted to `out`."""
-    S: acc[batch, m, n]
-    for z, i, j in grid(batch, m, n):
-        S[z, i, j] = 0
-        for p in range(k):
-            S[z, i, j] += acc(A[z, i, p]) * acc(B[z, p, j])
-    for z, i, j in grid(batch, m, n):
-        C[z, i, j] = out(S[z, i, j])
-
-
 def batch_matmul_nt(A: a[batch, m, k], B: b[batch, n, k], C: acc[batch, m, n],
                     *, batch=8, m=128, n=128, k=128, a="f32", b="f32", acc="f32"):
     """C[z] = A[z] B[z]ᵀ."""
@@ -32,18 +20,6 @@ def batch_matmul_nt(A: a[batch, m, k], B: b[batch, n, k], C: acc[batch, m, n],
         C[z, i, j] = 0
         for p in range(k):
             C[z, i, j] += acc(A[z, i, p]) * acc(B[z, j, p])
-
-
-def batch_matmul_nt_to(A: a[batch, m, k], B: b[batch, n, k], C: out[batch, m, n],
-                       *, batch=8, m=128, n=128, k=128, a="f32", b="f32", acc="f32", out="f16"):
-    """C[z] = A[z] B[z]ᵀ, summed in `acc` and converted to `out`."""
-    S: acc[batch, m, n]
-    for z, i, j in grid(batch, m, n):
-        S[z, i, j] = 0
-        for p in range(k):
-            S[z, i, j] += acc(A[z, i, p]) * acc(B[z, j, p])
-    for z, i, j in grid(batch, m, n):
-        C[z, i, j] = out(S[z, i, j])
 
 
 def batch_matmul_tn(A: a[batch, k, m], B: b[batch, k, n], C: acc[batch, m, n],
@@ -55,18 +31,6 @@ def batch_matmul_tn(A: a[batch, k, m], B: b[batch, k, n], C: acc[batch, m, n],
             C[z, i, j] += acc(A[z, p, i]) * acc(B[z, p, j])
 
 
-def batch_matmul_tn_to(A: a[batch, k, m], B: b[batch, k, n], C: out[batch, m, n],
-                       *, batch=8, m=128, n=128, k=128, a="f32", b="f32", acc="f32", out="f16"):
-    """C[z] = A[z]ᵀ B[z], summed in `acc` and converted to `out`."""
-    S: acc[batch, m, n]
-    for z, i, j in grid(batch, m, n):
-        S[z, i, j] = 0
-        for p in range(k):
-            S[z, i, j] += acc(A[z, p, i]) * acc(B[z, p, j])
-    for z, i, j in grid(batch, m, n):
-        C[z, i, j] = out(S[z, i, j])
-
-
 def batch_matmul_tt(A: a[batch, k, m], B: b[batch, n, k], C: acc[batch, m, n],
                     *, batch=8, m=128, n=128, k=128, a="f32", b="f32", acc="f32"):
     """C[z] = A[z]ᵀ B[z]ᵀ."""
@@ -74,15 +38,3 @@ def batch_matmul_tt(A: a[batch, k, m], B: b[batch, n, k], C: acc[batch, m, n],
         C[z, i, j] = 0
         for p in range(k):
             C[z, i, j] += acc(A[z, p, i]) * acc(B[z, j, p])
-
-
-def batch_matmul_tt_to(A: a[batch, k, m], B: b[batch, n, k], C: out[batch, m, n],
-                       *, batch=8, m=128, n=128, k=128, a="f32", b="f32", acc="f32", out="f16"):
-    """C[z] = A[z]ᵀ B[z]ᵀ, summed in `acc` and converted to `out`."""
-    S: acc[batch, m, n]
-    for z, i, j in grid(batch, m, n):
-        S[z, i, j] = 0
-        for p in range(k):
-            S[z, i, j] += acc(A[z, p, i]) * acc(B[z, j, p])
-    for z, i, j in grid(batch, m, n):
-        C[z, i, j] = out(S[z, i, j])

@@ -10,14 +10,3 @@ def gemv(A: const[a[m, k]], B: b[k], C: acc[m], *, m=1024, k=1024, a="f32", b="f
         C[i] = 0
         for p in range(k):
             C[i] += acc(A[i, p]) * acc(B[p])
-
-
-def gemv_to(A: const[a[m, k]], B: b[k], C: out[m], *, m=1024, k=1024, a="f32", b="f32", acc="f32", out="f16"):
-    """C = A B for a vector B, summed in `acc` and converted to `out`."""
-    S: acc[m]
-    for i in range(m):
-        S[i] = 0
-        for p in range(k):
-            S[i] += acc(A[i, p]) * acc(B[p])
-    for i in range(m):
-        C[i] = out(S[i])
