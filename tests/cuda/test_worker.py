@@ -169,20 +169,30 @@ def test_packed_data_are_laid_out_once(bench):
     assert bench.card.launched.count("doubled") == 2
 
 
+def boxed(program, **given):
+    """What is sampled of a program with one output, that output's name, and all of it as the interpreter computes it."""
+    found = sampled(program, 0)
+    inputs = found.oracle.inputs | given
+    wants, _ = run_with_error(program, inputs, found.oracle.scalars, {s.name for s in program.stages})
+    (name,) = found.boxes
+    return found, name, np.ascontiguousarray(wants[name])
+
+
+def cut(whole, boxes):
+    """The elements of the boxes, one after the other."""
+    return np.concatenate([whole[tuple(slice(low, low + n) for low, n in box)].reshape(-1) for box in boxes])
+
+
 def test_boxes_of_a_large_output_are_what_the_whole_would_be(tmp_path):
     program = workload("matmul_bias_relu", m=200, n=150, k=64)
-    found = sampled(program, 0)
-    wants, _ = run_with_error(program, found.oracle.inputs, found.oracle.scalars, {s.name for s in program.stages})
-    (name,) = found.boxes
-    whole = np.asarray(wants[name])
-    parts = [whole[tuple(slice(low, low + n) for low, n in box)].reshape(-1) for box in found.boxes[name]]
-    assert (np.concatenate(parts) == found.oracle.wants[name]).all()
+    found, name, whole = boxed(program)
+    assert (cut(whole, found.boxes[name]) == found.oracle.wants[name]).all()
     firsts, lasts = [b[0] for b in found.boxes[name]], [tuple(low + n for low, n in b) for b in found.boxes[name]]
     assert (0, found.boxes[name][0][0][1]) in firsts
     assert whole.shape in lasts
     card = HostCard({})
     data = Data(card, tmp_path, *write_sampled(program, found, tmp_path))
-    card.upload(data.addresses[name], np.ascontiguousarray(whole))
+    card.upload(data.addresses[name], whole)
     assert data.verify(data.addresses).ok
     low = found.boxes[name][2][0][0]
     broken = whole.copy()
@@ -194,10 +204,7 @@ def test_boxes_of_a_large_output_are_what_the_whole_would_be(tmp_path):
 
 def test_what_no_box_holds_is_compared_with_a_plain_kernel(tmp_path):
     program = workload("matmul_bias_relu", m=200, n=150, k=64)
-    found = sampled(program, 0)
-    wants, _ = run_with_error(program, found.oracle.inputs, found.oracle.scalars, {s.name for s in program.stages})
-    (name,) = found.boxes
-    whole = np.ascontiguousarray(wants[name])
+    found, name, whole = boxed(program)
     inside = np.zeros(whole.shape, bool)
     for box in found.boxes[name]:
         inside[tuple(slice(low, low + n) for low, n in box)] = True
@@ -237,12 +244,8 @@ def test_what_no_box_holds_is_compared_with_a_plain_kernel(tmp_path):
 
 @pytest.mark.parametrize("name", ["softmax", "layer_norm"])
 def test_rows_are_cut_with_what_they_are_summed_up_in(name):
-    program = workload(name, m=90, n=130)
-    found = sampled(program, 0)
-    given = found.oracle.inputs | {"Y": np.zeros((90, 130), np.float32)}
-    wants, _ = run_with_error(program, given, found.oracle.scalars, {s.name for s in program.stages})
-    parts = [wants["Y"][tuple(slice(low, low + n) for low, n in box)].reshape(-1) for box in found.boxes["Y"]]
-    assert (np.concatenate(parts) == found.oracle.wants["Y"]).all()
+    found, output, whole = boxed(workload(name, m=90, n=130), Y=np.zeros((90, 130), np.float32))
+    assert (cut(whole, found.boxes[output]) == found.oracle.wants[output]).all()
 
 
 def test_loops_around_what_other_rows_read_are_not_cut():
