@@ -170,7 +170,7 @@ def test_packed_data_are_laid_out_once(bench):
 
 
 def boxed(program, **given):
-    """What is sampled of a program with one output, that output's name, and all of it as the interpreter computes it."""
+    """What is sampled of a program with one output, that output's name, and all of it as the interpreter says."""
     found = sampled(program, 0)
     inputs = found.oracle.inputs | given
     wants, _ = run_with_error(program, inputs, found.oracle.scalars, {s.name for s in program.stages})
