@@ -21,6 +21,7 @@ from pure.value_cases import (
     kernel_of,
     operations,
     random_arrays,
+    read,
     small_values,
 )
 
@@ -28,9 +29,10 @@ from autosched.codegen.c import print_c
 from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.kernel import Kernel
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.value import Value
+from autosched.ir.value import Arith, Cast, Comparison, Literal, Select, Unary, Value
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
+UNSIGNED = ("u4", "u8", "u16", "u32", "u64")
 
 
 def compare(
@@ -81,6 +83,22 @@ def test_library_functions(tmp_path: Path) -> None:
             values = {f"{f}_": found[f"{f}_"] for f in LIBRARY_FUNCTIONS}
             kernels.append(twins(f"library_{dtype}", values, {"x": dtype}, {"x": corners(dtype)}))
     compare(kernels, tmp_path, ulps=2)
+
+
+def test_flipped_bits_are_compared_without_a_warning(tmp_path: Path) -> None:
+    """GCC takes `x ^ 65535` of a promoted value for its complement, and warned where one was compared."""
+    inputs = {f"{n}_{d}": DTYPES[d] for n in "xy" for d in UNSIGNED}
+    values: dict[str, Value] = {}
+    for dtype in (DTYPES[d] for d in UNSIGNED):
+        x, y, all_ones = read(f"x_{dtype}", dtype), read(f"y_{dtype}", dtype), Literal(dtype.limits[1], dtype)
+        clamped = Cast(Literal(8725949, DTYPES["s32"]), dtype, True)
+        parts = {"element": x, "clamped": clamped, "product": Arith("*", x, Unary("-", y, dtype), dtype)}
+        for name, part in parts.items():
+            flipped = Comparison("<=", Arith("^", part, all_ones, dtype), parts["product"])
+            values[f"{name}_{dtype}"] = Select(flipped, y, Arith("^", all_ones, part, dtype), dtype)
+    arrays = {name: corner_arrays(dtype)[name[0]][:64] for name, dtype in inputs.items()}
+    kernel = kernel_of("flipped", values, inputs, 64)
+    compare([(kernel, kernel, arrays)], tmp_path)
 
 
 # Shrinking would build hundreds of libraries; the failing outputs are named one by one instead.

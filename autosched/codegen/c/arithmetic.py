@@ -25,6 +25,8 @@ def integer_helper(stem: str, dtype: DType) -> str:
             return f"{one} {{ return {_wrapped(f'0u - ({u})a', dtype)}; }}"
         case "inv":
             return f"{one} {{ return ({t})~a; }}"
+        case "xor":
+            return f"{two} {{ return ({t})(a ^ b); }}"
         case "abs":
             return f"{one} {{ return a < 0 ? {_wrapped(f'0u - ({u})a', dtype)} : a; }}"
         case "wrap":

@@ -162,8 +162,7 @@ class ValuePrinter:
             return self._call(f"neg_{dtype.name}", self.value(operand)), _PRIMARY
         if dtype.name in SUB_BYTE:
             return self._call(f"wrap_{dtype.name}", f"~(uint32_t){self._at(operand, _UNARY)}"), _PRIMARY
-        if dtype.kind == "uint" and dtype.bits < 32:
-            # In a function of its own: GCC warns when a promoted complement is compared, even if it is cast back.
+        if _promoted(dtype):
             return self._call(f"inv_{dtype.name}", self.value(operand)), _PRIMARY
         return f"({compute_type(dtype)})~{self._at(operand, _UNARY)}", _UNARY
 
@@ -175,6 +174,8 @@ class ValuePrinter:
         return f"{self._at(left, level)} {op} {self._at(right, level + 1)}", level
 
     def _int_arith(self, op: str, left: Value, right: Value, dtype: DType) -> Text:
+        if op == "^" and _promoted(dtype):
+            return self._call(f"xor_{dtype.name}", self.value(left), self.value(right)), _PRIMARY
         if op in ("&", "|", "^"):
             # Both operands in parentheses unless primary or of the same operator: compilers warn on `a & b | c`.
             sides = [self._at(side, _UNARY) for side in (left, right)]
@@ -255,6 +256,12 @@ def chosen(place: str, numbers: list[str]) -> str:
         return numbers[0]
     half = len(numbers) // 2
     return f"({place} & {half} ? {chosen(place, numbers[half:])} : {chosen(place, numbers[:half])})"
+
+
+def _promoted(dtype: DType) -> bool:
+    """Whether C widens the type to a signed int before it complements a value: GCC warns where such a complement, or
+    `x ^ 255` for one, is compared, even if it is cast back. Printed code has it in a function of its own."""
+    return dtype.kind == "uint" and dtype.bits in (8, 16)
 
 
 def _decided(op: str, left: Value, right: Value) -> bool | None:
