@@ -31,7 +31,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Problem:
-    """One case. Of an input only a run of random elements travels, which it repeats (`runs`: tensor to name)."""
+    """One case. Of an input only a run of random elements travels, which it repeats (`runs`: tensor to name). `plain`:
+    the kernel that whole outputs are compared with."""
 
     name: str
     sizes: dict[str, Any]
@@ -44,6 +45,7 @@ class Problem:
     wants: dict[str, Any]
     tolerances: dict[str, Any]
     entries: tuple[Entry, ...]
+    plain: Entry | None = None
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,15 @@ class Compared:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was measured of a case: an outcome (and what its kernel takes) for each entry, in order, and the rounds."""
+    """What was measured of a case: an outcome (and what its kernel takes) for each entry, in order, and the rounds.
+    `whole`: every element that the competitors of ours wrote was compared, not boxes of it alone."""
 
     name: str
     outcomes: tuple[Outcome, ...]
     rounds: tuple[Compared, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    whole: bool = False
 
     def line(self, problem: Problem) -> str:
         """What was found, for people."""

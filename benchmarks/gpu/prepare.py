@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from autosched.device.cuda.build import Printed, job_of, printed
 from autosched.device.cuda.cards import TARGETS
 from autosched.device.cuda.job import CudaJob
+from autosched.device.cuda.reference import plain_candidate
 from autosched.device.sampled import RUN, Sampled, sampled, tensors_of
 from autosched.device.tolerance import slack
 from autosched.ir import workload
@@ -30,6 +32,8 @@ from benchmarks.gpu.cases import Case
 CARD = "NVIDIA H200"
 DESCRIBED = {"name": "cuda", "kind": "cuda", "gpu": CARD, "cache": "cold"}
 """What the device that is not here would say: a study's key holds it."""
+PLAIN = -1
+"""The number of the plain kernel's entry."""
 Say = Callable[[str], None]
 
 
@@ -61,7 +65,8 @@ def prepare(
         if trials or at_random:
             study = study_of(case, store)
             chosen = (study.ask(trials) if trials else []) + at_random_of(study, at_random, seed)
-        problems.append(problem_of(case, data_of(case, [c.plan for c in chosen]), chosen, runs, headers))
+        problem = problem_of(case, data_of(case, [c.plan for c in chosen]), chosen, runs, headers)
+        problems.append(replace(problem, plain=plain_of(case, headers)))
         errors = [e.error for e in problems[-1].entries if e.error]
         say(f"{case.name}: {len(chosen)} candidates" + (f", {len(errors)} not printed: {errors[0]}" if errors else ""))
     return Bundle(tuple(problems), runs, headers)
@@ -108,6 +113,13 @@ def problem_of(
         dict(data.oracle.tolerances),
         tuple(entries),
     )
+
+
+def plain_of(case: Case, headers: dict[str, str]) -> Entry | None:
+    """The case's plain kernel (`device.cuda.reference`), printed; None where there is none."""
+    request = request_of(case)
+    candidate = plain_candidate(request.program, request.target)
+    return None if candidate is None else _entry(PLAIN, candidate, headers)
 
 
 def _entry(number: int, candidate: Candidate, headers: dict[str, str]) -> Entry:

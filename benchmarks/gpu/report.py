@@ -14,7 +14,8 @@ SCHEMA = "autosched/benchmark-cuda/1"
 
 
 def result_of(problem: Problem, recorded: Recorded) -> dict[str, Any]:
-    """One case: times in seconds, operations a second, `ratios` of a library's time to ours (above 1 ours wins)."""
+    """One case: times in seconds, operations a second, `ratios` of a library's time to ours (above 1 ours wins).
+    `whole`: every element that the fastest wrote was compared."""
     failed: dict[str, int] = {}
     for o in recorded.outcomes:
         if o.status != "ok":
@@ -28,6 +29,7 @@ def result_of(problem: Problem, recorded: Recorded) -> dict[str, Any]:
         "failed": failed,
         "seconds_on_card": round(recorded.seconds, 1),
         "versions": recorded.versions,
+        "whole": recorded.whole,
         "errors": {c.name: c.error for c in recorded.rounds if c.error},
     }
     if best is None:

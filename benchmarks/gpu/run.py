@@ -16,21 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from autosched.device.cuda.bench import Ready
 from autosched.device.cuda.builder import CudaBuilder, Source
 from autosched.device.cuda.client import Client
-from autosched.device.cuda.data import POISONS, Data, numpy_dtype, write_wants
+from autosched.device.cuda.data import Data, numpy_dtype, write_wants
 from autosched.device.cuda.driver import Card
+from autosched.device.cuda.job import CudaJob
 from autosched.device.cuda.nvrtc import CompileError, Cubin
 from autosched.device.job import Effort, Outcome
-from autosched.device.timing import batch
 from benchmarks.gpu import peers as libraries
-from benchmarks.gpu.bundle import Bundle, Compared, Entry, Problem, Recorded, save
+from benchmarks.gpu.bundle import Bundle, Entry, Problem, Recorded, save
+from benchmarks.gpu.finals import Finals
 
 SEARCH = Effort(fewest=4, most=10, sample_s=5e-4, budget_s=0.01, cold=True)
-ROUND_S = 1e-3
 DEADLINE_S = 15.0
-FINALISTS, ROUNDS = 3, 15
 SLOWER, ROUGH = 3.0, 1.3
 Say = Callable[[str], None]
 
@@ -56,7 +54,8 @@ def run(bundle: Bundle, out: Path, limit_s: float, say: Say = print, compare: bo
                 took_s = time.monotonic() - clock
                 if compare:
                     l2_bytes = facts.limits["l2_bytes"]
-                    done.append(finals(bundle, problem, outcomes, made, Path(folder), l2_bytes, took_s))
+                    given = (made, Path(folder), l2_bytes, took_s, client.referred)
+                    done.append(finals(bundle, problem, outcomes, *given))
                 else:
                     done.append(Recorded(problem.name, tuple(outcomes), seconds=took_s))
                 save(out, done)
@@ -74,8 +73,8 @@ def _memory_folder() -> str | None:
 
 
 def build(builder: CudaBuilder, bundle: Bundle, problem: Problem) -> dict[int, Cubin | CompileError]:
-    """What each candidate's text compiles to, by its number."""
-    wanted = [e for e in problem.entries if e.text]
+    """What the text of each candidate, and of the plain kernel, compiles to, by its number."""
+    wanted = [e for e in (*problem.entries, problem.plain) if e and e.text]
     sources = [Source(e.text, e.arch, {h: bundle.headers[h] for h in e.headers}) for e in wanted]
     return dict(zip((e.number for e in wanted), builder.build_all(sources), strict=True))
 
@@ -83,9 +82,10 @@ def build(builder: CudaBuilder, bundle: Bundle, problem: Problem) -> dict[int, C
 def measured(
     client: Client, bundle: Bundle, problem: Problem, made: Mapping[int, Cubin | CompileError], folder: Path
 ) -> list[Outcome]:
-    """The outcome of each candidate, in order, on the problem's data (written to `folder` first)."""
+    """The outcome of each candidate, in order, on the problem's data (written to `folder` first). What the fastest
+    write is compared whole with what the plain kernel writes; `client.referred` says whether there was one."""
     _write(bundle, problem, folder)
-    client.use(folder, problem.tensors, problem.samples)
+    client.use(folder, problem.tensors, problem.samples, plain_job(problem, made))
     outcomes: list[Outcome] = []
     best_s: float | None = None
     for entry in problem.entries:
@@ -105,11 +105,27 @@ def finals(
     folder: Path,
     l2_bytes: int,
     seconds: float,
+    whole: bool,
 ) -> Recorded:
-    """The recording of a case whose candidates are measured, with its rounds against the libraries."""
+    """The recording of a case whose candidates are measured, with its rounds against the libraries; `whole`: its plain
+    kernel was seen to be right."""
     _write(bundle, problem, folder)
-    rounds = _rounds(problem, outcomes, made, folder, l2_bytes)
-    return Recorded(problem.name, tuple(outcomes), rounds, libraries.versions(), seconds)
+    card = Card()
+    data = Data(card, folder, problem.tensors, problem.samples)
+    last = Finals(card, data, problem, made, l2_bytes, plain_job(problem, made) if whole else None)
+    try:
+        rounds = last.rounds(outcomes)
+    finally:
+        data.close()
+        _empty_cache()
+    versions = libraries.versions()
+    return Recorded(problem.name, last.corrected(outcomes), rounds, versions, seconds, bool(data.references))
+
+
+def plain_job(problem: Problem, made: Mapping[int, Cubin | CompileError]) -> CudaJob | None:
+    """The plain kernel, ready to run; None where there is none that compiles."""
+    code = None if problem.plain is None else made.get(problem.plain.number)
+    return replace(problem.plain.job, code=code.code) if problem.plain and isinstance(code, Cubin) else None
 
 
 def _write(bundle: Bundle, problem: Problem, folder: Path) -> None:
@@ -132,59 +148,6 @@ def _measured(client: Client, entry: Entry, made: Cubin | CompileError | None, b
     outcome = client.ask(DEADLINE_S, "measure", replace(entry.job, code=made.code), effort)
     assert isinstance(outcome, Outcome)
     return replace(outcome, extra=outcome.extra | taken)
-
-
-def _rounds(
-    problem: Problem, outcomes: Sequence[Outcome], made: Mapping[int, Any], folder: Path, l2_bytes: int
-) -> tuple[Compared, ...]:
-    """The fastest candidates and every library, in turn, in this process: all were seen to work."""
-    ranked = sorted((median(o.samples_s), i) for i, o in enumerate(outcomes) if o.status == "ok")[:FINALISTS]
-    card = Card()
-    data = Data(card, folder, problem.tensors, problem.samples)
-    size = data.bytes
-    competitors: dict[str, Callable[[int], float]] = {}
-    failed: list[Compared] = []
-    held: list[Ready] = []
-    try:
-        for _, i in ranked:
-            entry = problem.entries[i]
-            sets = max(2, min(-(-2 * l2_bytes // size) + 1, 64))
-            ready = Ready(card, data, replace(entry.job, code=made[entry.number].code), sets)
-            held.append(ready)
-            ready.prepare()
-            ready.check(POISONS[0])
-            ready.spread()
-            competitors[f"ours {i}"] = ready
-        asked = libraries.Asked(problem.peer, problem.dtype, problem.sizes, size, l2_bytes)
-        for peer in libraries.peers(asked):
-            if isinstance(peer, tuple):
-                failed.append(Compared(peer[0], error=peer[1]))
-            else:
-                competitors[peer.name] = peer
-        return (*_interleaved(competitors, failed), *failed)
-    finally:
-        for ready in held:
-            ready.close()
-        data.close()
-        competitors.clear()
-        _empty_cache()
-
-
-def _interleaved(competitors: dict[str, Callable[[int], float]], failed: list[Compared]) -> list[Compared]:
-    effort = Effort(sample_s=ROUND_S)
-    times: dict[str, int] = {}
-    for name, run_it in competitors.items():
-        try:
-            run_it(1)
-            times[name] = batch(run_it(4) / 4, effort)
-            run_it(times[name])
-        except Exception as error:  # a library may refuse to be recorded
-            failed.append(Compared(name, error=f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"))
-    seconds: dict[str, list[float]] = {n: [] for n in times}
-    for _ in range(ROUNDS):
-        for name, count in times.items():
-            seconds[name].append(competitors[name](count) / count)
-    return [Compared(n, tuple(s)) for n, s in seconds.items()]
 
 
 def _empty_cache() -> None:

@@ -74,6 +74,7 @@ def _tuned(desk: Desk, case: Case, store: str, trials: int, batch: int) -> None:
     whole: Bundle | None = None
     outcomes: list[Any] = []
     made: dict[int, Any] = {}
+    right = False
     clock = time.monotonic()
     try:
         while len(outcomes) < trials and time.monotonic() < desk.until:
@@ -85,13 +86,14 @@ def _tuned(desk: Desk, case: Case, store: str, trials: int, batch: int) -> None:
             first = len(outcomes)
             entries = tuple(replace(e, number=first + e.number) for e in problem.entries)
             problem = replace(problem, entries=entries)
-            cubins = build(desk.builder, bundle, problem)
-            with desk.card:
-                new = measured(desk.client, bundle, problem, cubins, desk.folder)
-            ours.send(new)
-            outcomes += new
-            made |= cubins
+            made |= build(desk.builder, bundle, problem)
             whole = _joined(whole, bundle, problem)
+            with desk.card:
+                now = replace(problem, plain=whole.problems[0].plain)
+                new = measured(desk.client, bundle, now, made, desk.folder)
+                right = desk.client.referred
+            outcomes += new
+            ours.send(new)
     except (EOFError, OSError):
         desk.say(f"{case.name}: its process ended")
     finally:
@@ -103,7 +105,8 @@ def _tuned(desk: Desk, case: Case, store: str, trials: int, batch: int) -> None:
     problem = whole.problems[0]
     with desk.card:
         desk.client.close()
-        recorded = finals(whole, problem, outcomes, made, desk.folder, desk.l2_bytes, time.monotonic() - clock)
+        took_s = time.monotonic() - clock
+        recorded = finals(whole, problem, outcomes, made, desk.folder, desk.l2_bytes, took_s, right)
         desk.done.append((whole, recorded))
         save(desk.out, desk.done)
     desk.say(recorded.line(problem))
@@ -122,12 +125,14 @@ def _proposals(connection: Connection[Any, Any], case: Case, store: str) -> None
     from autosched.device.answers import measurement
     from autosched.device.protocol import Build
     from autosched.store.sqlite import SqliteStore
-    from benchmarks.gpu.prepare import data_of, problem_of, study_of
+    from benchmarks.gpu.prepare import data_of, plain_of, problem_of, study_of
 
     os.environ["OMP_NUM_THREADS"] = "2"
     with SqliteStore(store) as kept:
         study = study_of(case, kept)
         data = data_of(case, [entry.plan for entry in study.space.plans])
+        headers: dict[str, str] = {}
+        plain = plain_of(case, headers)  # goes with the first bundle
         while True:
             try:
                 wanted = connection.recv()
@@ -135,9 +140,9 @@ def _proposals(connection: Connection[Any, Any], case: Case, store: str) -> None
                 return
             chosen = study.ask(wanted)
             runs: dict[str, Any] = {}
-            headers: dict[str, str] = {}
-            problem = problem_of(case, data, chosen, runs, headers)
+            problem = replace(problem_of(case, data, chosen, runs, headers), plain=plain)
             connection.send(Bundle((problem,), runs, headers))
+            plain, headers = None, {}
             try:
                 outcomes = connection.recv()
             except EOFError:

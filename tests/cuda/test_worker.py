@@ -1,13 +1,12 @@
 """Everything above the driver, on a card made of host memory: checks, poisons, canaries, rotation, the worker."""
 
-import ctypes
 import threading
 from dataclasses import replace
 from multiprocessing import Pipe
 
 import numpy as np
 import pytest
-from support.host_card import FACTS, HostCard
+from support.host_card import FACTS, HostCard, array, boxed, unsampled
 
 from autosched.device import oracle as oracles
 from autosched.device.cuda.bench import Bench
@@ -20,7 +19,6 @@ from autosched.device.job import Effort
 from autosched.device.sampled import sampled, write_sampled
 from autosched.errors import MissingError, UsageError
 from autosched.ir import parse, workload
-from autosched.ir.error import run_with_error
 from autosched.machine.catalogue import load_target
 
 SCALE = """
@@ -34,11 +32,6 @@ def prefix(X: s32[n], *, n=100):
         X[i] = X[i] + X[i - 1]
 """
 QUICK = Effort(fewest=3, most=4, sample_s=1e-4, budget_s=1e-3)
-
-
-def array(address, count, dtype):
-    size = count * np.dtype(dtype).itemsize
-    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address)).view(dtype)
 
 
 def scaled(a, b, s):
@@ -169,15 +162,6 @@ def test_packed_data_are_laid_out_once(bench):
     assert bench.card.launched.count("doubled") == 2
 
 
-def boxed(program, **given):
-    """What is sampled of a program with one output, that output's name, and all of it as the interpreter says."""
-    found = sampled(program, 0)
-    inputs = found.oracle.inputs | given
-    wants, _ = run_with_error(program, inputs, found.oracle.scalars, {s.name for s in program.stages})
-    (name,) = found.boxes
-    return found, name, np.ascontiguousarray(wants[name])
-
-
 def cut(whole, boxes):
     """The elements of the boxes, one after the other."""
     return np.concatenate([whole[tuple(slice(low, low + n) for low, n in box)].reshape(-1) for box in boxes])
@@ -205,10 +189,7 @@ def test_boxes_of_a_large_output_are_what_the_whole_would_be(tmp_path):
 def test_what_no_box_holds_is_compared_with_a_plain_kernel(tmp_path):
     program = workload("matmul_bias_relu", m=200, n=150, k=64)
     found, name, whole = boxed(program)
-    inside = np.zeros(whole.shape, bool)
-    for box in found.boxes[name]:
-        inside[tuple(slice(low, low + n) for low, n in box)] = True
-    at = np.unravel_index(np.argmin(inside), whole.shape)
+    at = unsampled(whole, found.boxes[name])
     card = HostCard({})
 
     def writes(values, seconds=0.0):

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from autosched.device.cuda.driver import CardFacts, CudaError
-from autosched.device.cuda.job import Call, Pointer, Value
+from autosched.device.cuda.job import Box, Call, Pointer, Value
+from autosched.device.sampled import Sampled, sampled
 from autosched.errors import UsageError
+from autosched.ir.error import run_with_error
+from autosched.ir.program import Program
 
 FACTS = CardFacts(
     "NVIDIA H200", "sm_90", (13, 0), 1 << 30, {"l2_bytes": 1 << 16, "shared_bytes": 232448, "threads_per_block": 1024}
@@ -116,3 +119,27 @@ class HostCard:
         before = self.clock_s
         issue()
         return self.clock_s - before
+
+
+def array(address: int, count: int, dtype: Any) -> Any:
+    """So many elements of this card's memory."""
+    size = count * np.dtype(dtype).itemsize
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address)).view(dtype)
+
+
+def boxed(program: Program, **given: Any) -> tuple[Sampled, str, Any]:
+    """What is sampled of a program with one output, that output's name, and all of it as the interpreter says."""
+    found = sampled(program, 0)
+    assert found is not None
+    inputs = found.oracle.inputs | given
+    wants, _ = run_with_error(program, inputs, found.oracle.scalars, {s.name for s in program.stages})
+    (name,) = found.boxes
+    return found, name, np.ascontiguousarray(wants[name])
+
+
+def unsampled(whole: Any, boxes: Iterable[Box]) -> tuple[int, ...]:
+    """The index of an element that no box holds."""
+    inside = np.zeros(whole.shape, bool)
+    for box in boxes:
+        inside[tuple(slice(low, low + n) for low, n in box)] = True
+    return tuple(int(i) for i in np.unravel_index(np.argmin(inside), whole.shape))

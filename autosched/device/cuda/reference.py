@@ -27,7 +27,7 @@ MOST_SECONDS = 5.0
 """A plain kernel that takes longer by the clock is not run."""
 
 
-def plain_job(program: Program, target: Target, builder: CudaBuilder, scalars: Mapping[str, Any]) -> CudaJob | None:
+def plain_candidate(program: Program, target: Target) -> Candidate | None:
     """The fastest plain kernel by the clock, of `ROWS` rows; None where there is none, or all are slow."""
     best: tuple[float, Candidate] | None = None
     try:
@@ -39,8 +39,14 @@ def plain_job(program: Program, target: Target, builder: CudaBuilder, scalars: M
                 best = float(seconds[k]), Candidate(plan, int(rows[k]))
     except AutoschedError:
         return None
-    if best is None or best[0] > MOST_SECONDS:
+    return best[1] if best is not None and best[0] <= MOST_SECONDS else None
+
+
+def plain_job(program: Program, target: Target, builder: CudaBuilder, scalars: Mapping[str, Any]) -> CudaJob | None:
+    """The plain kernel, built; None where there is none, or it does not compile."""
+    candidate = plain_candidate(program, target)
+    if candidate is None:
         return None
-    (built,) = build_all([(best[1], scalars)], target, builder)
+    (built,) = build_all([(candidate, scalars)], target, builder)
     job: CudaJob | None = built.payload
     return job if built.error is None else None
