@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conformance.device import DeviceConformance
 from pure.gpu_plans import H200, plans
+from support.plans import plans_of
 
 import autosched
 import autosched.device.cpu as cpu
@@ -19,7 +20,9 @@ import autosched.device.simulator as package
 from autosched.codegen.lower import lower
 from autosched.device.protocol import Device
 from autosched.device.simulator import SimulatorDevice, verify
-from autosched.device.simulator.verify import Verifier, cut, cut_plan
+from autosched.device.simulator.runner import INTERPRETER
+from autosched.device.simulator.smaller import cut, cut_plan, unwritten
+from autosched.device.simulator.verify import Verifier
 from autosched.errors import MissingError, UsageError
 from autosched.machine.catalogue import load_target
 from autosched.tiling.schedule import Candidate
@@ -132,6 +135,41 @@ def test_cut_programs_keep_their_plans() -> None:
     verdict = Verifier(0).cut_down(plan, plan.space.schedule(0), 1)
     assert verdict.difference is not None
     assert verdict.difference.ok
+
+
+TWICE = """
+def twice(A: f32[m, k], B: f32[k, n], C: f32[n, q], E: f32[m, q], *, m=200, k=300, n=400, q=100):
+    D: f32[m, n]
+    for i, j in grid(m, n):
+        D[i, j] = 0
+        for p in range(k):
+            D[i, j] += A[i, p] * B[p, j]
+    for i, j in grid(m, q):
+        E[i, j] = 0
+        for p in range(n):
+            E[i, j] += D[i, p] * C[p, j]
+"""
+
+
+def test_a_program_is_not_cut_where_it_would_read_what_it_no_longer_writes() -> None:
+    program = autosched.parse(TWICE)
+    assert not unwritten(program)
+    assert unwritten(cut(program, (27, 28))) == {"D"}
+    (plan, *_) = plans_of(program, AVX512, only=("x86/vfmadd*zmm",))
+    assert len(plan.tensor_parts) == 2
+    (row,) = plan.space.sample(1, np.random.default_rng(0))
+    verdict = Verifier(0).cut_down(plan, plan.space.schedule(int(row)), 1)
+    assert verdict.difference is not None
+    assert verdict.difference.ok
+
+
+def test_a_kernel_that_fails_when_it_is_cut_down_is_not_passed_over() -> None:
+    def fails(*_: object) -> dict[str, np.ndarray]:
+        raise IndexError("past the end")
+
+    _, (plan, *_) = plans("matmul", "portable/*v4", m=200, n=300, k=400)
+    with pytest.raises(IndexError, match="past the end"):
+        Verifier(0, runner=dataclasses.replace(INTERPRETER, run=fails)).cut_down(plan, plan.space.schedule(0), 1)
 
 
 def test_fewer_fraction_bits_are_allowed_for_where_they_were_accepted() -> None:

@@ -1,14 +1,10 @@
-"""Is the kernel right? Run in the interpreter against the oracle: as it is where it is small, else cut down.
-
-Cut down means: the same plan and schedule for a program whose loops are shorter, and its tensors no longer than these
-reach; guards and address formulas stay. Decisions that the shorter loops do not have take their nearest value, and
-the text says so.
-"""
+"""Is the kernel right? Run in the interpreter against the oracle: as it is where it is small, else cut down
+(`simulator.smaller`), and the text says so."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -18,30 +14,13 @@ from autosched.codegen.lower import lower
 from autosched.device.compare import Difference, compare
 from autosched.device.oracle import Oracle, compute
 from autosched.device.simulator.runner import INTERPRETER, Run, Runner
+from autosched.device.simulator.smaller import CAPS, nearest_row, smaller
 from autosched.device.tolerance import slack, widened
 from autosched.device.violations import Violation, assuming, violations
-from autosched.ir.program import Assume, Axis, Guard, Loop, Program, Statement
-from autosched.ir.value import reads
-from autosched.logic import Const, Int, interval
-from autosched.tiling.dependence import analyse
-from autosched.tiling.fallback import scalar_fallback
-from autosched.tiling.gpu_steps import written_types
-from autosched.tiling.leeway import Leeway
-from autosched.tiling.nest import make_nest
-from autosched.tiling.nest_steps import nest_steps
-from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
-from autosched.tiling.scalar_steps import choices_of, rows_step, scalar_step
+from autosched.ir.program import Assume, Program
+from autosched.tiling.plan import Plan
 from autosched.tiling.schedule import Schedule
-from autosched.tiling.space import Space
-from autosched.tiling.step import Decision, Step
-from autosched.tiling.team_steps import team_choices, team_step
 
-CAPS = ((70, 68), (54, 52), (37, 36), (27, 28), (19, 20), (13, 12), (9, 8), (5, 4), (64, 128))
-"""Longest spatial and reduction loops of cut-down programs, in the order in which they are tried: such that
-tiles do not divide the spatial ones, and unrolling does divide the others. The last is for a GPU's large tiles and wide
-copies, which need lengths that they divide."""
-MOST_REPAIRS = 24
-"""Steps by which decisions may be lowered until a schedule fits a cut-down program."""
 MOST_ELEMENTS = 1 << 24
 """Elements of all tensors together above which nothing is run: filling them would take seconds."""
 
@@ -77,105 +56,6 @@ def elements(program: Program) -> int:
     return sum(prod(t.extents) for t in program.tensors.values())
 
 
-def cut(program: Program, most: tuple[int, int]) -> Program:
-    """The program with no spatial, no reduction loop of constant bounds longer than `most`, and smaller tensors;
-    addresses and guards stay."""
-    reduced = {a.name for s in program.stages for a in s.reduction}
-
-    def shorter(stmt: Statement) -> Statement:
-        match stmt:
-            case Loop(axis, body):
-                if isinstance(axis.lower, Const) and isinstance(axis.upper, Const):
-                    limit = axis.lower.value + most[axis.name in reduced]
-                    axis = Axis(axis.name, axis.lower, Const(min(axis.upper.value, limit)))
-                return replace(stmt, axis=axis, body=tuple(map(shorter, body)))
-            case Guard(_, body):
-                return replace(stmt, body=tuple(map(shorter, body)))
-            case _:
-                return stmt
-
-    return narrowed(replace(program, body=tuple(map(shorter, program.body))))
-
-
-def narrowed(program: Program) -> Program:
-    """The program with tensors no longer than its loops reach; data-dependent subscripts reach anywhere."""
-    reach: dict[str, list[int]] = {name: [1] * len(t.shape) for name, t in program.tensors.items()}
-    for stage in program.stages:
-        ranges: dict[str, tuple[int, int]] = {}
-        for axis in stage.axes:
-            low, high = interval(axis.lower, ranges)[0], interval(axis.upper, ranges)[1] - 1
-            ranges[axis.name] = low, max(low, high)
-        start = () if stage.init is None else tuple(reads(stage.init))
-        for read in (*stage.reads, *start, stage.target):
-            extents = program.tensors[read.tensor].extents
-            for d, part in enumerate(read.index):
-                high = interval(part, ranges)[1] if isinstance(part, Int) else extents[d]
-                reach[read.tensor][d] = max(reach[read.tensor][d], min(extents[d], high + 1))
-    tensors = {n: replace(t, shape=tuple(Const(k) for k in reach[n])) for n, t in program.tensors.items()}
-    return replace(program, tensors=tensors)
-
-
-def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
-    """The same plan for a cut-down program. ValueError or LookupError where its nests cannot be cut."""
-    stages = {s.name: s for s in program.stages}
-    parts: list[Part] = []
-    steps: list[Step] = []
-    choices = choices_of(plan.parts, plan.target)
-    for part in plan.parts:
-        match part:
-            case TensorPart():
-                mapping = replace(part.nest.mapping, program=program, stage=stages[part.nest.stage.name])
-                behind = tuple(replace(f, stage=stages[f.stage.name]) for f in part.epilogue)
-                part = replace(part, nest=make_nest(mapping), epilogue=behind)
-                if part.fallback is not None:
-                    same = (stages[part.nest.stage.name], *(f.stage for f in behind))
-                    spare = scalar_fallback(program, same, analyse(program), threads, Leeway(formulas=plan.formulas))
-                    part = replace(part, fallback=spare)
-                steps += nest_steps(part.nest, plan.target, threads, part.names, written_types(part))
-            case ScalarPart():
-                part = replace(part, stage=stages[part.stage.name])
-                steps.append(scalar_step(part, threads, choices))
-            case RowsPart():
-                part = replace(part, members=tuple(replace(m, stage=stages[m.stage.name]) for m in part.members))
-                steps.append(rows_step(part, threads, choices))
-            case TeamPart():
-                part = replace(part, members=tuple(stages[m.name] for m in part.members))
-                steps.append(team_step(part, program, plan.target, team_choices(plan.parts)))
-            case LiteralPart():
-                whole = [s for s, old in zip(program.body, plan.program.body, strict=True) if old in part.body]
-                part = replace(part, body=tuple(whole))
-        parts.append(part)
-    if not steps:
-        steps.append(Step("as written", (Decision("threads", (1,)),)))
-    return Plan(plan.name, program, plan.target, tuple(parts), Space(plan.name, steps), formulas=plan.formulas)
-
-
-def nearest_row(space: Space, schedule: Schedule) -> tuple[int, list[str]] | None:
-    """A legal row with the schedule's values where the space has them, and the decisions that had to differ. Where
-    rules are broken, decisions they depend on are lowered one step at a time; None where that does not help."""
-    values: dict[str, int] = {}
-    for d in space.decisions:
-        want = schedule.values.get(d.name, d.domain[0])
-        values[d.name] = want if want in d.domain else max((v for v in d.domain if v <= want), default=d.domain[0])
-    for _ in range(MOST_REPAIRS):
-        row = int(space.canonical([space.row_of(values)])[0])
-        broken = space.violated(row)
-        if not broken:
-            chosen = space.schedule(row)
-            return row, [f"{k}={v}" for k, v in chosen.named.items() if chosen.values[k] != schedule.values.get(k)]
-        tries = []
-        for k in sorted(space.depends_on(broken[0].holds)):
-            d = space.decisions[k]
-            at = d.domain.index(values[d.name])
-            if at > 0:
-                lower = values | {d.name: d.domain[at - 1]}
-                tries.append((len(space.violated(int(space.canonical([space.row_of(lower)])[0]))), -at, k, lower))
-        if not tries:
-            return None
-        values = min(tries, key=lambda t: t[:3])[3]
-    return None
-
-
 class Verifier:
     """Checks kernels of one program; what does not depend on the schedule is computed once."""
 
@@ -203,10 +83,7 @@ class Verifier:
             kernel = lower(small, small.space.schedule(row))
             if statements(kernel) > self.runner.most:
                 continue
-            try:
-                difference = self._checked(kernel, small.program, small, slack(plan))
-            except (IndexError, ValueError):  # stages of a cut-down program may read what it no longer writes
-                continue
+            difference = self._checked(kernel, small.program, small, slack(plan))
             but = f" (where {', '.join(changed)})" if changed else ""
             return Verdict(f"{self.runner.name}, with loops cut to {most[0]} iterations{but}", difference)
         return Verdict(UNVERIFIED.format(self.runner.name))
@@ -247,11 +124,7 @@ class Verifier:
         for most in CAPS:
             key = id(plan), most
             if key not in self._plans:
-                try:
-                    small: Plan | None = cut_plan(plan, cut(plan.program, most), threads)
-                except (ValueError, LookupError):
-                    small = None
-                self._plans[key] = plan, small
+                self._plans[key] = plan, smaller(plan, most, threads)
             found = self._plans[key][1]
             if found is not None:
                 yield most, found
