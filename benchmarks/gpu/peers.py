@@ -1,4 +1,4 @@
-"""Libraries on the card, through PyTorch: cuBLAS and cuBLASLt, cuDNN, and a Triton matmul of our own, autotuned.
+"""Libraries on the card, through PyTorch: cuBLAS and cuBLASLt, cuDNN; matmuls in Triton and TileLang, autotuned.
 
 Each is timed as ours are: calls recorded as a graph, on copies of the data of twice the last cache's size in turn.
 """
@@ -78,14 +78,14 @@ def versions() -> dict[str, str]:
     """Of everything that takes part."""
     import torch
 
-    names = ("torch", "triton", "nvidia-cublas", "nvidia-cudnn-cu13", "cuda-bindings", "numpy")
+    names = ("torch", "triton", "tilelang", "nvidia-cublas", "nvidia-cudnn-cu13", "cuda-bindings", "numpy")
     found = {n: _version(n) for n in names}
     return found | {"cuda": str(torch.version.cuda), "gpu": torch.cuda.get_device_name(0)}
 
 
 def peers(asked: Asked) -> Iterator[Peer | tuple[str, str]]:
     """One at a time; a library that cannot compute it is its name and why."""
-    makers = {"gemm": (_matmul, _triton), "conv": (_convolution,)}.get(asked.peer, (_rows,))
+    makers = {"gemm": (_matmul, _triton, _tilelang), "conv": (_convolution,)}.get(asked.peer, (_rows,))
     for maker in makers:
         try:
             yield from maker(asked)
@@ -140,16 +140,27 @@ def _matmul(asked: Asked) -> Iterator[Peer]:
 
 
 def _triton(asked: Asked) -> Iterator[Peer]:
-    import torch
-
     from benchmarks.gpu.triton_matmul import launch
+
+    sets = _with_outputs(asked)
+    launch(*sets[0])
+    yield Peer("triton", [lambda given=given: launch(*given) for given in sets])
+
+
+def _tilelang(asked: Asked) -> Iterator[Peer]:
+    from benchmarks.gpu.tilelang_matmul import fastest
+
+    sets = _with_outputs(asked)
+    kernel = fastest(*sets[0])
+    yield Peer("tilelang", [lambda given=given: kernel(*given) for given in sets])
+
+
+def _with_outputs(asked: Asked) -> list[tuple[Any, Any, Any]]:
+    import torch
 
     pairs, s = _pairs(asked), asked.sizes
     kind = {"s8": torch.int32, "e4m3": torch.bfloat16}.get(asked.dtype, pairs[0][0].dtype)
-    outs = [torch.empty(s["m"], s["n"], device="cuda", dtype=kind) for _ in pairs]
-    launch(*pairs[0], outs[0])
-    whole = zip(pairs, outs, strict=True)
-    yield Peer("triton", [lambda a=a, b=b, o=o: launch(a, b, o) for (a, b), o in whole])
+    return [(a, b, torch.empty(s["m"], s["n"], device="cuda", dtype=kind)) for a, b in pairs]
 
 
 def _rows(asked: Asked) -> Iterator[Peer]:
