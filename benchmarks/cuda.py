@@ -4,6 +4,7 @@
     python -m benchmarks.cuda prepare --trials 64 -o bundle.bin                # needs no card
     python -m benchmarks.cuda run bundle.bin -o recorded.bin --limit 300       # on the card: numpy and cuda-bindings
     python -m benchmarks.cuda merge bundle.bin recorded.bin --out results.json # back here; learn, and prepare the next
+    python -m benchmarks.cuda table results.json                               # as docs/cuda.md has it
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ STORE = "cuda_benchmark.db"
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("all", "prepare", "run", "merge", "list"))
-    parser.add_argument("files", nargs="*", type=Path, help="the bundle, then its recordings")
+    parser.add_argument("command", choices=("all", "prepare", "run", "merge", "list", "table"))
+    parser.add_argument("files", nargs="*", type=Path, help="the bundle, then its recordings; results, for a table")
     parser.add_argument("-o", "--output", type=Path, help="what prepare and run write")
     parser.add_argument("--out", type=Path, help="results as JSON")
     parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="cases, as in squares/bf16/*")
@@ -34,6 +35,8 @@ def main(arguments: list[str] | None = None) -> None:
     match given.command:
         case "list":
             print("\n".join(c.name for c in _cases(given.only)))
+        case "table":
+            _table(given)
         case "prepare":
             _prepare(given, given.output or Path("bundle.bin"))
         case "run":
@@ -56,6 +59,13 @@ def _cases(only: list[str]) -> list[Any]:
     if not found:
         sys.exit(f"no case is called {' or '.join(only)}")
     return found
+
+
+def _table(given: argparse.Namespace) -> None:
+    from benchmarks.gpu.table import results, table
+
+    cases = [c for path in given.files for c in results(path)]
+    print(table(c for c in cases if not given.only or any(fnmatch(c["name"], g) for g in given.only)))
 
 
 def _prepare(given: argparse.Namespace, output: Path) -> None:
