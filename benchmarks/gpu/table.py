@@ -62,7 +62,7 @@ def _said(cases: Sequence[dict[str, Any]]) -> list[str]:
             failed[kind] = failed.get(kind, 0) + count
     free = [c for c in cases if c.get("ratios") and not c["name"].startswith(("mma/", "tiers/"))]
     behind = {c["name"]: next(iter(c["ratios"].values())) for c in free}
-    shown = ", ".join(f"{n} {r:.2f}" for n, r in sorted(behind.items(), key=lambda at: at[1]) if r < 1)
+    shown = ", ".join(f"{n} {r:.2f}" for n, r in sorted(behind.items(), key=lambda at: at[1]) if round(r, 2) < 1)
     whole = sum(bool(c.get("whole")) for c in cases)
     trials = sum(c["trials"] for c in cases)
     return [
