@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -45,12 +46,21 @@ def pairwise_accuracy(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> floa
     >>> pairwise_accuracy([1, 2, 3], [1, 3, 2])
     0.6666666666666666
     """
+    from scipy.stats import kendalltau
+
     p, m = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
-    first, second = np.triu_indices(len(m), k=1)
-    order = np.sign(m[first] - m[second])
-    agree = order * np.sign(p[first] - p[second])
-    pairs = order != 0
-    return float(np.mean((agree[pairs] + 1) / 2)) if pairs.any() else float("nan")
+    pairs, told = _told_apart(m), _told_apart(p)
+    if not pairs or not told:
+        return 0.5 if pairs else float("nan")
+    right = round(float(kendalltau(p, m).statistic) * math.sqrt(pairs) * math.sqrt(told))  # less those in wrong order
+    return (right / pairs + 1) / 2
+
+
+def _told_apart(values: Floats) -> int:
+    """Pairs of different values."""
+    _, counts = np.unique(values, return_counts=True)
+    n = len(values)
+    return n * (n - 1) // 2 - int(np.sum(counts * (counts - 1) // 2))
 
 
 def best_k_regret(predicted: npt.ArrayLike, measured: npt.ArrayLike, k: int) -> float:

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from cli.conftest import Cli
 
+RECORDED = Path(__file__).parents[2] / "benchmarks" / "recorded"
 FILE = str(Path(__file__).parents[1] / "data" / "replay_depthwise.json.gz")
 
 
 def test_models_are_judged(cli: Cli) -> None:
     done = cli.near()("model", "eval", FILE, "--seeds", 2, "--measured", 16)
-    lines = done.out.splitlines()
-    assert lines[0].split()[:4] == ["space", "model", "rows", "spearman"]
-    assert [line.split()[1:3] for line in lines[1:]] == [["analytic", "60"], ["xgb", "60"]]
+    name, models, *figures = done.out.splitlines()
+    assert name == f"{FILE}: 60 rows"
+    assert models.split() == ["analytic", "xgb", "after", "16"]
+    assert [line.split()[0] for line in figures] == [
+        "spearman", "kendall", "pairwise", "best@1", "best@8", "recall@16", "in", "measured"
+    ]  # fmt: skip
+    assert all(re.fullmatch(r".+  -?\d\.\d{3} \[-?\d\.\d{3}, \d\.\d{3}\]", line) for line in figures), done.out
+
+
+def test_a_workload_is_held_out(cli: Cli) -> None:
+    """What other workloads taught is enough to begin with: no row of the one in question was seen."""
+    other = str(RECORDED / "depthwise_f32_56x56x144_s2.json.gz")
+    asked = ("model", "eval", FILE, other, "-m", "xgb,analytic", "--held-out", "--measured", 0, "--seeds", 1)
+    taught, clock, *_ = cli.near()(*asked, "--json").json["models"]
+    assert (taught["measured"], taught["intervals"], clock["intervals"]) == (0, "seeds", "rows")
+    assert (len(taught["taught"]), clock["taught"]) == (1, [])
+    assert taught["found"] is None
+    assert taught["spearman"]["median"] > 0.3
+    alone = cli.near()("model", "eval", FILE, "-m", "analytic", "--json").json["models"]
+    assert {**clock, "file": ""} == {**alone[0], "file": ""}
 
 
 def test_json(cli: Cli) -> None:
@@ -22,7 +41,7 @@ def test_json(cli: Cli) -> None:
     assert found["schema"] == "autosched/model-eval/1"
     (clock,) = found["models"]
     assert (clock["rows"], clock["measured"], clock["seeds"]) == (60, 0, 1)
-    assert clock["spearman"]["low"] <= clock["spearman"]["median"] <= clock["spearman"]["high"]
+    assert clock["spearman"]["low"] < clock["spearman"]["median"] < clock["spearman"]["high"]
     assert clock["found"] is None  # nothing was measured
 
 
@@ -31,6 +50,7 @@ WRONG = {
     ("model", "eval", FILE, "-m", ","): "no cost model to judge",
     ("model", "eval", FILE, "--chosen", "rand"): "did you mean 'random'",
     ("model", "eval", FILE, "--measured", 0): "1 at least",
+    ("model", "eval", FILE, "--held-out"): "there are none",
     ("model", "eval", "nowhere.gz"): "cannot read nowhere.gz",
     ("model", "eval", __file__): "not JSON",
     ("tune", "depthwise_conv2d", "-D", "c=8", "-d", f"replay:{FILE}", "-t", "portable"): "is a recording of",
