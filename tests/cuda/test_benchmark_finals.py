@@ -9,7 +9,7 @@ from autosched.device.cuda.nvrtc import Cubin
 from autosched.device.job import Outcome
 from autosched.device.sampled import write_sampled
 from autosched.ir import workload
-from benchmarks.gpu import finals
+from benchmarks.gpu import finals, peers
 from benchmarks.gpu.bundle import Entry, Problem, Recorded
 from benchmarks.gpu.cases import all_cases
 from benchmarks.gpu.prepare import PLAIN, plain_of
@@ -102,6 +102,17 @@ def test_a_plain_kernel_that_is_wrong_in_a_box_says_nothing_of_others(case):
     assert names(recorded) == ["ours 0"]
     assert not recorded.whole
     assert {c.name for c in recorded.rounds if c.error} == {"plain", "library"}
+
+
+def test_a_product_of_users_kind_that_is_wrong_is_not_timed():
+    torch = pytest.importorskip("torch")
+    a, b = torch.rand(8, 64, dtype=torch.bfloat16), torch.rand(16, 64, dtype=torch.bfloat16)
+    out = torch.empty(8, 16, dtype=torch.bfloat16)
+    peers._check(lambda a, b, c: torch.matmul(a, b.t(), out=c), a, b, out)
+    with pytest.raises(ValueError, match="off by"):
+        peers._check(lambda a, b, c: torch.matmul(a[:7], b.t(), out=c[:7]), a, b, out)
+    with pytest.raises(ValueError, match="off by nan"):
+        peers._check(lambda a, b, c: c.fill_(float("nan")), a, b, out)
 
 
 NAMES = ("squares/bf16/8192", "llm/e4m3/1x4096x4096", "squares/s8/8192", "conv/f16/rn50_7_3x3_512")
