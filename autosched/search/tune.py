@@ -15,6 +15,7 @@ from autosched.device.registry import device as open_device
 from autosched.errors import NoScheduleError
 from autosched.ir.rewrite import simplify
 from autosched.ir.work import operations
+from autosched.machine.offered import offered, refuse_absent
 from autosched.machine.target import Target
 from autosched.search import conditional, recorded
 from autosched.search.adapted import adapted_programs
@@ -32,6 +33,7 @@ from autosched.search.split import split_programs
 from autosched.search.stopping import Outlook
 from autosched.search.stopwatch import Stopwatch, TimedModel
 from autosched.search.study import Study, open_study
+from autosched.search.turned import turned_programs
 from autosched.store.protocol import Store
 from autosched.store.records import StudyRecord
 from autosched.tensorize.intrinsic import Intrinsic
@@ -43,6 +45,7 @@ from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import MOST_PLANS, WITHIN, make_plans
 from autosched.tiling.rank import plan_cycles
+from autosched.tiling.steps import is_gpu
 
 
 @dataclass(frozen=True)
@@ -83,17 +86,14 @@ def peak_of(request: TuneRequest, matches: Sequence[Match]) -> tuple[str, float]
 
 
 def usable(catalogue: Catalogue, target: Target, device: str, only: Sequence[str] = ()) -> tuple[Intrinsic, ...]:
-    """Intrinsics that the target has and the device can run. Raises UnknownNameError for a glob without a match."""
+    """Intrinsics that the target has and the device can run. Raises UnknownNameError for a glob without a match,
+    UsageError where the target has none of those asked for."""
     chosen = catalogue.select(only) if only else catalogue.of_isa(target.isa, "portable")
     emits = device not in ("auto", "cpu") or target.isa not in ("x86", "arm", "portable")
-    return tuple(
-        i.on(target.features)
-        for i in chosen
-        if i.isa in (target.isa, "portable")
-        and i.kind == "compute"
-        and target.has(i.requires)
-        and (emits or "llvm" in i.emit)
-    )
+    found = [i for i in offered(chosen, target) if i.kind == "compute" and (emits or "llvm" in i.emit)]
+    if only and not found:
+        raise refuse_absent(chosen, target)
+    return tuple(found)
 
 
 def prepare(
@@ -218,7 +218,8 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     mode = request.conditions
     adapted = adapted_programs(program, matches, intrinsics, request.numerics, mode)
     split = split_programs(program, intrinsics, request.numerics, leeway, request.threads)
-    for variant in chain(adapted, split):
+    turned = turned_programs(program, matches, request.numerics) if is_gpu(request.target) else ()
+    for variant in chain(adapted, split, turned):
         usable_here = variant.certified(candidates_of(variant.matches, mode))
         found = make_plans(variant.program, request.target, usable_here, request.threads, leeway)
         plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]

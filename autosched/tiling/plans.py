@@ -68,7 +68,7 @@ def make_plans(
     """
     _check_writes(program)
     dependences = analyse(program)
-    prepared = _prepared(program, target)
+    prepared = program.prepared
     literal = _held_together(program, dependences, prepared)
     choices: list[list[Nest | None]] = []
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
@@ -257,7 +257,7 @@ class _Layout:
         program, target = self.program, self.target
         fused = _fused(program, self.nests, self.literal, self.leeway)
         behind = {f.stage.name for group in fused.values() for f in group}
-        prepared = _prepared(program, target)
+        prepared = program.prepared
         settled = {s.name for s in program.stages if s.assign.tensor in prepared} | behind
         many = len([s for s in program.stages if s.name not in settled and s.name not in self.literal]) > 1
         parts: list[Part] = []
@@ -270,7 +270,8 @@ class _Layout:
                     parts.append(self.literal[stage.name])
             elif stage.assign.tensor in prepared:
                 once = scalar_part(program, stage, StepNames(f"{stage.name}."), self.dependences)
-                parts.append(replace(once, parallel=False, prepared=True, across=None, rows=None, blocked=None))
+                once = replace(once, prepared=True, across=None, rows=None, blocked=None)
+                parts.append(replace(once, scheme="gpu") if is_gpu(target) else replace(once, parallel=False))
             elif stage.name in self.nests:
                 keep = _kept(program, stage, fused[stage.name])
                 scheme = scheme_of(target)
@@ -349,11 +350,6 @@ def _used(stage: Stage) -> set[str]:
     if stage.init is not None:
         return found | {r.tensor for r in reads(stage.init)}
     return found if stage.assign.op == "=" else found | {stage.assign.tensor}
-
-
-def _prepared(program: Program, target: Target) -> tuple[str, ...]:
-    """Tensors that are computed before the run: on a CPU, where preparing is a function of its own."""
-    return () if is_gpu(target) else program.prepared
 
 
 def _held_together(

@@ -20,6 +20,7 @@ from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
 from autosched.search.tune import candidates_of, usable
+from autosched.search.turned import turned_programs
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import make_plans
@@ -28,7 +29,8 @@ from autosched.tiling.request import request
 
 @dataclass(frozen=True)
 class Case:
-    """`cores` are so few that small programs have more tiles than cores, and blocks can be persistent."""
+    """`cores` are so few that small programs have more tiles than cores, and blocks can be persistent. `turned`: plans
+    are those of the program with the operands turned that the instruction wants along another axis."""
 
     workload: str
     only: str
@@ -36,6 +38,7 @@ class Case:
     target: str = "nvidia-h200"
     numerics: str = "reassociated"
     cores: int = 3
+    turned: bool = False
 
     def chosen(self) -> Target:
         return dataclasses.replace(load_target(self.target), cores=self.cores)
@@ -43,7 +46,10 @@ class Case:
     def plans(self) -> list[Plan]:
         target, program = self.chosen(), resolve(self.workload, self.sizes)
         found = match(program, usable(CATALOGUE, target, "simulator", [self.only]), self.numerics)
-        return make_plans(program, target, candidates_of(found), 1)
+        if not self.turned:
+            return make_plans(program, target, candidates_of(found), 1)
+        (variant,) = turned_programs(program, found, self.numerics)
+        return make_plans(variant.program, target, variant.certified(candidates_of(variant.matches)), 1)
 
 
 BF16 = {"a": "bf16", "b": "bf16", "acc": "f32"}
@@ -152,6 +158,13 @@ CASES: dict[str, Case] = {
         "cuda/wgmma.m64n16k16.f16.f32",
         {"n": 2, "h": 27, "w": 12, "ci": 16, "co": 32, "kw": 1, "stride": 2, **F16},
     ),
+    "wgmma conv2d s8": Case(
+        "conv2d",
+        "cuda/wgmma.m64n16k32.s8.s8.s32",
+        {"n": 2, "h": 5, "w": 13, "ci": 64, "co": 32, **BYTES},
+        turned=True,
+    ),
+    "wgmma turned s8": Case("matmul", "cuda/wgmma.m64n16k32.s8.s8.s32", {"m": 70, "n": 32, "k": 96, **S8}, turned=True),
     "wgmma, bias": Case(
         "matmul_bias_relu",
         "cuda/wgmma.m64n16k16.bf16.f32",

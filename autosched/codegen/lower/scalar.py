@@ -46,7 +46,8 @@ def prepare_scalar(part: ScalarPart, ctx: Context) -> None:
     if plain.scope == "packed":  # by the other plan of a choice: the same, or they would not be in one kernel
         return
     ctx.buffers[name] = replace(plain, scope="packed")
-    body = Scalar(part, ctx, PREPARE if part.vector else Shape()).emit()
+    wide = part.vector and part.scheme != "gpu"
+    body = Scalar(part, ctx, PREPARE if wide else Shape()).emit()
     sources = dict.fromkeys(r.tensor for r in part.stage.reads if r.tensor != name)
     ctx.prepare.append(Function(f"prepare_{name}", (*sources, name), body))
 
@@ -94,8 +95,11 @@ class Scalar:
         return self.shared(k, For(var.name, lower, upper, body))
 
     def shared(self, k: int, loop: For) -> tuple[Stmt, ...]:
-        """The loop over axis `k`: the outermost is shared out, among threads or as a GPU's blocks."""
-        if k > 0 or not self.part.parallel:
+        """The loop over axis `k`: the outermost is shared out, among threads or as a GPU's blocks; of what a GPU
+        prepares, all that are independent."""
+        own = any(i == Var(self.axes[k].name) for i in self.stage.assign.index)
+        apart = self.part.prepared and own
+        if not self.part.parallel or (k > 0 and not (apart and self.part.scheme == "gpu")):
             return (loop,)
         if self.part.scheme == "gpu":
             return (replace(loop, kind="block.x"),)

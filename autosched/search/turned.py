@@ -1,0 +1,60 @@
+"""Programs with operands turned: where an instruction takes elements that lie side by side along its own axis, and a
+tensor runs along another one (the weights of a convolution, for instructions of bytes)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from autosched.ir.program import Program
+from autosched.logic import Int, affine
+from autosched.search.adapted import Variant
+from autosched.tensorize import match_types
+from autosched.tensorize.adapters.turned import turned
+from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import Match
+from autosched.tensorize.matcher.match import match
+from autosched.tiling.steps.gpu_operand import contiguous_along
+
+
+def turned_programs(program: Program, matches: Sequence[Match], numerics: str) -> Iterator[Variant]:
+    """A variant for each stage of which an instruction asks for rows along another axis than a tensor's."""
+    by_stage: dict[str, list[match_types.Mapping]] = {}
+    for found in matches:
+        plain = [m for m in found.mappings if not m.adapters and not m.conditions]
+        by_stage.setdefault(found.stage, []).extend(m for m in plain if contiguous_along(m.intrinsic))
+    for name, mappings in by_stage.items():
+        best = min(mappings, key=_spare, default=None)
+        last = {} if best is None else _lying_across(best)
+        made = turned(StageFacts(program, program.stage(name)), last) if last else None
+        if made is None:
+            continue
+        asked: dict[str, Intrinsic] = {m.intrinsic.name: m.intrinsic for m in mappings}
+        again = tuple(match(made.rewrite.after, list(asked.values()), numerics, [made.stage.name]))
+        mapping = next((m for answer in again for m in answer.mappings if not m.adapters), None)
+        if mapping is not None:
+            how = mapping.adapted(made.names, made.obligations)
+            yield Variant(made.rewrite.after, again, made.names, {made.stage.name: how})
+
+
+def _spare(mapping: match_types.Mapping) -> tuple[float, int]:
+    """How many points the instruction computes for each of the program's, fewest first; then the longest depth."""
+    spare = 1.0
+    for extent, whole in mapping.padding.values():
+        spare *= whole / extent
+    depths = {a for x in contiguous_along(mapping.intrinsic).values() for a in mapping.axes.get(x, ())}
+    return spare, -prod(a.extent for a in mapping.stage.axes if a.name in depths)
+
+
+def _lying_across(mapping: match_types.Mapping) -> dict[str, int]:
+    """Tensors that do not run along the axis that the instruction asks for, each with the dimension that does."""
+    found: dict[str, int] = {}
+    for operand, axis in contiguous_along(mapping.intrinsic).items():
+        read = mapping.operands[operand]
+        inner = mapping.axes.get(axis, ())[-1:]
+        forms = [affine(i) if isinstance(i, Int) else None for i in read.index]
+        steps = [0 if f is None or not inner else f.coefficient(inner[0]) for f in forms]
+        if 1 in steps and not steps[-1]:
+            found[read.tensor] = steps.index(1)
+    return found
