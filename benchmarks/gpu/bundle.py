@@ -67,7 +67,8 @@ class Compared:
 @dataclass(frozen=True)
 class Recorded:
     """What was measured of a case: an outcome (and what its kernel takes) for each entry, in order, and the rounds.
-    `whole`: every element that the competitors of ours wrote was compared, not boxes of it alone."""
+    `seconds` are those that the card was held for. `whole`: every element that ours wrote in the rounds was compared,
+    not boxes alone."""
 
     name: str
     outcomes: tuple[Outcome, ...]

@@ -47,8 +47,8 @@ def run(bundle: Bundle, out: Path, limit_s: float, say: Say = print, compare: bo
                 if time.monotonic() - began > limit_s:
                     say(f"{problem.name}: no time left")
                     continue
-                clock = time.monotonic()
                 made = waiting.result()
+                clock = time.monotonic()
                 outcomes = measured(client, bundle, problem, made, Path(folder))
                 client.close()  # its memory is wanted
                 took_s = time.monotonic() - clock
@@ -107,8 +107,9 @@ def finals(
     seconds: float,
     whole: bool,
 ) -> Recorded:
-    """The recording of a case whose candidates are measured, with its rounds against the libraries; `whole`: its plain
-    kernel was seen to be right."""
+    """The recording of a case whose candidates are measured (in `seconds`), with its rounds against the libraries;
+    `whole`: its plain kernel was seen to be right."""
+    clock = time.monotonic()
     _write(bundle, problem, folder)
     card = Card()
     data = Data(card, folder, problem.tensors, problem.samples)
@@ -118,6 +119,7 @@ def finals(
     finally:
         data.close()
         _empty_cache()
+    seconds += time.monotonic() - clock
     versions = libraries.versions()
     return Recorded(problem.name, last.corrected(outcomes), rounds, versions, seconds, bool(data.references))
 

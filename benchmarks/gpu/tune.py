@@ -75,7 +75,7 @@ def _tuned(desk: Desk, case: Case, store: str, trials: int, batch: int) -> None:
     outcomes: list[Any] = []
     made: dict[int, Any] = {}
     right = False
-    clock = time.monotonic()
+    card_s = 0.0
     try:
         while len(outcomes) < trials and time.monotonic() < desk.until:
             ours.send(min(batch, trials - len(outcomes)))
@@ -89,9 +89,11 @@ def _tuned(desk: Desk, case: Case, store: str, trials: int, batch: int) -> None:
             made |= build(desk.builder, bundle, problem)
             whole = _joined(whole, bundle, problem)
             with desk.card:
+                clock = time.monotonic()
                 now = replace(problem, plain=whole.problems[0].plain)
                 new = measured(desk.client, bundle, now, made, desk.folder)
                 right = desk.client.referred
+                card_s += time.monotonic() - clock
             outcomes += new
             ours.send(new)
     except (EOFError, OSError):
@@ -105,8 +107,7 @@ def _tuned(desk: Desk, case: Case, store: str, trials: int, batch: int) -> None:
     problem = whole.problems[0]
     with desk.card:
         desk.client.close()
-        took_s = time.monotonic() - clock
-        recorded = finals(whole, problem, outcomes, made, desk.folder, desk.l2_bytes, took_s, right)
+        recorded = finals(whole, problem, outcomes, made, desk.folder, desk.l2_bytes, card_s, right)
         desk.done.append((whole, recorded))
         save(desk.out, desk.done)
     desk.say(recorded.line(problem))
