@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cpu.c_build import build, call, needs_compiler
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 from pure.value_cases import (
     EXACT_FUNCTIONS,
@@ -24,6 +24,7 @@ from pure.value_cases import (
     read,
     small_values,
 )
+from support.examples import examples
 
 from autosched.codegen.c import print_c
 from autosched.codegen.interpreter import run_kernel
@@ -102,7 +103,7 @@ def test_flipped_bits_are_compared_without_a_warning(tmp_path: Path) -> None:
 
 
 # Shrinking would build hundreds of libraries; the failing outputs are named one by one instead.
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.reuse, Phase.generate])
+@examples(4, phases=[Phase.generate])
 @given(st.lists(small_values(), min_size=24, max_size=48), st.sampled_from([1, 8]), st.integers(0, 2**31))
 def test_random_expressions(values: list[Value], lanes: int, seed: int) -> None:
     """Many in one library; the values read `x_<dtype>` and use every operator, cast and choice."""

@@ -10,9 +10,10 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from cpu.llvm_kernels import F32, S8, S32, U8, Intrinsic, intrinsic_dot, intrinsic_fma, kernel, matmul, needs, program
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pure.kernel_cases import CASES, case_inputs
+from support.examples import examples
 
 from autosched.codegen.callable import CompiledKernel
 from autosched.codegen.interpreter import run_kernel
@@ -128,7 +129,7 @@ def condition(draw: Any) -> Bool:
     ]))  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@examples(60)
 @given(st.data())
 def test_accesses(source: st.DataObject) -> None:
     """Loads and stores of every kind, masked or not, with data from an index array now and then."""

@@ -9,8 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from cpu.llvm_kernels import kernel
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.kernel import Assign, Buffer, For, Kernel, Lane
@@ -262,7 +263,7 @@ def grow(inner: st.SearchStrategy[Value]) -> st.SearchStrategy[Value]:
     )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@examples(40)
 @given(st.lists(st.recursive(LEAVES, grow, max_leaves=6), min_size=1, max_size=4))
 def test_expressions(trees: list[Value]) -> None:
     x, y, _ = pairs(DTYPES["s32"])

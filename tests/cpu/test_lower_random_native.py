@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cpu.c_build import build, call, missing_features, needs_compiler
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import Phase, given
 from pure.lower_programs import lowered_texts
 from support.agreement import Expected, expect
+from support.examples import examples
 from support.plans import leading, machine, plans_of
 
 from autosched.codegen.c import print_c
@@ -32,14 +33,7 @@ HERE = machine(host_features(), registers=32 if WIDE else 16, vector_bytes=64 if
 def each_kernel(count: int, visit: Callable[[str, Kernel, Expected], None]) -> None:
     """Visits a random row's kernel of the first plan of `count` random programs."""
 
-    @seed(count)
-    @settings(
-        max_examples=count,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @examples(count, phases=[Phase.generate])
     @given(lowered_texts(600))
     def run(text: str) -> None:
         try:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.plans import machine
 
 from autosched.ir import parse, random_inputs
@@ -75,7 +76,7 @@ def sums(draw: st.DrawFn) -> Program:
     return parse(f"{text}            C[i, j] {op} {term}\n")
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(80)
 @given(sums(), st.integers(0, 2**32 - 1))
 def test_every_rewrite_keeps_the_meaning(program: Program, seed: int) -> None:
     (found,) = match(program, [VNNI], stages=["C"])

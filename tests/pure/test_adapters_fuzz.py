@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from autosched.ir import numerics, parse
 from autosched.ir.dtypes import DTYPES, DType
@@ -32,7 +33,7 @@ CATALOGUE = Catalogue.builtin()
 INTEGERS = ("x86/vpdpbusd.zmm", "x86/vpdpwssd.zmm", "cuda/dp4a.s8.s8", "cuda/dp4a.u8.u8", "cuda/dp2a.lo.u16.s8")
 FLOATS = ("x86/vfmadd.f32.zmm", "x86/vfmadd.f64.zmm", "x86/vdpbf16ps.zmm", "cuda/wmma.m16n16k16.f16.f32")
 SMALL = [t for t in DTYPES.values() if t.bits <= 16]
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = examples(40)
 TEXT = """
 def f(A: {a}[m, k], B: const[{b}[k, n]], D: {a}[m, k], z: {c}[n], C: {c}[m, n], x: {c}, *, m=2, n=3, k=4):
     for i, j in grid(m, n):
@@ -164,7 +165,7 @@ def test_sums_of_floats(program: Program, seed: int) -> None:
     check(program, FLOATS, seed)
 
 
-@settings(QUICK, max_examples=20)
+@examples(20)
 @given(other_bodies(), st.integers(0, 2**32 - 1))
 def test_bodies_that_are_no_product(program: Program, seed: int) -> None:
     check(program, ("x86/vpsadbw.s64.zmm", "x86/vpsadbw.s32.zmm", "x86/vpdpwssd.zmm"), seed)

@@ -1,8 +1,9 @@
 """The one form of integer expressions keeps every value."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Arith, Cast, Literal, Read, Value
@@ -40,7 +41,7 @@ def _values(depth: int) -> st.SearchStrategy[Value]:
     return _values(depth - 1).flatmap(lambda v: st.one_of(st.just(v), cast(v), arith(v)))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(_values(4), st.integers(0, 2**32))
 def test_widened_is_the_same_function(value, seed):
     rng = np.random.default_rng(seed)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import autosched
 from autosched.costmodel.clock import clock, floors, parts, run_length
@@ -140,7 +141,7 @@ def timed_spaces(draw: st.DrawFn) -> tuple[Space, list[Timed]]:
     return Space("two", [Step("s", decisions, rules)]), [part(("a", "b"), weights[:3]), part(("c", "d"), weights[3:])]
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(timed_spaces(), st.integers(1, 40), st.sampled_from([1, 16, 1 << 12]))
 def test_nothing_better_is_dropped(case: tuple[Space, list[Timed]], k: int, block: int) -> None:
     space, timed = case

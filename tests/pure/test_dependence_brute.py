@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from loop_trace import Instance, contents, element, owners, run
+from support.examples import examples
 
 from autosched.ir import Program, parse
 from autosched.tiling.dependence import Conflict, Dependences, analyse
@@ -73,7 +74,7 @@ def expected_kind(instances: list[Instance], axis: str, equal: tuple[str, ...] =
     return kind
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(programs())
 def test_axes_and_groups_are_what_the_definitions_say(text: str) -> None:
     program = parse(text)
@@ -127,7 +128,7 @@ def assert_groups(
             assert verdict.kind == expected_kind(members, verdict.axis), f"{text}\n{group} {verdict}"
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(programs())
 def test_what_is_called_free_to_move_may_be_moved(text: str) -> None:
     """Groups run one after the other; in groups of one stage independent axes go outside, backwards, then the serial
@@ -158,7 +159,7 @@ def test_what_is_called_free_to_move_may_be_moved(text: str) -> None:
     assert contents(order) == contents(trace), f"{text}\n{found}"
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(programs())
 def test_a_symbolic_size_is_its_worst_value(text: str) -> None:
     """`range(3)` becomes `range(n)` with n in 1..3: an axis is what it is for the worst n."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import product
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from loop_trace import contents, owners, run
+from support.examples import examples
 
 from autosched.ir import parse
 from autosched.tiling.dependence import analyse
@@ -42,7 +43,7 @@ def programs(draw: st.DrawFn) -> str:
     return "\n".join(lines) + "\n"
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(programs())
 def test_fusing_a_chain_changes_nothing(text: str) -> None:
     program = parse(text)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ir_programs import program_texts, reduction_texts
+from support.examples import examples
 
 import autosched.ir as ir
 from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Statement
@@ -18,7 +19,7 @@ from autosched.ir.value import map_value
 from autosched.logic import Bool, Const, Int, Var
 from autosched.logic.walk import substitute_bool, substitute_int
 
-QUICK = settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
+QUICK = examples(80)
 
 
 def reversed_reductions(program: Program, names: set[str]) -> Program:

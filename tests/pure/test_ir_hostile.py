@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from autosched.errors import AutoschedError, ProgramError
 from autosched.ir import einsum, load, parse, resolve
@@ -170,20 +171,20 @@ def answer(action: Callable[[], object]) -> str:
     return "accepted"
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
+@examples(200)
 @given(st.text(alphabet=ALPHABET, max_size=60) | st.text(max_size=40))
 def test_any_text_gives_a_program_or_a_clean_error(text: str) -> None:
     assert answer(lambda: parse(text))
     assert answer(lambda: parse(HEAD + text))
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+@examples(300)
 @given(st.integers(0, len(GOOD)), st.integers(0, 12), st.text(alphabet=ALPHABET, max_size=8))
 def test_mutated_programs_give_a_program_or_a_clean_error(at: int, cut: int, put: str) -> None:
     assert answer(lambda: parse(GOOD[:at] + put + GOOD[at + cut :]))
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.text(max_size=12))
 def test_any_define_or_spec_gives_a_clean_answer(text: str) -> None:
     assert answer(lambda: parse(GOOD, sizes={"m": text}))

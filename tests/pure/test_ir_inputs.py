@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import autosched.ir as ir
 from autosched.errors import ProgramError
@@ -35,7 +36,7 @@ def test_ranges(name: str) -> None:
     ir.run(program, arrays, scalars)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.sampled_from(list(DTYPES)), st.integers(-20, 20), st.integers(0, 30), st.integers(0, 5))
 def test_assumptions_hold(name: str, low: int, width: int, seed: int) -> None:
     program = ir.parse(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ir_programs import program_texts, reduction_texts
 from naive import run_naive
+from support.examples import examples
 
 import autosched.ir as ir
 
-SLOW = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+SLOW = examples(150)
 
 
 def random_data(program: ir.Program, seed: int) -> dict[str, Any]:

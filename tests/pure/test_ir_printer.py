@@ -8,13 +8,14 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from ir_programs import program_texts, reduction_texts
+from support.examples import examples
 
 import autosched.ir as ir
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "programs"
-MANY = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+MANY = examples(150)
 
 
 @MANY

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.plans import CONV, small_programs
 
 from autosched.ir import parse, random_inputs, run, workload
@@ -21,7 +22,7 @@ def same(program, rewritten) -> None:
         assert np.array_equal(value, found[name], equal_nan=value.dtype.kind == "f")
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.fixed_dictionaries({n: st.integers(1, 3) for n in ("h", "w", "ci", "co", "kh", "kw")}), st.integers(0, 2))
 def test_unit_axes_are_dropped_and_nothing_else_changes(sizes: dict[str, int], pad: int) -> None:
     grown = sizes | {"h": sizes["h"] + sizes["kh"], "w": sizes["w"] + sizes["kw"], "pad": pad}

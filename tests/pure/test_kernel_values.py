@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pure.value_cases import (
     RANDOM_INPUTS,
@@ -16,6 +16,7 @@ from pure.value_cases import (
     random_arrays,
     small_values,
 )
+from support.examples import examples
 
 from autosched.codegen.check import check_kernel
 from autosched.codegen.interpreter import run_kernel
@@ -25,7 +26,7 @@ from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Value
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(60)
 @given(small_values(), st.sampled_from([1, 4, 5]), st.integers(0, 2**31))
 def test_random_expressions(value: Value, lanes: int, seed: int) -> None:
     kernel = kernel_of("random", {"y": value}, dict(RANDOM_INPUTS), 13, lanes)

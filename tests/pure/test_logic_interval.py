@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from autosched.logic import Var, evaluate, interval, minimum
 
@@ -21,7 +22,7 @@ RESTS = {
 }
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     x=st.tuples(st.integers(0, 30), st.integers(0, 12)),
     y=st.tuples(st.integers(1, 9), st.integers(0, 1)),

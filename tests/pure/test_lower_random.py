@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import numpy.typing as npt
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pure.lower_programs import lowered_texts, recurrence_texts
 from support.agreement import disagreement, expect
+from support.examples import EXAMPLES, examples
 from support.plans import leading, machine, plans_of
 
 from autosched.costmodel.clock import FORK_SECONDS, clock
@@ -27,15 +26,6 @@ TARGETS = (
     machine(frozenset(), registers=16, vector_bytes=16),
 )
 MOST_RATED = 4000  # rows of a space that the clock is asked about
-EXAMPLES = int(os.environ.get("AUTOSCHED_EXAMPLES", "0"))
-
-
-def examples(few: int) -> settings:
-    """The same examples each time; with AUTOSCHED_EXAMPLES as many others."""
-    calm = list(HealthCheck)
-    return settings(
-        max_examples=EXAMPLES or few, derandomize=not EXAMPLES, database=None, deadline=None, suppress_health_check=calm
-    )
 
 
 def parsed(text: str) -> Program:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import z3
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from autosched.ir import numerics
 from autosched.ir.dtypes import DTYPES, DType
@@ -86,7 +87,7 @@ def inputs(seed: int, *values: Value) -> dict[Any, Any]:
     return env
 
 
-SETTINGS = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = examples(300)
 
 
 @SETTINGS
@@ -108,7 +109,7 @@ def test_normal_form_of_floats(value: Value, seed: int) -> None:
         np.testing.assert_array_equal(evaluate(value, env), evaluate(canonical(value), env), err_msg=str(value))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(150)
 @given(integers(depth=2), st.integers(0, 99))
 def test_bit_vectors_agree_with_numpy(value: Value, seed: int) -> None:
     env = inputs(seed, value)
@@ -122,7 +123,7 @@ def test_bit_vectors_agree_with_numpy(value: Value, seed: int) -> None:
         assert got == int(column[at]), (value, {k: int(c[at]) for k, c in env.items()})
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(150)
 @given(st.data(), st.sampled_from(["s8", "u8", "s16", "s32"]), st.integers(0, 99))
 def test_answers_are_right(data: st.DataObject, name: str, seed: int) -> None:
     """Whatever is proved agrees on random inputs; whatever differs has inputs that show it."""

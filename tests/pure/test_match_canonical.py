@@ -7,8 +7,9 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from autosched.ir import numerics
 from autosched.ir.dtypes import DTYPES, DType
@@ -85,7 +86,7 @@ def check(rng: Random) -> None:
         assert not differ(want, evaluate(canonical(value, True), env), False), f"{value}\n{canonical(value, True)}"
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@examples(400)
 @given(st.integers(0, 1 << 40))
 def test_the_normal_form_is_the_same_function(seed: int) -> None:
     check(Random(seed))

@@ -6,8 +6,9 @@ import json
 from itertools import product
 from math import prod
 
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.examples import examples
 from test_match_sound import CATALOGUE, CONV, GATHER, instructions, made_up, programs
 
 from autosched.ir import parse
@@ -56,7 +57,7 @@ def composes(mapping: Mapping, most: int = 400) -> None:
             assert got == want, (o, read, mapping.axes, at)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@examples(40)
 @given(programs(), instructions(), st.integers(0, 3))
 def test_chains_compose_to_the_address(program: str, instruction: str, pick: int) -> None:
     (found,) = match(parse(program), [made_up(instruction)])

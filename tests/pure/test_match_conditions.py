@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from match_executor import execute
+from support.examples import examples
 from test_match_sound import made_up
 
 from autosched.ir import parse
@@ -144,7 +145,7 @@ def m(a: u8[4, 3], b: s8[4, 3], c: s32[4]):
         assert matched(gemm(), semantics).verdict == "no"
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(-128, 127), st.integers(0, 127), st.integers(0, 255), st.integers(0, 255), st.integers(1, 4),
     st.integers(9, 17),

@@ -7,8 +7,9 @@ being the same tile transposed; on other instructions the count here is the unio
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 from test_match_sound import CATALOGUE, made_up
 
 from autosched.errors import UsageError
@@ -144,7 +145,7 @@ def subsets(n: int) -> int:
     return 2**n - 1
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.tuples(*(st.integers(1, 3) for _ in range(4))))
 def test_count_is_the_product_over_axes(numbers: tuple[int, int, int, int]) -> None:
     """The reference's formula: for each tile axis, the non-empty sets of axes with its pattern."""

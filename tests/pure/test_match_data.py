@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from match_executor import execute
+from support.examples import examples
 from support.guarded import CLAMPING, plans, programs
 
 import autosched
@@ -50,7 +51,7 @@ def test_discharged_by_range_and_by_group(values: np.ndarray, verdict: str) -> N
             assert f"B holds the data given (sha256 {known.text})" in mapping.certificate.assumptions
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.integers(0, 2**32 - 1), st.integers(40, 127), st.integers(0, 4))
 def test_what_data_discharge_is_right(seed: int, most: int, zeros: int) -> None:
     """Whatever the other operand holds: its extremes are tried."""

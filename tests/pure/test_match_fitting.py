@@ -8,10 +8,11 @@ from math import prod
 from random import Random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from match_grammar import fitting, instruction, mutated, text_of
 from match_whole import run_with
+from support.examples import examples
 from test_match_sound import made_up
 
 from autosched.errors import ProgramError
@@ -76,7 +77,7 @@ def made(seed: int, change: bool) -> tuple[Program, Intrinsic] | None:
         return None
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@examples(40)
 @given(st.integers(0, 1 << 40))
 def test_what_is_made_to_fit_matches(seed: int) -> None:
     pair = made(seed, change=False)
@@ -88,7 +89,7 @@ def test_what_is_made_to_fit_matches(seed: int) -> None:
         assert NEEDS_PADDING in found.reason.message, f"{found.reason}\n{pair[0]}\n{pair[1].program}"
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@examples(40)
 @given(st.integers(0, 1 << 40))
 def test_what_is_changed_still_computes_the_program(seed: int) -> None:
     pair = made(seed, change=True)

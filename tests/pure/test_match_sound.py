@@ -6,9 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from match_executor import execute
+from support.examples import examples
 
 from autosched.ir import parse
 from autosched.ir.interpreter import run
@@ -253,7 +254,7 @@ def instructions(draw: st.DrawFn) -> str:
 SEEN: dict[str, int] = {}
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@examples(120)
 @given(programs(), instructions(), st.integers(0, 1000), st.integers(0, 3))
 def test_random_mappings_compute_the_program(program: str, instruction: str, seed: int, family: int) -> None:
     numerics = "{accumulate: exact}"

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from autosched.errors import UsageError
 from autosched.ir import parse
@@ -78,7 +79,7 @@ def exact(a: Any, b: Any, c: Any) -> list[Fraction]:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(seed=st.integers(0, 2**32), issues=st.sampled_from([1, 2, 5]), spread=st.sampled_from([1, 4, 9]))
 def test_the_error_stays_within_the_bound(unit: str, seed: int, issues: int, spread: int) -> None:
     sums, intrinsic = dot(unit), made(unit)
@@ -95,7 +96,7 @@ def test_the_error_stays_within_the_bound(unit: str, seed: int, issues: int, spr
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(seed=st.integers(0, 2**32), issues=st.sampled_from([1, 3, 8]), extreme=st.booleans())
 def test_claimed_integers_are_exact(unit: str, seed: int, issues: int, extreme: bool) -> None:
     sums, intrinsic = dot(unit), made(unit)
@@ -134,7 +135,7 @@ ALIGNED = [u for u in UNITS if made(u).numerics.sum == "aligned"]
 
 
 @pytest.mark.parametrize("unit", ALIGNED)
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(seed=st.integers(0, 2**32))
 def test_a_block_has_no_order(unit: str, seed: int) -> None:
     sums, numerics = dot(unit), made(unit).numerics

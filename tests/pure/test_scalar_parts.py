@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.agreement import disagreement, expect
+from support.examples import examples
 from support.plans import covering_rows, machine
 from support.scalar_programs import SSE, functions, program, reduction_texts, scalar_plans
 
@@ -21,7 +22,7 @@ from autosched.tiling.plan import RowsPart, ScalarPart
 from autosched.tiling.scalar_steps import VECTOR
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(25)
 @given(reduction_texts(), st.integers(1, 2), st.booleans(), st.integers(0, 2**31))
 def test_rows_of_reductions_compute_the_program(text: str, threads: int, narrow: bool, seed: int) -> None:
     try:

@@ -6,8 +6,9 @@ import itertools
 
 import numpy as np
 import z3
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from autosched.logic import Bool, Const, Int, Var, all_of, any_of, ceil_div, evaluate, maximum, minimum, to_z3, where
 from autosched.tiling.explain import z3_reading
@@ -75,7 +76,7 @@ def brute(space: Space) -> dict[int, set[str]]:
     return found
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(spaces(), st.sampled_from([1, 3, 64, 1 << 18]))
 def test_enumeration_mask_and_why_not_agree_with_plain_python(space: Space, block: int) -> None:
     broken = brute(space)
@@ -92,7 +93,7 @@ def test_enumeration_mask_and_why_not_agree_with_plain_python(space: Space, bloc
     assert bool(space.why_not(row)) == bool(broken[row])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(spaces())
 def test_counting_without_listing_finds_the_same_rows(space: Space) -> None:
     legal, counted = space.enumerate(), space.count
@@ -102,7 +103,7 @@ def test_counting_without_listing_finds_the_same_rows(space: Space) -> None:
     assert counted.legal + sum(counted.rejected.values()) == space.size
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(spaces(), st.integers(0, 10**6))
 def test_z3_agrees_with_the_mask(space: Space, pick: int) -> None:
     row = pick % space.size
@@ -120,7 +121,7 @@ def test_z3_agrees_with_the_mask(space: Space, pick: int) -> None:
     assert [r.name for r, t in zip(space.rules, truths, strict=True) if not t] == [r.name for r in space.violated(row)]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(spaces())
 def test_an_empty_space_is_explained_by_a_minimal_core(space: Space) -> None:
     broken = brute(space)
@@ -136,7 +137,7 @@ def test_an_empty_space_is_explained_by_a_minimal_core(space: Space) -> None:
     assert len(explanation.sentences) == len(core)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(spaces(), st.integers(0, 2**32))
 def test_drawn_rows_are_legal_and_different(space: Space, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -159,7 +160,7 @@ def test_drawn_rows_are_legal_and_different(space: Space, seed: int) -> None:
         assert near.tolist() == legal[every == 1].tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(spaces(), st.data())
 def test_ids_rows_and_json_are_inverse(space: Space, data: st.DataObject) -> None:
     ids = np.array(data.draw(st.lists(st.integers(0, space.size - 1), min_size=1, max_size=8)), np.int64)
