@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.tiling.given import Given, WantedError, masked
+from autosched.tiling.given import Given, WantedError, masked, read_by
 from autosched.tiling.values import Values
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
 Column = npt.NDArray[Any]
 
+_FEW = 32
+"""Rows below which nothing is gained by looking for what they share."""
 _WORTH = 2
 """Rows a combination from which on a look-up costs less than working it out again."""
 
@@ -29,8 +31,12 @@ def apiece(values: Columns, name: str, quantity: Callable[[Columns], Sequence[Co
     if not isinstance(values, Values | Given) or values.space is None:
         return list(quantity(values))
     space, ids = values.space, values.ids
-    reads = space.reads.get(name, frozenset())
+    if len(ids) < _FEW:
+        return list(quantity(values))
+    if name not in space.reads:
+        space.reads[name] = read_by(space, quantity, int(ids[0]))
     while True:
+        reads = space.reads[name]
         if isinstance(values, Given) and not reads <= values.positions:
             raise WantedError(reads)
         keys = masked(space, ids, reads)
@@ -41,8 +47,7 @@ def apiece(values: Columns, name: str, quantity: Callable[[Columns], Sequence[Co
         try:
             found = quantity(Given(space, reads, heads))
         except WantedError as wanted:
-            reads |= wanted.positions
+            space.reads[name] = reads | wanted.positions
             continue
-        space.reads[name] = reads
         at = np.repeat(place, np.diff(starts, append=len(ids)))
         return [column[at] if column.shape == heads.shape else np.broadcast_to(column, at.shape) for column in found]

@@ -5,7 +5,7 @@ What a quantity depends on need not be said then: it is evaluated, and what it a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +49,27 @@ class Given(Mapping[str, npt.NDArray[np.int64]]):
 
     def __len__(self) -> int:
         return len(self.space.names)
+
+
+class Noting(Given):
+    """The columns of one row, all of them; `noted` is what those that were asked for depend on."""
+
+    def __init__(self, space: Space, row: int) -> None:
+        super().__init__(space, range(len(space.decisions)), np.array([row], np.int64))
+        self.noted: frozenset[int] = frozenset()
+
+    def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
+        column = super().__getitem__(name)
+        self.noted |= self.space.depends_on(Var(name))
+        return column
+
+
+def read_by(space: Space, quantity: Callable[[Given], object], row: int = 0) -> frozenset[int]:
+    """What a quantity asks for of one row: all that it reads, unless it looks at numbers before it asks for more. To be
+    told of one missing decision after the other would be an evaluation each."""
+    noting = Noting(space, row)
+    quantity(noting)
+    return noting.noted
 
 
 def masked(space: Space, ids: npt.NDArray[np.int64], positions: Iterable[int]) -> npt.NDArray[np.int64]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import evaluate
-from autosched.tiling.given import Given, WantedError, neighbouring
+from autosched.tiling.given import Given, WantedError, neighbouring, read_by
 from autosched.tiling.values import digit
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def tabulate(
     It is given the columns that it asks for and no others, so what it depends on need not be said. Illegal combinations
     are in the table too; with `legal`, at infinity where these decisions alone break a rule.
     """
-    positions: frozenset[int] = frozenset()
+    positions = read_by(space, quantity)
     while prod(space.radices[p] for p in positions) <= most:
         given = Given(space, positions, _combinations(space, sorted(positions)))
         try:
