@@ -1,4 +1,4 @@
-"""How many examples a property test draws: few, and the same each time; `AUTOSCHED_EXAMPLES=2000` draws so many others."""
+"""How many examples property tests draw: few, and the same each time; `AUTOSCHED_EXAMPLES=2000` draws that many."""
 
 from __future__ import annotations
 
