@@ -11,8 +11,8 @@ from autosched.search.conditional import usable_as
 from autosched.tensorize.match_types import Mapping, Match
 from autosched.tiling.dependence import analyse
 from autosched.tiling.nest import Nest
+from autosched.tiling.nests import WITHIN, nest_or_reason, unchecked
 from autosched.tiling.plan import Plan
-from autosched.tiling.plans import WITHIN, nest_or_reason, unchecked
 from autosched.tiling.rank import least_cycles
 
 

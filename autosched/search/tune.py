@@ -42,8 +42,9 @@ from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.leeway import Leeway, fuses
+from autosched.tiling.nests import MOST_PLANS, WITHIN
 from autosched.tiling.plan import Plan
-from autosched.tiling.plans import MOST_PLANS, WITHIN, make_plans
+from autosched.tiling.plans import make_plans
 from autosched.tiling.rank import plan_cycles
 from autosched.tiling.steps import is_gpu
 

@@ -6,8 +6,7 @@ right behind it that read nothing but its own element are fused; what is left ru
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product, takewhile
 
@@ -22,14 +21,14 @@ from autosched.tensorize import match_types
 from autosched.tiling.accesses import statements
 from autosched.tiling.dependence import Dependences, analyse
 from autosched.tiling.epilogue import epilogue_chain
-from autosched.tiling.fallback import checkable, scalar_fallback
+from autosched.tiling.fallback import scalar_fallback
 from autosched.tiling.gpu_steps import written_types
 from autosched.tiling.join_loops import join_loops
 from autosched.tiling.leeway import Leeway, fuses
-from autosched.tiling.nest import Nest, make_nest
+from autosched.tiling.nest import Nest
 from autosched.tiling.nest_steps import nest_steps
+from autosched.tiling.nests import MOST_PLANS, usable_nests, with_scalar
 from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
-from autosched.tiling.rank import issue_cycles, least_cycles, scalar_cycles
 from autosched.tiling.rows import rows_parts
 from autosched.tiling.scalar_parts import scalar_part
 from autosched.tiling.scalar_steps import choices_of, rows_step, scalar_step
@@ -37,19 +36,9 @@ from autosched.tiling.scheme import scheme_of
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps import StepNames, is_gpu
-from autosched.tiling.steps.register_tile import one_tile_fits
 from autosched.tiling.streams import stream_of
 from autosched.tiling.team_steps import team_choices, team_step
 from autosched.tiling.teams import team_parts, waits_for_memory
-
-SCOPES = ("thread", "warp", "warpgroup", "core")
-MOST_PLANS = 12
-MOST_CHECKED = 4
-"""Mappings of a stage that are laid out with checks: they must not crowd out those that need none."""
-WITHIN = 4.0
-"""A mapping that takes this many times the best mapping's cycles at least (`least_cycles`) is not laid out."""
-SCALAR_MARGIN = 1.25
-"""How many times fewer cycles than any nest the scalar path must promise to be laid out beside them."""
 
 
 def make_plans(
@@ -73,9 +62,9 @@ def make_plans(
     choices: list[list[Nest | None]] = []
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
     for stage in stages:
-        nests = _usable(stage, mappings.get(stage.name, ()), dependences, target)
+        nests = usable_nests(stage, mappings.get(stage.name, ()), dependences, target)
         beside = is_gpu(target) and waits_for_memory(program, stage, dependences, target, leeway)
-        choices.append([None, *nests] if beside else _with_scalar(program, stage, nests, dependences, target))
+        choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
     plans = []
     for chosen in product(*choices):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
@@ -96,21 +85,6 @@ def make_plans(
     return _unique(plans)[:MOST_PLANS]
 
 
-def _with_scalar(
-    program: Program, stage: Stage, nests: list[Nest], dependences: Dependences, target: Target
-) -> list[Nest | None]:
-    """The nests of a stage, and the scalar path (None) where no nest without conditions is there, or none is sure to
-    beat vector code: what an instruction saves may be spent on copies that bring its operands together, as for a
-    depthwise sum on a dot product."""
-    free = [n for n in nests if not n.mapping.conditions]
-    if not free:
-        return [*nests, None]
-    if is_gpu(target):
-        return [*nests]
-    scalar = scalar_cycles(scalar_part(program, stage, StepNames(), dependences))
-    return [None, *nests] if SCALAR_MARGIN * scalar <= least_cycles(free[0]) else [*nests]
-
-
 def _check_writes(program: Program) -> None:
     for stage in program.stages:
         if any(is_value(i) for i in stage.assign.index):
@@ -119,102 +93,6 @@ def _check_writes(program: Program) -> None:
                 hint="gathers (data-dependent reads) are fine; scatters can be run by the interpreter only",
                 location=stage.assign.location,
             )
-
-
-def _usable(
-    stage: Stage, mappings: Sequence[match_types.Mapping], dependences: Dependences, target: Target
-) -> list[Nest]:
-    found = dependences.stage(stage.name)
-    if found.of_kind("serial"):
-        return []
-    nests = _worth_placing(mappings, target)
-    least = {id(n): least_cycles(n) for n in nests}
-    nests.sort(key=lambda n: least[id(n)])
-    free = [n for n in nests if not n.mapping.conditions]
-    best = least[id(free[0])] if free else float("inf")
-    asking = [n for n in nests if n.mapping.conditions and least[id(n)] < best]
-
-    def near(group: list[Nest]) -> list[Nest]:
-        return _distinct([n for n in group if least[id(n)] <= WITHIN * least[id(group[0])]])
-
-    return sorted([*near(free), *near(asking)[:MOST_CHECKED]], key=lambda n: least[id(n)])[:MOST_PLANS]
-
-
-def _worth_placing(mappings: Sequence[match_types.Mapping], target: Target) -> list[Nest]:
-    """The nests of these mappings, in their order, but for those that issuing alone makes too slow to be laid out, and
-    those that tie with one before them."""
-    nests = [_nest_of(m) for m in mappings]
-    issue = [0.0 if n is None else issue_cycles(n) for n in nests]
-    found: dict[int, Nest] = {}
-    ties: set[Hashable] = set()
-    least: list[float] = []  # of those without conditions, in order
-    for k in sorted(range(len(mappings)), key=issue.__getitem__):
-        if least and (issue[k] > WITHIN * least[0] or (len(least) >= MOST_PLANS and issue[k] > least[MOST_PLANS - 1])):
-            break
-        bare = nests[k]
-        tie = None if bare is None else (_shape(bare), tuple(c.text for c in bare.mapping.conditions))
-        if bare is None or tie in ties:
-            continue
-        nest = nest_or_reason(mappings[k], target, bare)
-        if isinstance(nest, Nest):
-            found[k] = nest
-            ties.add(tie)
-            if not nest.mapping.conditions:
-                insort(least, least_cycles(nest))
-    return [found[k] for k in sorted(found)]
-
-
-def _nest_of(mapping: match_types.Mapping) -> Nest | None:
-    """Its nest, wherever guards are held; None where it has none."""
-    try:
-        return make_nest(mapping)
-    except ValueError:
-        return None
-
-
-def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | None = None) -> Nest | str:
-    """The nest of a mapping on a target (`made`, where that has been made), or why there is none."""
-    if mapping.intrinsic.scope not in SCOPES:
-        return f"there are no kernels yet for instructions of a {mapping.intrinsic.scope}"
-    if mapping.conditions and (said := unchecked(mapping, target)):
-        return said
-    try:
-        nest = made or make_nest(mapping)
-        _ = nest.placed_guards  # raises where a guard cannot be held
-    except (ValueError, LookupError) as error:
-        return f"no nest holds it: {error}"
-    if scheme_of(target) != "cpu":
-        return "fragments are filled with zeros only" if mapping.fills else nest
-    return nest if one_tile_fits(nest, target) else "one tile needs more registers than the target has"
-
-
-def unchecked(mapping: match_types.Mapping, target: Target) -> str | None:
-    """Why a mapping's conditions cannot be checked at run time; None where they can."""
-    if not checkable(mapping.program, mapping):
-        return f"no kernel can check {' and '.join(c.text for c in mapping.conditions)}"
-    return "only CPU kernels have checks" if scheme_of(target) != "cpu" else None
-
-
-def _distinct(nests: list[Nest]) -> list[Nest]:
-    """Nests without those that another intrinsic equals in shape, operands and timing: their kernels would tie.
-
-    By the stated timing, since two measurements of one speed differ in their last digits.
-    """
-    seen = set()
-    kept = []
-    for nest in nests:
-        if (shape := _shape(nest)) not in seen:
-            seen.add(shape)
-            kept.append(nest)
-    return kept
-
-
-def _shape(nest: Nest) -> Hashable:
-    """What two nests have in common whose kernels would tie."""
-    operands = tuple((o.dtype.name, o.shape) for o in nest.intrinsic.operands.values())
-    axes = tuple((tuple(m for m, _, n in a.members if n > 1), a.unit) for a in nest.axes if a.extent > 1)
-    roles = tuple(str(r.index) + r.tensor for r in nest.mapping.operands.values())
-    return operands, axes, roles, nest.intrinsic.timing.get("interval")
 
 
 @dataclass(frozen=True)
