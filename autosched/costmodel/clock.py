@@ -23,6 +23,7 @@ from autosched.costmodel.clock_streams import knows_prefetch, waited_seconds
 from autosched.costmodel.clock_team import team_terms
 from autosched.costmodel.clock_visited import work_left
 from autosched.costmodel.copies import copy_seconds
+from autosched.costmodel.gpu_code import OURS, GpuCode
 from autosched.costmodel.traffic import traffic
 from autosched.ir.program import Axis
 from autosched.ir.value import walk
@@ -49,7 +50,7 @@ from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.values import rows_of
 
-VERSION = "4"
+VERSION = "5"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 
@@ -78,12 +79,12 @@ Column = npt.NDArray[np.float64]
 Terms = dict[str, npt.NDArray[np.float64]]
 
 
-def clock(plan: Plan, values: Columns) -> Terms:
+def clock(plan: Plan, values: Columns, code: GpuCode = OURS) -> Terms:
     """Seconds per row: the terms of TERMS (of `clock_gpu.TERMS` for parts on a GPU) and `total`, each a float64 column;
-    `values` are columns of `plan.space`."""
+    `values` are columns of `plan.space`, `code` says what a GPU's code costs beyond its units."""
     total: Terms = {}
     for part in timed_parts(plan):
-        for name, column in part_terms(part, plan, values).items():
+        for name, column in part_terms(part, plan, values, code).items():
             total[name] = total[name] + column if name in total else column
     return total
 
@@ -119,11 +120,11 @@ def timed_parts(plan: Plan) -> list[Part]:
     return [p for p in plan.parts if not (isinstance(p, ScalarPart) and p.prepared)]
 
 
-def part_terms(part: Part, plan: Plan, values: Columns) -> Terms:
+def part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode = OURS) -> Terms:
     """Seconds per row of one part, by term."""
     match part:
         case TensorPart(scheme="gpu"):
-            return gpu_tensor(part.nest, part.names, values, plan.target)
+            return gpu_tensor(part.nest, part.names, values, plan.target, code)
         case TensorPart(scheme="spatial"):
             return spatial_tensor(part.nest, part.names, values, plan.target)
         case TensorPart():

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.clock_fragments import beside_calls, calls_share, lanes_share, unhidden
+from autosched.costmodel.gpu_code import OURS, GpuCode
 from autosched.costmodel.gpu_traffic import (
     LINE_BYTES,
     Column,
@@ -50,40 +51,21 @@ MMA_SYNC_SHARE = 0.65  # of the tensor peak that mma.sync reaches on Hopper (arX
 WGMMA_SHARE = {8: 0.21, 16: 0.38, 32: 0.63, 64: 0.95, 128: 0.96, 256: 0.96}
 """Of the tensor peak that wgmma reaches by its n, both operands in shared memory (arXiv 2402.13499, table 9)."""
 L2_PORT_BYTES = 64.0  # a cycle that one SM takes from L2 at most (DeepGEMM's performance model)
-CLUSTER_SECONDS, CLUSTER_SHARE = 0.7e-6, 1.02
-"""Of a launch in clusters: 0.6 to 0.8 us more than the same row without (e4m3 1024³, n = 64 to 128), and 1.5 us of 12
-with few rows; and of what a block takes: 2 to 4 % more. Multicast saved nothing on any of 40 pairs of rows, since
-blocks that run together find the slices of each other in L2 anyway, and take as many bytes."""
+CLUSTER_SECONDS = 0.7e-6
+"""Of a launch in clusters: 0.6 to 0.8 us more than the same row without (e4m3 1024³, n = 64 to 128), on an H200."""
 DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 TB/s on an H200
-ENGINE_CYCLES = 1500.0
-"""Of a bulk copy beyond the latency of memory, where all cores ask at once: with 4, 6 and 8 stages slices of few rows
-and of 1024³ came every 520, 560 to 600 and 320 to 550 cycles, as if each took 2,100 (idle: 600 to 1100)."""
+ENGINE_CYCLES, QUEUE_CYCLES = 120.0, 1000.0
+"""Of a bulk copy beyond the latency of memory and its own transfer: of the engine (600 cycles in all for a small box
+while memory is idle, published microbenchmarks of Hopper), and in the queue of a memory that is busy all the time:
+there slices of 30 KB came, with 4, 6 and 8 stages, every 520, 560 to 600 and 320 to 550 cycles on an H200, as if each
+took 2,100."""
 ROW_CYCLES, ROW_BYTE_CYCLES, MOST_ROW_CYCLES = 0.4, 0.6 / 16, 2.0
 """Of the copy engine for a row of a box: a part, and so much for each byte, up to rows of 128 bytes. On an H200 rows of
 16, 32 and 64 bytes came at 16, 20 and 31 bytes a cycle (chosen with 200 measured rows of a 4096³ bf16 product in view,
-as COPY_CYCLES and SLICE_CYCLES)."""
+as the cycles of copies and slices in `gpu_code`)."""
 NEIGHBOUR_CYCLES = 180.0  # until another block of a cluster is told that a stage is empty (arXiv 2402.13499, SM to SM)
 SCALAR_LATENCY = 4.0  # cycles until a thread may use its last result (arXiv 2402.13499)
 LAUNCH_SECONDS = 2e-6  # of an empty kernel in a graph (a round figure: 1024³ in fp8 takes 4.6 us in all)
-
-# Of the code generator: what its code costs beyond the units that it keeps busy.
-UNHIDDEN = 0.15  # share of the shorter of two units' work that does not overlap with the longer
-COPY_CYCLES = {SYNC: 6.0, ASYNC: 3.0}
-"""Of a warp's load, address and store, and of its start of a copy, with what they wait for."""
-SLICE_CYCLES = 250.0
-"""Of a slice where a warpgroup that starts its copies also waits for its products."""
-MEETING_CYCLES = 700.0
-"""Of a slice in which a cluster's blocks without a producer meet, for each but one (200 rows of bf16 4096³ in view)."""
-FILL_TURNS = 2.0  # of shared memory's turns where lines come from L2 and not from threads (two convolutions in view)
-LOADS_IN_FLIGHT = 8.0  # of one warp that copies by hand, until it waits (a round figure)
-BARRIER_CYCLES = 30.0  # of a block-wide barrier among a few warps (a round figure)
-TOGETHER_SHARE = 1.12  # of a slice's cycles where workers start its copies (chosen with the bf16 ladder in view)
-STORE_BYTES = 32.0  # a cycle that one SM writes
-PEER_BYTES = 10.0  # a cycle that one SM takes from the shared memory of others of its cluster (seen on an H200)
-SCATTERED_STORE = 1.25  # times as long where registers go to memory lane by lane: rows of the tile end within sectors
-EXPOSED_STORE = {0: 0.6, 1: 0.6, 2: 0.3}
-"""Share of its store that a persistent block waits for: of threads, or of the copy engine beside the next tile."""
-MOST_FETCHED = 2.0  # times its bytes that such a fragment takes from L2: neighbouring fragments use what L1 holds
 
 # Of the workload: random numbers make the tensor pipe draw more power than zeros, and the clock goes down with its use.
 THROTTLED = 0.93  # of the clock at full use on random data (13 % less than on zeros, on an H200)
@@ -92,14 +74,13 @@ THROTTLE_FROM = 0.6  # use of the tensor pipe from which on it does
 Terms = dict[str, npt.NDArray[np.float64]]
 
 
-def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Terms:
-    """Seconds per row of a tensor part laid out by the GPU steps."""
-    b = _block(nest, names, v, target)
+def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode = OURS) -> Terms:
+    """Seconds per row of a tensor part laid out by the GPU steps, printed by a code generator with these constants."""
+    b = _block(nest, names, v, target, code)
     cycle = 1.0 / target.clock_hz
     crowded = np.maximum(b.cluster, np.where(b.elsewhere, 1.0, b.shares)) > 2
     cores = np.where(crowded, float(grouped_cores(target.cores)), float(target.cores))
-    moved = memory_bytes(nest, names, v, target, b.blocks, b.at_once, b.shares)
-    dram = moved / _speed(target, "DRAM") / DRAM_SHARE * cycle
+    dram = b.memory * cycle
 
     def wave(count: Column) -> Column:
         """Cycles of a core that runs so many blocks side by side."""
@@ -115,11 +96,11 @@ def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Term
     on_core = np.where(b.persistent, persistent, once)
     use = np.clip(b.mma * b.blocks / np.minimum(b.blocks, cores) / np.maximum(on_core, 1.0) - THROTTLE_FROM, 0.0, None)
     on_core = on_core / (1.0 - (1.0 - THROTTLED) * use / (1.0 - THROTTLE_FROM)) * cycle
-    on_core = np.where(b.cluster > 1, CLUSTER_SHARE, 1.0) * on_core
+    on_core = np.where(b.cluster > 1, code.cluster_share, 1.0) * on_core
     each = b.blocks / np.minimum(b.blocks, cores) * cycle  # of blocks on the busiest core, were they spread evenly
     launches = np.where(b.elsewhere, 2.0, 1.0) * LAUNCH_SECONDS
     launches = launches + np.where((b.cluster > 1) | (b.shares > 1) & ~b.elsewhere, CLUSTER_SECONDS, 0.0)
-    fixup = share_traffic(nest, np.where(b.elsewhere, b.shares, 1.0)) / _speed(target, "DRAM") / DRAM_SHARE * cycle
+    fixup = b.fixup * cycle
     return {
         "mma": b.mma * each,
         "shared": b.smem * each,
@@ -128,14 +109,15 @@ def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> Term
         "latency": b.chain * np.ceil(b.blocks / (cores * b.at_once)) * cycle,
         "store": b.store * each,
         "launch": launches,
-        "total": np.maximum(on_core, dram) + UNHIDDEN * np.minimum(on_core, dram) + launches + fixup,
+        "total": np.maximum(on_core, dram) + code.unhidden * np.minimum(on_core, dram) + launches + fixup,
     }
 
 
 @dataclass(frozen=True)
 class _Block:
     """What one block takes, in cycles of its core: of each unit, all units together (`busy`), the first slice (`fill`),
-    the chain of latencies that nothing hides, its store; and how many blocks there are."""
+    the chain of latencies that nothing hides, its store; how many blocks there are; and of all of them what they take
+    of `memory`, and what shares of sums take that a second grid adds up (`fixup`)."""
 
     mma: Column
     smem: Column
@@ -151,11 +133,13 @@ class _Block:
     resident: Column
     cluster: Column
     at_once: Column
+    memory: Column
+    fixup: Column
     persistent: npt.NDArray[np.bool_]
     elsewhere: npt.NDArray[np.bool_]  # whether shares of a sum are added up by a second grid
 
 
-def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
+def _block(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode) -> _Block:
     intrinsic, pair = nest.intrinsic, gpu_pair(nest)
     blocks, at_once = column_of(v, names("blocks")), column_of(v, names("blocks_at_once"))
     one, none = np.ones_like(blocks), np.zeros_like(blocks)
@@ -171,6 +155,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     stream = split == STREAM
     shares = np.where(stream, np.minimum(slices, 2.0), np.maximum(split, 1.0))
     steps = float(prod(a.units for a in nest.reduction)) * np.where(stream, tiles / resident, 1.0 / shares)
+    tiled = blocks
     blocks = np.where(stream, resident * of_cluster, blocks * shares)
     persistent = (column("persistent", none) > 0) & ~stream
     unroll = column("unroll", one)
@@ -207,49 +192,59 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
         packed = np.where(source == DESCRIPTOR, np.maximum(column("swizzle", none), CHUNK_BYTES), length)
         crowd = np.clip(np.minimum(length, LINE_BYTES) / packed, 1.0, np.maximum(width / 2, 2.0))
         wave = np.maximum(of_warp / LINE_BYTES, 1.0)
-        filled = np.where(copy == ASYNC, FILL_TURNS, 1.0)
+        filled = np.where(copy == ASYNC, code.fill_turns, 1.0)
         asked += accesses * (np.maximum(wave, of_warp / length) + wave * crowd * filled)
         copied += steps * shared * tile / _speed(target, "shared")
         span = np.where(source == DESCRIPTOR, CHUNK_BYTES, np.maximum(column(f"row_{o.name}", none), CHUNK_BYTES))
         span = np.where(column("swizzle", none) > 0, column("swizzle", none), span)
         row = np.maximum(np.minimum(ROW_CYCLES + ROW_BYTE_CYCLES * span, MOST_ROW_CYCLES), span / L2_PORT_BYTES)
-        engine += steps * shared * tile / span * row  # all slices, also those that others of a cluster fetch for it
+        asks = 1.0 - code.multicast * (1.0 - 1.0 / common)  # of the slices that come, where others ask for some of them
+        engine += steps * shared * tile / span * row * asks
         read += steps * workers * np.where(shared, taken * ways, mine * max(spread, lines(nest, o.name)))
-        unique += steps * np.where(shared, tile / common, tile * min(spread, MOST_FETCHED))
+        unique += steps * np.where(shared, tile * asks, tile * min(spread, code.most_fetched))
         staged = np.maximum(staged, shared)
     port = min(L2_PORT_BYTES, _speed(target, "L2") / target.cores)
     read = read / _speed(target, "shared")
     smem = np.where(copy == BULK, np.maximum(copied, read), asked + read)  # the engine fills beside what is read
-    by_hand = unique / port + np.select([copy == k for k in COPY_CYCLES], list(COPY_CYCLES.values()), 0.0) * moved
+    started = np.select([copy == k for k in code.copy_cycles], list(code.copy_cycles.values()), 0.0) * moved
+    by_hand = unique / port + started
     l2 = np.where(copy == BULK, engine, by_hand)  # which keeps to the port, and is met by no other limit of L2
     promote = column("promote", none)
     emptied = np.where(promote > 0, steps / np.maximum(promote * depth_block, 1.0), 0.0)
     mma = mma + emptied * workers * accumulators * intrinsic.accumulator.elements / target.rates.get("scalar", 128.0)
-    path = np.where(copy == BULK, latency.get("DRAM", 0.0) + ENGINE_CYCLES, latency.get("L2", 0.0))
 
     count = np.where(staged > 0, np.maximum(steps / depth_block, 1.0), steps / unroll)
     longest = np.maximum(np.maximum(mma, smem), l2)
     shorter = np.minimum(mma, np.maximum(smem, l2))
     stages, roles = column("stages", one), column("roles", none) > 0
-    barrier = BARRIER_CYCLES * np.sqrt(np.maximum(workers if intrinsic.scope == "warpgroup" else one, 1.0))
-    apart = longest + UNHIDDEN * shorter + count * np.where(staged > 0, barrier, 0.0)
-    busy = np.where(roles | (staged == 0), apart, beside_calls(fragments, TOGETHER_SHARE) * apart)
+    barrier = code.barrier_cycles * np.sqrt(np.maximum(workers if intrinsic.scope == "warpgroup" else one, 1.0))
+    apart = longest + code.unhidden * shorter + count * np.where(staged > 0, barrier, 0.0)
+    busy = np.where(roles | (staged == 0), apart, beside_calls(fragments, code.together_share) * apart)
     # Products that run on are waited for one slice later, and only then is their stage empty, for a producer too.
     held = 1.0 if intrinsic.asynchronous else np.where(roles, 0.0, 1.0)
     ahead = np.maximum(stages - held, 1.0)
-    trip = path + np.where(staged > 0, latency.get("shared", 0.0) + 2 * BARRIER_CYCLES, 0.0)
-    trip = trip + np.where(of_cluster > 1, NEIGHBOUR_CYCLES, 0.0)
+    # A slice is there with its last byte. Some of its lines come from memory, all as quickly as L2 serves many cores.
+    busiest = np.minimum(blocks, float(target.cores))
+    memory = memory_bytes(nest, names, v, target, blocks, at_once, shares) / _speed(target, "DRAM") / DRAM_SHARE
+    idle = np.where(staged > 0, latency.get("DRAM", 0.0), latency.get("L2", 0.0))
+    idle = idle + np.where(copy == BULK, ENGINE_CYCLES, 0.0)
+    pace = np.maximum(busy / count, idle / ahead / np.maximum(at_once, 1.0))  # of slices, were memory idle
+    queue = QUEUE_CYCLES * np.clip(memory * busiest / blocks / count / pace, 0.0, 1.0) ** 2
+    transfer = np.maximum(l2, unique * busiest / _speed(target, "L2")) / count
+    path = idle + np.where(copy == BULK, queue + transfer, 0.0)
+    arrival = path + np.where(staged > 0, latency.get("shared", 0.0) + 2 * code.barrier_cycles, 0.0)
+    fill = arrival + np.where(copy == BULK, 0.0, l2 / count)
+    trip = arrival + np.where(of_cluster > 1, NEIGHBOUR_CYCLES, 0.0)
     issue = intrinsic.timing.get("latency", 32.0)
     waits = np.where(stages > 1, count * np.maximum(trip / ahead - busy / count, 0.0), count * trip)
     warps = np.maximum(column_of(v, names("warps")), 1.0) if names("warps") in v else workers
-    turns = np.maximum(moved / count / warps / LOADS_IN_FLIGHT, 1.0)  # loads that nothing is computed beside
+    turns = np.maximum(moved / count / warps / code.loads_in_flight, 1.0)  # loads that nothing is computed beside
     waits = np.where((copy == SYNC) & (staged > 0), count * path * turns, waits)
     if intrinsic.scope == "warpgroup":
-        meeting = SLICE_CYCLES + MEETING_CYCLES * np.maximum(of_cluster - 1, 0.0)
+        meeting = code.slice_cycles + code.meeting_cycles * np.maximum(of_cluster - 1, 0.0)
         waits = waits + np.where(roles | (staged == 0), 0.0, count * meeting)
     waits = waits + unhidden(intrinsic, fragments, copy, stages, count, steps)
     once = np.where(stages > 1, busy, mma + l2)
-    fill = trip + l2 / count
     chain = np.where(staged > 0, np.maximum(once, busy) + waits, busy + count * trip + steps / unroll * issue) + fill
     out = intrinsic.accumulator
     tile_out: Column = prod((column_of(v, names(f"tile_{a.name}")) for a in pair), start=one)
@@ -257,14 +252,18 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target) -> _Block:
     elsewhere = (shares > 1) & ~gathered
     bits = np.where(elsewhere, out.dtype.bits, stored_bits(nest))
     epilogue = column_of(v, names("epilogue")) if names("epilogue") in v else none
-    store = tile_out * out.elements * bits / 8 / STORE_BYTES * np.where(epilogue == 0, SCATTERED_STORE, 1.0)
+    store = tile_out * out.elements * bits / 8 / code.store_bytes * np.where(epilogue == 0, code.scattered_store, 1.0)
     store = store * sectors_written(nest, epilogue, bits)
     finishing = np.where(gathered, np.minimum(shares, workers), 1.0)  # blocks that a tile is shared out to
-    taken = tile_out * out.elements * out.dtype.bits / 8 * (shares - 1.0) / PEER_BYTES
+    taken = tile_out * out.elements * out.dtype.bits / 8 * (shares - 1.0) / code.peer_bytes
     store = (store + np.where(gathered, taken, 0.0)) / finishing
-    exposed = np.select([epilogue == k for k in EXPOSED_STORE], list(EXPOSED_STORE.values()), 1.0)
+    exposed = np.select([epilogue == k for k in code.exposed_store], list(code.exposed_store.values()), 1.0)
+    # The second grid has a block for a tile, whose threads take share after share.
+    written = share_traffic(nest, np.where(elsewhere, shares, 1.0)) / 2 / _speed(target, "DRAM") / DRAM_SHARE
+    share = tile_out * out.elements * out.dtype.bits / 8 / port + latency.get("L2", 0.0)
+    added = np.where(elsewhere, np.ceil(tiled / target.cores) * shares * share, 0.0)
     values = (mma, smem, l2, busy, fill, chain, store, exposed, blocks, tiles, shares, resident, of_cluster, at_once)
-    return _Block(*values, persistent, elsewhere)
+    return _Block(*values, memory, written + np.maximum(written, added), persistent, elsewhere)
 
 
 def issue_rate(intrinsic: Intrinsic, target: Target) -> float:

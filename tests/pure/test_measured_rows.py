@@ -1,17 +1,17 @@
-"""The clock and the simulator against rows that a card measured: no constant of the clock was chosen with these spaces
-in view, none of the simulator with the second."""
+"""The clock and the simulator against rows that a card measured: no constant of the simulator was chosen with the second
+space in view."""
 
 import pytest
 
 from benchmarks.gpu.ranking import measured, of_clock, of_simulator, spaces
 
 
-@pytest.mark.parametrize("name", ["squares/bf16/2048", "squares/s8/4096"])
+@pytest.mark.parametrize("name", ["squares/bf16/2048", "squares/s8/4096", "llm/f16/128x7168x2112"])
 def test_the_clock_ranks_what_a_card_measured(name):
     rows = measured(next(s for s in spaces() if s["case"] == name))
     assert len(rows.ids) >= 100, "the space has changed: measure its rows again"
     found = of_clock(rows)
-    assert found.kendall >= 0.55
+    assert found.kendall >= 0.6
     assert found.best_of >= 0.9
 
 

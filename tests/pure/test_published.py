@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from autosched.costmodel.clock_gpu import TERMS
@@ -9,13 +11,11 @@ from benchmarks.published import fp8, ladder, median_error, spearman, table
 
 
 def test_the_ladder_of_a_hand_written_kernel() -> None:
-    """Seven configurations, each within 25 %, in the right order but for clusters: multicast gained 4 % there, and cost
-    our kernels 2 to 4 % on an H200, which the clock has learnt. With the copy engine's store they come last again."""
+    """Seven configurations in the right order, each within 25 %."""
     lines = ladder()
     assert len(lines) == 7
-    *before, clusters, last = (line.predicted for line in lines)
-    assert before == sorted(before), table(lines)
-    assert last > max(*before, clusters), table(lines)
+    predicted = [line.predicted for line in lines]
+    assert all(a < b for a, b in pairwise(predicted)), table(lines)
     assert all(abs(line.error) <= 0.25 for line in lines), table(lines)
 
 
