@@ -26,9 +26,10 @@ from autosched.tiling.steps.spatial import is_spatial, spatial_steps
 
 
 def nest_steps(
-    nest: Nest, target: Target, threads: int, names: StepNames, outputs: tuple[DType, ...] = ()
+    nest: Nest, target: Target, threads: int, names: StepNames, outputs: tuple[DType, ...] = (), keep: bool = True
 ) -> list[Step]:
-    """The steps of a tensorized nest, in order: the whole space of one mapping on this kind of target."""
+    """The steps of a tensorized nest, in order: the space of one mapping on this kind of target. `outputs` are the
+    types of what it writes, `keep` says whether its own result is among that."""
     if is_gpu(target):
         return gpu_steps(nest, target, outputs, names)
     if is_spatial(target):
@@ -43,5 +44,5 @@ def nest_steps(
         edges(nest, names),
         lines(nest, names),
     ]
-    ahead = prefetch(nest, target, threads, names)
+    ahead = prefetch(nest, target, threads, names, keep)
     return [*steps, skip(nest, names, tuple(steps)), parallel(nest, threads, names), ahead]

@@ -92,6 +92,8 @@ def scalar_step(part: ScalarPart, threads: int, choices: Choices = Choices()) ->
     elif part.across:
         across = ~FALSE
     rules: list[Rule] = []
+    if part.vector and len(choices.unrolls) > 1:
+        rules.append(_whole(names, part.vector, _extent(part, part.vector), across))
     vectors: Int = Var(names("unroll")) if decisions else Var(names("threads"))
     if part.across and part.rows:
         rows = Var(names("rows"))
@@ -99,10 +101,12 @@ def scalar_step(part: ScalarPart, threads: int, choices: Choices = Choices()) ->
         inert[rows.name] = any_of(single, ~across)
         vectors = vectors * rows
         rules.append(Rule(names("rows"), vectors <= MOST_VECTORS, f"more than {MOST_VECTORS} accumulators"))
+        rules += _as_many(rows, choices.rows, part.rows, _extent(part, part.rows))
     if part.blocked and part.vector:
         block = Var(names("block"))
         decisions.append(Decision(block.name, choices.blocks))
-        inert[block.name] = any_of(single, across)
+        inert[block.name] = any_of(single, across, Var(names("vector")) > _extent(part, part.vector))
+        rules += _as_many(block, choices.blocks, part.blocked, _extent(part, part.blocked))
     if part.stream and part.vector:
         decisions.append(_stores(names, choices))
         inert[names("stores")] = _narrow(names, part.stage)
@@ -127,6 +131,9 @@ def rows_step(part: RowsPart, threads: int, choices: Choices = Choices()) -> Ste
         inert |= {names("unroll"): single, together.name: single}
         held = Var(names("unroll")) * together
         rules.append(Rule(names("rows"), held <= MOST_VECTORS, f"more than {MOST_VECTORS} vectors"))
+        if not moving:
+            inner = part.shared[-1]
+            rules += _as_many(together, choices.together, inner, _extent(part.members[0], inner))
         if part.asked:
             decisions.append(Decision(names("ahead"), choices.ahead, ("no", "next row")[-len(choices.ahead) :]))
             inert[names("ahead")] = single
@@ -137,6 +144,25 @@ def rows_step(part: RowsPart, threads: int, choices: Choices = Choices()) -> Ste
     if any(applies(_values(m), m.leeway.formulas) for m in part.members):
         decisions.append(_math(names, choices))
     return Step("rows", (*decisions, Decision(names("threads"), tuple(range(1, threads + 1)))), tuple(rules), {}, inert)
+
+
+def _extent(part: ScalarPart, axis: str) -> int:
+    return next(a.extent for a in part.stage.axes if a.name == axis)
+
+
+def _whole(names: StepNames, axis: str, extent: int, across: Bool) -> Rule:
+    """Several vectors of results at once are no more than there are: else each would be computed by itself."""
+    unroll, vector = Var(names("unroll")), Var(names("vector"))
+    sentence = f"{{{unroll.name}}} vectors of {{{vector.name}}} are more than the {extent} along {axis}"
+    return Rule(unroll.name, any_of(unroll.eq(1), across, unroll * vector <= extent), sentence)
+
+
+def _as_many(column: Var, domain: tuple[int, ...], axis: str, extent: int) -> list[Rule]:
+    """No more iterations at once than there are: else each would run by itself."""
+    if max(domain) <= extent or len(domain) == 1:
+        return []
+    few = any_of(column.eq(domain[0]), column <= extent)
+    return [Rule(f"{column.name}_{axis}", few, f"{{{column.name}}} iterations of {axis} at once, which has {extent}")]
 
 
 def _stores(names: StepNames, choices: Choices) -> Decision:

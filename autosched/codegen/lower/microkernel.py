@@ -145,7 +145,7 @@ class Micro:
     # -- start ------------------------------------------------------------------------------------------------------
 
     def prefetch_out(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
-        if not self.ctx.values.get(self.names("prefetch_out")) or not self.part.keep:
+        if not self.ctx.values.get(self.names("prefetch_out")):
             return ()
         axes, _ = self.output(at)
         target = self.nest.stage.assign

@@ -47,20 +47,21 @@ def passed_over(nest: Nest) -> str | None:
     return found[0] if len(found) == 1 and tiled == [lanes] else None
 
 
-def prefetch(nest: Nest, target: Target, threads: int, names: StepNames) -> Step:
+def prefetch(nest: Nest, target: Target, threads: int, names: StepNames, keep: bool) -> Step:
     """`prefetch`: how far ahead the operand on the lanes is asked for; `prefetch_out`: whether the output tile is asked
-    for before its reduction starts. Asking for the next block wants several passes over this one."""
-    out = Decision(names("prefetch_out"), (0, 1), ("no", "yes"))
+    for before its reduction starts, where sums are kept (`keep`). Asking for the next block wants several passes over
+    this one."""
+    out = (Decision(names("prefetch_out"), (0, 1), ("no", "yes")),) if keep else ()
     if nest.depth is None or not nest.lanes:
-        return Step("prefetch", (out,))
+        return Step("prefetch", out)
     column = names("prefetch")
     if not streams(nest):
         near = Decision(column, (NO, NEAR), ("no", "near")) if nest.depth.units > NEAR else Decision(column, (NO,))
-        return Step("prefetch", (near, out))
+        return Step("prefetch", (near, *out))
     far = Decision(column, (NO, FAR), ("no", "far")) if nest.depth.units > FAR else Decision(column, (NO,))
     operand, (lanes, rows, depth) = passed_over(nest), blocked_axes(nest)
     if operand is None or lanes is None or rows is None or depth is None or len(far.domain) == 1:
-        return Step("prefetch", (far, out))
+        return Step("prefetch", (far, *out))
     several = [Var(names.pack(operand)).eq(PANEL), names.var("inner").eq(0), Var(names.tiles(rows)) > 1]
     several.append(names.var(f"blocks_{rows.name}").eq(1))
     if threads > 1 and rows in split_axes(nest):
@@ -74,4 +75,4 @@ def prefetch(nest: Nest, target: Target, threads: int, names: StepNames) -> Step
         Rule(size, asking.implies(Var(size) <= most), f"a block of {{{size}}} bytes is asked for (at most {most:,})"),
     )
     derived: dict[str, Int] = {size: units * Var(names.register(lanes)) * (o.elements * o.dtype.bytes)}
-    return Step("prefetch", (Decision(column, (NO, FAR, NEXT), ("no", "far", "next")), out), rules, derived)
+    return Step("prefetch", (Decision(column, (NO, FAR, NEXT), ("no", "far", "next")), *out), rules, derived)
