@@ -11,7 +11,7 @@ from autosched.tensorize import match_types
 from autosched.tiling.dependence import Dependences
 from autosched.tiling.fallback import checkable
 from autosched.tiling.nest import Nest, make_nest
-from autosched.tiling.rank import issue_cycles, least_cycles, scalar_cycles
+from autosched.tiling.rank import issue_cycles, least_cycles, rankings, scalar_cycles
 from autosched.tiling.scalar_parts import scalar_part
 from autosched.tiling.scheme import scheme_of
 from autosched.tiling.steps import StepNames, is_gpu
@@ -46,30 +46,36 @@ def usable_nests(
     def near(group: list[Nest]) -> list[Nest]:
         return _distinct([n for n in group if least[id(n)] <= WITHIN * least[id(group[0])]])
 
-    return sorted([*near(free), *near(asking)[:MOST_CHECKED]], key=lambda n: least[id(n)])[:MOST_PLANS]
+    chosen = [*near(free), *near(asking)[:MOST_CHECKED]]
+    orders = [sorted(chosen, key=lambda n: least_cycles(n, cores)) for cores in rankings(target)]
+    first = {id(n): n for turn in zip(*orders, strict=True) for n in turn}  # of each ranking in turn
+    return sorted([*first.values()][:MOST_PLANS], key=lambda n: least[id(n)])
 
 
 def _worth_placing(mappings: Sequence[match_types.Mapping], target: Target) -> list[Nest]:
-    """The nests of these mappings, in their order, but for those that issuing alone makes too slow to be laid out, and
-    those that tie with one before them."""
+    """The nests of these mappings, in their order, but for those that issuing alone makes too slow to be laid out by
+    every ranking, and those that tie with one before them."""
     nests = [_nest_of(m) for m in mappings]
-    issue = [0.0 if n is None else issue_cycles(n) for n in nests]
+    placed: dict[int, Nest | str] = {}
     found: dict[int, Nest] = {}
-    ties: set[Hashable] = set()
-    least: list[float] = []  # of those without conditions, in order
-    for k in sorted(range(len(mappings)), key=issue.__getitem__):
-        if least and (issue[k] > WITHIN * least[0] or (len(least) >= MOST_PLANS and issue[k] > least[MOST_PLANS - 1])):
-            break
-        bare = nests[k]
-        tie = None if bare is None else (_shape(bare), tuple(c.text for c in bare.mapping.conditions))
-        if bare is None or tie in ties:
-            continue
-        nest = nest_or_reason(mappings[k], target, bare)
-        if isinstance(nest, Nest):
-            found[k] = nest
-            ties.add(tie)
-            if not nest.mapping.conditions:
-                insort(least, least_cycles(nest))
+    for cores in rankings(target):
+        issue = [0.0 if n is None else issue_cycles(n, cores) for n in nests]
+        ties: set[Hashable] = set()
+        least: list[float] = []  # of those without conditions, in order
+        for k in sorted(range(len(mappings)), key=issue.__getitem__):
+            full = len(least) >= MOST_PLANS and issue[k] > least[MOST_PLANS - 1]
+            if least and (issue[k] > WITHIN * least[0] or full):
+                break
+            bare = nests[k]
+            tie = None if bare is None else (_shape(bare), tuple(c.text for c in bare.mapping.conditions))
+            if bare is None or tie in ties:
+                continue
+            nest = placed[k] = placed.get(k) or nest_or_reason(mappings[k], target, bare)
+            if isinstance(nest, Nest):
+                found[k] = nest
+                ties.add(tie)
+                if not nest.mapping.conditions:
+                    insort(least, least_cycles(nest, cores))
     return [found[k] for k in sorted(found)]
 
 

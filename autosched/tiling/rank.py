@@ -11,13 +11,14 @@ from math import prod
 import numpy as np
 
 from autosched.ir.program import Axis
+from autosched.machine.target import Target
 from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
 from autosched.tiling.placed import from_shared
 from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.remember import of_nest
 from autosched.tiling.scalar_parts import is_constant
-from autosched.tiling.steps import interleave, vectorises
+from autosched.tiling.steps import interleave, is_gpu, vectorises
 from autosched.tiling.steps.gpu_boxes import no_bulk_copy
 from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
 from autosched.tiling.steps.turned import MOST_ROWS, store_cycles, turning_row
@@ -37,9 +38,10 @@ GROUP_CYCLES = 0.15
 
 
 @of_nest
-def least_cycles(nest: Nest) -> float:
-    """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one."""
-    cycles = issue_cycles(nest)
+def least_cycles(nest: Nest, cores: int = 1) -> float:
+    """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one.
+    On a GPU of so many cores, see `issue_cycles`."""
+    cycles = issue_cycles(nest, cores)
     if from_shared(nest.intrinsic):
         return cycles + sum(_by_threads(nest, o.name) for o in nest.intrinsic.inputs)
     for operand in nest.intrinsic.inputs:
@@ -66,14 +68,22 @@ def _by_threads(nest: Nest, operand: str) -> float:
     return elements * nest.intrinsic.operands[operand].dtype.bits / 8 / SHARED_BYTES
 
 
-def issue_cycles(nest: Nest) -> float:
-    """Cycles to issue the instructions alone, or to read their operands where they stay in shared memory."""
+def issue_cycles(nest: Nest, cores: int = 1) -> float:
+    """Cycles to issue the instructions alone, or to read their operands where they stay in shared memory. Of so many
+    cores, each of which computes whole tiles of results, those count that wait for the core with the most tiles."""
     intrinsic = nest.intrinsic
+    tiles = prod(a.units for a in nest.spatial)
     interval = intrinsic.timing.get("interval", 1.0)
     if from_shared(intrinsic):
         read = sum(o.elements * o.dtype.bits / 8 for o in intrinsic.inputs)
         interval = max(interval, read / SHARED_BYTES)
-    return prod(a.units for a in nest.axes) * interval
+    return prod(a.units for a in nest.axes) * interval * (-(-tiles // cores) * cores / tiles)
+
+
+def rankings(target: Target) -> tuple[int, ...]:
+    """The numbers of cores by which mappings are ranked. A GPU runs few tiles on few cores, unless blocks share their
+    sums: both the fastest instruction and one with a tile for each core are worth a plan."""
+    return (1, target.cores) if is_gpu(target) else (1,)
 
 
 def plan_cycles(plan: Plan) -> float:
