@@ -15,6 +15,7 @@ from autosched.device.cuda.nvrtc import compile_cuda
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.search.tune import candidates_of, usable
+from autosched.search.turned import turned_programs
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plans import make_plans
@@ -73,3 +74,17 @@ def test_pixels_are_encoded_by_the_launcher():
         "extents, strides, lower, upper, 16, 64, steps,",
     ):
         assert line in source
+
+
+def test_constants_are_turned_once():
+    program = resolve("matmul", {"m": 64, "n": 32, "k": 96, "t": "s8", "acc": "s32"})
+    found = match(program, usable(Catalogue.builtin(), H200, "cuda", ["wgmma.m64n16k32.s8.s8.s32"]))
+    (variant,) = turned_programs(program, found, "reassociated")
+    assert variant.program.prepared == ("B_turned",)
+    plan = make_plans(variant.program, H200, variant.certified(candidates_of(variant.matches)))[0]
+    row = request(plan.space, {"copy": "TMA", "stages": 2, "swizzle": "32 B"}).row
+    assert row is not None
+    lowered = replace(lower(plan, plan.space.schedule(row)), name="gemm")
+    files = export_cuda(lowered, H200)
+    assert "gemm_prepare(const int8_t *B, int8_t *B_turned, cudaStream_t stream)" in files.header
+    assert "for n in ('B',)" in torch_op(lowered, files)

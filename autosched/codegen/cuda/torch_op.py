@@ -120,9 +120,7 @@ def torch_op(kernel: Kernel, files: CudaFiles) -> str:
     outputs = list(program.outputs)
     order = [p for p in program.parameters if p in program.tensors]
     scalars = list(program.scalars)
-    sources = dict.fromkeys(
-        a.name for launch in plan.prepare for a in launch.arguments if a.name in program.tensors
-    )
+    sources = dict.fromkeys(a.name for launch in plan.prepare for a in launch.arguments if a.name in inputs)
     result = "outputs[" + json.dumps(outputs[0]) + "]"
     if len(outputs) > 1:
         result = "(" + ", ".join(f"outputs[{json.dumps(n)}]" for n in outputs) + ")"
