@@ -9,8 +9,8 @@ from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.placed import from_shared
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.gpu_boxes import no_box, no_bulk_copy
-from autosched.tiling.steps.gpu_layout import chunk_elements, slice_axes, slice_bytes, slice_extent, spare_chunks
+from autosched.tiling.steps.gpu_boxes import no_bulk_copy
+from autosched.tiling.steps.gpu_layout import slice_axes, slice_bytes, slice_extent
 from autosched.tiling.steps.gpu_operand import (
     ASYNC_COPIES,
     BULK_COPIES,
@@ -40,7 +40,6 @@ def gpu_copy(
     Derived: `slices_bytes` of all stages.
     """
     copy, stages, vector = Var(names("copy")), Var(names("stages")), Var(names("vector"))
-    padding = Var(names("padding"))
     kinds = [SYNC]
     kinds += [ASYNC] if has_any(target, ASYNC_COPIES) else []
     kinds += [BULK] if has_any(target, BULK_COPIES) else []
@@ -59,11 +58,7 @@ def gpu_copy(
             held = is_staged.eq(0) | copy.ne(BULK)
             rules.append(Rule(names(f"bulk_{operand}"), held, f"no TMA of {operand}: {why}"))
         elif BULK in kinds:
-            other = is_staged.eq(0) | copy.ne(BULK)
-            rules += _box_rules(nest, operand, pair, other, names)
-            if no_box(nest, operand):
-                sentence = f"pixels of {operand} follow each other, and {{{padding.name}}} are to lie between them"
-                rules.append(Rule(names(f"padding_{operand}"), other | padding.eq(0), sentence))
+            rules += _box_rules(nest, operand, pair, is_staged.eq(0) | copy.ne(BULK), names)
     deep = all_of(copy.eq(SYNC).implies(stages <= SYNC_STAGES), copy.eq(ASYNC).implies(stages >= 2))
     label = "{" + stages.name + "}"
     # A producer of a persistent block goes on to the slices of its next tile.
@@ -78,6 +73,10 @@ def gpu_copy(
             f"{label} stages of {{{names('slices')}}} slices",
         ),
     ]
+    if BULK in kinds:
+        padding = Var(names("padding"))
+        sentence = "rows of TMA's boxes follow each other, and {" + padding.name + "} are to lie between them"
+        rules.append(Rule(padding.name, copy.ne(BULK) | padding.eq(0), sentence))
     if ASYNC in kinds:
         rules.append(Rule(names("copy"), copy.ne(ASYNC) | (vector >= 4), "cp.async of {" + vector.name + "} bytes < 4"))
     nothing = Var(names("staged")).eq(0)
@@ -95,10 +94,7 @@ def gpu_copy(
 def _box_rules(nest: Nest, operand: str, pair: tuple[NestAxis, ...], other: Bool, names: StepNames) -> list[Rule]:
     """What holds of the boxes that the engine fetches of an operand, unless `other`."""
     swizzle, described = Var(names("swizzle")), Var(stage_name(names, operand)).eq(DESCRIPTOR)
-    *sides, held = (slice_extent(nest, a, pair, names) for a in slice_axes(nest, operand))
-    chunk = chunk_elements(nest.intrinsic.operands[operand].dtype.bits)
-    # Between rows that are padded lie elements which the box has beyond those of the slice.
-    row = held + where(Var(names("padding")).eq(0), 0, chunk * spare_chunks(ceil_div(held, chunk)))
+    *sides, row = (slice_extent(nest, a, pair, names) for a in slice_axes(nest, operand))
     short = (row <= BOX) | described | swizzle.ne(0)
     small = all_of(short, *(side <= BOX for side in sides))
     bits = nest.intrinsic.operands[operand].dtype.bits
