@@ -6,7 +6,7 @@ right behind it that read nothing but its own element are fused; what is left ru
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product, takewhile
 
@@ -22,22 +22,18 @@ from autosched.tiling.accesses import statements
 from autosched.tiling.dependence import Dependences, analyse
 from autosched.tiling.epilogue import epilogue_chain
 from autosched.tiling.fallback import scalar_fallback
-from autosched.tiling.gpu_steps import written_types
 from autosched.tiling.join_loops import join_loops
 from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.nest import Nest
-from autosched.tiling.nest_steps import nest_steps
 from autosched.tiling.nests import MOST_PLANS, usable_nests, with_scalar
+from autosched.tiling.part_steps import part_steps
 from autosched.tiling.plan import Fused, LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.rows import rows_parts
 from autosched.tiling.scalar_parts import scalar_part
-from autosched.tiling.scalar_steps import choices_of, rows_step, scalar_step
 from autosched.tiling.scheme import scheme_of
 from autosched.tiling.space import Space
-from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.streams import stream_of
-from autosched.tiling.team_steps import team_choices, team_step
 from autosched.tiling.teams import team_parts, waits_for_memory
 
 
@@ -66,12 +62,12 @@ def make_plans(
         beside = is_gpu(target) and waits_for_memory(program, stage, dependences, target, leeway)
         choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
     plans = []
-    for chosen in product(*choices):
+    for chosen in _best_first(choices):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
         layout = _Layout(program, target, mapped, literal, dependences, threads, leeway)
         joined = layout.plan(rows=True)
         plans.append(joined)
-        if is_gpu(target) and len(plans) >= MOST_PLANS:
+        if len(plans) >= MOST_PLANS:
             break  # those that follow are cut off below
         several = any(isinstance(p, RowsPart) or (isinstance(p, TeamPart) and len(p.members) > 1) for p in joined.parts)
         if not mapped and several:
@@ -83,6 +79,12 @@ def make_plans(
                 others = make_plans(rewrite.after, target, {}, threads, leeway)
                 plans += [replace(plan, name=f"{plan.name} [{rewrite.name}]") for plan in others]
     return _unique(plans)[:MOST_PLANS]
+
+
+def _best_first(choices: Sequence[Sequence[Nest | None]]) -> Iterator[tuple[Nest | None, ...]]:
+    """One of each stage's choices, in every way: first those that stand first for their stages, and are the best."""
+    places = sorted(product(*(range(len(c)) for c in choices)), key=sum)
+    return (tuple(c[k] for c, k in zip(choices, place, strict=True)) for place in places)
 
 
 def _check_writes(program: Program) -> None:
@@ -112,24 +114,9 @@ class _Layout:
         parts = self.joined(self.parts()) if rows else self.parts()
         if is_gpu(self.target):
             parts = self.teams(parts, rows)
-        choices = choices_of(parts, self.target)
-        steps: list[Step] = []
-        for part in parts:
-            match part:
-                case TensorPart():
-                    steps += nest_steps(part.nest, self.target, self.threads, part.names, written_types(part))
-                case ScalarPart(prepared=False):
-                    steps.append(scalar_step(part, self.threads, choices))
-                case RowsPart():
-                    steps.append(rows_step(part, self.threads, choices))
-                case TeamPart():
-                    steps.append(team_step(part, self.program, self.target, team_choices(parts)))
-                case _:
-                    pass
-        if not steps:
-            steps.append(Step("as written", (Decision("threads", (1,)),)))
         title = "; ".join(p.title for p in parts if isinstance(p, TensorPart | RowsPart | TeamPart)) or "scalar"
-        return Plan(title, self.program, self.target, tuple(parts), Space(title, steps), formulas=self.leeway.formulas)
+        space = Space(title, part_steps(parts, self.program, self.target, self.threads))
+        return Plan(title, self.program, self.target, tuple(parts), space, formulas=self.leeway.formulas)
 
     def parts(self) -> list[Part]:
         program, target = self.program, self.target

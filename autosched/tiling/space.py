@@ -38,6 +38,8 @@ from autosched.tiling.values import Lazy, Values, digit
 
 Ids = npt.NDArray[np.int64]
 CANONICAL = "canonical"
+MOST_ROWS = 2**63
+"""An id is a signed integer of 64 bits."""
 
 
 class Space:
@@ -65,7 +67,7 @@ class Space:
         self._check_rules()
         self.radices = tuple(len(d.domain) for d in self.decisions)
         self.size = prod(self.radices)
-        if self.size >= 2**63:
+        if self.size >= MOST_ROWS:
             raise UsageError(f"the space {name!r} has {self.size:,} rows, more than an id can number",
                              hint="narrow the domains of its decisions")  # fmt: skip
         self.strides = tuple(prod(self.radices[i + 1 :]) for i in range(len(self.radices)))

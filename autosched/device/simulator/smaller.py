@@ -11,16 +11,12 @@ from autosched.ir.value import reads
 from autosched.logic import Const, Int, interval
 from autosched.tiling.dependence import analyse
 from autosched.tiling.fallback import scalar_fallback
-from autosched.tiling.gpu_steps import written_types
 from autosched.tiling.leeway import Leeway
 from autosched.tiling.nest import make_nest
-from autosched.tiling.nest_steps import nest_steps
+from autosched.tiling.part_steps import part_steps
 from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
-from autosched.tiling.scalar_steps import choices_of, rows_step, scalar_step
 from autosched.tiling.schedule import Schedule
 from autosched.tiling.space import Space
-from autosched.tiling.step import Decision, Step
-from autosched.tiling.team_steps import team_choices, team_step
 
 CAPS = ((70, 68), (54, 52), (37, 36), (27, 28), (19, 20), (13, 12), (9, 8), (5, 4), (64, 128))
 """Longest spatial and reduction loops of cut-down programs, in the order in which they are tried: such that
@@ -101,8 +97,6 @@ def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
     """The same plan for a cut-down program. ValueError or LookupError where its nests cannot be cut."""
     stages = {s.name: s for s in program.stages}
     parts: list[Part] = []
-    steps: list[Step] = []
-    choices = choices_of(plan.parts, plan.target)
     for part in plan.parts:
         match part:
             case TensorPart():
@@ -113,23 +107,18 @@ def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
                     same = (stages[part.nest.stage.name], *(f.stage for f in behind))
                     spare = scalar_fallback(program, same, analyse(program), threads, Leeway(formulas=plan.formulas))
                     part = replace(part, fallback=spare)
-                steps += nest_steps(part.nest, plan.target, threads, part.names, written_types(part))
             case ScalarPart():
                 part = replace(part, stage=stages[part.stage.name])
-                steps.append(scalar_step(part, threads, choices))
             case RowsPart():
                 part = replace(part, members=tuple(replace(m, stage=stages[m.stage.name]) for m in part.members))
-                steps.append(rows_step(part, threads, choices))
             case TeamPart():
                 part = replace(part, members=tuple(stages[m.name] for m in part.members))
-                steps.append(team_step(part, program, plan.target, team_choices(plan.parts)))
             case LiteralPart():
                 whole = [s for s, old in zip(program.body, plan.program.body, strict=True) if old in part.body]
                 part = replace(part, body=tuple(whole))
         parts.append(part)
-    if not steps:
-        steps.append(Step("as written", (Decision("threads", (1,)),)))
-    return Plan(plan.name, program, plan.target, tuple(parts), Space(plan.name, steps), formulas=plan.formulas)
+    space = Space(plan.name, part_steps(parts, program, plan.target, threads))
+    return Plan(plan.name, program, plan.target, tuple(parts), space, formulas=plan.formulas)
 
 
 def nearest_row(space: Space, schedule: Schedule) -> tuple[int, list[str]] | None:

@@ -1,0 +1,78 @@
+"""Plans of programs with several products: their best mappings come first, and ids number their rows."""
+
+from __future__ import annotations
+
+import pytest
+from pure.gpu_plans import H200
+from support.plans import machine, plans_of
+
+from autosched.ir import parse
+from autosched.ir.program import Program
+from autosched.machine.target import Target
+from autosched.tiling.nests import MOST_PLANS
+from autosched.tiling.part_steps import numbered
+from autosched.tiling.space import Space
+from autosched.tiling.step import Decision, Step
+
+TWICE = """
+def twice(A: {t}[m, k], B: const[{t}[n, k]], C: const[{t}[q, n]], E: f32[m, q], *, m=256, n=512, k=256, q=384):
+    T: {t}[m, n]
+    D: f32[m, n]
+    for i, j in grid(m, n):
+        D[i, j] = 0
+        for p in range(k):
+            D[i, j] += f32(A[i, p]) * f32(B[j, p])
+        T[i, j] = {t}(D[i, j])
+    for i, j in grid(m, q):
+        E[i, j] = 0
+        for p in range(n):
+            E[i, j] += f32(T[i, p]) * f32(C[j, p])
+"""
+
+
+def program(t: str) -> Program:
+    return parse(TWICE.format(t=t))
+
+
+def wide(name: str, several: int) -> list[Step]:
+    """A part of `several` decisions of a thousand values each, the last of them labelled."""
+    labels = tuple(map(str, range(1000)))
+    decisions = [Decision(f"{name}.{k}", tuple(range(1000))) for k in range(several - 1)]
+    return [Step(name, tuple(decisions)), Step(f"{name} last", (Decision(f"{name}.last", tuple(range(1000)), labels),))]
+
+
+def held(steps: list[Step]) -> set[str]:
+    return {d.name for s in steps for d in s.decisions if d.domain == (0,)}
+
+
+def test_a_space_that_ids_number_stays_as_it_is() -> None:
+    parts = [wide("a", 3), wide("b", 3)]
+    assert numbered(parts) == [s for steps in parts for s in steps]
+
+
+@pytest.mark.parametrize(
+    ("several", "names"),
+    [(3, {"a.last", "b.last", "c.last"}), (4, {"a.last", "b.last", "c.last", "a.2", "b.2", "c.2"})],
+)
+def test_the_last_decisions_of_each_part_are_held_first(several: int, names: set[str]) -> None:
+    steps = numbered([wide("a", several), wide("b", several), wide("c", several)])
+    assert held(steps) == names
+    space = Space("three", steps)
+    assert space.size == 10**18
+    assert all(len(d.labels) in (0, len(d.domain)) for d in space.decisions)
+
+
+def test_two_products_on_a_gpu_have_plans_whose_rows_are_numbered() -> None:
+    plans = plans_of(program("bf16"), H200, only=("cuda/wgmma.m64n64k16.bf16.f32", "cuda/wgmma.m64n128k16.bf16.f32"))
+    assert all(len(plan.tensor_parts) == 2 for plan in plans)
+    (neutral,) = plans[0].space.canonical([0])
+    assert not plans[0].space.violated(int(neutral))
+
+
+@pytest.mark.parametrize(("target", "t"), [(machine(), "bf16"), (H200, "f16")])
+def test_the_best_mappings_of_all_stages_come_first(target: Target, t: str) -> None:
+    plans = plans_of(program(t), target, only=("x86/*", "cuda/mma*"))
+    assert len(plans) == MOST_PLANS
+    for k in range(2):
+        chosen = {str(plan.tensor_parts[k].title) for plan in plans}
+        assert len(chosen) > 1
