@@ -65,10 +65,11 @@ def fastest(a: Any, b: Any, c: Any) -> Product:
     def made(tile: tuple[int, ...]) -> Product | Exception:
         try:
             program = product(m, n, k, _NAMES[a.dtype], _NAMES[c.dtype], tile)
-            kernel: Product = tilelang.compile(program, execution_backend="nvrtc")
+            kernel = tilelang.compile(program, execution_backend="nvrtc")
         except Exception as error:  # a tile that does not fit
             return error
-        return kernel
+        # TileLang 0.1.15 takes its target for none of CUDA's, and would launch on the default stream.
+        return lambda a, b, c: kernel(a, b, c, stream=torch.cuda.current_stream().cuda_stream)
 
     tilelang.set_log_level("WARNING")
     with ThreadPoolExecutor(len(_TILES)) as pool:

@@ -13,6 +13,9 @@ from autosched.errors import AutoschedError, Location
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
 """Products and additions are fused where the text says so (`fma`), as on the CPU; what else is default is IEEE's."""
+CACHING = 12, 9
+"""NVRTCs from this one on know `--no-cache`. Where a driver is they keep what they compiled, for all processes, and
+what they find there comes without the assembler's words: registers, spills and warnings. Our own cache keeps those."""
 SHOWN_ERRORS = 3
 
 
@@ -57,7 +60,8 @@ def compile_cuda(
         ),
     )
     try:
-        words = [f"--gpu-architecture={arch}".encode(), *(o.encode() for o in options)]
+        cache = ("--no-cache",) if kit.version >= CACHING else ()
+        words = [o.encode() for o in (f"--gpu-architecture={arch}", *options, *cache)]
         status = library.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
         log = _bytes(library, "ProgramLog", program).rstrip(b"\0").decode(errors="replace")
         if status:
