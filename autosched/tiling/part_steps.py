@@ -25,7 +25,7 @@ def part_steps(parts: Sequence[Part], program: Program, target: Target, threads:
     for part in parts:
         match part:
             case TensorPart():
-                steps.append(nest_steps(part.nest, target, threads, part.names, written_types(part)))
+                steps.append(nest_steps(part.nest, target, threads, part.names, written_types(part), part.keep))
             case ScalarPart(prepared=False):
                 steps.append([scalar_step(part, threads, choices)])
             case RowsPart():
