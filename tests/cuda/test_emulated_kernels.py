@@ -128,6 +128,23 @@ def test_pixels_along_a_walk(cluster: str) -> None:
     assert difference.ok, (made.plan.space.schedule(made.rows[0]), difference)
 
 
+def test_many_stages() -> None:
+    """More stages than a tile has slices, and twelve of fourteen: barriers change their phases late."""
+    few = {"m": 130, "n": 40, "k": 16 * 5, **BF16}
+    many = {"m": 64, "n": 16, "k": 16 * 14, **BF16}
+    engine: dict[str, int | str] = {"copy": "TMA", "roles": "producer", "block_p": 1}
+    warps = AHEAD | {"copy": "cp.async", "vector": "16 B", "stages": 12, "block_p": 1, "fragments": "in turn"}
+    for only, sizes, wish in (
+        ("cuda/wgmma.m64n16k16.bf16.f32", few, engine | {"persistent": "yes", "stages": 16}),
+        ("cuda/wgmma.m64n16k16.bf16.f32", many, engine | {"stages": 12}),
+        ("cuda/mma.m16n8k16.bf16.bf16.f32", many, engine | {"stages": 12, "warps_i": 2}),
+        ("cuda/mma.m16n8k16.bf16.bf16.f32", many, warps),
+    ):
+        made = wished(Case("matmul_nt", only, sizes), [wish])
+        difference = made.check(0, seed=1)
+        assert difference.ok, (made.plan.space.schedule(made.rows[0]), difference)
+
+
 def test_shares_added_up_in_a_cluster() -> None:
     """Blocks of a cluster share a reduction of eleven slices, the last of which ends early; workers finish in turn."""
     sizes = {"m": 150, "n": 32, "k": 16 * 10 + 8, "out": "bf16", **BF16}
