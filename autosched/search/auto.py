@@ -73,7 +73,7 @@ class Auto:
         self._made: Pool | None = None
 
     def propose(self, n: int) -> list[Candidate]:
-        if not self._space.rows or n <= 0:
+        if self._space.empty or n <= 0:
             return []
         rng = np.random.default_rng([self._seed, len(self._memory)])
         if self._memory.measured >= _BY_CLOCK and self._fitted_to != self._memory.measured:
@@ -88,9 +88,9 @@ class Auto:
         rows = Rows.join([rows, topped_up(self._space, self._memory, Rows.of(0, []), n - len(rows), rng)])
         if not len(rows):
             return []
-        features, analytic_s = self._space.described(rows)
         if not self._fitted_to:  # before any measurement there is only the clock's word
-            return self._space.candidates(rows, None, analytic_s)
+            return self._space.candidates(rows)
+        features, analytic_s = self._space.described(rows)
         return self._space.candidates(rows, self._model.predict(features, analytic_s).seconds, analytic_s)
 
     def _curious(self, n: int) -> int:
@@ -158,7 +158,7 @@ class Auto:
     def _batch(self, ranked: Rows, n: int, new: int) -> Rows:
         """The `n` best rows that are apart from each other, the first `new` places for plans never tried."""
         shortlist = ranked.take(np.arange(min(len(ranked), _SHORTLIST * max(n, 1))))
-        firsts = [int(np.argmax(ranked.plan == plan)) for plan in self._untried(ranked)[:new]]
+        firsts = [int(np.argmax(ranked.plan == plan)) for plan in (self._untried(ranked)[:new] if new else ())]
         rows = Rows.join([ranked.take(firsts), shortlist]).distinct()
         decisions = self._space.decisions(rows)
         chosen: list[int] = list(range(len(firsts)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -30,6 +32,39 @@ class PlanRows:
     total: int
     complete: bool
     legal: int
+
+
+class Entry:
+    """A plan of a study; its rows (see `PlanRows`) are laid out when somebody asks for them: a plan that is slower than
+    others by what can be said without need not be, for the first proposals."""
+
+    def __init__(self, plan: Plan, limit: int, seed: Sequence[int]) -> None:
+        self.plan = plan
+        self._limit, self._seed = limit, seed
+
+    @cached_property
+    def laid(self) -> PlanRows:
+        return lay_out(self.plan, self._limit, np.random.default_rng(self._seed))
+
+    @property
+    def ids(self) -> Ids:
+        return self.laid.ids
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        return self.laid.rejected
+
+    @property
+    def total(self) -> int:
+        return self.laid.total
+
+    @property
+    def complete(self) -> bool:
+        return self.laid.complete
+
+    @property
+    def legal(self) -> int:
+        return self.laid.legal
 
 
 def lay_out(plan: Plan, limit: int, rng: np.random.Generator) -> PlanRows:

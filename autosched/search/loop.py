@@ -7,7 +7,7 @@ keep trials. It emits events and never prints.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -91,21 +91,23 @@ def run(
     final_rounds: int = ROUNDS,
     goals: Goals | None = None,
     outlook: Outlook | None = None,
+    meanwhile: Iterable[None] = (),
 ) -> Result:
     """Tune until the study has `trials` trials in all, or `timeout_s` seconds of the study's stopwatch are over.
 
     `batch` candidates are asked for at a time: as many as the strategy likes, where None. `operations` is what one call
     computes, for the speed in `NewBest`. `goals` may end the search sooner; a least gain among them is predicted by
-    `outlook`, which must have observed the study's trials so far. Raises NoScheduleError when no candidate
-    survived (naming the most frequent reason; WrongResultError if some were wrong), StoreError when a trial cannot be
-    kept, MissingError from the device, UsageError for a budget of nothing.
+    `outlook`, which must have observed the study's trials so far. `meanwhile` is what else there is to do, a piece at a
+    time, while this would wait for a measurement; what is left of it is done at the end. Raises NoScheduleError when no
+    candidate survived (naming the most frequent reason; WrongResultError if some were wrong), StoreError when a trial
+    cannot be kept, MissingError from the device, UsageError for a budget of nothing.
     """
     if trials < 1:
         raise UsageError(f"trials is {trials}, and must be at least 1", hint="--trials is the total of the study")
     if timeout_s is not None and timeout_s <= 0:
         raise UsageError(f"timeout is {timeout_s} s, and must be above 0")
     made = _Run(study, device, trials, timeout_s, batch, listener, operations, final_rounds)
-    made.goals, made.outlook = goals or Goals(), outlook
+    made.goals, made.outlook, made.meanwhile = goals or Goals(), outlook, iter(meanwhile)
     with calm():
         return made.run()
 
@@ -138,6 +140,7 @@ class _Run:
         self.fine = 0
         self.goals = Goals()
         self.outlook: Outlook | None = None
+        self.meanwhile: Iterator[None] = iter(())
         self.gain: float | None = None
         self.since_s = 0.0  # when the last trial was kept
         self.building = Building(device, self.watch)
@@ -184,6 +187,8 @@ class _Run:
                 self.kept = {key: build for key, build in self.kept.items() if key in favourites}
             if reason == "timeout":
                 self._keep_there()
+            while self._piece():
+                pass
             return reason
         except KeyboardInterrupt:
             self._keep_there()
@@ -192,6 +197,11 @@ class _Run:
             if self.under_way:
                 self.measuring.give_up()
                 self.under_way.clear()
+
+    def _piece(self) -> bool:
+        """Do a piece of what else there is to do; whether there was one."""
+        with self.watch.phase("search"):
+            return next(self.meanwhile, True) is None
 
     def _round(self) -> str:
         """Ask, build and measure; why the search ends with that, if so. What is measured aside is kept a round later,
@@ -264,6 +274,8 @@ class _Run:
     def _keep_first(self) -> None:
         """Keep what has been measured aside for longest."""
         begun = self.under_way[0]
+        while not begun.there() and self._piece():
+            pass
 
         def answer() -> Measured:
             found = begun.answer()  # Ctrl-C comes while this waits, and the trial is not lost then

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from autosched.errors import NoScheduleError, UsageError, WrongResultError
 from autosched.ir.work import operations
 from autosched.search.events import Event
+from autosched.search.final import ROUNDS
 from autosched.search.loop import Result, run
 from autosched.search.request import TuneRequest
 from autosched.search.stopping import Outlook
@@ -178,13 +179,13 @@ class _Share:
         return self.weight * time_s * (SLICE / (SLICE + self.done) if gain is None else gain)
 
     def search(self, trials: int, left_s: float | None) -> str:
-        return self._run(self.done + trials, left_s, {"final_rounds": 0})
+        return self._run(self.done + trials, left_s, 0)
 
     def race(self, left_s: float | None) -> str:
         """The final round."""
-        return self._run(max(1, self.done), left_s, {})
+        return self._run(max(1, self.done), left_s, ROUNDS)
 
-    def _run(self, total: int, left_s: float | None, rounds: dict[str, int]) -> str:
+    def _run(self, total: int, left_s: float | None, final_rounds: int) -> str:
         request, watch = self.tuning.request, self.study.watch
         with self._turn():
             try:
@@ -197,7 +198,7 @@ class _Share:
                     operations=operations(request.program),
                     goals=request.goals,
                     outlook=self._informed() if request.goals.least_gain is not None else None,
-                    **rounds,
+                    final_rounds=final_rounds,
                 )
                 self.error = ""
             except (NoScheduleError, WrongResultError) as error:  # nothing survived so far; others go on

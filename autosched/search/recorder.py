@@ -19,7 +19,7 @@ from autosched.costmodel import clock as clocks
 from autosched.device.protocol import Device
 from autosched.errors import StoreError, UsageError
 from autosched.machine.catalogue import target_yaml
-from autosched.search.laid_out import PlanRows
+from autosched.search.laid_out import Entry
 from autosched.search.nearest import raced
 from autosched.search.recorded import program_of, target_of
 from autosched.search.request import TuneRequest
@@ -184,7 +184,7 @@ def _one(device: Device, candidate: Candidate) -> tuple[Measurement, float]:
     return measurement, sum(({"build": build.seconds} | measurement.costs_s).values())
 
 
-def _plan(entry: PlanRows, ids: np.ndarray[Any, Any], measured: list[tuple[Measurement, float]]) -> RecordedPlan:
+def _plan(entry: Entry, ids: np.ndarray[Any, Any], measured: list[tuple[Measurement, float]]) -> RecordedPlan:
     space = entry.plan.space
     index = space.rows(ids)
     measurements = [m for m, _ in measured]

@@ -6,8 +6,7 @@ among the best (see `search.scores`), in blocks over threads (numpy releases the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,19 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import Features, FeatureSchema, feature_table
-from autosched.search.laid_out import LIMIT, lay_out
+from autosched.search.laid_out import LIMIT, Entry
 from autosched.search.remembered import Remembered
+from autosched.search.rows import Ids, Rows, Seconds, in_order, slowest_of
 from autosched.search.scores import BLOCK, Scores, settle
 from autosched.search.unlisted import Unlisted, merged
 from autosched.tiling.bounded import Bounded, Timed
 from autosched.tiling.schedule import Candidate
-from autosched.tiling.table import tabulate
+from autosched.tiling.table import Table, tabulate
 
 if TYPE_CHECKING:
     from autosched.tiling.plan import Plan
 
-Ids: TypeAlias = npt.NDArray[np.int64]
-Seconds: TypeAlias = npt.NDArray[np.float32]
 Columns: TypeAlias = Mapping[str, npt.NDArray[np.int64]]
 Clock: TypeAlias = Callable[["Plan", Columns], Mapping[str, npt.NDArray[Any]]]
 Floors: TypeAlias = Callable[["Plan"], Sequence[Callable[[Columns], npt.NDArray[np.float64]]]]
@@ -37,39 +35,6 @@ HOPELESS = 5.0
 """A plan whose best row is this many times slower by the clock than the best of all is not searched further."""
 _PROBE = 2048
 _MARGIN = 1.25  # rows a probe is asked for beyond those wanted, since it only estimates where they end
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of the union: plan numbers and row ids, both of shape (rows,)."""
-
-    plan: npt.NDArray[np.int32]
-    ids: Ids
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def take(self, which: npt.ArrayLike) -> Rows:
-        chosen = np.asarray(which)
-        chosen = chosen if chosen.dtype == np.bool_ else chosen.astype(np.int64)
-        return Rows(self.plan[chosen], self.ids[chosen])
-
-    @staticmethod
-    def of(plan: int, ids: npt.ArrayLike) -> Rows:
-        numbers = np.asarray(ids, np.int64)
-        return Rows(np.full(len(numbers), plan, np.int32), numbers)
-
-    @staticmethod
-    def join(parts: Sequence[Rows]) -> Rows:
-        if not parts:
-            return Rows.of(0, [])
-        return Rows(np.concatenate([p.plan for p in parts]), np.concatenate([p.ids for p in parts]))
-
-    def distinct(self) -> Rows:
-        """Each row once, at its first place."""
-        pairs = np.stack([self.plan.astype(np.int64), self.ids], axis=1)
-        _, first = np.unique(pairs, axis=0, return_index=True)
-        return self.take(np.sort(first))
 
 
 class SearchSpace:
@@ -102,14 +67,36 @@ class SearchSpace:
         self._floors = floors
         self._threads = threads
         self._seed = seed
-        self.plans = tuple(lay_out(plan, limit, np.random.default_rng([seed, n])) for n, plan in enumerate(plans))
+        self.plans = tuple(Entry(plan, limit, (seed, n)) for n, plan in enumerate(plans))
         self.number = {entry.plan.name: n for n, entry in enumerate(self.plans)}
         if len(self.number) != len(self.plans):
             raise ValueError("two plans have one name")
-        self.counts = np.array([len(entry.ids) for entry in self.plans], np.int64)
+        self._tables: dict[int, list[Table]] = {}
+        self._probed: dict[int, tuple[Ids, Seconds]] = {}
         self._scores: dict[int, Scores] = {}
         self._unlisted: dict[int, Unlisted] = {}
         self._remembered = Remembered()
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Rows of each plan that are listed."""
+        return np.array([len(entry.ids) for entry in self.plans], np.int64)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no plan has a legal row."""
+        return not any(len(entry.ids) for entry in self.plans)
+
+    def prepared(self) -> Iterator[None]:
+        """Work out what is to be known of every plan, a piece at a time: its rows, some of their seconds, its best.
+        Whoever needs something sooner asks for it."""
+        for number, entry in enumerate(self.plans):
+            if len(entry.ids):
+                self.sampled(number)
+                yield
+                self._listed([number], 1)
+            yield
+        _ = self.plausible
 
     @property
     def rows(self) -> int:
@@ -161,24 +148,39 @@ class SearchSpace:
         """What is known of the seconds of a plan's rows."""
         if number not in self._scores:
             entry = self.plans[number]
-            tables = [tabulate(entry.plan.space, floor) for floor in self._floors(entry.plan)]
             self._scores[number] = Scores(
                 entry.ids,
                 lambda ids: self._seconds(number, ids),
                 self._run_length(entry.plan),
-                [table for table in tables if table is not None],
+                self._floor_tables(number),
             )
         return self._scores[number]
 
+    def _floor_tables(self, number: int) -> list[Table]:
+        """The plan's floors, those of few enough decisions."""
+        if number not in self._tables:
+            plan = self.plans[number].plan
+            tables = [tabulate(plan.space, floor) for floor in self._floors(plan)]
+            self._tables[number] = [table for table in tables if table is not None]
+        return self._tables[number]
+
     def sampled(self, number: int) -> tuple[Ids, Seconds]:
-        """Some rows of a plan at random (all where they are few), and the clock's seconds for these."""
-        return self._probe[number]
+        """Some rows of a plan at random (all where they are few), and the clock's seconds for these.
+
+        At even distances they could all share the value of a low digit of the row's number, and a bad one."""
+        if number not in self._probed:
+            ids = self.plans[number].ids
+            if len(ids) > _PROBE:
+                rng = np.random.default_rng([self._seed, number])
+                ids = ids[np.unique(rng.integers(0, len(ids), _PROBE))]
+            self._probed[number] = ids, self._seconds(number, ids)
+        return self._probed[number]
 
     @cached_property
     def plausible(self) -> tuple[int, ...]:
         """Numbers of the plans whose best row is within HOPELESS of the best of all, fastest first."""
         some = [n for n in range(len(self.plans)) if self.counts[n]]
-        probed = {n: self._probe[n][1].min() for n in some}
+        probed = {n: self.sampled(n)[1].min() for n in some}
         hope = min(probed.values(), default=0.0) * 2 * HOPELESS  # a probe's best may be twice the plan's best
         best = {n: float(self._listed([n], 1)[0][1][0]) for n in some if probed[n] <= hope}
         bound = min(best.values(), default=0.0) * HOPELESS
@@ -201,26 +203,14 @@ class SearchSpace:
         floor = self.scores(number).least(entry.complete)
         return floor if floor > 0 else float(self._best_of([number], 1)[0][1][0])
 
-    @cached_property
-    def _probe(self) -> dict[int, tuple[Ids, Seconds]]:
-        """For each plan with rows: some of them at random, and the clock's seconds for these.
-
-        At even distances they could all share the value of a low digit of the row's number, and a bad one."""
-        found = {}
-        for n, entry in enumerate(self.plans):
-            if len(entry.ids):
-                rng = np.random.default_rng([self._seed, n])
-                few = len(entry.ids) <= _PROBE
-                ids = entry.ids if few else entry.ids[np.unique(rng.integers(0, len(entry.ids), _PROBE))]
-                found[n] = (ids, self._seconds(n, ids))
-        return found
-
     def best(self, k: int, plan: int | None = None) -> tuple[Rows, Seconds]:
         """The `k` rows fastest by the clock, of all plans or one, in order.
 
         A hopeless plan takes part with the best row known of it, and in full only once the others have no `k` rows."""
         if plan is not None:
             numbers: list[int] = [plan]
+        elif (sure := self._surely_best(k)) is not None:
+            return sure
         else:
             numbers = list(self.plausible)
             if sum(int(self.counts[n]) for n in numbers) + len(self.plans) - len(numbers) < k:
@@ -229,15 +219,31 @@ class SearchSpace:
         parts = [Rows.of(n, ids) for n, (ids, _) in zip(numbers, found, strict=True)]
         seconds = [s for _, s in found]
         if plan is None:
-            for n in sorted(set(self._probe) - set(numbers)):
-                ids, probed = self._probe[n]
+            for n in sorted({n for n in range(len(self.plans)) if self.counts[n]} - set(numbers)):
+                ids, probed = self.sampled(n)
                 at = int(np.argmin(probed))
                 parts.append(Rows.of(n, ids[at : at + 1]))
                 seconds.append(probed[at : at + 1])
-        rows = Rows.join(parts)
-        total = np.concatenate(seconds) if seconds else np.zeros(0, np.float32)
-        order = np.lexsort((rows.ids, rows.plan, total))[:k]
-        return rows.take(order), total[order]
+        return in_order(parts, seconds, k)
+
+    def _surely_best(self, k: int) -> tuple[Rows, Seconds] | None:
+        """`best` of all plans, of which only those are laid out whose floors do not say that they have none of these
+        rows; None where a hopeless plan might."""
+        least = [sum(table.column.min() for table in self._floor_tables(n)) for n in range(len(self.plans))]
+        numbers: list[int] = []
+        parts: list[tuple[Ids, Seconds]] = []
+        slowest = np.inf
+        left = sorted(range(len(self.plans)), key=lambda n: (least[n], n))
+        while left and (not parts or least[left[0]] <= slowest):
+            more = [n for n in left if n == left[0] or (parts and least[n] <= slowest)]
+            left = [n for n in left if n not in more]
+            numbers += [n for n in more if len(self.plans[n].ids)]
+            if numbers:
+                parts = self._best_of(numbers, k)
+                slowest = slowest_of([seconds for _, seconds in parts], k)
+        if not slowest <= HOPELESS * min((float(s[0]) for _, s in parts if len(s)), default=0.0):
+            return None
+        return in_order([Rows.of(n, ids) for n, (ids, _) in zip(numbers, parts, strict=True)], [s for _, s in parts], k)
 
     def features(self, rows: Rows) -> Features:
         """Features of any rows, in the columns of this study."""
@@ -324,7 +330,7 @@ class SearchSpace:
         found = self._listed(numbers, k)
         for at, number in enumerate(numbers):
             if not self.plans[number].complete and (unlisted := self._beyond(number)) is not None:
-                found[at] = merged(found[at], unlisted.best(k, _slowest([s for _, s in found], k)))
+                found[at] = merged(found[at], unlisted.best(k, slowest_of([s for _, s in found], k)))
         return found
 
     def _beyond(self, number: int) -> Unlisted | None:
@@ -354,9 +360,9 @@ class SearchSpace:
 
     def _reached(self, numbers: Sequence[int], rows: float) -> float:
         """Seconds that about so many rows of these plans take at most, by their probes."""
-        probes = {n: self._probe[n][1] for n in numbers if n in self._probe}
+        probes = {n: self.sampled(n)[1] for n in numbers if len(self.plans[n].ids)}
         seconds = np.concatenate([*probes.values()])
-        each = np.concatenate([np.full(len(p), self.counts[n] / len(p)) for n, p in probes.items()])
+        each = np.concatenate([np.full(len(p), len(self.plans[n].ids) / len(p)) for n, p in probes.items()])
         order = np.argsort(seconds, kind="stable")
         at = int(np.searchsorted(np.cumsum(each[order]), rows))
         return float(seconds[order[min(at, len(order) - 1)]])
@@ -369,7 +375,4 @@ class SearchSpace:
         return found
 
 
-def _slowest(seconds: Sequence[Seconds], k: int) -> float:
-    """Seconds of the slowest of the `k` best rows; none is too slow where there are fewer."""
-    every = np.concatenate(seconds)
-    return np.inf if len(every) < k else float(np.partition(every, k - 1)[k - 1])
+__all__ = ["HOPELESS", "Rows", "SearchSpace"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -29,6 +30,7 @@ from autosched.search.left_out import by_reason, left_out
 from autosched.search.loop import BATCH, Result, run
 from autosched.search.memory import clocked
 from autosched.search.request import TuneRequest
+from autosched.search.space import SearchSpace
 from autosched.search.split import split_programs
 from autosched.search.stopping import Outlook
 from autosched.search.stopwatch import Stopwatch, TimedModel
@@ -60,6 +62,8 @@ class Tuning:
     plans: tuple[Plan, ...]
     watch: Stopwatch
     baseline: Baseline | None = None
+    meanwhile: Iterable[None] = ()
+    """What the first proposals do not wait for: `run` does it while something is measured."""
 
     @property
     def peak(self) -> tuple[str, float] | None:
@@ -117,6 +121,8 @@ def prepare(
         if warm and isinstance(device, Aside):
             device.warm()
         tuning = _laid_out(request, device, listener or (lambda event: None), Stopwatch(clock))
+        if not (warm and isinstance(device, Aside) and device.aside):
+            deque(tuning.meanwhile, 0)
     except BaseException:
         device.close()
         raise
@@ -146,10 +152,8 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
             space = space_of(plans, objective=request.objective, seed=request.seed)
         else:
             space = recorded.space_of(recording, seed=request.seed)
-        if space.rows == 0:
+        if space.empty:
             raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
-        plausible = space.plausible
-    emit(Scored(len(plausible), space.legal, space.rows_in_all, space.rejected, watch.seconds()["search"]))
     record = study_record(request, device.describe(), plans)
     _say_near_miss(request, record, emit)
     study = open_study(
@@ -164,7 +168,15 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         watch=watch,
         earlier=_earlier(request, record.name),
     )
-    return Tuning(request, study, device, tuple(matches), tuple(plans), watch)
+    return Tuning(
+        request, study, device, tuple(matches), tuple(plans), watch, meanwhile=_scored(space, watch, emit)
+    )
+
+
+def _scored(space: SearchSpace, watch: Stopwatch, emit: Listener) -> Iterator[None]:
+    """Lay out and score the whole space, a piece at a time."""
+    yield from space.prepared()
+    emit(Scored(len(space.plausible), space.legal, space.rows_in_all, space.rejected, watch.seconds()["search"]))
 
 
 def tune(request: TuneRequest, listener: Listener | None = None) -> tuple[Tuning, Result]:
@@ -182,6 +194,7 @@ def tune(request: TuneRequest, listener: Listener | None = None) -> tuple[Tuning
             operations=work,
             goals=request.goals,
             outlook=outlook_of(tuning) if request.goals.least_gain is not None else None,
+            meanwhile=tuning.meanwhile,
         )
         if result.reason != "interrupted":
             with tuning.watch.phase("measure"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +105,21 @@ def test_a_batch_is_proposed_while_the_one_before_is_measured() -> None:
     assert (result.reason, result.done) == ("trials", 20)
     assert device.told == [0] * 16 + [8] * 4
     assert [t.number for t in study.searched] == list(range(1, 21))
+
+
+def test_what_else_there_is_to_do_is_done_meanwhile() -> None:
+    """All of it, once, and while something is measured where there is time."""
+    for pause_s in (0.0, 0.01):
+        device, done = Beside(measure_s=pause_s), list[int]()
+
+        def pieces(done: list[int] = done, device: Beside = device) -> Iterator[None]:
+            for _ in range(40):
+                done.append(len(device.study.searched))
+                yield
+
+        result, _ = tune(device, 12, final_rounds=0, meanwhile=pieces())
+        assert (result.done, len(done)) == (12, 40)
+        assert pause_s == 0 or done[0] == 0
 
 
 def test_who_learns_from_one_trial_at_a_time_knows_them_all() -> None:

@@ -94,6 +94,22 @@ def test_no_row_that_is_better_is_left_out(name: str, k: int) -> None:
         assert quick.scores(0).worked_out < whole.scores(0).worked_out / 4
 
 
+def test_plans_that_floors_rule_out_are_not_laid_out() -> None:
+    plans = planned("border")
+    space = SearchSpace(plans, clock, run_length=run_length, floors=floors, threads=1)
+    whole = SearchSpace(plans, clock, run_length=run_length, threads=1)
+    rows, seconds = space.best(5)
+    assert 0 < sum("laid" in vars(entry) for entry in space.plans) < len(plans)
+    wanted, slowest = whole.best(5)
+    assert np.array_equal(rows.ids, wanted.ids)
+    assert np.array_equal(rows.plan, wanted.plan)
+    assert np.array_equal(seconds, slowest)
+    assert not space.empty
+    list(space.prepared())
+    assert space.plausible == whole.plausible
+    assert space.legal == whole.legal
+
+
 def test_a_table_reads_what_it_is_asked_for() -> None:
     steps = [
         Step("tile", (Decision("a", (1, 2, 4)), Decision("b", (3, 5))), (), {"ab": Var("a") * Var("b")}),
