@@ -21,13 +21,11 @@ from autosched.codegen.kernel import (
     For,
     Group,
     IntrinsicCall,
-    Publish,
     RegisterRef,
     Roles,
     Settle,
     Signal,
     Stmt,
-    Wait,
     statements,
 )
 from autosched.logic import FALSE, TRUE, Const, Int
@@ -38,7 +36,6 @@ WORKERS_BARRIER = 1
 """The number of the barrier at which a block's consumers meet: 0 is the whole block's, those behind are of single
 workers."""
 Body = Callable[[tuple[Stmt, ...]], Iterator[str]]
-Engine = Async | Await | Box | Group | Publish | Roles | Settle | Signal | Wait
 
 
 class EnginePrinter:

@@ -91,7 +91,7 @@ class Workspace:
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One `__global__` function and how it is launched: `kernel` is its C name; `cluster` blocks of the grid share a
-    cluster ((1, 1, 1): none); `shared_bytes` are dynamic; `blocks_per_core` is what `__launch_bounds__` promises."""
+    cluster ((1, 1, 1): none); `shared_bytes` are dynamic."""
 
     kernel: str
     grid: Dim3
@@ -99,7 +99,6 @@ class Launch:
     shared_bytes: int
     arguments: tuple[Argument, ...]
     cluster: Dim3 = (1, 1, 1)
-    blocks_per_core: int = 1
     note: str = ""
 
     @property

@@ -10,16 +10,10 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-import llvmlite
 import llvmlite.binding as llvm
 
 from autosched.codegen.llvm.errors import CompileError
 from autosched.errors import MissingError
-
-
-def toolchain() -> str:
-    """What builds the code: part of a study's key."""
-    return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(str(v) for v in llvm.llvm_version_info)}"
 
 
 def compile_object(

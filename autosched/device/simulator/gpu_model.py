@@ -59,8 +59,6 @@ class GpuRun:
     grid: Launch
     outcome: Outcome
     actors: tuple[str, ...]
-    dram_read: float
-    dram_written: float
     past_l1: float
     shared: float
 
@@ -114,7 +112,7 @@ def play(kernel: Kernel, found: Facts, target: Target, record: Recorder | None =
     layout = _Layout(together, tail, actors_of_block, grid.at_once, ahead.stages if ahead else 0)
     outcome = layout.played(each, record)
     actors = layout.names(min(grid.at_once, each + bool(tail)))
-    return GpuRun(grid, outcome, actors, read, written, past, _shared(found))
+    return GpuRun(grid, outcome, actors, past, _shared(found))
 
 
 def moved(kernel: Kernel, found: Facts, target: Target) -> dict[str, float]:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SUMS = ("chain", "aligned", "tree", "lanes")
-ROUNDINGS = ("rne", "rz", "odd")
-
 
 @dataclass(frozen=True, slots=True)
 class Numerics:
@@ -38,10 +35,10 @@ class Numerics:
     accumulate: str = "exact"  # exact | sequential | unordered
     fraction_bits: int | None = None
     terms: int | None = None
-    rounding: str = "rne"
+    rounding: str = "rne"  # rne | rz | odd
     subnormals: str = "kept"  # kept | flushed
     fused: bool = False
-    sum: str = "chain"
+    sum: str = "chain"  # chain | aligned | tree | lanes
     start: str = "accumulator"  # accumulator | zero
     result_bits: int | None = None
     sum_bits: int | None = None

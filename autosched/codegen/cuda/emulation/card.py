@@ -18,7 +18,7 @@ from autosched.codegen.cuda.emulation.signatures import Issue
 from autosched.codegen.cuda.launch import TensorMap
 
 ALIGNMENT = 256
-MAP_BYTES, MAP_TAG, MAP_RANK = 128, 0x7A6D, 5
+MAP_TAG, MAP_RANK = 0x7A6D, 5
 
 
 class Index(ctypes.Structure):
