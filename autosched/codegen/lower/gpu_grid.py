@@ -118,7 +118,8 @@ class Grid:
             here = number // below if below > 1 else number
             if axis is not self.outside[0]:
                 here = here % axis.units
-            at[axis.name] = Position(None, here if axis.units > 1 else Const(0))
+            partial = axis.extent % axis.unit != 0
+            at[axis.name] = Position(None, here if axis.units > 1 else Const(0), partial)
             below *= axis.units
         return at
 

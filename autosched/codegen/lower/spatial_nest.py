@@ -164,7 +164,7 @@ class SpatialNest:
         at: Places = {a.name: Position(None, Const(0)) for a in self.nest.axes}
         spatial = [a for a in self.nest.spatial if a not in self.pair]
         for axis in spatial:
-            at[axis.name] = Position(None, Var(f"{identifier(axis.name)}b"))
+            at[axis.name] = Position(None, Var(f"{identifier(axis.name)}b"), axis.extent % axis.unit != 0)
         outer: dict[str, Int] = {}
         for axis in axes:
             inside = axis in self.order and self.order.index(axis) < level
