@@ -43,8 +43,8 @@ def _spare(mapping: match_types.Mapping) -> tuple[float, int]:
     spare = 1.0
     for extent, whole in mapping.padding.values():
         spare *= whole / extent
-    depths = {a for x in contiguous_along(mapping.intrinsic).values() for a in mapping.axes.get(x, ())}
-    return spare, -prod(a.extent for a in mapping.stage.axes if a.name in depths)
+    along = set(contiguous_along(mapping.intrinsic).values())
+    return spare, -prod(extent for x, (extent, _) in mapping.padding.items() if x in along)
 
 
 def _lying_across(mapping: match_types.Mapping) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import ClassVar, assert_never
 
 from autosched.codegen.c.ctypes import BITS_STORED, SMALL_FLOATS, SUB_BYTE, compute_type, literal
 from autosched.codegen.c.helpers import is_helper
@@ -40,6 +40,9 @@ Text = tuple[str, int]
 class ValuePrinter:
     """`read` spells a tensor element (as stored), `scalar` a run-time scalar, `use` is told of each helper called;
     `formula` spells a function of the kernel's own, None for one of the language's."""
+
+    index_type: ClassVar[str] = INDEX_TYPE
+    """That data are cast to where they are a subscript."""
 
     index: IndexPrinter
     read: Callable[[Read], str]
@@ -79,7 +82,7 @@ class ValuePrinter:
         """A subscript as an index expression; a data-dependent one is cast."""
         if isinstance(index, Int):
             return self.index.number(index)
-        return f"({INDEX_TYPE}){self._at(index, _UNARY)}"
+        return f"({self.index_type}){self._at(index, _UNARY)}"
 
     def _call(self, name: str, *args: str) -> str:
         if is_helper(name):

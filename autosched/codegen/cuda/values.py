@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,8 @@ _MOVED = Read | Literal | Select
 @dataclass(frozen=True)
 class CudaValues(ValuePrinter):
     """As `ValuePrinter`; a choice between elements is a choice between their bits."""
+
+    index_type: ClassVar[str] = "int64_t"
 
     def stored(self, value: Value) -> str:
         if value.dtype.name in BITS_STORED:
