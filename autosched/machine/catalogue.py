@@ -53,13 +53,18 @@ def target_data(target: Target) -> dict[str, Any]:
     def figure(value: object, source: str | None) -> object:
         return {"value": value, "source": source} if source else value
 
+    clock_hz = target.clock_hz
+
+    def rate(bytes_per_s: float) -> str:
+        return written(bytes_per_s, "bandwidth", "B/cycle", "GB/s", "TB/s", "B/s", clock_hz=clock_hz)
+
     def memory(level: Memory) -> dict[str, Any]:
         bandwidth, one_core = level.bandwidth_bytes_per_s, level.core_bandwidth_bytes_per_s
         parts: dict[str, Any] = {
-            "bytes": written(level.bytes, "bytes", "MiB" if level.bytes % 2**20 == 0 else "KiB", "B"),
-            "bandwidth": bandwidth and written(bandwidth, "bandwidth", "GB/s", "B/s"),
-            "core_bandwidth": one_core and written(one_core, "bandwidth", "GB/s", "B/s"),
-            "latency": level.latency_s and written(level.latency_s, "time", "ns", "s"),
+            "bytes": written(level.bytes, "bytes", "KiB", "MiB", "GiB", "MB", "GB", "B"),
+            "bandwidth": bandwidth and rate(bandwidth),
+            "core_bandwidth": one_core and rate(one_core),
+            "latency": level.latency_s and written(level.latency_s, "time", "cycles", "ns", "s", clock_hz=clock_hz),
             "line": f"{level.line_bytes} B",
             "banks": level.banks,
             "energy": level.joules_per_byte and written(level.joules_per_byte, "energy per byte", "pJ/B", "J/B"),

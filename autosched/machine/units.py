@@ -74,15 +74,17 @@ def _unit_hint(unit: str, dimension: str, units: list[str]) -> str:
     return (f"did you mean {close!r}? " if close else "") + f"units: {', '.join(units)}"
 
 
-def written(value: float, dimension: str, *units: str) -> str:
-    """`value` (in base units) as text that reads back to exactly the same number, in the first of `units` that can.
+def written(value: float, dimension: str, *units: str, clock_hz: float | None = None) -> str:
+    """`value` (in base units) as text that reads back to exactly the same number, the shortest that `units` give.
 
     >>> written(1.98e9, "frequency", "GHz", "Hz")
     '1.98 GHz'
+    >>> written(29 * (1 / 1.83e9), "time", "cycles", "ns", clock_hz=1.83e9)
+    '29 cycles'
     """
+    texts = []
     for unit in units:
-        shown = value / UNITS[dimension][unit]
-        text = f"{int(shown)} {unit}" if shown == int(shown) else f"{shown!r} {unit}"
-        if quantity(text, dimension) == value:
-            return text
-    return f"{value!r} {units[-1]}"
+        shown = value / quantity(f"1 {unit}", dimension, clock_hz)
+        texts += [f"{shown:.{digits}g} {unit}" for digits in (6, 12, 17)]
+    exact = [text for text in texts if quantity(text, dimension, clock_hz) == value]
+    return min(exact, key=len, default=f"{value!r} {units[-1]}")
