@@ -15,7 +15,10 @@ from autosched.tensorize.addresses.places import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
+from autosched.tiling.placed import from_shared
 from autosched.tiling.steps.gpu_operand import contiguous_along
+
+TURNED_BITS = 16
 
 
 def turned_programs(program: Program, matches: Sequence[Match], numerics: str) -> Iterator[Variant]:
@@ -23,19 +26,27 @@ def turned_programs(program: Program, matches: Sequence[Match], numerics: str) -
     by_stage: dict[str, list[match_types.Mapping]] = {}
     for found in matches:
         plain = [m for m in found.mappings if not m.adapters and not m.conditions]
-        by_stage.setdefault(found.stage, []).extend(m for m in plain if contiguous_along(m.intrinsic))
+        by_stage.setdefault(found.stage, []).extend(m for m in plain if _asked(m.intrinsic))
     for name, mappings in by_stage.items():
         best = min(mappings, key=_spare, default=None)
         last = {} if best is None else _lying_across(best)
         made = turned(StageFacts(program, program.stage(name)), last) if last else None
         if made is None:
             continue
-        asked: dict[str, Intrinsic] = {m.intrinsic.name: m.intrinsic for m in mappings}
-        again = tuple(match(made.rewrite.after, list(asked.values()), numerics, [made.stage.name]))
+        once = {m.intrinsic.name: m.intrinsic for m in mappings}
+        again = tuple(match(made.rewrite.after, list(once.values()), numerics, [made.stage.name]))
         mapping = next((m for answer in again for m in answer.mappings if not m.adapters), None)
         if mapping is not None:
             how = mapping.adapted(made.names, made.obligations)
             yield Variant(made.rewrite.after, again, made.names, {made.stage.name: how})
+
+
+def _asked(intrinsic: Intrinsic) -> dict[str, str]:
+    """Operands that lie along an axis of the instruction and that nothing turns on their way: those that it reads from
+    shared memory, and those whose elements are too narrow for `ldmatrix`, which turns 16 bits."""
+    kept = from_shared(intrinsic)
+    narrow = {o.name for o in intrinsic.inputs if o.dtype.bits < TURNED_BITS}
+    return {o: axis for o, axis in contiguous_along(intrinsic).items() if o in kept or o in narrow}
 
 
 def _spare(mapping: match_types.Mapping) -> tuple[float, int]:
@@ -50,7 +61,7 @@ def _spare(mapping: match_types.Mapping) -> tuple[float, int]:
 def _lying_across(mapping: match_types.Mapping) -> dict[str, int]:
     """Tensors that do not run along the axis that the instruction asks for, each with the dimension that does."""
     found: dict[str, int] = {}
-    for operand, axis in contiguous_along(mapping.intrinsic).items():
+    for operand, axis in _asked(mapping.intrinsic).items():
         read = mapping.operands[operand]
         inner = mapping.axes.get(axis, ())[-1:]
         forms = [affine(i) if isinstance(i, Int) else None for i in read.index]

@@ -165,6 +165,13 @@ CASES: dict[str, Case] = {
         turned=True,
     ),
     "wgmma turned s8": Case("matmul", "cuda/wgmma.m64n16k32.s8.s8.s32", {"m": 70, "n": 32, "k": 96, **S8}, turned=True),
+    "mma turned s8": Case(
+        "matmul",
+        "cuda/mma.m16n8k32.s8*",
+        {"m": 33, "n": 16, "k": 64, **S8},
+        "nvidia-a100",
+        turned=True,
+    ),
     "wgmma, bias": Case(
         "matmul_bias_relu",
         "cuda/wgmma.m64n16k16.bf16.f32",

@@ -128,6 +128,14 @@ def test_pixels_along_a_walk(cluster: str) -> None:
     assert difference.ok, (made.plan.space.schedule(made.rows[0]), difference)
 
 
+def test_an_activation_is_turned_in_the_call() -> None:
+    """A kernel of teams writes the copy through tiles in shared memory; the next one's copy engine fetches it."""
+    case = Case("matmul_tn", "cuda/wgmma.m64n8k32.s8.s8.s32", {"m": 80, "n": 16, "k": 64, **S8}, turned=True)
+    made = wished(case, [{"A_turned.tile": "32", "C.copy": "TMA", "C.roles": "producer", "C.stages": 2}])
+    difference = made.check(0, seed=1)
+    assert difference.ok, (made.plan.space.schedule(made.rows[0]), difference)
+
+
 def test_many_stages() -> None:
     """More stages than a tile has slices, and twelve of fourteen: barriers change their phases late."""
     few = {"m": 130, "n": 40, "k": 16 * 5, **BF16}
