@@ -131,7 +131,9 @@ def prepared_data(program: Program) -> dict[str, KnownData]:
     small = replace(
         program, tensors=tensors, scalars={}, parameters=tuple(tensors), body=body, assumptions=(), data={}, source=""
     )
-    computed = run(small, given)
+    unwritten = (n for n in small.inputs if n not in given)  # some of their elements: nothing reads those
+    blank = {n: np.zeros(tensors[n].extents, tensors[n].dtype.numpy) for n in unwritten}
+    computed = run(small, given | blank)
     return {n: _measured(computed[n], tensors[n].dtype, tensors[n].extents) for n in follows}
 
 

@@ -36,6 +36,14 @@ def f(A: s8[m, m], B: s8[m, n], C: s32[m, n], *, m=12, n=34):
         for p in range(i, m):
             C[i, j] += s32(A[i, p]) * s32(B[p, j])
 """,
+    # A sum of one term has no depth to be cut into slices.
+    "one term": """
+def f(A: f32[m, 1], B: f32[1, n], C: f32[m, n], *, m=9, n=10):
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(1):
+            C[i, j] += A[i, p] * B[p, j]
+""",
 }
 
 

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from match_executor import execute
+from support.adapted import adapted_plans
 from support.examples import examples
 from support.guarded import CLAMPING, plans, programs
+from support.plans import machine
 
 import autosched
 from autosched.codegen.lower import lower
@@ -77,6 +79,24 @@ def test_data_that_adapters_convert_are_known_too() -> None:
     known = known_values(converted, "B_s8")
     assert known is not None
     assert (known.low, known.high) == (int(b.min()) - 128, int(b.max()) - 128)
+
+
+def test_what_is_prepared_from_data_need_not_be_whole() -> None:
+    """Columns that no loop visits have no sum; that of the others was not computed either."""
+    text = """
+def f(A: s8[9, 11], B: const[s8[11, 8]], C: s32[9, 8]):
+    for i in range(9):
+        for j in range(3, 8):
+            C[i, j] = 0
+            for p in range(11):
+                C[i, j] += s32(A[i, p]) * s32(B[p, j])
+"""
+    b = np.random.default_rng(3).integers(-60, 60, (11, 8)).astype(np.int8)
+    program = with_data(parse(text), {"B": b})
+    summed = next(p.program for p in adapted_plans(program, machine()) if "B_sum" in p.program.tensors)
+    known, sums = known_values(summed, "B_sum"), b[:, 3:].astype(np.int32).sum(axis=0)
+    assert known is not None
+    assert (known.low, known.high) == (min(0, sums.min()), max(0, sums.max()))
 
 
 def test_data_that_break_the_condition_leave_nothing_to_check() -> None:

@@ -71,14 +71,14 @@ class GpuNest:
 
     def block(self, micro: GpuMicro, out: Out, shares: Buffer | None) -> tuple[Stmt, ...]:
         """What a block does."""
-        pipeline = Pipeline(self.nest, self.grid, self.slices, micro, self.ctx)
-
-        init = self.nest.stage.init
-        zero = shares is not None or (isinstance(init, Literal) and init.value == 0)
-        pipeline.from_zero = zero and bool(self.slices) and micro.overwrites and not pipeline.promote
+        pipeline = Pipeline(self.nest, self.grid, self.slices, micro, self.ctx) if self.slices else None
+        if pipeline is not None:
+            init = self.nest.stage.init
+            zero = shares is not None or (isinstance(init, Literal) and init.value == 0)
+            pipeline.from_zero = zero and micro.overwrites and not pipeline.promote
 
         def start(work: Work) -> tuple[Stmt, ...]:
-            if pipeline.from_zero:
+            if pipeline is not None and pipeline.from_zero:
                 return ()
             at = self.positions(work)
             zero = at | {a.name: Position(None, Const(0)) for a in self.nest.reduction}
@@ -92,7 +92,7 @@ class GpuNest:
             return out.leave(micro, self.positions(work), work, self.local())
 
         after = freely(self.workers(out.stored())) if out.stored() and not shares else ()
-        if not self.slices:
+        if pipeline is None:
             return (*self.grid.launch(lambda work: self.alone(work, micro, start(work), finish(work))), *after)
         apart = out.apart and not shares
         return pipeline.emit(self.positions, self.local(), start, finish, self.workers, after, apart)
