@@ -1,0 +1,61 @@
+"""Operands that an instruction asks for along another axis are copied with that one last; which plans a GPU gets."""
+
+import numpy as np
+import pytest
+from pure.gpu_plans import CATALOGUE, H200, plans
+
+from autosched.ir import resolve, run
+from autosched.machine.catalogue import load_target
+from autosched.search.tune import usable
+from autosched.search.turned import turned_programs
+from autosched.tensorize.matcher.match import match
+from autosched.tiling.rank import issue_cycles, rankings
+
+BYTES = {"t": "s8", "acc": "s32"}
+
+
+def variants(name, only, sizes, target=H200):
+    program = resolve(name, sizes)
+    found = match(program, usable(CATALOGUE, target, "simulator", [only]))
+    return program, list(turned_programs(program, found, "real"))
+
+
+def test_weights_of_a_convolution_lie_along_the_channels() -> None:
+    sizes = {"h": 4, "w": 5, "ci": 32, "co": 16, **BYTES}
+    program, (variant,) = variants("conv2d", "cuda/wgmma.m64n16k32.s8.s8.s32", sizes)
+    assert variant.adapters == ("turn W",)
+    assert variant.program.tensors["W_turned"].extents == (3, 3, 16, 32)
+    assert variant.program.prepared == ("W_turned",)
+    (mapping,) = variant.stages.values()
+    assert any(o.part == "adapter" and "W_turned holds W" in o.statement for o in mapping.certificate.obligations)
+    rng = np.random.default_rng(0)
+    inputs = {n: rng.integers(-128, 128, program.tensors[n].extents, np.int8) for n in ("X", "W")}
+    assert np.array_equal(run(variant.program, inputs)["Y"], run(program, inputs)["Y"])
+
+
+@pytest.mark.parametrize(
+    ("name", "only", "t", "target", "turned"),
+    [
+        ("matmul_nt", "cuda/wgmma.m64n8k32.s8.s8.s32", "s8", "nvidia-h200", ()),
+        ("matmul", "cuda/wgmma.m64n8k32.s8.s8.s32", "s8", "nvidia-h200", ("turn B",)),
+        ("matmul_tt", "cuda/wgmma.m64n8k32.s8.s8.s32", "s8", "nvidia-h200", ("turn A",)),
+        ("matmul", "cuda/mma.m16n8k32.s8.s8.s32", "s8", "nvidia-a100", ("turn B",)),
+        ("matmul", "cuda/mma.m16n8k16.f16.f16.f32", "f16", "nvidia-a100", ()),
+        ("matmul", "cuda/wgmma.m64n8k16.f16.f32", "f16", "nvidia-h200", ()),
+    ],
+)
+def test_what_is_turned(name: str, only: str, t: str, target: str, turned: tuple[str, ...]) -> None:
+    sizes = {"m": 64, "n": 16, "k": 64, "t": t, "acc": "s32" if t == "s8" else "f32"}
+    found = [v.adapters for v in variants(name, only, sizes, load_target(target))[1]]
+    assert found == ([turned] if turned else [])
+
+
+def test_few_rows_have_a_plan_with_a_tile_for_each_core() -> None:
+    """64 rows by 4096 columns are 128 tiles of n = 32, and 16 of n = 256, which blocks have to share."""
+    _, found = plans("matmul_nt", "cuda/wgmma.*bf16*", m=64, n=4096, k=4096, t="bf16")
+    nests = {p.tensor_parts[0].nest.intrinsic.name.split("k")[0]: p.tensor_parts[0].nest for p in found}
+    one, all_of_them = rankings(H200)
+    small, large = nests["cuda/wgmma.m64n32"], nests["cuda/wgmma.m64n256"]
+    assert issue_cycles(small, one) > issue_cycles(large, one)
+    assert issue_cycles(small, all_of_them) < issue_cycles(large, all_of_them)
+    assert issue_cycles(large, all_of_them) == issue_cycles(large, one) * all_of_them / 16
