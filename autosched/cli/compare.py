@@ -10,11 +10,12 @@ import typer
 
 from autosched import api
 from autosched.cli import inputs, options
-from autosched.cli.output import answer, answer_json, seconds, talk
+from autosched.cli.output import answer, answer_json, talk
 from autosched.errors import UsageError
 from autosched.report.comparison import Comparison
 from autosched.report.exchange import as_json, figure, write_csv, write_plot
 from autosched.report.html import comparison_html, write_html
+from autosched.report.text import seconds
 from autosched.search.compare import RunDone
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -41,7 +42,7 @@ def compare(
     target: options.TargetOpt = "native",
     device: options.DeviceOpt = "simulator",
     cost_model: Annotated[
-        str, typer.Option("--cost-model", metavar="NAME", help="xgb, analytic, forest, gp, rank, random.")
+        str, typer.Option("--cost-model", metavar="NAME", help="xgb, analytic, forest, gp, rank, throughput, random.")
     ] = "xgb",
     threads: Annotated[int, typer.Option("--threads", metavar="N", help="Threads that a kernel may use.")] = 1,
     intrinsics: options.IntrinsicsOpt = None,

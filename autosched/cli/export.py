@@ -91,6 +91,7 @@ def export(
         written = [output.with_suffix(".c"), output.with_suffix(".h")]
         kernel = replace(kernel_of(record, picked(record, trials, trial)), name=_function(output))
         code = print_c(kernel)
+        _can_be_called(output, code.name)
         for path, text in zip(written, (code.source, code.header), strict=True):
             _write(path, text)
         if self_test:
@@ -115,6 +116,7 @@ def _cuda(output: Path, record: StudyRecord, trial: Trial, self_test: bool, torc
         raise UsageError(f"{record.name!r} is for {record.target}, no NVIDIA GPU", hint=f"-o {output.stem}.c")
     kernel = replace(kernel_of(record, trial), name=_function(output))
     files = export_cuda(kernel, target_of(record))
+    _can_be_called(output, files.name)
     texts = {output: files.source, output.with_suffix(".h"): files.header}
     if self_test:
         reassociated = record.settings["numerics"] != "bitwise"
@@ -131,6 +133,13 @@ def _function(output: Path) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", output.stem):
         raise UsageError(f"-o {output}: {output.stem!r} cannot name a C function", hint="as in -o gemm.c")
     return output.stem
+
+
+def _can_be_called(output: Path, name: str) -> None:
+    """Refuse a file whose name printed code needs for something else: its function would have another one."""
+    if name != output.stem:
+        said = f"-o {output}: {output.stem!r} is taken in the language of the file, or by what the code uses"
+        raise UsageError(said, hint=f"as in -o {name}{output.suffix}")
 
 
 def _write(path: Path, text: str) -> None:

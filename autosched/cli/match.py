@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,13 +11,13 @@ from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.ir.program import Program
+from autosched.machine.offered import offered, refuse_absent
 from autosched.tensorize.explanation.amos import RULES
 from autosched.tensorize.explanation.as_json import to_json
 from autosched.tensorize.explanation.discriminating import discriminating_json, discriminating_lines, tell_apart
 from autosched.tensorize.explanation.fix import with_fix
 from autosched.tensorize.explanation.near import near, near_json, near_lines, refusals
 from autosched.tensorize.explanation.text import explain as explained
-from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.numerics.dot import is_dot
 from autosched.tensorize.spec.catalogue import Catalogue
@@ -70,8 +69,12 @@ def match(
     loaded = inputs.with_data(inputs.program(program, define), data)
     known = inputs.catalogue(intrinsics)
     chosen = list(known.select(intrinsic)) if intrinsic else [known[n] for n in known]
-    chosen = _usable_on(chosen, target)
-    features = frozenset[str]() if target is None else inputs.target(target).features
+    machine = None if target is None else inputs.target(target)
+    features = frozenset[str]() if machine is None else machine.features
+    if machine is not None:
+        asked, chosen = chosen, offered(chosen, machine)
+        if not chosen:
+            raise refuse_absent(asked, machine)
     place = {i.name: n for n, i in enumerate(chosen)}
     found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule, dump_smt=dump_smt, adapt=adapters)
     found.sort(key=lambda m: place[m.intrinsic.name])  # all stages of one intrinsic together
@@ -82,7 +85,8 @@ def match(
     nearest: list[Match] = []
     if (explain or verbose) and one and found[0].verdict in ("no", "unknown"):
         same = found[0].intrinsic.isa, "portable"
-        pool = [i for i in _usable_on([known[n] for n in known], target) if i.isa in same]
+        pool = [known[n] for n in known] if machine is None else offered([known[n] for n in known], machine)
+        pool = [i for i in pool if i.isa in same]
         nearest = near(found[0], api.match(loaded, pool, numerics=numerics))
     told = {} if discriminate is None else _told_apart(loaded, found, discriminate, known, features)
     if json:
@@ -102,15 +106,6 @@ def match(
         for _, lines in told.values():
             answer("\n".join(lines))
     raise typer.Exit(0 if any(m.verdict in ("match", "conditional") for m in found) else 1)
-
-
-def _usable_on(chosen: Iterable[Intrinsic], target: str | None) -> list[Intrinsic]:
-    """Those that a target can run, with its contracts; all where none is named."""
-    if target is None:
-        return list(chosen)
-    machine = inputs.target(target)
-    usable = [i for i in chosen if i.isa in (machine.isa, "portable") and machine.has(i.requires)]
-    return [i.on(machine.features) for i in usable]
 
 
 def _told_apart(

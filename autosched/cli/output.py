@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from autosched.report.text import scaled
 from autosched.store.records import Measurement
 
 _WIDE = 100_000
@@ -64,32 +65,15 @@ def _is_number(text: str) -> bool:
     return text[:1].isdigit()
 
 
-def seconds(value: float | None) -> str:
-    """Seconds with a fitting unit: `612 µs`, `1.23 ms`."""
-    if value is None:
-        return "-"
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")):
-        if value >= factor:
-            return f"{value / factor:.3g} {unit}"
-    return f"{value:.3g} s"
-
-
 def joules(measurement: Measurement, objective: str) -> str:
     """What a study for energy minimises, to stand behind the time; nothing where it minimises time."""
     spent = measurement.extra.get("energy_j", {}).get("total")
     if objective == "latency" or not spent:
         return ""
-    factor, unit = next((f, u) for f, u in ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (0.0, "nJ")) if spent >= f)
     product = f"  {measurement.cost:.3g} J·s" if objective == "edp" else ""
-    return f"  {spent / (factor or 1e-9):.3g} {unit}{product}"
+    return f"  {scaled(spent, ((1.0, 'J'), (1e-3, 'mJ'), (1e-6, 'µJ'), (1e-9, 'nJ')), 3)}{product}"
 
 
-def speed(operations: float, value: float | None) -> str:
-    """Operations a second with a fitting unit."""
-    if not value:
-        return "-"
-    rate = operations / value
-    for factor, unit in ((1e12, "TOP/s"), (1e9, "GOP/s"), (1e6, "MOP/s")):
-        if rate >= factor:
-            return f"{rate / factor:.4g} {unit}"
-    return f"{rate:.3g} OP/s"
+def raced(candidates: int) -> str:
+    """What the final round does."""
+    return "the best again" if candidates == 1 else f"the best {candidates} again, interleaved"

@@ -10,8 +10,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Column
 
-from autosched.cli.output import joules, seconds, speed, talk
+from autosched.cli.output import joules, raced, talk
 from autosched.ir.work import operations
+from autosched.report.text import counted, seconds, speed
 from autosched.search import events
 from autosched.search.request import TuneRequest
 from autosched.store.records import Measurement
@@ -64,7 +65,7 @@ class Progress:
                     self._line(f"left   {', '.join(which[:3])}{more}: {reason}")
             case events.Scored():
                 self._line(
-                    f"space  {event.plans} plans · {event.rows:,} legal schedules of {event.rows_in_all:,}"
+                    f"space  {counted(event.plans, 'plan')} · {event.rows:,} legal schedules of {event.rows_in_all:,}"
                     f"   ({event.seconds:.1f} s)"
                 )
             case events.NearMiss():
@@ -82,7 +83,7 @@ class Progress:
                     m = event.trial.measurement
                     self._line(f"trial {event.trial.number:>4}  {self._told(m)}  {event.trial.plan}")
             case events.FinalRound():
-                self._line(f"final  the best {event.candidates} again, interleaved")
+                self._line(f"final  {raced(event.candidates)}")
                 self.bar.update(self.task, said="final round")
             case events.Noisy():
                 then = "they are run again" if event.again else "quiet rounds decide where there are enough"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from autosched.cli import inputs, options
-from autosched.cli.output import answer, answer_json, seconds, speed, talk
+from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.stored import kernel_of, opened, picked, plan_of, target_of
 from autosched.codegen.c import print_c
 from autosched.codegen.cuda import print_cuda
@@ -21,6 +21,7 @@ from autosched.errors import AutoschedError, UsageError
 from autosched.ir import parse
 from autosched.ir.work import operations
 from autosched.machine.target import Target
+from autosched.report.text import seconds, speed
 from autosched.store import codec
 from autosched.store.records import StudyRecord, Trial
 from autosched.tensorize.explanation.certificate import certificate_lines

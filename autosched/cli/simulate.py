@@ -11,7 +11,7 @@ from autosched import api
 from autosched.cli import options
 from autosched.cli.compare import Line, can_write, write
 from autosched.cli.output import answer, answer_json
-from autosched.errors import UnknownNameError, UsageError
+from autosched.errors import UsageError
 from autosched.report.exchange import as_json
 
 
@@ -36,7 +36,8 @@ def simulate(
         int, typer.Option("--repeats", metavar="N", help="Runs of each strategy, with seeds 0 to N-1.")
     ] = 100,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="NAME", help="The strategy that others are compared with.")
+        str | None,
+        typer.Option("--baseline", metavar="NAME", help="Who is compared with: else random of all, or the first."),
     ] = None,
     cost_model: Annotated[str, typer.Option("--cost-model", metavar="NAME", help="As in `tune`.")] = "xgb",
     jobs: Annotated[
@@ -59,7 +60,9 @@ def simulate(
         can_write(output)
     chosen = [name.strip() for name in strategies.split(",") if name.strip()]
     if baseline is not None and chosen != ["all"] and baseline not in chosen:  # said before minutes of runs
-        raise UnknownNameError("strategy", baseline, chosen)
+        raise UsageError(f"--baseline {baseline} takes no part", hint=f"-s names {', '.join(chosen)}")
+    if baseline is None and chosen == ["all"]:
+        baseline = "random"
     with Line(quiet, verbose) as line:
         named = "all" if chosen == ["all"] else chosen
         found = api.simulate(recording, named, trials, repeats, cost_model=cost_model, jobs=jobs, on_run=line)

@@ -43,7 +43,9 @@ def detect(
     device: Annotated[
         str, typer.Option("--device", "-d", metavar="NAME", help="cpu: this machine; cuda: its NVIDIA GPU.")
     ] = "cpu",
-    effort: Annotated[str, typer.Option("--effort", help="quick (about half a second) or full.")] = "full",
+    effort: Annotated[
+        str, typer.Option("--effort", metavar="EFFORT", help="quick (about half a second) or full.")
+    ] = "full",
     yaml: Annotated[bool, typer.Option("--yaml", help="Print a target file.")] = False,
     json: options.JsonOpt = False,
 ) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from autosched.cli import inputs, options
-from autosched.cli.output import answer_json, seconds, speed, table, talk
+from autosched.cli.output import answer_json, table, talk
 from autosched.cli.stored import opened
 from autosched.ir import parse
 from autosched.ir.work import operations
+from autosched.report.text import seconds, speed
 from autosched.store import codec
 from autosched.store.explain import MEMORY, path_of
 from autosched.store.sqlite import StudySummary
@@ -18,7 +22,7 @@ def trials(
     study: options.StudyArg,
     store: options.StoreOpt = None,
     json: options.JsonOpt = False,
-    verbose: options.VerboseOpt = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Messages in full.")] = False,
 ) -> None:
     """List all trials of a study, in order; -v shows failures' messages in full."""
     record, found = opened(study, store)

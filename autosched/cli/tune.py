@@ -57,7 +57,7 @@ def tune(
         ),
     ] = "auto",
     cost_model: Annotated[
-        str, typer.Option("--cost-model", metavar="NAME", help="xgb, analytic, forest, gp, rank, random.")
+        str, typer.Option("--cost-model", metavar="NAME", help="xgb, analytic, forest, gp, rank, throughput, random.")
     ] = "xgb",
     seed: options.SeedOpt = 0,
     threads: Annotated[int, typer.Option("--threads", metavar="N", help="Threads that a kernel may use.")] = 1,

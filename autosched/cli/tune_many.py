@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from autosched.cli.output import answer, answer_json, seconds, speed, table, talk
+from autosched.cli.output import answer, answer_json, raced, table, talk
 from autosched.cli.tune_report import as_json
 from autosched.ir.work import operations
+from autosched.report.text import seconds, speed
 from autosched.search import events
 from autosched.search.many import Part, TunedAll, tune_all
 from autosched.search.request import TuneRequest
@@ -97,7 +98,7 @@ class _Lines:
                     first = (m.message.strip().splitlines() or ["no message"])[0]
                     self._line(number, f"trial {event.trial.number:>4}  failed ({m.status}): {first}")
             case events.FinalRound() if self._said.verbose:
-                self._line(number, f"the best {event.candidates} again, interleaved")
+                self._line(number, raced(event.candidates))
             case _:
                 pass
 

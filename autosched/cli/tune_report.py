@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any
 
-from autosched.cli.output import joules, seconds, speed
+from autosched.cli.inputs import store_path
+from autosched.cli.output import joules
 from autosched.codegen.cuda.proved import prove_schedule
 from autosched.ir.work import operations
+from autosched.report.text import seconds, speed
 from autosched.search.loop import Result
 from autosched.search.noise import ENOUGH
 from autosched.search.tune import Tuning
-from autosched.store.explain import MEMORY
+from autosched.store.explain import MEMORY, path_of
 from autosched.store.records import Measurement
 from autosched.store.sqlite import SqliteStore
 from autosched.tiling.shared_proofs import in_short
@@ -120,12 +123,17 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
     spent = {k: v for k, v in result.seconds.items() if k != "total" and v >= 0.05}
     lines.append("time   " + " · ".join(f"{k} {v:.1f} s" for k, v in spent.items()))
     if isinstance(request.store, SqliteStore) and request.store.path != MEMORY:
-        study = tuning.study.name
-        lines += ["", f"see it   autosched show {study}"]
+        study, where = tuning.study.name, _kept(request.store)
+        lines += ["", f"see it   autosched show {study}{where}"]
         code = {"cpu": "c"}.get(tuning.study.record.device) or {"cuda": "cu"}.get(request.target.isa)
         kind = code or "json"  # the schedule, where there is no text of the kernel
-        lines += [f"use it   autosched export {study} -o {request.program.name}.{kind}"]
+        lines += [f"use it   autosched export {study} -o {request.program.name}.{kind}{where}"]
     return "\n".join(lines)
+
+
+def _kept(store: SqliteStore) -> str:
+    """What commands need to find a store that is not where they look by themselves."""
+    return "" if store.path == path_of(store_path(None)) else f" --store {quote(store.path)}"
 
 
 def _left(tuning: Tuning, result: Result) -> list[str]:

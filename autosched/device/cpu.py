@@ -72,7 +72,9 @@ class CpuDevice:
     ) -> None:
         cpus = usable_cpus()
         if not 1 <= threads <= len(cpus):
-            raise UsageError(f"{threads} threads on {len(cpus)} CPUs", hint=f"use 1 to {len(cpus)}")
+            most = f"1 to {len(cpus)}" if len(cpus) > 1 else "1"
+            said = f"{threads} threads, and this process may run on {len(cpus)} of the CPUs"
+            raise UsageError(said, hint=f"use {most}")
         self.rounds = Rounds(EFFORTS, ROUGH, cache, deadline_s)
         self.program, self.threads, self.cache, self.seed = program, threads, cache, seed
         self.target = target or detect()

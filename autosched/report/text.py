@@ -6,18 +6,47 @@ from collections.abc import Sequence
 from math import isfinite
 
 
+def scaled(value: float, units: Sequence[tuple[float, str]], digits: int) -> str:
+    """A value above zero with so many digits, in the first of the units (from the largest down) that it fills.
+
+    >>> [scaled(v, [(1.0, "s"), (1e-3, "ms")], 3) for v in (0.9996, 0.00999, 0.0102)]
+    ['1.00 s', '9.99 ms', '10.2 ms']
+    """
+    rounded = float(f"{value:.{digits}g}")
+    factor, unit = next((u for u in units if rounded >= u[0]), units[-1])
+    shown = round(rounded / factor, digits)
+    return f"{shown:.{max(digits - len(str(int(shown))), 0)}f} {unit}"
+
+
 def seconds(value: float | None) -> str:
     """Seconds with a fitting unit; `-` for none.
 
-    >>> seconds(1.234e-4), seconds(None), seconds(float("inf"))
-    ('123 µs', '-', '-')
+    >>> seconds(1.234e-4), seconds(1e-3), seconds(None), seconds(float("inf"))
+    ('123 µs', '1.00 ms', '-', '-')
     """
     if value is None or not isfinite(value):
         return "-"
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if value >= factor:
-            return f"{value / factor:.3g} {unit}"
-    return f"{value / 1e-9:.3g} ns"
+    return scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")), 3) if value > 0 else "0 s"
+
+
+def speed(operations: float, value: float | None) -> str:
+    """Operations a second with a fitting unit; `-` where there are none.
+
+    >>> speed(2.7e8, 1e-3), speed(0, 1.0)
+    ('270.0 GOP/s', '-')
+    """
+    if not value or not operations:
+        return "-"
+    return scaled(operations / value, ((1e12, "TOP/s"), (1e9, "GOP/s"), (1e6, "MOP/s"), (1.0, "OP/s")), 4)
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "plan"), counted(1200, "plan")
+    ('1 plan', '1,200 plans')
+    """
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def points(value: float) -> str:

@@ -55,6 +55,8 @@ class TuneRequest:
     def __post_init__(self) -> None:
         if self.trials < 1:
             raise UsageError(f"--trials {self.trials} leaves nothing to measure", hint="give 1 or more")
+        if self.seed < 0:
+            raise UsageError(f"--seed {self.seed} is negative", hint="seeds are 0, 1, 2, …")
         if self.threads < 1:
             raise UsageError(f"--threads {self.threads}: at least 1")
         conditional.check_mode(self.conditions)

@@ -44,6 +44,7 @@ SPECS = {
     "fragment.yaml": _FRAGMENT,
     "broken.yaml": "isa: [x86\n",
     "empty.yaml": "",
+    "unwritten.yaml": _DOT.format(a="s8").replace("x86", "npu"),
 }
 SMALL_MATMUL = " ".join(SMALL)
 CASES = [
@@ -65,6 +66,11 @@ CASES = [
     (f"tune {SMALL_MATMUL} -s evolutionry", 2, ["unknown strategy", "did you mean 'evolutionary'?"]),
     (f"tune {SMALL_MATMUL} -i x86/vpdpbusdd", 2, ["unknown intrinsic", "did you mean 'x86/vpdpbusd"]),
     (f"match {SMALL_MATMUL} -i x86/vpdpbusdd", 2, ["unknown intrinsic", "did you mean 'x86/vpdpbusd"]),
+    (f"tune {SMALL_MATMUL} -t x86-avx2 -i x86/vpdpbusd.zmm", 2, ["x86-avx2 lacks avx512_vnni", "zmm requires"]),
+    (f"match {SMALL_MATMUL} -t nvidia-a100 -i cuda/wgmma*", 2, ["lacks sm_90a, which cuda/wgmma", "it has"]),
+    (f"tune {SMALL_MATMUL} -t x86-avx2 -i cuda/dp4a*", 2, ["x86-avx2 is x86, and cuda/dp4a", "are for cuda"]),
+    (f"tune {SMALL_MATMUL} -t nvidia-h200 -d simulator -i cuda/ldmatrix.x4", 2, ["computes nothing: it is a copy"]),
+    (f"tune {SMALL_MATMUL} -t native -i npu/* --intrinsics unwritten.yaml", 2, ["native is x86", "for npu"]),
     ("intrinsics show x86/vpdpbusdd", 2, ["unknown intrinsic", "did you mean 'x86/vpdpbusd"]),
     ("targets show nvidia-h20", 2, ["unknown target", "did you mean 'nvidia-h200'?"]),
     (f"tune {SMALL_MATMUL} -d simulater", 2, ["unknown device", "did you mean 'simulator'?"]),
@@ -86,6 +92,7 @@ CASES = [
     (f"tune {SMALL_MATMUL} --trials 0", 2, ["--trials 0", "give 1 or more"]),
     (f"tune {SMALL_MATMUL} --trials x", 2, ["--trials"]),
     (f"tune {SMALL_MATMUL} --threads 0", 2, ["--threads 0"]),
+    (f"tune {SMALL_MATMUL} --seed -1", 2, ["--seed", "greater than or equal to 0"]),
     (f"tune {SMALL_MATMUL} --timeout 5x", 2, ["--timeout 5x", "90s"]),
     (f"tune {SMALL_MATMUL} --timeout 0s", 2, ["--timeout 0s"]),
     # intrinsics and targets in YAML

@@ -29,6 +29,14 @@ def test_the_winner_is_checked_as_printed(cli: Cli) -> None:
     assert found["trials"] == {"done": 3, "failed": {}}
 
 
+def test_what_was_checked_otherwise_is_another_study(cli: Cli) -> None:
+    kept = ("--store", "studies.db", "--json")
+    plain = cli.near()(*(a for a in TUNE[:-2] if a != "--emulate"), *kept).json
+    checked = cli.near()(*TUNE[:-2], *kept).json
+    assert (plain["verified"]["by"], checked["verified"]["by"]) == ("the interpreter", "the emulator")
+    assert plain["study"] != checked["study"]
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),
     [
@@ -66,7 +74,7 @@ def test_where_nothing_can_be_emulated(cli: Cli, arguments: tuple[str, ...], sai
 def test_what_to_do_with_it_is_said(cli: Cli, tmp_path: Path) -> None:
     store = str(tmp_path / "trials.db")
     tuned = cli.near()("tune", "matmul", *SIZES, "-t", "nvidia-h200", "-d", "simulator", "-n", 1, "--store", store)
-    assert tuned.out.rstrip().endswith("-o matmul.cu"), tuned.out
+    assert tuned.out.rstrip().endswith(f"-o matmul.cu --store {store}"), tuned.out
 
 
 def test_no_compiler(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def test_bad_input(cli: Cli, tmp_path: Path) -> None:
         ((CACHE, "-s", "genetics"), "did you mean 'genetic'"),
         ((CACHE, "-n", 0), "leaves nothing to compare"),
         ((CACHE, "--repeats", 0), "leave nothing to compare"),
-        ((CACHE, "-s", "random", "--baseline", "ils", "--repeats", 1, "-n", 2), "unknown strategy 'ils'"),
+        ((CACHE, "-s", "random", "--baseline", "ils", "--repeats", 1, "-n", 2), "--baseline ils takes no part"),
         ((CACHE, "-o", "x.txt"), "no format for it"),
         ((CACHE, "--jobs", 0), "can run nothing"),
     ):

@@ -159,6 +159,8 @@ def test_export_says_what_it_lacks(tuned: Cli, tmp_path: Path, monkeypatch: pyte
     ("gemm.txt", "no format for .txt"),
     ("gemm", "no format for a name without an ending"),
     ("2gemm.c", "cannot name a C function"),
+    ("int.c", "'int' is taken"),
+    ("f32x16.c", "as in -o f32x16_.c"),
     ("no/such/gemm.c", "cannot write"),
     ("no/such/all.jsonl", "cannot write"),
 ])  # fmt: skip

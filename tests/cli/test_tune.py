@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 from cli.conftest import NAME, SMALL, Cli
 
@@ -82,6 +84,16 @@ def test_answers_on_standard_output_and_talk_on_standard_error(cli: Cli) -> None
     assert len(quiet.out.splitlines()) == 1
     verbose = cli("tune", *SMALL, "-n", 2, "-v", "--fresh")
     assert verbose.err.count("\ntrial ") == 2
+
+
+def test_the_next_commands_run_as_they_are_printed(cli: Cli) -> None:
+    cli = cli.near()
+    said = cli("tune", *SMALL, "-n", 1, "--store", "my studies.db").out
+    for what in ("see it", "use it"):
+        command = next(line for line in said.splitlines() if line.startswith(what))
+        _, *arguments = shlex.split(command.removeprefix(what))
+        cli(*arguments)
+    assert "--store" not in cli("tune", *SMALL, "-n", 1).out
 
 
 def test_nothing_is_kept_in_memory(cli: Cli) -> None:

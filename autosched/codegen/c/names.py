@@ -28,6 +28,7 @@ _HELPER = (
     r"^(load|store|stream|splat|first|load_first|store_first|repeat_\d+|select|min|max|greater|lesser|fma|sqrt|rint|floor"
     r"|ceil|fabs|bits|satrint|approximate_[a-z]+)_[a-z]\w*x\d+$"
 )
+_VECTOR = r"^([a-z]?[bfsu]\d+|e\dm\d\w*|bool)x\d+(_operand\d*)?$"  # types of vectors; mm64x64 is free
 
 
 class Names:
@@ -54,7 +55,7 @@ class Names:
         base = re.sub(r"\W", "_", like, flags=re.ASCII)
         if not re.match(r"[A-Za-z]", base):
             base = f"v{base}"
-        while base in self._taken or is_helper(base) or re.search(rf"_t$|^[a-z]+\d+x\d+|{_HELPER}", base):
+        while base in self._taken or is_helper(base) or re.search(rf"_t$|{_HELPER}|{_VECTOR}", base):
             base += "_"
         self._taken.add(base)
         return base

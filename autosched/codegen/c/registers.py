@@ -55,7 +55,7 @@ def registers_of(kernel: Kernel) -> dict[str, Register]:
             if "c" not in operand.registers:
                 raise SpecError(
                     f"{call.intrinsic.name} cannot be exported as C: operand {name} has no register type for c",
-                    hint=f"add `registers: {{c: …}}` to {name} and `c:` to `emit`, or choose another intrinsic",
+                    hint=f"add `register: {{c: …}}` to {name} and `c:` to `emit`, or choose another intrinsic",
                 )
             types.setdefault(ref.buffer, operand.registers["c"])
     return {b.name: _register(b, types.get(b.name)) for b in kernel.buffers.values() if b.scope == "register"}

@@ -15,7 +15,7 @@ from autosched.codegen.c.ctypes import storage_type
 from autosched.codegen.c.files import CSource, function_text
 from autosched.codegen.c.names import Names
 from autosched.codegen.cuda.launch import ALIGNMENT, BufferArgument, Launch, MapArgument, ScalarArgument, TensorMap
-from autosched.codegen.cuda.printer import CudaSource, print_cuda
+from autosched.codegen.cuda.printer import TAKEN, CudaSource, print_cuda
 from autosched.codegen.kernel import Buffer, Kernel
 from autosched.machine.target import Target
 
@@ -67,7 +67,8 @@ def map_type(tensor_map: TensorMap) -> str:
 class _Exporter:
     def __init__(self, kernel: Kernel, printed: CudaSource) -> None:
         self.kernel, self.printed, self.plan = kernel, printed, printed.plan
-        self.names = Names([*self.plan.kernels, "stream", "workspace", "packed", "status", "config", "attribute"])
+        own = ["stream", "workspace", "packed", "status", "config", "attribute"]
+        self.names = Names([*self.plan.kernels, *own, *TAKEN.split()])
         self.name = self.names.fresh(kernel.name)
         program = kernel.program
         self.tensors = [p for p in program.parameters if p in program.tensors]

@@ -42,7 +42,7 @@ from autosched.tensorize.spec.catalogue import Catalogue
 
 OPTIONS = ("--std=c++17", "--fmad=false")
 """Products and additions are fused where the text says so."""
-_TAKEN = """
+TAKEN = """
 autosched threadIdx blockIdx blockDim gridDim warpSize row shared
 alignas and bool catch class constexpr delete explicit friend half new not nullptr operator or private protected
 public template this throw try using virtual xor namespace min max
@@ -80,7 +80,7 @@ class _Printer:
     def __init__(self, kernel: Kernel, target: Target, loads: Known) -> None:
         self.kernel, self.target, self.loads = block_view(kernel), target, loads
         self.arch = target.compiler.get("arch", "sm_80")
-        self.names = Names(defined().union(_TAKEN.split()))
+        self.names = Names(defined().union(TAKEN.split()))
         self.name = self.names.fresh(kernel.name)
         for buffer in kernel.buffers:
             self.names(buffer)

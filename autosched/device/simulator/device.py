@@ -79,8 +79,10 @@ class SimulatorDevice:
     def describe(self) -> dict[str, Any]:
         """What results depend on."""
         aim = {} if self.objective == "latency" else {"objective": self.objective}
+        checked = {} if self._runner is INTERPRETER else {"checked": "as printed"}
         return {
             **aim,
+            **checked,
             "name": self.name,
             "kind": "simulator",
             "version": VERSION,
