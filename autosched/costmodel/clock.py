@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
+from autosched.costmodel.clock_pages import pages_apart, paging_seconds
 from autosched.costmodel.clock_rows import UNASKED, memory_seconds, revisited_seconds
 from autosched.costmodel.clock_scalar import scalar_cycles, scattered
 from autosched.costmodel.clock_spatial import spatial_tensor
@@ -45,7 +46,7 @@ from autosched.tiling.steps import (
     tiled_axes,
     vectorises,
 )
-from autosched.tiling.steps.layout import depth_stride, line_crossings, row_stride, runs
+from autosched.tiling.steps.layout import line_crossings, row_stride, runs
 from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.values import rows_of
@@ -171,6 +172,8 @@ def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = 
     hidden = longest + UNHIDDEN * (stack.sum(axis=0) - longest)
     if knows_prefetch(nest) and not least:
         hidden = hidden + waited_seconds(nest, names, values, terms, target, UNHIDDEN)
+    if not least:
+        hidden = hidden + once("pages", lambda v: (paging_seconds(nest, names, v, target),))[0]
     terms["total"] = hidden + terms["tile"] + terms["pack"] + terms["overhead"]
     return terms
 
@@ -278,8 +281,7 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: T
     plain = 1.0 + crossed if vectorises(nest, operand) else ELEMENT_CYCLES * LOADS_PER_CYCLE * elements
     if few is not None:
         plain = RUN_SLOTS * few
-    step_bytes = depth_stride(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
-    plain += PAGE_SLOTS if step_bytes >= target.limits.get("page_bytes", 4096) else 0.0
+    plain += PAGE_SLOTS * pages_apart(nest, operand, target)
     guard = GUARD_CYCLES * LOADS_PER_CYCLE if nest.guarded[operand] != TRUE else 0.0
     guard *= 1.0 if _asked_inside(nest, operand) else GUARD_OUTSIDE
     lost: npt.NDArray[np.float64] = np.zeros(len(kind))

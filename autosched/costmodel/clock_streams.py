@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autosched.costmodel.clock_pages import neighbours
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
-from autosched.tiling.steps import StepNames, blocked_axes
+from autosched.tiling.steps import DIRECT, StepNames, blocked_axes
+from autosched.tiling.steps.layout import tensor_elements
 from autosched.tiling.steps.prefetch import NEXT, NO, passed_over, streamed_bytes, streams
 
 # Constants of the code generator, measured with f32 matrices of 64 MiB and 1 to 33 rows on Zen 5.
@@ -67,11 +69,14 @@ def _passes(nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]]
 
 
 def _starts(nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]]) -> Column:
-    """Blocks that a register tile streams through, over the lanes and the depth."""
+    """Blocks that a register tile streams through, over the lanes and the depth. In a tensor as it lies the next tile
+    along the lanes reads on where this one stopped."""
     lanes, _, depth = blocked_axes(nest)
     assert lanes is not None
     assert depth is not None
-    return (v[names.tiles(lanes)] * v[names(f"blocks_{depth.name}")]).astype(np.float64)
+    starts = (v[names.tiles(lanes)] * v[names(f"blocks_{depth.name}")]).astype(np.float64)
+    largest = max(nest.intrinsic.inputs, key=lambda o: tensor_elements(nest, o.name) * o.dtype.bytes)
+    return np.where(v[names.pack(largest.name)] == DIRECT, starts / neighbours(nest, names, v), starts)
 
 
 def _part(names: StepNames, v: Mapping[str, npt.NDArray[np.int64]]) -> Column:

@@ -55,9 +55,9 @@ def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target, *, le
             seconds += np.where(kind == BLOCK, once * np.maximum(refills, 1) / sharing, 0.0)
         seconds += np.where(kind == PADDED, PAD_CYCLES * size / target.clock_hz / threads, 0.0)
         seconds += np.where(kind == INTERLEAVED, GROUP_CYCLES * size / target.clock_hz / threads, 0.0)
-        if names.copy(o.name) in v and not least:
+        if not least:
             twice = READ_AND_WRITE * size / outside_caches(nest, o.name, target, size)
-            whole = np.isin(kind, (PADDED, INTERLEAVED)) & (v[names.copy(o.name)] == WHOLE)
+            whole = np.isin(kind, (PADDED, INTERLEAVED)) & (v.get(names.copy(o.name), WHOLE) == WHOLE)
             seconds += np.where(whole, twice / threads, 0.0)
     return seconds
 

@@ -10,6 +10,8 @@ from autosched.tiling.steps.names import StepNames, blocked_axes
 LANE_TILES = (0, 1, 2, 4, 8)
 ROW_TILES = (0, 2, 4, 8, 16)
 DEPTH_ELEMENTS = (128, 256, 512)
+FEW_ELEMENTS = (8, 32)
+"""Of the depth where there are no rows: an operand that nothing reuses is best read in the order in which it lies."""
 
 
 def cache_block(nest: Nest, names: StepNames) -> Step:
@@ -28,7 +30,8 @@ def cache_block(nest: Nest, names: StepNames) -> Step:
         derived[names(f"blocks_{axis.name}")] = where(block.eq(0), 1, ceil_div(count, block))
         inert[block.name] = block >= count
     if depth is not None:
-        sizes = sorted({-(-n // depth.unit) for n in DEPTH_ELEMENTS})
+        few = FEW_ELEMENTS if rows is None else ()
+        sizes = sorted({-(-n // depth.unit) for n in (*few, *DEPTH_ELEMENTS)})
         block = Var(names.block(depth))
         decisions.append(Decision(block.name, (0, *(n for n in sizes if n < depth.units))))
         derived[names(f"blocks_{depth.name}")] = where(block.eq(0), 1, ceil_div(depth.units, block))
