@@ -28,7 +28,10 @@ extern "C" __global__ void __launch_bounds__(128) softmax(const float* __restric
     float S_sum[1];
     float S_other[1];
     float S_row[1];
+    float Y_scale[1];
+    float Y_divisor[1];
     float Y_inverse[1];
+    alignas(16) float Y_dividend[4];
     alignas(16) float Y_quotient[4];
     alignas(16) float Y_rest[4];
 
@@ -105,13 +108,17 @@ extern "C" __global__ void __launch_bounds__(128) softmax(const float* __restric
     S_other[0] = of_partner(S_sum[0], 1);
     S_sum[0] = S_sum[0] + S_other[0];
     S_row[0] = of_lane(S_sum[0], 0);
-    Y_inverse[0] = 1.0f / S_row[0];
+    Y_scale[0] = fabsf(S_row[0]) < 5.421011e-20f ? 1.8446744e+19f : 1.0f;
+    Y_divisor[0] = S_row[0] * Y_scale[0];
+    Y_inverse[0] = 1.0f / Y_divisor[0];
     #pragma unroll
     for (int chunk = 0; chunk < 2; ++chunk) {
         #pragma unroll
-        for (int v = 0; v < 4; ++v) Y_quotient[v] = S_kept[chunk][v] * Y_inverse[0];
+        for (int v = 0; v < 4; ++v) Y_dividend[v] = S_kept[chunk][v] * Y_scale[0];
         #pragma unroll
-        for (int v = 0; v < 4; ++v) Y_rest[v] = fmaf(-Y_quotient[v], S_row[0], S_kept[chunk][v]);
+        for (int v = 0; v < 4; ++v) Y_quotient[v] = Y_dividend[v] * Y_inverse[0];
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) Y_rest[v] = fmaf(-Y_quotient[v], Y_divisor[0], Y_dividend[v]);
         {
             alignas(16) float row[4];
             #pragma unroll
@@ -122,9 +129,11 @@ extern "C" __global__ void __launch_bounds__(128) softmax(const float* __restric
         }
     }
     #pragma unroll
-    for (int v = 0; v < 4; ++v) Y_quotient[v] = S_kept[2][v] * Y_inverse[0];
+    for (int v = 0; v < 4; ++v) Y_dividend[v] = S_kept[2][v] * Y_scale[0];
     #pragma unroll
-    for (int v = 0; v < 4; ++v) Y_rest[v] = fmaf(-Y_quotient[v], S_row[0], S_kept[2][v]);
+    for (int v = 0; v < 4; ++v) Y_quotient[v] = Y_dividend[v] * Y_inverse[0];
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) Y_rest[v] = fmaf(-Y_quotient[v], Y_divisor[0], Y_dividend[v]);
     if (warp * 32 + lane < 119) {
         alignas(16) float row[4];
         #pragma unroll

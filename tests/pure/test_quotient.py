@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from autosched.codegen.lower.quotient import with_reciprocals
 from autosched.ir.dtypes import DTYPES
@@ -33,17 +34,40 @@ def quotients(x: np.ndarray, s: np.ndarray) -> np.ndarray:
     return at(found)
 
 
+def same(got: np.ndarray, want: np.ndarray) -> bool:
+    """Equal, or no numbers both; a zero's sign does not count."""
+    return bool(((got == want) | (np.isnan(got) & np.isnan(want))).all())
+
+
+def drawn(low: float, high: float, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of both signs between two powers of two."""
+    return (np.exp2(rng.uniform(low, high, 50_000)) * rng.choice([-1, 1], 50_000)).astype(np.float32)
+
+
 def test_ordinary_quotients_are_rounded_as_divisions_are() -> None:
     rng = np.random.default_rng(0)
-    x, s = (np.exp(rng.normal(0, 12, 200_000)).astype(np.float32) * rng.choice([-1, 1], 200_000) for _ in range(2))
-    x, s = x.astype(np.float32), s.astype(np.float32)
-    assert (quotients(x, s) == x / s).all()
+    x, s = drawn(-50, 50, rng), drawn(-50, 50, rng)
+    assert same(quotients(x, s), x / s)
+
+
+@pytest.mark.parametrize("divisors", [(126, 127.9), (-128, -126), (-149, -128), (-20, 20), (-100, 100)])
+@pytest.mark.parametrize("dividends", [(-149, -126), (-127, -98), (-100, -98), (-20, 20), (100, 127.9)])
+def test_quotients_at_the_ends_of_the_range_are_too(
+    divisors: tuple[float, float], dividends: tuple[float, float]
+) -> None:
+    rng = np.random.default_rng(1)
+    x, s = drawn(*dividends, rng), drawn(*divisors, rng)
+    with np.errstate(all="ignore"):
+        want = x / s
+    got, tiny = quotients(x, s), np.abs(x) < 2.0**-100
+    assert same(got[~tiny], want[~tiny])
+    number = tiny & np.isfinite(want)
+    assert (np.abs(got[number] - want[number]) <= np.spacing(np.abs(want[number]))).all()
+    assert same(got[tiny & ~number], want[tiny & ~number])
 
 
 def test_zeros_and_infinities_are_as_divisions_have_them() -> None:
-    some = np.asarray([0.0, -0.0, 1.0, -3.0, 1e-30, 3e38, np.inf, -np.inf, np.nan], np.float32)
+    some = np.asarray([0.0, -0.0, 1.0, -3.0, 1e-30, 1e-42, 3e38, np.inf, -np.inf, np.nan], np.float32)
     x, s = (a.reshape(-1) for a in np.meshgrid(some, some))
     with np.errstate(all="ignore"):
-        want = x / s
-    normal = ~(np.isfinite(want) & (want != 0) & (np.abs(want) < 2e-38)) & ~(np.abs(s) > 1e38) | np.isinf(s)
-    np.testing.assert_array_equal(quotients(x, s)[normal], want[normal])
+        assert same(quotients(x, s), x / s)
