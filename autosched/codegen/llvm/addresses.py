@@ -46,15 +46,24 @@ class Addresses(LaneIndexing):
     def pointer(self, base: str, offset: Linear, size: int) -> str:
         """`base + offset` elements of `size` bytes: the moving part at the head of each loop, the rest a constant."""
         pointer = base
+        if offset.terms:
+            here = self.out.caches[-1]  # an unrolled body asks for the same sums again and again
+            key = base, offset.terms, size
+            pointer = here.get(key) or here.setdefault(key, self._moving(base, offset.terms, size))
+        if offset.constant:
+            pointer = self.out.let(f"getelementptr i8, ptr {pointer}, i64 {offset.constant * size}", "q")
+        return pointer
+
+    def _moving(self, base: str, terms: tuple[tuple[str, int], ...], size: int) -> str:
+        """`base` and these terms, in elements of `size` bytes."""
+        pointer = base
         groups: dict[int, list[tuple[str, int]]] = {}
-        for name, c in offset.terms:
+        for name, c in terms:
             groups.setdefault(self.out.depth.get(name, 0), []).append((name, c * size))
         for depth in sorted(groups):
             step = self.operand(Linear(0, tuple(groups[depth])))
             text = f"getelementptr i8, ptr {pointer}, i64 {step}"
             pointer = self.out.pure(text, self.out.depth_of(pointer, step), text, "p")
-        if offset.constant:
-            pointer = self.out.let(f"getelementptr i8, ptr {pointer}, i64 {offset.constant * size}", "q")
         return pointer
 
     def alignment(self, buffer: Buffer, offset: Linear, size: int) -> int:

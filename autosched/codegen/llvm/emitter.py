@@ -78,8 +78,12 @@ class Emitter:
 
     def depth_of(self, *names: str) -> int:
         """The innermost scope among those of `names` (constants belong to scope 0)."""
-        depth = self.depth
-        return max((depth.get(n, 0) for n in names), default=0)
+        depth, innermost = self.depth, 0
+        for name in names:
+            here = depth.get(name, 0)
+            if here > innermost:
+                innermost = here
+        return innermost
 
     def start(self, label: str) -> None:
         """Begin a block; the previous one must have ended with a terminator."""

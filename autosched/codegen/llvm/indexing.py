@@ -66,6 +66,7 @@ class Indexing:
         self.env: dict[str, Linear] = {}
         self.ranges: dict[str, Range] = {}
         self._forms: dict[int, tuple[Int, Affine | None]] = {}
+        self._sums: dict[tuple[int, ...], tuple[Affine, tuple[Linear, ...], tuple[tuple[str, int], ...]]] = {}
 
     # -- scalars ------------------------------------------------------------------------------------------------
 
@@ -114,7 +115,13 @@ class Indexing:
         if len(moving) == 1:  # the usual case: its terms are different and in order already
             ((value, c),) = moving
             return Linear(constant, value.terms if c == 1 else tuple((t, c * k) for t, k in value.terms))
-        return make_linear(constant, ((t, c * k) for value, c in moving for t, k in value.terms))
+        # What moves is the same in all copies of an unrolled body. The values are kept, so their ids stay their own.
+        key = id(form), *(id(value) for value, _ in moving)
+        known = self._sums.get(key)
+        if known is None:
+            terms = make_linear(0, ((t, c * k) for value, c in moving for t, k in value.terms)).terms
+            known = self._sums[key] = form, tuple(value for value, _ in moving), terms
+        return Linear(constant, known[2])
 
     def range_of(self, value: Linear) -> Range:
         """Inclusive bounds of a sum, None where a term has none."""

@@ -13,7 +13,7 @@ from autosched.codegen.llvm.errors import UnsupportedError
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.types import Val, scalar, typed
 from autosched.ir.value import Index
-from autosched.logic import Int
+from autosched.logic import Int, Var
 
 
 class Registers:
@@ -55,7 +55,7 @@ class Registers:
         """The alloca of one vector register, `index` being all subscripts but the last."""
         number = 0
         for part, extent in zip(index, buffer.shape[:-1], strict=True):
-            value = self.indexing.linear(part)
+            value = self.indexing.env[part.name] if type(part) is Var else self.indexing.linear(part)
             if value.terms:
                 raise UnsupportedError(
                     f"register buffer {buffer.name} is indexed by {part}", hint="unroll the loops that index registers"

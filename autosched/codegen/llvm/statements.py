@@ -84,16 +84,16 @@ class Printer:
 
     def statement(self, stmt: Stmt) -> None:
         match stmt:
+            case IntrinsicCall():  # most of an unrolled body
+                self._call(stmt)
+            case Assign():
+                self._assign(stmt)
             case For():
                 self._for(stmt)
             case If(condition, body):
                 self._if(self.indexing.condition(condition), body)
             case Choose():
                 self._choose(stmt)
-            case Assign():
-                self._assign(stmt)
-            case IntrinsicCall():
-                self._call(stmt)
             case Prefetch(buffer, index, write):
                 self.memory.prefetch(self.buffers[buffer], index, write)
             case Drain():
