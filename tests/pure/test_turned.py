@@ -1,11 +1,16 @@
 """Operands that an instruction asks for along another axis are copied with that one last; which plans a GPU gets."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from pure.gpu_plans import CATALOGUE, H200, plans
 
 from autosched.ir import resolve, run
+from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
+from autosched.machine.target import Target
+from autosched.search.adapted import Variant
 from autosched.search.tune import usable
 from autosched.search.turned import turned_programs
 from autosched.tensorize.matcher.match import match
@@ -14,7 +19,7 @@ from autosched.tiling.rank import issue_cycles, rankings
 BYTES = {"t": "s8", "acc": "s32"}
 
 
-def variants(name, only, sizes, target=H200):
+def variants(name: str, only: str, sizes: dict[str, Any], target: Target = H200) -> tuple[Program, list[Variant]]:
     program = resolve(name, sizes)
     found = match(program, usable(CATALOGUE, target, "simulator", [only]))
     return program, list(turned_programs(program, found, "real"))

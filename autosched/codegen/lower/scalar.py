@@ -95,15 +95,18 @@ class Scalar:
         return self.shared(k, For(var.name, lower, upper, body))
 
     def shared(self, k: int, loop: For) -> tuple[Stmt, ...]:
-        """The loop over axis `k`: the outermost is shared out, among threads or as a GPU's blocks; of what a GPU
-        prepares, all that are independent."""
-        own = any(i == Var(self.axes[k].name) for i in self.stage.assign.index)
-        apart = self.part.prepared and own
-        if not self.part.parallel or (k > 0 and not (apart and self.part.scheme == "gpu")):
+        """The loop over axis `k`: the outermost is shared out, among threads or as a GPU's blocks."""
+        if not self.part.parallel or (k > 0 and not self.apart(k)):
             return (loop,)
         if self.part.scheme == "gpu":
             return (replace(loop, kind="block.x"),)
         return shared_out(loop, self.shape.threads, self.behind)
+
+    def apart(self, k: int) -> bool:
+        """Whether a GPU shares out all loops down to axis `k`: of what it prepares, each a subscript by itself."""
+        subscripts = {i.name for i in self.stage.assign.index if isinstance(i, Var)}
+        inner = {a.name for a in self.axes[1 : k + 1]}
+        return self.part.prepared and self.part.scheme == "gpu" and inner <= subscripts
 
     def tiles(self, axis: Axis, k: int, ats: Ats) -> tuple[Stmt, ...]:
         """Several rows at a time, then one at a time."""
