@@ -11,7 +11,13 @@ from typing import Any
 GROUPS = {"squares": "squares", "conv": "ResNet-50 convolutions", "rows": "programs that memory limits"}
 ORDER = ("squares", "llm", "conv", "mma", "tiers", "rows")
 TYPES = ("bf16", "f16", "e4m3", "s8", "f32")
-LIBRARIES = ("cublas", "cublaslt", "cublaslt precise", "cudnn", "torch", "triton", "tilelang")
+LIBRARIES = ("cublas", "cublaslt", "cudnn", "torch")
+COLUMNS = (
+    ("cuBLAS, cuBLASLt, cuDNN, PyTorch", LIBRARIES),
+    ("cuBLASLt, precise", ("cublaslt precise",)),
+    ("Triton", ("triton",)),
+    ("TileLang", ("tilelang",)),
+)
 
 
 def results(path: Path) -> list[dict[str, Any]]:
@@ -29,19 +35,34 @@ def group_of(name: str) -> tuple[str, str]:
 
 
 def table(cases: Iterable[dict[str, Any]]) -> str:
-    """Markdown: a line a group and type, a column a library; then what was run, and what failed."""
+    """Markdown: a line a group and type, with geometric means of each library's time over ours and of how many cases
+    where that is not all of them; then what was run, and what failed."""
     cases = sorted(cases, key=_place)
     grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for case in cases:
         grouped.setdefault(group_of(case["name"]), []).append(case)
-    used = [n for n in LIBRARIES if any(n in c.get("ratios", {}) for c in cases)]
-    lines = [" | ".join(["|", *used, "each, of the first |"]), "|" + "---|" * (len(used) + 2)]
+    used = [(shown, names) for shown, names in COLUMNS if any(_ratio(c, names) for c in cases)]
+    lines = [" | ".join(["|", *(shown for shown, _ in used), "each, of the library", "TFLOP/s, TOP/s |"])]
+    lines.append("|" + "---|" * (len(used) + 3))
     for (group, dtype), held in grouped.items():
-        means = [_mean([c["ratios"][n] for c in held if n in c.get("ratios", {})]) for n in used]
-        first = next((n for n in used if any(n in c.get("ratios", {}) for c in held)), "")
-        each = ", ".join(f"{c['ratios'][first]:.2f}" for c in held if first in c.get("ratios", {}))
-        lines.append(" | ".join([f"| {group}, {dtype}", *means, f"{each or '–'} |"]))
+        means = [_mean([_ratio(c, names) for c in held]) for _, names in used]
+        each = ", ".join(f"{r:.2f}" for c in held if (r := _ratio(c, LIBRARIES)))
+        speeds = sorted(c["tops"] for c in held if "tops" in c)
+        shown = " to ".join(dict.fromkeys(f"{s:,.{0 if s >= 100 else 1}f}" for s in (*speeds[:1], *speeds[-1:]))) or "–"
+        lines.append(" | ".join([f"| {group}, {dtype}", *means, each or "–", f"{shown} |"]))
     return "\n".join([*lines, "", *_said(cases)])
+
+
+def _ratio(case: dict[str, Any], names: Sequence[str]) -> float | None:
+    """Of the first of these libraries that was measured."""
+    found: dict[str, float] = case.get("ratios", {})
+    return next((found[n] for n in names if n in found), None)
+
+
+def _mean(ratios: Sequence[float | None]) -> str:
+    there = [r for r in ratios if r is not None]
+    of = f" ({len(there)})" if 0 < len(there) < len(ratios) else ""
+    return f"{geometric_mean(there):.2f}{of}" if there else "–"
 
 
 def _place(case: dict[str, Any]) -> tuple[Any, ...]:
@@ -51,17 +72,13 @@ def _place(case: dict[str, Any]) -> tuple[Any, ...]:
     return ORDER.index(group), sizes[:1] if group == "llm" else [], TYPES.index(dtype), sizes
 
 
-def _mean(ratios: Sequence[float]) -> str:
-    return f"{geometric_mean(ratios):.2f}" if ratios else "–"
-
-
 def _said(cases: Sequence[dict[str, Any]]) -> list[str]:
     failed: dict[str, int] = {}
     for case in cases:
         for kind, count in case["failed"].items():
             failed[kind] = failed.get(kind, 0) + count
-    free = [c for c in cases if c.get("ratios") and not c["name"].startswith(("mma/", "tiers/"))]
-    behind = {c["name"]: next(iter(c["ratios"].values())) for c in free}
+    free = [c for c in cases if not c["name"].startswith(("mma/", "tiers/"))]
+    behind = {c["name"]: r for c in free if (r := _ratio(c, LIBRARIES))}
     shown = ", ".join(f"{n} {r:.2f}" for n, r in sorted(behind.items(), key=lambda at: at[1]) if round(r, 2) < 1)
     whole = sum(bool(c.get("whole")) for c in cases)
     trials = sum(c["trials"] for c in cases)
