@@ -18,7 +18,6 @@ from benchmarks.gpu.bundle import Compared, Problem
 
 ROUND_S = 1e-3
 FINALISTS, ROUNDS = 3, 15
-COLD_CACHES, MOST_SETS = 2, 64
 
 
 @dataclass
@@ -39,9 +38,10 @@ class Finals:
     """What was found of candidates that are right in the boxes only, by number."""
 
     @property
-    def sets(self) -> int:
-        """Copies of the data that calls go round: `COLD_CACHES` times the last cache, at least two."""
-        return max(2, min(-(-COLD_CACHES * self.l2_bytes // self.data.bytes) + 1, MOST_SETS))
+    def asked(self) -> libraries.Asked:
+        """What libraries are asked for, and on how many sets of data."""
+        one = self.problem
+        return libraries.Asked(one.peer, one.dtype, one.sizes, self.data.bytes, self.l2_bytes)
 
     def refer(self) -> str:
         """Run the plain kernel and keep what it writes; what is wrong with it, if anything is."""
@@ -65,7 +65,8 @@ class Finals:
             if len(found) == FINALISTS:
                 break
             entry = self.problem.entries[i]
-            ready = Ready(self.card, self.data, replace(entry.job, code=self.made[entry.number].code), self.sets)
+            job = replace(entry.job, code=self.made[entry.number].code)
+            ready = Ready(self.card, self.data, job, self.asked.sets)
             ready.prepare()
             if self._right(i, ready):
                 ready.spread()
@@ -84,9 +85,7 @@ class Finals:
                 failed.append(Compared("plain", error=said))
             ours = self.ours(outcomes)
             competitors |= {f"ours {i}": ready for i, ready in ours.items()}
-            problem = self.problem
-            asked = libraries.Asked(problem.peer, problem.dtype, problem.sizes, self.data.bytes, self.l2_bytes)
-            for peer in libraries.peers(asked):
+            for peer in libraries.peers(self.asked):
                 if isinstance(peer, tuple):
                     failed.append(Compared(peer[0], error=peer[1]))
                 else:
