@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from autosched.report.text import scaled
+from autosched.report.text import JOULES, scaled
 from autosched.store.records import Measurement
 
 _WIDE = 100_000
@@ -71,7 +71,7 @@ def joules(measurement: Measurement, objective: str) -> str:
     if objective == "latency" or not spent:
         return ""
     product = f"  {measurement.cost:.3g} J·s" if objective == "edp" else ""
-    return f"  {scaled(spent, ((1.0, 'J'), (1e-3, 'mJ'), (1e-6, 'µJ'), (1e-9, 'nJ')), 3)}{product}"
+    return f"  {scaled(spent, JOULES, 3)}{product}"
 
 
 def raced(candidates: int) -> str:

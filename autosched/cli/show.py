@@ -5,17 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from autosched.cli import inputs, options
-from autosched.cli.output import answer, answer_json, talk
-from autosched.cli.stored import kernel_of, opened, picked, plan_of, target_of
+from autosched.cli.output import answer, answer_json, joules, talk
+from autosched.cli.stored import objective_of, opened, picked, plan_of, target_of
 from autosched.codegen.c import print_c
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.cuda.proved import prove_schedule
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.lower import lower
 from autosched.codegen.text import print_kernel
+from autosched.costmodel.clock import clock
 from autosched.device.builder import Builder
 from autosched.errors import AutoschedError, UsageError
 from autosched.ir import parse
@@ -25,6 +28,7 @@ from autosched.report.text import seconds, speed
 from autosched.store import codec
 from autosched.store.records import StudyRecord, Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
+from autosched.tiling.plan import Plan
 from autosched.tiling.shared_proofs import Proof, proof_json, proof_lines
 
 VIEWS = ("all", "schedule", "loops", "c", "cuda", "llvm", "asm", "key", "proof")
@@ -55,7 +59,8 @@ def show(
         shared = _shared(record, chosen)
         answer("\n".join([*lines, *(["shared memory, by z3:", *proof_lines(shared)] if shared else [])]))
         return
-    kernel = kernel_of(record, chosen)
+    plan = plan_of(record, chosen)
+    kernel = lower(plan, plan.space.schedule(chosen.row))
     if trace is not None:
         _write_trace(trace, kernel, target_of(record))
         if json:
@@ -70,6 +75,7 @@ def show(
                 "trial": codec.trial_to_dict(chosen),
                 "certificates": certificates,
                 "shared_memory": [proof_json(p) for p in _shared(record, chosen)],
+                "clock": _terms(plan, chosen.row),
                 "loops": print_kernel(kernel),
                 "c": _code(kernel),
                 "cuda": _cuda(kernel, target_of(record)) if target_of(record).isa == "cuda" else None,
@@ -81,9 +87,10 @@ def show(
     if view in ("all", "schedule"):
         head = f"{record.name}   trial {chosen.number}   {seconds(time_s)}"
         head += "   " + (speed(operations(parse(record.program)), time_s) if time_s else chosen.measurement.status)
+        head += joules(chosen.measurement, objective_of(record))
         width = max((len(k) for k in chosen.schedule), default=0)
         rows = [f"  {k:<{width}} = {v}" for k, v in chosen.schedule.items()]
-        parts.append("\n".join([head, f"plan  {chosen.plan}", *rows]))
+        parts.append("\n".join([head, f"plan  {chosen.plan}", *rows, _clock(_terms(plan, chosen.row))]))
     if view in ("all", "loops"):
         parts.append(print_kernel(kernel).rstrip())
     if view == "c":
@@ -97,6 +104,18 @@ def show(
     if view == "asm":
         parts.append(_assembly(kernel, target_of(record)).rstrip())
     answer("\n\n".join(parts))
+
+
+def _terms(plan: Plan, row: int) -> dict[str, float]:
+    """The clock's seconds of a row, term by term, and `total`."""
+    return {name: float(np.ravel(s)[0]) for name, s in clock(plan, plan.space.values([row])).items()}
+
+
+def _clock(terms: dict[str, float]) -> str:
+    """What the clock says, and which term bounds the row."""
+    shown = sorted(((s, name) for name, s in terms.items() if name != "total" and s > 0), reverse=True)
+    most = f", bound by {shown[0][1]}: " if shown else ""
+    return f"clock {seconds(terms['total'])}{most}" + "  ".join(f"{name} {seconds(s)}" for s, name in shown)
 
 
 def _shared(record: StudyRecord, trial: Trial) -> list[Proof]:

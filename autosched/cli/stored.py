@@ -30,7 +30,8 @@ def opened(study: str, store: str | None) -> tuple[StudyRecord, list[Trial]]:
 
 
 def picked(record: StudyRecord, trials: list[Trial], number: int | None) -> Trial:
-    """The trial of that number, else the fastest verified one (final measurements count before others)."""
+    """The trial of that number, else the best verified one by what the study minimises (final measurements count before
+    others)."""
     if number is not None:
         numbered = [t for t in trials if t.number == number]
         if not numbered:
@@ -42,7 +43,12 @@ def picked(record: StudyRecord, trials: list[Trial], number: int | None) -> Tria
     if not good:
         raise NoScheduleError(f"study {record.name!r} has no candidate that came out right")
     final = [t for t in good if t.round == "final"]
-    return min(final or good, key=lambda t: t.measurement.time_s or 0.0)
+    return min(final or good, key=lambda t: t.measurement.cost or 0.0)
+
+
+def objective_of(record: StudyRecord) -> str:
+    """What the study minimises."""
+    return str(record.settings.get("objective", "latency"))
 
 
 def kernel_of(record: StudyRecord, trial: Trial) -> Kernel:

@@ -9,10 +9,10 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.output import answer_json, table, talk
-from autosched.cli.stored import opened
+from autosched.cli.stored import objective_of, opened
 from autosched.ir import parse
 from autosched.ir.work import operations
-from autosched.report.text import seconds, speed
+from autosched.report.text import amount, seconds, speed
 from autosched.store import codec
 from autosched.store.explain import MEMORY, path_of
 from autosched.store.sqlite import StudySummary
@@ -31,13 +31,17 @@ def trials(
         return
     work = operations(parse(record.program))
     rows = []
+    objective = objective_of(record)
     for t in found:
         m = t.measurement
         message = m.message.strip()
         said = speed(work, m.time_s) if m.ok else message if verbose else message.split("\n")[0][:60]
         schedule = " ".join(f"{k}={v}" for k, v in t.schedule.items())
-        rows.append((t.number, t.round, m.status, seconds(m.time_s), seconds(t.analytic_s), said, t.plan, schedule))
-    table(("trial", "round", "status", "time", "clock", "speed", "plan", "schedule"), rows)
+        spent = () if objective == "latency" else (amount(m.cost, objective),)
+        clock = amount(t.analytic_s, objective)
+        rows.append((t.number, t.round, m.status, seconds(m.time_s), *spent, clock, said, t.plan, schedule))
+    asked = () if objective == "latency" else (objective,)
+    table(("trial", "round", "status", "time", *asked, "clock", "speed", "plan", "schedule"), rows)
 
 
 def studies(store: options.StoreOpt = None, json: options.JsonOpt = False, quiet: options.QuietOpt = False) -> None:

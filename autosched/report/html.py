@@ -13,7 +13,7 @@ from autosched.report import statistics
 from autosched.report.comparison import Comparison, StrategySummary
 from autosched.report.statistics import Interval
 from autosched.report.svg import Axis, Series, chart
-from autosched.report.text import number, points, seconds
+from autosched.report.text import amount, number, points, seconds
 from autosched.store.records import StudyRecord, Trial
 
 _STYLE = """
@@ -25,34 +25,37 @@ pre { background: #f6f6f6; padding: .7rem; overflow-x: auto; font-size: 13px; }
 .chart { width: 100%; height: auto; font: 12px system-ui, sans-serif; } .grid { stroke: #e5e5e5; fill: none; }
 .note { color: #555; }
 """
-_SHOWN = 20  # trials in the table of a study: the fastest
+_SHOWN = 20  # trials in the table of a study: the best
+UNITS = {"latency": "seconds", "energy": "joules", "edp": "joules times seconds"}
 
 
 def study_html(record: StudyRecord, trials: Sequence[Trial], texts: Mapping[str, str] | None = None) -> str:
     """The report of a study: what was tuned, how the search went, the fastest trials, failures, and `texts` (title to
     preformatted text, as the kernel) at the end."""
     searched = [t for t in trials if t.round == "search"]
-    best = _fastest(trials)
+    best, objective = _best(trials), record.settings.get("objective", "latency")
     said = {"program": record.program_name, "target": record.target, "device": record.device}
     said |= {"seed": str(record.seed), "trials": str(len(searched))}
     if best is not None:
         spread = best.measurement.spread
         said["best"] = f"trial {best.number}: {seconds(best.measurement.time_s)}"
+        said["best"] += f", {amount(best.measurement.cost, objective)}" if objective != "latency" else ""
         said["best"] += f", spread {points(spread)}" if spread is not None else ""
         said["schedule"] = "  ".join(f"{k}={v}" for k, v in best.schedule.items())
     failed: dict[str, list[Trial]] = {}
     for t in searched:
         if not t.measurement.ok:
             failed.setdefault(t.measurement.status, []).append(t)
-    parts = [_table(["", ""], [[k, v] for k, v in said.items()]), "<h2>The search</h2>", _history(searched)]
-    if predictions := _predictions(searched):
+    parts = [_table(["", ""], [[k, v] for k, v in said.items()]), "<h2>The search</h2>", _history(searched, objective)]
+    if predictions := _predictions(searched, objective):
         parts += ["<h2>Predicted and measured</h2>", predictions]
+    ranked = sorted((t for t in searched if t.measurement.ok), key=lambda t: t.measurement.cost or 0.0)[:_SHOWN]
     rows = [
-        [str(t.number), seconds(t.measurement.time_s), seconds(t.analytic_s), seconds(t.predicted_s), t.plan, _named(t)]
-        for t in sorted((t for t in searched if t.measurement.ok), key=lambda t: t.measurement.time_s or 0.0)[:_SHOWN]
+        [str(t.number), *(amount(v, objective) for v in spent), t.plan, _named(t)]
+        for t, spent in ((t, (t.measurement.cost, t.analytic_s, t.predicted_s)) for t in ranked)
     ]
     heads = ["trial", "measured", "clock", "model", "plan", "schedule"]
-    parts += ["<h2>The fastest trials</h2>", _table(heads, rows)]
+    parts += ["<h2>The best trials</h2>", _table(heads, rows)]
     if failed:
         why = [[kind, str(len(found)), found[0].measurement.message[:300]] for kind, found in sorted(failed.items())]
         parts += ["<h2>Failures</h2>", _table(["kind", "trials", "the first said"], why)]
@@ -113,28 +116,28 @@ def write_html(path: Path, text: str) -> None:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _fastest(trials: Sequence[Trial]) -> Trial | None:
-    """The fastest trial of the final round, where there was one, else of the search."""
+def _best(trials: Sequence[Trial]) -> Trial | None:
+    """The best trial of the final round, where there was one, else of the search."""
     fine = [t for t in trials if t.measurement.ok and t.measurement.time_s is not None]
-    return min(fine, key=lambda t: (t.round == "search", t.measurement.time_s), default=None)
+    return min(fine, key=lambda t: (t.round == "search", t.measurement.cost), default=None)
 
 
 def _named(trial: Trial) -> str:
     return "  ".join(f"{k}={v}" for k, v in trial.schedule.items())
 
 
-def _history(searched: Sequence[Trial]) -> str:
+def _history(searched: Sequence[Trial], objective: str) -> str:
     x = np.array([t.number for t in searched], np.float64)
-    y = np.array([t.measurement.time_s if t.measurement.ok else np.nan for t in searched], np.float64)
+    y = np.array([t.measurement.cost if t.measurement.ok else np.nan for t in searched], np.float64)
     best = np.fmin.accumulate(y) if len(y) else y
     series = [Series("trial", x, y, points=True), Series("best so far", x, best, steps=True)]
-    return chart(series, Axis("trial"), Axis("seconds", log=True))
+    return chart(series, Axis("trial"), Axis(UNITS[objective], log=True))
 
 
-def _predictions(searched: Sequence[Trial]) -> str:
-    """Predicted against measured seconds; empty where nothing was predicted."""
+def _predictions(searched: Sequence[Trial], objective: str) -> str:
+    """Predicted against measured; empty where nothing was predicted."""
     done = [t for t in searched if t.measurement.ok and t.measurement.time_s]
-    x = np.array([t.measurement.time_s for t in done], np.float64)
+    x = np.array([t.measurement.cost for t in done], np.float64)
     of = {"clock": [t.analytic_s for t in done], "model": [t.predicted_s for t in done]}
     series = [
         Series(name, x, np.array([v if v else np.nan for v in values], np.float64), points=True)
@@ -145,7 +148,8 @@ def _predictions(searched: Sequence[Trial]) -> str:
         return ""
     ends = np.array([x.min(), x.max()])
     line = Series("measured = predicted", ends, ends)
-    return chart([*series, line], Axis("measured (s)", log=True), Axis("predicted (s)", log=True))
+    unit = UNITS[objective]
+    return chart([*series, line], Axis(f"measured ({unit})", log=True), Axis(f"predicted ({unit})", log=True))
 
 
 def _performances(curves: Mapping[str, Sequence[statistics.Floats]], x: statistics.Floats | None, label: str) -> str:

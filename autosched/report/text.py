@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
+JOULES = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
+
 
 def scaled(value: float, units: Sequence[tuple[float, str]], digits: int) -> str:
     """A value above zero with so many digits, in the first of the units (from the largest down) that it fills.
@@ -27,6 +29,17 @@ def seconds(value: float | None) -> str:
     if value is None or not isfinite(value):
         return "-"
     return scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")), 3) if value > 0 else "0 s"
+
+
+def amount(value: float | None, objective: str) -> str:
+    """What a study minimises: seconds for `latency`, joules for `energy`, joules times seconds for `edp`; `-` for none.
+
+    >>> amount(1.234e-4, "latency"), amount(4e-5, "energy"), amount(1.284e-10, "edp")
+    ('123 µs', '40.0 µJ', '1.28e-10 J·s')
+    """
+    if objective == "latency" or value is None or not isfinite(value) or value <= 0:
+        return seconds(value)
+    return f"{value:.3g} J·s" if objective == "edp" else scaled(value, JOULES, 3)
 
 
 def speed(operations: float, value: float | None) -> str:

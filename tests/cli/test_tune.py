@@ -8,6 +8,9 @@ import numpy as np
 from cli.conftest import NAME, SMALL, Cli
 
 import autosched
+from autosched.cli.stored import picked
+from autosched.report.html import study_html
+from autosched.store.records import Measurement, StudyRecord, Trial
 
 KEYS = {"schema", "study", "program", "target", "device", "seed", "strategy", "space", "trials", "best", "baseline",
         "verified", "seconds"}  # fmt: skip
@@ -171,3 +174,21 @@ def test_the_answer_speaks_of_the_objective(cli: Cli) -> None:
     assert best["energy_j"]["total"] > best["energy_j"]["DRAM"] > 0
     assert best["cost"] > 0
     assert "lower_bound_s" not in best
+    head, *_, clock = cli("show", "matmul", "--as", "schedule").out.splitlines()
+    assert f"trial {best['trial']} " in head
+    assert head.endswith("J·s")
+    assert clock.startswith("clock ")
+    assert ", bound by " in clock
+    listed = cli("trials", "matmul").out.splitlines()
+    assert listed[0].split()[:6] == ["trial", "round", "status", "time", "edp", "clock"]
+    assert all(line.count("J·s") == 2 for line in listed[1:])
+
+
+def test_the_best_is_by_what_the_study_minimises() -> None:
+    """The fastest trial spent the most: a study for energy shows and exports the other one."""
+    record = StudyRecord("s", {}, "", "", "t", "simulator", 0, {"objective": "energy"})
+    fast = Trial(1, "p", 0, {}, Measurement("ok", 1e-6, (1e-6,), extra={"cost": 3.0}))
+    slow = Trial(2, "p", 1, {}, Measurement("ok", 2e-6, (2e-6,), extra={"cost": 1.0}))
+    assert picked(record, [fast, slow], None) is slow
+    assert "trial 2: 2.00 µs, 1.00 J" in study_html(record, [fast, slow])
+    assert picked(record, [fast, slow], 1) is fast
