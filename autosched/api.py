@@ -175,6 +175,7 @@ def tune(
     conditions: str = "guard",
     data: Mapping[str, Any] | None = None,
     fresh: bool = False,
+    schedule: str | Path | None = None,
     on_event: Listener | None = None,
 ) -> Study:
     """Search, measure, and return the study: `study.best.build()` is the kernel as a callable.
@@ -184,11 +185,13 @@ def tune(
     and a fallback), `refuse` or `assume`. `data` are the values of const tensors, by name: the kernel is theirs alone.
     `objective` is `latency`; on the simulator also `energy` or `edp` (joules times seconds), for a target that has
     figures for them. `emulate`: the simulator checks kernels of a CUDA target as printed, on the emulated card.
-    `timeout` in seconds. With a `store` the study continues where an earlier call left off. Raises
+    `schedule` is a file that `autosched export -o FILE.json` wrote: it is measured first, and refused with the rules
+    that it breaks. `timeout` in seconds. With a `store` the study continues where an earlier call left off. Raises
     NoScheduleError when no candidate survived, and what TuneRequest refuses.
     """
     from autosched.search.request import TuneRequest
     from autosched.search.tune import tune as run
+    from autosched.store.exchange import read_schedule
 
     request = TuneRequest(
         with_data(program, data or {}),
@@ -209,6 +212,7 @@ def tune(
         emulate=emulate,
         conditions=conditions,
         fresh=fresh,
+        wished=() if schedule is None else (read_schedule(schedule)[1],),
     )
     tuning, _ = run(request, on_event)
     return tuning.study

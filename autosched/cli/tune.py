@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,10 +19,12 @@ from autosched.cli.tune_many import Said, tune_many
 from autosched.cli.tune_report import as_json, as_text
 from autosched.cli.warm import warm_from as earlier
 from autosched.costmodel.registry import load_soon
+from autosched.errors import UsageError
 from autosched.search.conditional import MODES
 from autosched.search.request import EFFORTS, TuneRequest
 from autosched.search.stopping import Goals
 from autosched.search.tune import tune as run
+from autosched.store.exchange import read_schedule
 from autosched.store.explain import MEMORY, path_of
 
 CACHES = ("warm", "cold")
@@ -74,6 +77,10 @@ def tune(
         str | None,
         typer.Option("--occurs", metavar="N,…", help="How often each of several programs occurs, in order; else once."),
     ] = None,
+    schedule: Annotated[
+        Path | None,
+        typer.Option("--schedule", metavar="FILE", help="Measure this first: what `export -o FILE.json` wrote."),
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over: delete the study's trials first.")] = False,
     intrinsics: options.IntrinsicsOpt = None,
     intrinsic: options.OnlyOpt = None,
@@ -114,6 +121,8 @@ def tune(
         inputs.choice("cache state", cache, CACHES)
         inputs.choice("numerics level", numerics, inputs.NUMERICS)
         inputs.choice("way to treat conditions", conditions, MODES)
+        if schedule is not None and len(loaded) > 1:
+            raise UsageError("--schedule is for one program", hint="tune the programs one by one")
         weights = inputs.occurrences(occurs, len(loaded))
         with inputs.open_store(store) as opened:
             load_soon(cost_model, alone=True)
@@ -139,6 +148,7 @@ def tune(
                 goals=Goals(inputs.goal(until, loaded[0]), inputs.share(least_gain)),
                 earlier=earlier(warm_from, store, machine),
                 fresh=fresh,
+                wished=() if schedule is None else (read_schedule(schedule)[1],),
                 intrinsic_paths=inputs.intrinsic_paths(intrinsics),
             )
             if len(loaded) > 1:

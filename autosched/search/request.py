@@ -15,6 +15,7 @@ from autosched.search import conditional
 from autosched.search.registry import strategies
 from autosched.search.stopping import Goals
 from autosched.store.protocol import Store
+from autosched.store.records import Trial
 from autosched.tensorize.match_types import NUMERICS_LEVELS
 from autosched.tensorize.spec.catalogue import Catalogue
 
@@ -28,7 +29,7 @@ class TuneRequest:
     `conditions` says what becomes of mappings that carry some: `refuse`, `guard` or `assume`. Values of constant data
     are the program's (`ir.data.with_data`). `goals` may end the search sooner; the cost model begins
     with what `earlier` studies taught (`search.warm`), the study itself left out. `emulate`: the simulator checks
-    kernels as CUDA text on the emulated card."""
+    kernels as CUDA text on the emulated card. `wished` are schedules to measure first (`store.read_schedule`)."""
 
     program: Program
     target: Target
@@ -51,6 +52,7 @@ class TuneRequest:
     goals: Goals = field(default_factory=Goals)
     earlier: tuple[Earlier, ...] = ()
     emulate: bool = False
+    wished: tuple[Trial, ...] = ()
 
     def __post_init__(self) -> None:
         if self.trials < 1:

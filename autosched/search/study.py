@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from autosched.search.protocol import Strategy
 from autosched.search.registry import strategy
 from autosched.search.space import SearchSpace
 from autosched.search.stopwatch import Stopwatch, TimedModel
+from autosched.search.wished import Wished
 from autosched.store.protocol import Store
 from autosched.store.records import Measurement, StudyRecord, Trial
 from autosched.tiling.schedule import Candidate, Schedule
@@ -170,6 +171,11 @@ class Study:
                 hint="start over with --fresh",
             )
         return Candidate(self.space.plans[number].plan, trial.row, trial.analytic_s, trial.predicted_s)
+
+    def first(self, candidates: Sequence[Candidate]) -> None:
+        """Have these measured before the strategy is asked; those that have been are left alone."""
+        measured = {trial.key for trial in self.searched}
+        self._strategy = Wished((c for c in candidates if c.key not in measured), self._strategy)
 
     def ask(self, n: int = 1) -> list[Candidate]:
         """Up to `n` candidates to measure next, never one twice; fewer when the space has no more."""

@@ -36,6 +36,7 @@ from autosched.search.stopping import Outlook
 from autosched.search.stopwatch import Stopwatch, TimedModel
 from autosched.search.study import Study, open_study
 from autosched.search.turned import turned_programs
+from autosched.search.wished import candidate_of
 from autosched.store.protocol import Store
 from autosched.store.records import StudyRecord
 from autosched.tensorize.intrinsic import Intrinsic
@@ -154,6 +155,7 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
             space = recorded.space_of(recording, seed=request.seed)
         if space.empty:
             raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
+    wished = [candidate_of(schedule, space) for schedule in request.wished]
     record = study_record(request, device.describe(), plans)
     _say_near_miss(request, record, emit)
     study = open_study(
@@ -168,6 +170,8 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         watch=watch,
         earlier=_earlier(request, record.name),
     )
+    if wished:
+        study.first(wished)
     return Tuning(
         request, study, device, tuple(matches), tuple(plans), watch, meanwhile=_scored(space, watch, emit)
     )
