@@ -60,7 +60,7 @@ OPAQUE = Taken(22, sums=13, sums_copied=6, ahead=130, direct=219, copies=86, per
 WARPS = Taken(
     20, sums=17, sums_copied=11, held=28, ahead=110, checked=127, turned=37, persistent=336, persistent_copied=722
 )
-DESCRIBED = Taken(26, held=100)
+DESCRIBED = Taken(26, held=100, copies=20, checked=180)
 """Of instructions of a thread, of a warp with opaque fragments, of a warp, and of those that read shared memory."""
 
 
