@@ -20,6 +20,7 @@ from autosched.tiling.remember import of_nest
 from autosched.tiling.scalar_parts import is_constant
 from autosched.tiling.steps import interleave, is_gpu, vectorises
 from autosched.tiling.steps.gpu_boxes import no_bulk_copy
+from autosched.tiling.steps.gpu_operand import aligned_bytes
 from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
 from autosched.tiling.steps.turned import MOST_ROWS, store_cycles, turning_row
 
@@ -33,6 +34,8 @@ COPY_CYCLES = 1.0
 """Cycles to copy one element into a panel, or to store one lane by itself."""
 SHARED_BYTES = 128.0
 """Bytes of shared memory that an instruction reads in a cycle: all banks of an NVIDIA core, one word each."""
+THREAD_COPIES = 16.0
+"""Copies, each as wide as rows are aligned, that a core's threads make in a cycle: eight instructions on 128 lanes."""
 GROUP_CYCLES = 0.15
 """Cycles to copy one element of a tensor that is interleaved."""
 
@@ -65,7 +68,8 @@ def _by_threads(nest: Nest, operand: str) -> float:
     """Cycles of threads that copy slices of an operand for an instruction which reads them in shared memory: none where
     an engine can fetch them."""
     elements = panel_elements(nest, operand) if no_bulk_copy(nest, operand) else 0
-    return elements * nest.intrinsic.operands[operand].dtype.bits / 8 / SHARED_BYTES
+    size = nest.intrinsic.operands[operand].dtype.bits / 8
+    return elements * size / min(SHARED_BYTES, THREAD_COPIES * (aligned_bytes(nest, operand) or size))
 
 
 def issue_cycles(nest: Nest, cores: int = 1) -> float:
