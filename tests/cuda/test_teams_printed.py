@@ -95,8 +95,10 @@ def test_every_architecture_compiles_teams(arch: str) -> None:
         compile_cuda(source.text, arch, source.headers)
 
 
-def test_an_element_of_another_lane_is_refused() -> None:
-    """What computes reads its own lane's registers; the printer says so where a tree does not."""
+@pytest.mark.parametrize(("made", "taken"), [("Y_acc", "Y_acc"), ("Y_other", "Y_sum")], ids=["computed", "passed on"])
+def test_an_element_of_another_lane_is_refused(made: str, taken: str) -> None:
+    """What computes reads its own lane's registers, and lanes pass on to partners in pairs; the printer says so where a
+    tree does not."""
     plan = plan_of("reduce", op="sum", over="rows", m=4, n=64)
     row = request(plan.space, {"vector": 1, "warps": 1}).row
     assert row is not None
@@ -106,11 +108,11 @@ def test_an_element_of_another_lane_is_refused() -> None:
     def shifted(stmt: Any) -> Any:
         if isinstance(stmt, For):
             return dataclasses.replace(stmt, body=tuple(map(shifted, stmt.body)))
-        if isinstance(stmt, Assign) and stmt.buffer == "Y_acc" and stmt.lane is not None:
+        if isinstance(stmt, Assign) and stmt.buffer == made and stmt.lane is not None:
             value = map_value(
                 stmt.value,
                 lambda v: dataclasses.replace(v, index=(Var("warp"), (Var("e") + 1) % 32))
-                if isinstance(v, Read) and v.tensor == "Y_acc"
+                if isinstance(v, Read) and v.tensor == taken
                 else v,
             )
             return dataclasses.replace(stmt, value=value)

@@ -186,6 +186,23 @@ def test_boxes_of_a_large_output_are_what_the_whole_would_be(tmp_path):
         data.verify(data.addresses)
 
 
+def test_whole_outputs_of_integers_are_equal_to_a_plain_kernels(tmp_path):
+    program = workload("matmul", m=200, n=150, k=64, a="u8", b="s8", acc="s32")
+    found, name, whole = boxed(program)
+    at = unsampled(whole, found.boxes[name])
+    card = HostCard({})
+    data = Data(card, tmp_path, *write_sampled(program, found, tmp_path))
+    card.upload(data.addresses[name], whole)
+    data.keep(data.addresses)
+    data.verify_whole(data.addresses)
+    stray = whole.copy()
+    stray[at] += 1
+    card.upload(data.addresses[name], stray)
+    assert data.verify(data.addresses).ok
+    with pytest.raises(Exception, match=rf"{name}\[{at[0]}, {at[1]}\] is "):
+        data.verify_whole(data.addresses)
+
+
 def test_what_no_box_holds_is_compared_with_a_plain_kernel(tmp_path):
     program = workload("matmul_bias_relu", m=200, n=150, k=64)
     found, name, whole = boxed(program)
