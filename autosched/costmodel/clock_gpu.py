@@ -229,6 +229,7 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCo
     idle = np.where(staged > 0, latency.get("DRAM", 0.0), latency.get("L2", 0.0))
     idle = idle + np.where(copy == BULK, ENGINE_CYCLES, 0.0)
     pace = np.maximum(busy / count, idle / ahead / np.maximum(at_once, 1.0))  # of slices, were memory idle
+    # A queue is short until memory is nearly busy.
     queue = QUEUE_CYCLES * np.clip(memory * busiest / blocks / count / pace, 0.0, 1.0) ** 2
     transfer = np.maximum(l2, unique * busiest / _speed(target, "L2")) / count
     path = idle + np.where(copy == BULK, queue + transfer, 0.0)
