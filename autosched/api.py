@@ -22,6 +22,7 @@ from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.catalogue import load as load_yaml
 
 if TYPE_CHECKING:
+    from autosched.costmodel.pretrained import Earlier
     from autosched.device.protocol import Device
     from autosched.report.comparison import Comparison
     from autosched.search.compare import RunListener
@@ -176,6 +177,9 @@ def tune(
     data: Mapping[str, Any] | None = None,
     fresh: bool = False,
     schedule: str | Path | None = None,
+    until: float | None = None,
+    least_gain: float | None = None,
+    warm_from: Sequence[Study | str | Path] = (),
     on_event: Listener | None = None,
 ) -> Study:
     """Search, measure, and return the study: `study.best.build()` is the kernel as a callable.
@@ -186,10 +190,13 @@ def tune(
     `objective` is `latency`; on the simulator also `energy` or `edp` (joules times seconds), for a target that has
     figures for them. `emulate`: the simulator checks kernels of a CUDA target as printed, on the emulated card.
     `schedule` is a file that `autosched export -o FILE.json` wrote: it is measured first, and refused with the rules
-    that it breaks. `timeout` in seconds. With a `store` the study continues where an earlier call left off. Raises
-    NoScheduleError when no candidate survived, and what TuneRequest refuses.
+    that it breaks. `timeout` in seconds. The search ends sooner where a call takes `until` seconds or less, or where
+    one more trial is expected to save less than the share `least_gain` (0.01 is 1 %). The cost model learns first from
+    `warm_from`: studies, and files of recordings, of other shapes too. With a `store` the study continues where an
+    earlier call left off. Raises NoScheduleError when no candidate survived, and what TuneRequest refuses.
     """
     from autosched.search.request import TuneRequest
+    from autosched.search.stopping import Goals
     from autosched.search.tune import tune as run
     from autosched.store.exchange import read_schedule
 
@@ -213,9 +220,21 @@ def tune(
         conditions=conditions,
         fresh=fresh,
         wished=() if schedule is None else (read_schedule(schedule)[1],),
+        goals=Goals(until, least_gain),
+        earlier=tuple(_earlier(source) for source in warm_from),
     )
     tuning, _ = run(request, on_event)
     return tuning.study
+
+
+def _earlier(source: Study | str | Path) -> Earlier:
+    from autosched.search.identity import reopen
+    from autosched.search.warm import earlier_recording, earlier_study
+    from autosched.store.replay_file import read_replay
+
+    if isinstance(source, str | Path):
+        return earlier_recording(read_replay(str(source)))
+    return earlier_study(source.record, source.trials, reopen(source.record, catalogue()))
 
 
 def tune_all(
