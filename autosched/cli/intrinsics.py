@@ -98,7 +98,11 @@ def _runs(outline: Outline, features: frozenset[str]) -> bool:
 
 
 @app.command("show")
-def show(name: str, intrinsics: options.IntrinsicsOpt = None, json: options.JsonOpt = False) -> None:
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its full name, as x86/vpdpbusd.zmm.")],
+    intrinsics: options.IntrinsicsOpt = None,
+    json: options.JsonOpt = False,
+) -> None:
     """One intrinsic in full."""
     i = inputs.catalogue(intrinsics).find(name)
     if json:

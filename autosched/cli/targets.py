@@ -29,7 +29,10 @@ def list_(json: options.JsonOpt = False) -> None:
 
 
 @app.command("show")
-def show(name: str, json: options.JsonOpt = False) -> None:
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A target's name, a YAML file, or native.")],
+    json: options.JsonOpt = False,
+) -> None:
     """One target in full: a name, a YAML file, or native."""
     target = inputs.target(name)
     if json:

@@ -121,7 +121,8 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
     if result.failed:
         lines.append("failed " + " · ".join(f"{kind} {n}" for kind, n in result.failed.items()))
     spent = {k: v for k, v in result.seconds.items() if k != "total" and v >= 0.05}
-    lines.append("time   " + " · ".join(f"{k} {v:.1f} s" for k, v in spent.items()))
+    if spent:
+        lines.append("time   " + " · ".join(f"{k} {v:.1f} s" for k, v in spent.items()))
     if isinstance(request.store, SqliteStore) and request.store.path != MEMORY:
         study, where = tuning.study.name, _kept(request.store)
         lines += ["", f"see it   autosched show {study}{where}"]

@@ -59,10 +59,10 @@ def quantity(text: object, dimension: str, clock_hz: float | None = None) -> flo
     elif unit in UNITS[dimension]:
         factor = UNITS[dimension][unit]
     else:
-        raise SpecError(f"unknown unit {unit!r} for a {dimension} figure", hint=_unit_hint(unit, dimension, units))
+        raise SpecError(f"unknown unit {unit!r} for a figure of {dimension}", hint=_unit_hint(unit, dimension, units))
     value = number * factor
     if not (math.isfinite(value) and value > 0):
-        raise SpecError(f"{text!r} is impossible: a {dimension} figure is positive and finite")
+        raise SpecError(f"{text!r} is impossible: a figure of {dimension} is positive and finite")
     return value
 
 
