@@ -198,7 +198,7 @@ class Bench:
         A candidate that is hopelessly slow already in the first is not run again (`calls` is None then).
         """
         report("load")
-        loaded = load(job.object_code)
+        loaded = load(job.objects)
         guarded = {n: Guarded(s.bytes, ALIGN) for n, s in job.scratch.items()}
         for g in guarded.values():
             g.view[:] = SCRATCH_POISON

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from autosched.codegen.kernel import Function, Kernel
-from autosched.codegen.llvm.module import print_llvm, scalar_type
+from autosched.codegen.llvm.module import print_llvm, print_parts, scalar_type
 from autosched.codegen.lower import lower
 from autosched.device.builder import Builder
 from autosched.device.job import Entry, Job, Scratch
@@ -36,12 +36,13 @@ def build(
 
 @dataclass(frozen=True)
 class Draft:
-    """A candidate as LLVM text, which is still to be compiled; `failed` where it cannot be lowered. `lower_s` is what
-    lowering and printing took; `scalars` are the values of the program's, `violations` as in `Job`."""
+    """A candidate as the texts of LLVM modules, which are still to be compiled; `failed` where it cannot be lowered.
+    `lower_s` is what lowering and printing took; `scalars` are the values of the program's, `violations` as in
+    `Job`."""
 
     candidate: Candidate
     kernel: Kernel | None
-    text: str
+    texts: tuple[str, ...]
     lower_s: float
     scalars: dict[str, Any]
     violations: tuple[str, ...] = ()
@@ -53,14 +54,14 @@ def draft(candidate: Candidate, scalars: dict[str, Any], violations: tuple[str, 
     clock = time.perf_counter()
     try:
         kernel = lower(candidate.plan, candidate.schedule)
-        text = print_llvm(kernel)
+        texts = print_parts(kernel)
     except MissingError:  # this machine's fault, not the candidate's
         raise
     except AutoschedError as error:
         took_s = time.perf_counter() - clock
         failed = Build(candidate, error=error.message, seconds=took_s)
-        return Draft(candidate, None, "", took_s, scalars, violations, failed)
-    return Draft(candidate, kernel, text, time.perf_counter() - clock, scalars, violations)
+        return Draft(candidate, None, (), took_s, scalars, violations, failed)
+    return Draft(candidate, kernel, texts, time.perf_counter() - clock, scalars, violations)
 
 
 def build_all(
@@ -76,7 +77,7 @@ def build_all(
             if waiting is not None:
                 yield finished(waiting, builder.finish)
             if made.failed is None:
-                builder.begin(made.text, compiler.get("cpu"), compiler.get("features"))
+                builder.begin(made.texts, compiler.get("cpu"), compiler.get("features"))
             waiting = made
         if waiting is not None:
             yield finished(waiting, builder.finish)
@@ -87,11 +88,11 @@ def build_all(
 def compile_draft(made: Draft, target: Target, builder: Builder) -> Build:
     """The build of a draft."""
     compiler = target.compiler
-    return finished(made, lambda: builder.compile(made.text, compiler.get("cpu"), compiler.get("features")))
+    return finished(made, lambda: builder.compile_all(made.texts, compiler.get("cpu"), compiler.get("features")))
 
 
-def finished(made: Draft, code_of: Callable[[], bytes]) -> Build:
-    """The build of a draft whose object code `code_of` answers."""
+def finished(made: Draft, code_of: Callable[[], tuple[bytes, ...]]) -> Build:
+    """The build of a draft whose object files `code_of` answers."""
     if made.failed is not None or made.kernel is None:
         return made.failed or Build(made.candidate, error="it was not lowered")
     clock = time.perf_counter()
@@ -101,7 +102,7 @@ def finished(made: Draft, code_of: Callable[[], bytes]) -> Build:
         raise
     except AutoschedError as error:
         return Build(made.candidate, error=error.message, seconds=made.lower_s + time.perf_counter() - clock)
-    sha = hashlib.sha256(made.text.encode()).hexdigest()[:16]
+    sha = hashlib.sha256("\n".join(made.texts).encode()).hexdigest()[:16]
     job = replace(job_of(made.kernel, code, made.scalars), violations=made.violations)
     seconds = made.lower_s + time.perf_counter() - clock
     extra: dict[str, Any] = {"lower_s": made.lower_s}
@@ -117,7 +118,7 @@ def compiled(candidate: Candidate, target: Target, builder: Builder) -> tuple[Ke
     return kernel, builder.compile(print_llvm(kernel), compiler.get("cpu"), compiler.get("features"))
 
 
-def job_of(kernel: Kernel, code: bytes, scalars: dict[str, Any]) -> Job:
+def job_of(kernel: Kernel, code: tuple[bytes, ...], scalars: dict[str, Any]) -> Job:
     """What the worker needs of a kernel, with the values of the program's run-time scalars."""
     passed = []
     for scalar in kernel.program.scalars.values():

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from autosched.codegen.llvm.compile import assembly, compile_object
+from autosched.device.compiled import Compiled
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.serve import connect
 from autosched.errors import AutoschedError
@@ -37,6 +38,13 @@ class Builder:
         with self._one:
             return bytes(self._ask("object", text, cpu, features, None))
 
+    def compile_all(
+        self, texts: tuple[str, ...], cpu: str | None = None, features: str | None = None
+    ) -> tuple[bytes, ...]:
+        """Object code of each module; what was compiled lately is not compiled again. BuildError as from `compile`."""
+        with self._one:
+            return tuple(self._ask("objects", texts, cpu, features))
+
     def fill(self, order: Order) -> Filled | None:
         """`Orders.fill` in the builder's process. BuildError as from `compile`."""
         with self._one:
@@ -48,19 +56,19 @@ class Builder:
         with self._one, contextlib.suppress(BuildError):  # whoever orders is told
             self._ask("ready")
 
-    def begin(self, text: str, cpu: str | None = None, features: str | None = None) -> None:
-        """`compile` without waiting for it; `finish` must follow."""
-        request = "object", text, cpu, features, None
+    def begin(self, texts: tuple[str, ...], cpu: str | None = None, features: str | None = None) -> None:
+        """`compile_all` without waiting for it; `finish` must follow."""
+        request = "objects", texts, cpu, features
         self.process.ensure()
         with contextlib.suppress(WorkerDiedError):  # `finish` asks again
             self.process.send(*request)
         self._begun = request
 
-    def finish(self) -> bytes:
+    def finish(self) -> tuple[bytes, ...]:
         """What `begin` began. BuildError as from `compile`."""
         request, self._begun = self._begun, None
         assert request is not None
-        return bytes(self._ask(*request, sent=self.process.pid is not None))
+        return tuple(self._ask(*request, sent=self.process.pid is not None))
 
     def give_up(self) -> None:
         """Forget what was begun and not finished: its answer must not be taken for the next one's."""
@@ -115,11 +123,14 @@ def main(connection_fd: int, life_fd: int) -> None:
 class _Answers:
     """What the process answers. Lowering is loaded once somebody wants it: most only compile."""
 
+    def __init__(self) -> None:
+        self.compiled = Compiled()
+
     @cached_property
     def orders(self) -> Orders:
         from autosched.device.orders import Orders
 
-        return Orders()
+        return Orders(self.compiled)
 
     def of(self, what: str, request: list[Any]) -> Any:
         match what:
@@ -127,6 +138,8 @@ class _Answers:
                 return self.orders.fill(*request)
             case "ready":
                 return bool(self.orders)
+            case "objects":
+                return self.compiled.objects(*request)
         text, cpu, features, triple = request
         make = assembly if what == "assembly" else compile_object
         return make(text, cpu, features, triple=triple)

@@ -1,4 +1,4 @@
-"""What a worker is sent: object code with its entry points, and how to time it. Plain values, standard library only,
+"""What a worker is sent: object files with their entry points, and how to time it. Plain values, standard library only,
 because the worker's start must stay short."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A function of the object: `void symbol(ptr, ptr, …, scalars…)`, one pointer a buffer, in order; a scalar is its
+    """A function of an object: `void symbol(ptr, ptr, …, scalars…)`, one pointer a buffer, in order; a scalar is its
     LLVM type and its bytes."""
 
     symbol: str
@@ -30,7 +30,7 @@ class Job:
     """One candidate, built. Buffers that `scratch` does not name are the program's tensors. `violations` are folders
     below the data's whose inputs break what the kernel checks: its answers must be right there too."""
 
-    object_code: bytes = field(repr=False)
+    objects: tuple[bytes, ...] = field(repr=False)
     main: Entry
     prepare: tuple[Entry, ...] = ()
     scratch: dict[str, Scratch] = field(default_factory=dict)
@@ -57,8 +57,9 @@ class Effort:
     """When to stop timing. A sample is a batch of calls that lasts `sample_s` or one call, whichever is longer.
 
     Sampling ends when the median is known to `tolerance` (relative), after `budget_s`, or after `most` samples; never
-    before `fewest`. `slower_than_s`: a candidate whose calls all take longer is not sampled further. `rough_above_s`:
-    one whose samples all take longer will not win, and a few of them say what a model learns from it.
+    before `fewest`, or five that last as long as so many of `sample_s`. `slower_than_s`: a candidate whose calls all
+    take longer is not sampled further. `rough_above_s`: one whose samples all take longer will not win, and a few of
+    them say what a model learns from it.
     """
 
     fewest: int = 5

@@ -7,8 +7,8 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
-from autosched.codegen.llvm.compile import compile_object
 from autosched.device.build import draft, finished
+from autosched.device.compiled import Compiled
 from autosched.device.protocol import Build
 from autosched.errors import MissingError
 from autosched.tiling.plan import Plan
@@ -45,7 +45,8 @@ class Filled:
 class Orders:
     """The builder's side: plans are kept, with what was found out about them."""
 
-    def __init__(self) -> None:
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
         self._plans: dict[bytes, Plan] = {}
 
     def fill(self, order: Order) -> Filled | None:
@@ -55,7 +56,7 @@ class Orders:
         candidate = Candidate(self._plans[order.plan], order.row)
         try:
             made = draft(candidate, order.scalars, order.violations)
-            built = finished(made, lambda: compile_object(made.text, order.cpu, order.features))
+            built = finished(made, lambda: self._compiled.objects(made.texts, order.cpu, order.features))
         except MissingError:
             return None
         return Filled(built.payload, built.error, built.seconds, built.kernel_sha, built.extra)

@@ -65,7 +65,7 @@ def kernel(first: int = 0, last: int = N, add: float = 1.0, extra: str = "") -> 
 
 def job(text: str, **changes: Any) -> Job:
     native.start()
-    return Job(native.compile_ir(text), **({"main": Entry("main", ("X", "Y"))} | changes))
+    return Job((native.compile_ir(text),), **({"main": Entry("main", ("X", "Y"))} | changes))
 
 
 def packed_job() -> Job:

@@ -63,18 +63,18 @@ def test_builds_after_failures_of_all_kinds(builder):
 
 def test_a_build_is_begun_and_finished_later(builder):
     fine = builder.compile(FINE)
-    builder.begin(FINE)
-    assert builder.finish() == fine
-    builder.begin("define void @main() {\n  ret int\n}")
+    builder.begin((FINE,))
+    assert builder.finish() == (fine,)
+    builder.begin(("define void @main() {\n  ret int\n}",))
     with pytest.raises(BuildError, match="expected"):
         builder.finish()
-    builder.begin(FINE)
+    builder.begin((FINE,))
     os.kill(builder.process.pid, signal.SIGKILL)
-    assert builder.finish() == fine
+    assert builder.finish() == (fine,)
     os.kill(builder.process.pid, signal.SIGKILL)
-    builder.begin(FINE)
-    assert builder.finish() == fine
-    builder.begin("no text for LLVM")
+    builder.begin((FINE, FINE))
+    assert builder.finish() == (fine, fine)
+    builder.begin(("no text for LLVM",))
     builder.give_up()
     assert builder.compile(FINE) == fine, "not the answer to what was given up"
 

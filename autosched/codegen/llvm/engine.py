@@ -43,14 +43,16 @@ def _engine_context() -> Any:
     return llvm.create_context()
 
 
-def engine_of(data: bytes) -> Any:
-    """An execution engine that holds one object file."""
-    if not data.startswith(_OBJECT_MAGIC):  # the loader would end the process
-        raise CompileError("cannot load the object: these bytes are no object file")
+def engine_of(*objects: bytes) -> Any:
+    """An execution engine that holds these object files."""
+    for data in objects:
+        if not data.startswith(_OBJECT_MAGIC):  # the loader would end the process
+            raise CompileError("cannot load the object: these bytes are no object file")
     machine = target_machine()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly("", _engine_context()), machine)
     try:
-        engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+        for data in objects:
+            engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         engine.finalize_object()
     except RuntimeError as error:
         raise CompileError(f"cannot load the object: {error}") from error

@@ -8,12 +8,13 @@ from autosched.codegen.llvm.pool_ir import PARALLEL_FOR
 from autosched.codegen.llvm.runtime import pool
 
 
-def load(code: bytes | str, cpu: str | None = None) -> Module:
-    """Code from an object file's bytes, or from IR text built for `cpu` first.
+def load(code: bytes | str | tuple[bytes, ...], cpu: str | None = None) -> Module:
+    """Code from the bytes of object files, or from IR text built for `cpu` first.
 
     Loads the thread pool too where the code has parallel loops (`runtime.pool`).
     """
-    data = compile_object(code, cpu) if isinstance(code, str) else code
-    if PARALLEL_FOR.encode() in data:
+    built = compile_object(code, cpu) if isinstance(code, str) else code
+    objects = built if isinstance(built, tuple) else (built,)
+    if any(PARALLEL_FOR.encode() in data for data in objects):
         pool()
-    return Module(engine_of(data))
+    return Module(engine_of(*objects))

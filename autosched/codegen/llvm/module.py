@@ -18,11 +18,25 @@ def print_llvm(kernel: Kernel) -> str:
     known and take none. Scalars pass as C passes their type (`b1 u4 s4` as a byte; `f16 bf16` as 16 and floats of 8
     as 8 bits). Raises UnsupportedError where the kernel needs what a CPU does not have.
     """
+    return _module(kernel, kernel.name, (*kernel.prepare, kernel.main))
+
+
+def print_parts(kernel: Kernel) -> tuple[str, ...]:
+    """The same as a module for `main` and one for what `prepare` has, if anything: kernels that differ in their loops
+    only have the latter in common, letter by letter, so that it need not be compiled for each of them."""
+    parts = [_module(kernel, kernel.name, (kernel.main,))]
+    if kernel.prepare:
+        parts.append(_module(kernel, "prepare", kernel.prepare))
+    return tuple(parts)
+
+
+def _module(kernel: Kernel, title: str, functions: tuple[Function, ...]) -> str:
+    """The module that exports these functions of the kernel."""
     shared = Shared(kernel)
-    exported = [_function(shared, f) for f in kernel.prepare] + [_function(shared, kernel.main)]
+    exported = [_function(shared, f) for f in functions]
     wide = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'
     parts = [
-        f"; {kernel.name}",
+        f"; {title}",
         *shared.functions,
         *exported,
         *_without_repeats([*shared.declarations.lines.values(), *shared.intrinsics]),

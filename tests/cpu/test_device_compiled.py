@@ -1,0 +1,51 @@
+"""What prepares constants is a module of its own: schedules that pack alike share it, and it is compiled once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import autosched
+from autosched.codegen.callable import CompiledKernel
+from autosched.codegen.llvm.compile import compile_object
+from autosched.codegen.llvm.jit import load
+from autosched.codegen.llvm.module import print_llvm, print_parts
+from autosched.codegen.lower import lower
+from autosched.device import compiled
+from autosched.search.request import TuneRequest
+from autosched.search.tune import plans_of
+
+
+def test_schedules_that_pack_alike_share_a_module(monkeypatch) -> None:
+    program = autosched.workload("matmul", m=24, n=48, k=40)
+    plan = plans_of(TuneRequest(program, autosched.target("native")))[1][0]
+    rows = plan.space.sample(40, np.random.default_rng(0))
+    kernels = [lower(plan, plan.space.schedule(int(row))) for row in rows]
+    packing = [k for k in kernels if k.prepare]
+    made: list[str] = []
+
+    def compile_once(text: str, *args: object) -> bytes:
+        made.append(text)
+        return compile_object(text)
+
+    monkeypatch.setattr(compiled, "compile_object", compile_once)
+    lately = compiled.Compiled()
+    a, b = (np.random.default_rng(1).standard_normal(s).astype(np.float32) for s in ((24, 40), (40, 48)))
+    for kernel in packing[:8]:
+        texts = print_parts(kernel)
+        assert len(texts) == 2
+        assert all(f"@{f.name}(" not in texts[0] for f in kernel.prepare)
+        objects = lately.objects(texts, None, None)
+        got = CompiledKernel(kernel, load(objects))(a, b)
+        assert np.array_equal(got, CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))(a, b))
+    distinct = {text for kernel in packing[:8] for text in print_parts(kernel)}
+    assert len(made) == len(distinct) < 16
+    assert [print_parts(k) for k in kernels if not k.prepare] == [(print_llvm(k),) for k in kernels if not k.prepare]
+
+
+def test_what_was_compiled_long_ago_is_forgotten(monkeypatch) -> None:
+    monkeypatch.setattr(compiled, "compile_object", lambda text, *args: text.encode())
+    lately = compiled.Compiled()
+    for number in range(3 * compiled.KEPT):
+        assert lately.objects(("packing", str(number)), None, None) == (b"packing", str(number).encode())
+    assert len(lately._known) == compiled.KEPT
+    assert ("packing", None, None) in lately._known
