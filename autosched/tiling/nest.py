@@ -116,9 +116,9 @@ class Nest:
 
     def operand_axes(self, operand: str) -> tuple[NestAxis, ...]:
         """The axes that an operand's register varies with: those of its element's address, a reduction axis of the
-        intrinsic that no program axis fills (all but its first element must be a fill), any such axis of an operand
-        that the instruction takes from shared memory (it reads all of it there), and one past whose end the operand has
-        to hold a fill, though the element is the same all along it."""
+        intrinsic that no program axis fills (all but its first element must be a fill), any axis of the intrinsic of an
+        operand that the instruction takes from shared memory (it reads all of it there, though all may be the same),
+        and one past whose end the operand has to hold a fill, though the element is the same all along it."""
         return self._operand_axes[operand]
 
     @cached_property
@@ -131,7 +131,7 @@ class Nest:
                 a
                 for a in self.axes
                 if a in own
-                or (a.intrinsic_axis in has and not a.members and (a.reduction or operand in taken))
+                or (a.intrinsic_axis in has and (operand in taken or (a.reduction and not a.members)))
                 or (a.intrinsic_axis in has and a.reduction and self._fills(operand, a))
             )
         return found

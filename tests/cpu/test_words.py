@@ -125,3 +125,11 @@ def test_exported_c(flags: tuple[str, ...], widths: tuple[int, ...], tmp_path: P
     for k in kernels:
         arrays = {n: inputs(k.buffers[n].dtype) for n in k.main.buffers if n not in k.program.outputs}
         assert differing(call_c(library, k, arrays), run_kernel(k, arrays)) == [], k.name
+
+
+@needs_compiler
+@pytest.mark.compiler
+def test_what_stands_in_for_an_instruction_may_be_unused(tmp_path: Path) -> None:
+    """Clang warns of functions in a file that it does not use; so does GCC of those that are not `inline`."""
+    made = replace(of_lanes(*cases(16), 16), name="unused")
+    build([print_c(made)], tmp_path, "-O1", "-Dinline=", "-Wno-attributes")

@@ -6,8 +6,11 @@ from pure.gpu_plans import H200, plans
 
 from autosched.codegen.cuda.emulation import run_printed
 from autosched.codegen.lower import lower
+from autosched.ir import parse
 from autosched.ir.inputs import random_inputs, split_inputs
 from autosched.ir.interpreter import run
+from autosched.search.request import TuneRequest
+from autosched.search.tune import plans_of
 
 ONE_ROW = {"m": 1, "n": 72, "k": 96, "a": "bf16", "b": "bf16", "acc": "f32", "out": "f32"}
 
@@ -27,3 +30,21 @@ def test_one_row_has_a_slice_of_all_rows_that_an_instruction_reads(only):
             assert np.allclose(got, want, rtol=1e-3, atol=1e-3)
             tried += 1
     assert tried
+
+
+def test_an_operand_that_is_the_same_in_all_rows_has_them_in_shared_memory():
+    """Nothing of it moves along the rows of the result, and the instruction reads as many rows as it has."""
+    text = """
+def f(A: u8[9, 4], B: u8[4], C: s32[9, 40]):
+    for b, i in grid(9, 40):
+        C[b, i] = 0
+        for r in range(4):
+            C[b, i] += s32(A[b, r]) * s32(B[r])
+"""
+    program, rng = parse(text), np.random.default_rng(2)
+    arrays, _ = split_inputs(program, random_inputs(program, rng))
+    want = run(program, arrays)["C"]
+    _, found = plans_of(TuneRequest(program, H200, device="simulator", only=("cuda/wgmma*",)))
+    plan = next(p for p in found if "wgmma" in p.name)
+    for row in plan.space.sample(3, rng):
+        assert np.array_equal(run_printed(lower(plan, plan.space.schedule(int(row))), H200, arrays)["C"], want)

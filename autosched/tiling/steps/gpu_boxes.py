@@ -83,8 +83,11 @@ def no_box(nest: Nest, operand: str) -> str:
     if evaluate(offset, dict.fromkeys(free_vars(offset), 0)) != 0:
         return "it does not begin where its tensor does"
     for axis in nest.operand_axes(operand):
-        if len(np.unique(np.diff(along(offset, axis)))) > 1:
+        steps = np.unique(np.diff(along(offset, axis)))
+        if len(steps) > 1:
             return f"its rows along {axis.name} are not evenly apart"
+        if len(steps) and not steps[0]:
+            return f"its rows along {axis.name} are one and the same"
     return ""
 
 
