@@ -1,0 +1,25 @@
+"""docs/concepts.md shows what the commands print."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cli.conftest import Cli
+
+PAGE = (Path(__file__).parents[2] / "docs/concepts.md").read_text()
+COMMAND = re.search(r"`autosched (match matmul [^`]*)`", PAGE)
+BLOCKS = re.findall(r"^```\n(matmul, stage C, on .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def untimed(text: str) -> str:
+    return re.sub(r", [\d.]+ ms\)", ")", text)
+
+
+def test_answers_of_match(cli: Cli) -> None:
+    assert COMMAND
+    fits, refused = BLOCKS
+    arguments = COMMAND[1].split()
+    assert untimed(cli.near()(*arguments).out).startswith(untimed(fits))
+    floats = [a for n, a in enumerate(arguments) if not {"a=u8", "b=s8"} & set(arguments[n : n + 2])]
+    assert cli.near()(*floats, status=1).out == refused
