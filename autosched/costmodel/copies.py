@@ -26,6 +26,7 @@ AGAIN_CYCLES = 1.5  # the same where another place of the window has just read i
 RUN_CYCLES = 2.0  # one run of a vector that is put together from several
 PAD_CYCLES = 0.03  # one byte of a padded copy (vector moves)
 GROUP_CYCLES = 0.06  # one byte of an interleaved copy (loads of neighbours, shuffles)
+LAST_SHARE = 0.75  # part of the last cache that a tensor and its copy may fill
 READ_AND_WRITE = 3.0  # times that a panel which outgrows a cache moves: its line fetched, written back, the tensor read
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -56,9 +57,10 @@ def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target, *, le
         seconds += np.where(kind == PADDED, PAD_CYCLES * size / target.clock_hz / threads, 0.0)
         seconds += np.where(kind == INTERLEAVED, GROUP_CYCLES * size / target.clock_hz / threads, 0.0)
         if not least:
-            twice = READ_AND_WRITE * size / outside_caches(nest, o.name, target, size)
+            decided = names.copy(o.name) in v
+            rate = outside_caches(nest, o.name, target, size) if decided else outside_last(nest, o.name, target, size)
             whole = np.isin(kind, (PADDED, INTERLEAVED)) & (v.get(names.copy(o.name), WHOLE) == WHOLE)
-            seconds += np.where(whole, twice / threads, 0.0)
+            seconds += np.where(whole, READ_AND_WRITE * size / rate / threads, 0.0)
     return seconds
 
 
@@ -93,6 +95,17 @@ def outside_caches(nest: Nest, operand: str, target: Target, copy: int) -> float
         if level.bytes >= both and level.name not in ("registers", "L1"):
             return float("inf") if level.name == "L2" else level.bandwidth_bytes_per_s or 4.0 * target.clock_hz
     return 4.0 * target.clock_hz
+
+
+def outside_last(nest: Nest, operand: str, target: Target, copy: int) -> float:
+    """Bytes a second of main memory where the last cache does not hold the tensor and a copy of so many bytes; without
+    end where it does (interleaving 16 MiB takes five times as long a byte as GROUP_CYCLES; Zen 5, 32 MiB of L3)."""
+    both = copy + tensor_elements(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
+    caches = [m for m in target.memories if m.name.startswith("L") and m.bytes]
+    memory = target.memories[-1] if target.memories else None
+    if not caches or memory is None or both <= LAST_SHARE * max(m.bytes for m in caches):
+        return float("inf")
+    return memory.core_bandwidth_bytes_per_s or memory.bandwidth_bytes_per_s or 4.0 * target.clock_hz
 
 
 def _sharing(nest: Nest, names: StepNames, operand: str, v: Columns) -> Column:
