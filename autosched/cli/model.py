@@ -85,6 +85,10 @@ def evaluate(
     if held_out and len(set(files)) < 2:
         raise UsageError("--held-out learns from the other files, and there are none", hint="name two or more")
     recordings = [_read(file, today, quiet) for file in files]
+    for file, (recording, _) in zip(files, recordings, strict=True):
+        if measured >= len(recording) and names != ["analytic"]:
+            said = f"--measured {measured} leaves no row of {file} to predict"
+            raise UsageError(said, hint=f"give fewer than its {len(recording)} rows")
     learnt = [earlier_recording(recording) for recording, _ in recordings] if held_out else []
     found = []
     for number, (file, (recording, lost)) in enumerate(zip(files, recordings, strict=True)):

@@ -50,6 +50,7 @@ WRONG = {
     ("model", "eval", FILE, "-m", ","): "no cost model to judge",
     ("model", "eval", FILE, "--chosen", "rand"): "did you mean 'random'",
     ("model", "eval", FILE, "--measured", 0): "1 at least",
+    ("model", "eval", FILE, "--measured", 60): "leaves no row of",
     ("model", "eval", FILE, "--held-out"): "there are none",
     ("model", "eval", "nowhere.gz"): "cannot read nowhere.gz",
     ("model", "eval", __file__): "not JSON",
