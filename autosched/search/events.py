@@ -35,7 +35,8 @@ class NotPlanned:
 
 @dataclass(frozen=True)
 class Scored:
-    """The spaces are laid out and scored: plans, legal rows, rows in all, rejections per rule."""
+    """The spaces are laid out and scored: plans, legal rows, rows in all, rejections per rule. Where a device measures
+    aside, that is done beside the first trials, and comes after them."""
 
     plans: int
     rows: int
