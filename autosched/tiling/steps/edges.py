@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from autosched.logic import TRUE, Affine, Bool, Const, Int, Var, all_of
+from autosched.logic import TRUE, Affine, Bool, Const, Int, Var, all_of, any_of
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.layout import vectorises
-from autosched.tiling.steps.names import StepNames
+from autosched.tiling.steps.names import StepNames, tiled_axes
 from autosched.tiling.steps.pack import DIRECT
 
 CHECKED, APART = 0, 1
@@ -25,9 +25,34 @@ def edges(nest: Nest, names: StepNames) -> Step:
         return Step("edges")
     guarded = [o.name for o in nest.intrinsic.inputs if nest.guarded[o.name] != TRUE]
     copied = all_of(*(Var(names.pack(o)).ne(DIRECT) for o in guarded))
+    at_edges = any_of(*(all_of(Var(names.pack(o)).eq(DIRECT), ~_some_inside(nest, o, names)) for o in guarded))
     column = names("edges")
     decision = Decision(column, (CHECKED, APART), ("checked", "apart"))
-    return Step("edges", (decision,), inert={column: copied})
+    return Step("edges", (decision,), inert={column: any_of(copied, at_edges)})
+
+
+def _some_inside(nest: Nest, operand: str, names: StepNames) -> Bool:
+    """Whether register tiles may lie inside: along each axis by itself, one begins behind the first position that its
+    guards allow and ends before the last, a whole one or what is left at the axis's end."""
+    extents = {a.name: a.extent for a in nest.axes}
+    parts: list[Bool] = []
+    for axis in nest.spatial:
+        first, last = 0, axis.extent - 1
+        for form in conditions(nest, operand) or ():
+            others = {a: c for a, c in form.coefficients.items() if a != axis.name}
+            c = form.coefficient(axis.name)
+            if c and not any(a.name in others for a in nest.spatial):
+                rest = form.constant + sum(max(0, o * (extents[a] - 1)) for a, o in others.items())
+                if c > 0:
+                    last = min(last, (-rest - 1) // c)
+                else:
+                    first = max(first, rest // -c + 1)
+        size = Var(names.register(axis)) * axis.unit if axis in tiled_axes(nest) else Const(axis.unit)
+        begin, rest_of = (size + (first - 1)) // size * size, axis.extent // size * size
+        whole = all_of(begin + size <= last + 1, begin + size <= axis.extent)
+        cut = all_of(rest_of < axis.extent, rest_of >= first, Const(axis.extent - 1) <= last)
+        parts.append(any_of(whole, cut))
+    return all_of(*parts)
 
 
 def apart(nest: Nest) -> bool:
