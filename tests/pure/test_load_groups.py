@@ -30,6 +30,7 @@ APART: list[tuple[tuple[Int, ...], int, int, Bool | None]] = [
     ((PIXEL, COLUMN, R * 4 + L % 4), 1, 64, L < X),  # a word may be wanted in part
     ((L % 4, PIXEL), 1, 64, None),  # not neighbours
     ((PIXEL, L % 4 * 2), 1, 64, None),
+    ((L % 4, L % 4), 1, 64, None),  # on a diagonal
     (((X + L // 4) // 28, L % 4), 1, 6, None),
 ]
 
