@@ -1,19 +1,29 @@
-"""Programs that are no plain products, on the emulated card: a random row of each leading plan, and what each found."""
+"""Programs that are no plain products, on the emulated card: those that found something, and random ones
+(`AUTOSCHED_EXAMPLES=200` draws that many)."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from cuda.hand_kernels import needs_compiler
+from hypothesis import Phase, given
+from hypothesis import strategies as st
 from pure.gpu_plans import H200
+from pure.lower_programs import lowered_texts
 from support.agreement import expect
+from support.examples import examples
 
 from autosched.codegen.check import check_kernel
 from autosched.codegen.cuda.emulation import run_printed
 from autosched.codegen.lower import lower
+from autosched.errors import AutoschedError
 from autosched.ir import parse
+from autosched.ir.program import Program
 from autosched.search.request import TuneRequest
 from autosched.search.tune import plans_of
+from autosched.tiling.plan import Plan
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
 TEXTS = {
@@ -47,13 +57,28 @@ def f(A: f32[m, 1], B: f32[1, n], C: f32[m, n], *, m=9, n=10):
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_rows_compute_the_program(name: str) -> None:
-    program = parse(TEXTS[name])
-    expected, rng = expect(program), np.random.default_rng(3)
-    _, plans = plans_of(TuneRequest(program, H200, device="simulator"))
-    for plan in plans[:2]:
+def check(plans: Sequence[Plan], program: Program, seed: int) -> None:
+    """A random row of each plan."""
+    expected, rng = expect(program, seed), np.random.default_rng(seed)
+    for plan in plans:
         kernel = lower(plan, plan.space.schedule(int(plan.space.sample(1, rng)[0])))
         check_kernel(kernel)
         wrong = expected.difference(run_printed(kernel, H200, expected.arrays, expected.scalars))
-        assert wrong is None, f"{plan.name}\n{kernel.schedule}\n{wrong}"
+        assert wrong is None, f"{program}{plan.name}\n{kernel.schedule}\n{wrong}"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_rows_compute_the_program(name: str) -> None:
+    program = parse(TEXTS[name])
+    check(plans_of(TuneRequest(program, H200, device="simulator"))[1][:2], program, 3)
+
+
+@examples(3, phases=[Phase.generate])  # each compiles for seconds
+@given(lowered_texts(1500), st.integers(0, 2**31))
+def test_random_programs(text: str, seed: int) -> None:
+    try:
+        program = parse(text, filename="f.py")
+    except AutoschedError:  # it cannot be proved to stay inside its tensors
+        return
+    _, plans = plans_of(TuneRequest(program, H200, device="simulator"))
+    check([plans[seed % len(plans)]], program, seed)
