@@ -13,8 +13,10 @@ from gpu_plans import plans
 
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
+from autosched.device import orders
 from autosched.device.either import EitherDraft, Pickled
 from autosched.device.protocol import Build
+from autosched.errors import MissingError
 from autosched.machine.catalogue import load_target
 from autosched.tiling.plan import Plan
 from autosched.tiling.schedule import Candidate
@@ -93,3 +95,11 @@ def test_a_pickled_plan_prints_the_same_kernels(name: str, sizes: dict[str, int]
         assert pickled.of(plan) is kept
         other, row = pickle.loads(kept), int(plan.space.sample(1, np.random.default_rng(3))[0])
         assert print_llvm(lower(other, other.space.schedule(row))) == print_llvm(lower(plan, plan.space.schedule(row)))
+
+
+def test_what_the_other_process_lacks_it_leaves_to_who_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacks(*_: object) -> None:
+        raise MissingError("no such package here")
+
+    monkeypatch.setattr(orders, "draft", lacks)
+    assert orders.Orders().fill(orders.Order(pickle.dumps(None), 0, {}, (), None, None)) is None
