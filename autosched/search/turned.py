@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from autosched.ir.program import Program
+from autosched.ir.value import Read
 from autosched.logic import Int, affine
 from autosched.search.adapted import Variant
 from autosched.tensorize import match_types
@@ -58,14 +59,15 @@ def _spare(mapping: match_types.Mapping) -> tuple[float, int]:
     return spare, -prod(extent for x, (extent, _) in mapping.padding.items() if x in along)
 
 
-def _lying_across(mapping: match_types.Mapping) -> dict[str, int]:
-    """Tensors that do not run along the axis that the instruction asks for, each with the dimension that does."""
-    found: dict[str, int] = {}
+def _lying_across(mapping: match_types.Mapping) -> dict[Read, int]:
+    """Operands whose tensors do not run along the axis that the instruction asks for, each with the dimension that
+    does."""
+    found: dict[Read, int] = {}
     for operand, axis in _asked(mapping.intrinsic).items():
         read = mapping.operands[operand]
         inner = mapping.axes.get(axis, ())[-1:]
         forms = [affine(i) if isinstance(i, Int) else None for i in read.index]
         steps = [0 if f is None or not inner else f.coefficient(inner[0]) for f in forms]
         if 1 in steps and not steps[-1]:
-            found[read.tensor] = steps.index(1)
+            found[read] = steps.index(1)
     return found

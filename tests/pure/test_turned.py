@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pure.gpu_plans import CATALOGUE, H200, plans
 
-from autosched.ir import resolve, run
+from autosched.ir import parse, resolve, run
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
@@ -53,6 +53,20 @@ def test_what_is_turned(name: str, only: str, t: str, target: str, turned: tuple
     sizes = {"m": 64, "n": 16, "k": 64, "t": t, "acc": "s32" if t == "s8" else "f32"}
     found = [v.adapters for v in variants(name, only, sizes, load_target(target))[1]]
     assert found == ([turned] if turned else [])
+
+
+def test_one_tensor_is_turned_where_it_lies_across() -> None:
+    """Of a square the rows lie as they should, the columns do not."""
+    program = parse(
+        "def square(A: s8[32, 32], C: s32[32, 32]):\n    for i, j in grid(32, 32):\n        C[i, j] = 0\n"
+        "        for p in range(32):\n            C[i, j] += s32(A[i, p]) * s32(A[p, j])\n"
+    )
+    found = match(program, usable(CATALOGUE, H200, "simulator", ["cuda/wgmma.m64n8k32.s8.s8.s32"]))
+    (variant,) = turned_programs(program, found, "real")
+    (stage,) = [s for s in variant.program.stages if s.assign.tensor == "C"]
+    assert sorted(r.tensor for r in stage.reads) == ["A", "A_turned"]
+    squares = np.arange(1024, dtype=np.int8).reshape(32, 32)
+    assert np.array_equal(run(variant.program, {"A": squares})["C"], run(program, {"A": squares})["C"])
 
 
 def test_few_rows_have_a_plan_with_a_tile_for_each_core() -> None:

@@ -22,25 +22,22 @@ from autosched.tensorize.body.counterexample import show_leaf
 T = TypeVar("T")
 
 
-def turned(facts: StageFacts, last: Mapping[str, int]) -> Adapted | None:
-    """The program with copies of these tensors, each with the dimension of that number last. None where the stage
-    leaves no room for them."""
+def turned(facts: StageFacts, last: Mapping[Read, int]) -> Adapted | None:
+    """The program in which the stage reads copies in place of these operands, each with the dimension of that number
+    last. None where the stage leaves no room for them."""
     stage = facts.original
     try:
         site = Site(facts.program, stage, facts.update)
-        names = {tensor: _copy(site, tensor, dimension) for tensor, dimension in last.items()}
-        moved = {r: Read(names[r.tensor], _order(r.index, last[r.tensor]), r.dtype) for r in _reads(facts, last)}
+        wanted = dict.fromkeys((read.tensor, dimension) for read, dimension in last.items())
+        names = {(tensor, dimension): _copy(site, tensor, dimension) for tensor, dimension in wanted}
+        moved = {r: Read(names[r.tensor, d], _order(r.index, d), r.dtype) for r, d in last.items()}
         value = map_value(stage.assign.value, lambda v: moved.get(v, v) if isinstance(v, Read) else v)
         core = Assign(stage.assign.tensor, stage.assign.index, stage.assign.op, value, stage.assign.location)
         after = site.with_assign(core)
     except NoPlace:
         return None
     said = [lemma(f"{moved[r].tensor} holds {show_leaf(r)} at the same places", "structure") for r in moved]
-    return adapted(facts.program, after, core, tuple(f"turn {tensor}" for tensor in last), said)
-
-
-def _reads(facts: StageFacts, last: Mapping[str, int]) -> list[Read]:
-    return list(dict.fromkeys(r for r in facts.update.operands if r.tensor in last))
+    return adapted(facts.program, after, core, tuple(f"turn {tensor}" for tensor, _ in wanted), said)
 
 
 def _copy(site: Site, tensor: str, dimension: int) -> str:
