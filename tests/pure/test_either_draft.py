@@ -14,6 +14,7 @@ from gpu_plans import plans
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.device import orders
+from autosched.device.compiled import Compiled
 from autosched.device.either import EitherDraft, Pickled
 from autosched.device.protocol import Build
 from autosched.errors import MissingError
@@ -102,4 +103,4 @@ def test_what_the_other_process_lacks_it_leaves_to_who_asked(monkeypatch: pytest
         raise MissingError("no such package here")
 
     monkeypatch.setattr(orders, "draft", lacks)
-    assert orders.Orders().fill(orders.Order(pickle.dumps(None), 0, {}, (), None, None)) is None
+    assert orders.Orders(Compiled()).fill(orders.Order(pickle.dumps(None), 0, {}, (), None, None)) is None
