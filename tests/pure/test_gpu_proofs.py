@@ -55,7 +55,8 @@ def test_the_proofs_of_a_row_are_those_of_its_case(name: str) -> None:
         (case,) = {p.case for p in own if p.operand == operand}
         assert case in [said for _, said in layouts(part.nest, operand, plan.space, part.names)]
     assert {(s["holds"], s["refuted"], s["unknown"]) for s in in_short(own)} == {(1, 0, 0)}
-    assert own and len(in_short(own)) == len(own) == 4 * len({p.operand for p in own})
+    assert own
+    assert len(in_short(own)) == len(own) == 4 * len({p.operand for p in own})
 
 
 def test_a_wrong_swizzle_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
