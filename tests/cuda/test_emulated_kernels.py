@@ -137,9 +137,11 @@ def test_an_activation_is_turned_in_the_call() -> None:
 
 
 def test_many_stages() -> None:
-    """More stages than a tile has slices, and twelve of fourteen: barriers change their phases late."""
+    """More stages than a tile has slices, and twelve of fourteen: barriers change their phases late.
+    Slices of two spans."""
     few = {"m": 130, "n": 40, "k": 16 * 5, **BF16}
     many = {"m": 64, "n": 16, "k": 16 * 14, **BF16}
+    deep = {"m": 64, "n": 16, "k": 32 * 24, **S8}
     engine: dict[str, int | str] = {"copy": "TMA", "roles": "producer", "block_p": 1}
     warps = AHEAD | {"copy": "cp.async", "vector": "16 B", "stages": 12, "block_p": 1, "fragments": "in turn"}
     for only, sizes, wish in (
@@ -147,6 +149,7 @@ def test_many_stages() -> None:
         ("cuda/wgmma.m64n16k16.bf16.f32", many, engine | {"stages": 12}),
         ("cuda/mma.m16n8k16.bf16.bf16.f32", many, engine | {"stages": 12, "warps_i": 2}),
         ("cuda/mma.m16n8k16.bf16.bf16.f32", many, warps),
+        ("cuda/wgmma.m64n16k32.s8.s8.s32", deep, engine | {"block_p": 8, "stages": 2, "swizzle": "128 B"}),
     ):
         made = wished(Case("matmul_nt", only, sizes), [wish])
         difference = made.check(0, seed=1)

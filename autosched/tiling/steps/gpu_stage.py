@@ -16,7 +16,7 @@ GLOBAL, SHARED, DESCRIPTOR = 0, 1, 2
 LABELS = ("global", "shared", "descriptor")
 """Straight from the tensor into registers; through shared memory into registers; by the instruction itself, from shared
 memory."""
-SLICE_ELEMENTS = (16, 32, 64, 128)
+SLICE_ELEMENTS = (16, 32, 64, 128, 256)
 FACTORS = (1, 2, 4)
 BODY_LIMIT = 256
 """Instructions in one unrolled body: beyond this the instruction cache of an SM misses."""
