@@ -10,9 +10,6 @@ from autosched.device.job import Effort
 
 FEW = 3
 """Samples of a candidate that is too slow to win."""
-LEAST = 5
-"""Samples from which on time counts in place of `Effort.fewest`: so many of `sample_s` each are as much as fewer calls
-that are longer, and a call of milliseconds is the steadier sample."""
 WARM_S = 2e-3
 """A kernel that has run for less may still be waiting for its data, and is not given up: depthwise kernels of 50 us
 were seen to take 150 to 300 us in their first dozen calls, after data of some megabytes were compared."""
@@ -75,8 +72,7 @@ def sample(run: Sampler, effort: Effort, warm_s: float) -> tuple[list[float], st
             return samples, "slow"
         if effort.rough_above_s is not None and warm and len(samples) >= FEW and min(samples) > effort.rough_above_s:
             return samples, "rough"
-        long_enough = len(samples) >= LEAST and spent_s >= effort.fewest * effort.sample_s
-        if len(samples) < effort.fewest and not long_enough:
+        if len(samples) < effort.fewest:
             if spent_s > 4 * effort.budget_s and len(samples) >= 3:
                 return samples, "budget"
             continue

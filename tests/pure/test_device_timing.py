@@ -44,13 +44,6 @@ def test_a_steady_kernel_stops_at_the_fewest():
     assert (len(samples), why) == (5, "stable")
 
 
-def test_long_calls_need_not_be_as_many():
-    effort = Effort(fewest=10, sample_s=1e-3, budget_s=0.2, tolerance=0.002)
-    for call_s, count in ((1e-4, 10), (1e-3, 10), (1.5e-3, 7), (2e-3, 5), (1e-2, 5)):
-        assert len(sample(Machine(call_s), effort, call_s)[0]) == count
-    assert len(sample(Machine(1e-2, 0.3), effort, 1e-2)[0]) > 5
-
-
 def test_noise_buys_samples():
     steady, _ = sample(Machine(1e-4, 0.001), Effort(), 1e-4)
     noisy, _ = sample(Machine(1e-4, 0.3), Effort(), 1e-4)
