@@ -57,7 +57,7 @@ def test_reports(cli: Cli, tuned: Cli, tmp_path: Path) -> None:
     near = tuned.near()
     (name,) = [study["study"] for study in near("studies", "--json").json]
     assert near("report", name[:6], "-o", tmp_path / "s.html").out.strip() == str(tmp_path / "s.html")
-    assert "The fastest trials" in (tmp_path / "s.html").read_text()
+    assert "The best trials" in (tmp_path / "s.html").read_text()
     assert "it ends in .html" in near("report", name, "-o", "s.pdf", status=2).err
 
 

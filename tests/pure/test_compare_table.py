@@ -88,7 +88,7 @@ def test_one_strategy_has_no_differences() -> None:
 def test_the_text() -> None:
     text = str(two())
     assert "gemm for t on synthetic: 2 strategies × 6 seeds × 4 trials" in text
-    assert "fast      1 s [1 s, 1 s]  12.5% [12.5%, 12.5%]  0%" in text
+    assert "fast      1.00 s [1.00 s, 1.00 s]  12.5% [12.5%, 12.5%]  0%" in text
     assert "fast - slow: final -50.0% [-50.0%, -50.0%], better in 100% of pairs, p = 0.031" in text
 
 
