@@ -1,7 +1,7 @@
 """What a GPU's description must state, and which of its figures contradict each other.
 
-A target is a GPU's when it says how many threads issue together. Schedules of such a target are laid out by its limits,
-so one that is left out would be guessed: it is asked for instead.
+A target is a GPU's when it says how many threads issue together. Schedules of such a target are laid out by its limits and
+timed by three of its memories, so one that is left out would be guessed, or cost nothing: it is asked for instead.
 """
 
 from __future__ import annotations
@@ -19,24 +19,39 @@ NEEDED = (
     "registers_per_thread",
     "shared_bytes",
 )
+LEVELS = ("shared", "L2", "DRAM")
+
+Path = tuple[str | int, ...]
+"""Where in the file: keys and places in lists."""
 
 
-def contradictions(limits: Mapping[str, int], memories: tuple[Memory, ...]) -> Iterator[tuple[str, str, str]]:
-    """What is missing or impossible in a GPU's figures: (limit, message, hint); nothing for other targets."""
+def contradictions(limits: Mapping[str, int], memories: tuple[Memory, ...]) -> Iterator[tuple[Path, str, str]]:
+    """What is missing or impossible in a GPU's figures: (place, message, hint); nothing for other targets."""
     if WARP not in limits:
         return
     for name in NEEDED:
         if name not in limits:
-            yield "", f"missing limit {name!r}", f"a target with {WARP} states {', '.join(NEEDED)}"
+            yield ("limits",), f"missing limit {name!r}", f"a target with {WARP} states {', '.join(NEEDED)}"
             return
     warp, threads, registers = limits[WARP], limits["threads_per_block"], limits["registers_per_core"]
     if threads % warp:
-        yield "threads_per_block", f"{threads} threads in a block are no whole number of warps of {warp}", ""
+        message = f"{threads} threads in a block are no whole number of warps of {warp}"
+        yield ("limits", "threads_per_block"), message, ""
     if registers < warp:
-        yield "registers_per_core", f"{registers} registers a core are not one for each thread of a warp", ""
-    shared, used = next((m for m in memories if m.name == "shared"), None), limits["shared_bytes"]
-    if shared is None:
-        yield "shared_bytes", "shared_bytes of which memory?", "describe a memory called `shared`"
-    elif used > shared.bytes:
+        message = f"{registers} registers a core are not one for each thread of a warp"
+        yield ("limits", "registers_per_core"), message, ""
+    described = {m.name: m for m in memories}
+    for name in LEVELS:
+        if name not in described:
+            known = ", ".join(described)
+            yield ("memories",), f"missing memory {name!r}", f"a target with {WARP} has {', '.join(LEVELS)}; here: {known}"
+            return
+        memory = described[name]
+        for figure, value in (("bandwidth", memory.bandwidth_bytes_per_s), ("latency", memory.latency_s)):
+            if value is None:
+                yield ("memories", memories.index(memory)), f"{name} has no {figure}", "kernels are timed by it"
+    shared, used = described["shared"], limits["shared_bytes"]
+    if used > shared.bytes:
         message = f"a block's {used:,} bytes of shared memory are more than the core's {shared.bytes:,}"
-        yield "shared_bytes", message, "shared_bytes is what one block may have, the memory's bytes are the core's"
+        hint = "shared_bytes is what one block may have, the memory's bytes are the core's"
+        yield ("limits", "shared_bytes"), message, hint

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from autosched.errors import SpecError
 from autosched.machine.gpu_figures import contradictions
+from autosched.machine.rate_names import misnamed
 from autosched.machine.target import Memory, Target
 from autosched.machine.units import quantity
 from autosched.yaml_lines import Document, parse_yaml, validate
@@ -109,6 +110,10 @@ def target_from_yaml(text: str, file: str) -> Target:
     low, high = CLOCK_RANGE_HZ
     if not low <= clock_hz <= high:
         raise _error(document, f"a clock of {clock_hz:g} Hz is impossible", "units", "clock", hint="check its unit")
+    for part, keys in (("rates", spec.units.rates), ("energy", spec.units.energy)):
+        for key in keys:
+            if (wrong := misnamed(key)) is not None:
+                raise _error(document, wrong[0], "units", part, key, hint=wrong[1])
     rates = {}
     for key, rate in spec.units.rates.items():
         dimension = "operations" if key.startswith("ops.") else "issues"
@@ -131,8 +136,8 @@ def target_from_yaml(text: str, file: str) -> Target:
             if (value := getattr(level, part)) is not None:
                 figure(value, f"memories.{level.name}.{part}")
     _check_order(document, memories)
-    for limit_name, message, hint in contradictions({k: v.value for k, v in spec.limits.items()}, tuple(memories)):
-        raise _error(document, message, "limits", *([limit_name] if limit_name else []), hint=hint or None)
+    for place, message, hint in contradictions({k: v.value for k, v in spec.limits.items()}, tuple(memories)):
+        raise _error(document, message, *place, hint=hint or None)
     for i, feature in enumerate(spec.features):
         if feature in spec.features[:i]:
             raise _error(document, f"feature {feature!r} is listed twice", "features", i)
@@ -228,7 +233,7 @@ def _held(document: Document, level: MemorySpec, i: int) -> tuple[str, ...]:
 
 
 def _check_order(document: Document, memories: list[Memory]) -> None:
-    """Levels run outward: none is smaller or quicker to answer than the one inside it.
+    """Levels run outward: none is smaller or quicker to answer than the one inside it, and the last one has a speed.
 
     Registers do not take part in the order of sizes: a GPU core's register file is larger than its shared memory.
     """
@@ -250,3 +255,7 @@ def _check_order(document: Document, memories: list[Memory]) -> None:
                 f"{level.name} answers sooner than {inner.name} inside it",
                 "memories", i, "latency", hint="levels are listed from registers outward",
             )  # fmt: skip
+    if memories[-1].bandwidth_bytes_per_s is None:
+        name, last = memories[-1].name, len(memories) - 1
+        hint = "it is where tensors come from; give it as `20 GB/s` or `8 B/cycle`"
+        raise _error(document, f"{name}, the outermost memory, has no bandwidth", "memories", last, hint=hint)

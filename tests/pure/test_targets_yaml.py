@@ -81,6 +81,11 @@ def test_the_version_is_of_the_content_and_not_of_the_layout():
         ("bandwidth: 8 B/cycle", "bandwidth: -8 B/cycle", 10, "impossible", None),
         ("bandwidth: 1 GB/s", "bandwidth: 1 GB/s, core_bandwidth: 2 GB/s", 11, "one core's part", None),
         ("bandwidth: 8 B/cycle", "bandwidth: 8 GB/h", 10, "unknown unit 'GB/h'", "did you mean 'GB/s'"),
+        ("bandwidth: 1 GB/s, ", "", 11, "DRAM, the outermost memory, has no bandwidth", "20 GB/s"),
+        ("ops.f16:", "ops.tensr.f16:", 7, "'ops.tensr.f16' names no class of operations", "did you mean 'tensor'"),
+        ("ops.f16:", "ops.f17:", 7, "'ops.f17' names no class of operations", "did you mean 'f16'"),
+        ("ops.f16:", "ops.:", 7, "names no class of operations", "ops.<type>"),
+        ("toy/mac:", "lod:", 7, "'lod' names no instruction and no class", "did you mean 'load'"),
     ],
 )
 def test_mistakes_name_the_line(old, new, line, message, hint):
@@ -155,7 +160,9 @@ name: toy
 isa: toy
 units: {cores: 4, clock: 1 GHz}
 memories:
-  - {name: shared, bytes: 64 KiB}
+  - {name: shared, bytes: 64 KiB, bandwidth: 128 B/cycle, latency: 30 cycles}
+  - {name: L2, bytes: 4 MiB, bandwidth: 512 B/cycle, latency: 250 cycles}
+  - {name: DRAM, bytes: 8 GB, bandwidth: 320 GB/s, latency: 450 cycles}
 limits:
   warp_threads: 32
   threads_per_block: 256
@@ -170,12 +177,15 @@ limits:
 @pytest.mark.parametrize(
     ("old", "new", "line", "message"),
     [
-        ("  registers_per_thread: 128\n", "", 7, "missing limit 'registers_per_thread'"),
-        ("threads_per_block: 256", "threads_per_block: 100", 8, "no whole number of warps of 32"),
-        ("shared_bytes: 48000", "shared_bytes: 65537", 13, "65,537 bytes of shared memory are more than the core's"),
-        ("name: shared", "name: scratch", 13, "of which memory"),
-        ("registers_per_core: 4096", "registers_per_core: 31", 11, "31 registers a core"),
-        ("warp_threads: 32", "warp_threads: 0", 7, "greater than 0"),
+        ("  registers_per_thread: 128\n", "", 9, "missing limit 'registers_per_thread'"),
+        ("threads_per_block: 256", "threads_per_block: 100", 10, "no whole number of warps of 32"),
+        ("shared_bytes: 48000", "shared_bytes: 65537", 15, "65,537 bytes of shared memory are more than the core's"),
+        ("name: shared", "name: scratch", 5, "missing memory 'shared'"),
+        ("name: DRAM", "name: HBM3", 5, "missing memory 'DRAM'"),
+        ("bandwidth: 128 B/cycle, ", "", 5, "shared has no bandwidth"),
+        (", latency: 450 cycles", "", 7, "DRAM has no latency"),
+        ("registers_per_core: 4096", "registers_per_core: 31", 13, "31 registers a core"),
+        ("warp_threads: 32", "warp_threads: 0", 9, "greater than 0"),
     ],
 )
 def test_what_a_gpu_must_state(old, new, line, message):
