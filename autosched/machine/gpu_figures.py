@@ -1,7 +1,7 @@
 """What a GPU's description must state, and which of its figures contradict each other.
 
-A target is a GPU's when it says how many threads issue together. Schedules of such a target are laid out by its limits and
-timed by three of its memories, so one that is left out would be guessed, or cost nothing: it is asked for instead.
+A target is a GPU's when it says how many threads issue together. Schedules of such a target are laid out by its limits
+and timed by three of its memories, so one that is left out would be guessed, or cost nothing: it is asked for instead.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def contradictions(limits: Mapping[str, int], memories: tuple[Memory, ...]) -> I
     described = {m.name: m for m in memories}
     for name in LEVELS:
         if name not in described:
-            known = ", ".join(described)
-            yield ("memories",), f"missing memory {name!r}", f"a target with {WARP} has {', '.join(LEVELS)}; here: {known}"
+            hint = f"a target with {WARP} has {', '.join(LEVELS)}; here: {', '.join(described)}"
+            yield ("memories",), f"missing memory {name!r}", hint
             return
         memory = described[name]
         for figure, value in (("bandwidth", memory.bandwidth_bytes_per_s), ("latency", memory.latency_s)):
