@@ -20,7 +20,7 @@ from autosched.codegen.llvm.compile import assembly, compile_object
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.costmodel.clock import clock
-from autosched.device.simulator.cpu_model import cpu_seconds
+from autosched.device.simulator.cpu_model import cpu_estimate
 from autosched.device.simulator.walk import facts
 from autosched.errors import MissingError
 from autosched.ir import workload
@@ -147,7 +147,8 @@ def test_both_models_take_the_core_from_the_target(part: str) -> None:
     kernel = lower(plan, schedule)
     found = [facts(kernel, stmt) for stmt in kernel.main.body]
     slow = replace(TARGET, **{part: getattr(TARGET, part) | {"load": 0.01, "issue_width": 1}})
-    assert cpu_seconds(kernel, found, slow)["total"] > cpu_seconds(kernel, found, TARGET)["total"]
+    slower, faster = (cpu_estimate(kernel, found, t).seconds["total"] for t in (slow, TARGET))
+    assert slower > faster
     columns = plan.space.values(np.array([row]))
     usual, slower = (clock(replace(plan, target=t), columns)["total"][0] for t in (TARGET, slow))
     assert slower > usual

@@ -11,7 +11,7 @@ from pure.gpu_plans import H200, plans
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.device.simulator.gpu_code import ENGINE
-from autosched.device.simulator.gpu_model import gpu_seconds, play
+from autosched.device.simulator.gpu_model import gpu_estimate, play
 from autosched.device.simulator.gpu_warp import lines, shared_turns
 from autosched.device.simulator.walk import Facts, facts
 from autosched.tiling.plan import Plan
@@ -36,7 +36,7 @@ def kernel(plan: Plan, **decisions: int) -> Kernel:
 
 
 def seconds(made: Kernel) -> float:
-    return gpu_seconds(made, [facts(made, s) for s in made.main.body], H200)["total"]
+    return gpu_estimate(made, [facts(made, s) for s in made.main.body], H200).seconds["total"]
 
 
 def test_boxes_of_narrow_rows_keep_the_engine_busy_for_longer(plan: Plan) -> None:

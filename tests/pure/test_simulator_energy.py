@@ -13,6 +13,7 @@ from autosched.codegen.lower import lower
 from autosched.device.registry import device
 from autosched.device.simulator import SimulatorDevice
 from autosched.device.simulator.energy import energy
+from autosched.device.simulator.models import estimate
 from autosched.device.simulator.walk import facts
 from autosched.errors import AutoschedError, UsageError
 from autosched.machine.catalogue import load_target
@@ -26,7 +27,8 @@ _, (PLAN, *_) = plans("matmul", "gemmini/*", GEMMINI, m=128, n=128, k=256, a="s8
 
 def joules(row: int, seconds: float = 0.0) -> dict[str, float]:
     kernel = lower(PLAN, PLAN.space.schedule(row))
-    return energy(kernel, [facts(kernel, s) for s in kernel.main.body], GEMMINI, seconds)
+    parts = [facts(kernel, s) for s in kernel.main.body]
+    return energy(parts, estimate(kernel, parts, GEMMINI), GEMMINI, seconds)
 
 
 def test_operations_cost_the_same_in_every_schedule_and_bytes_do_not() -> None:
@@ -52,12 +54,13 @@ def test_a_measurement_has_its_energy() -> None:
 def test_what_a_target_does_not_say_is_named() -> None:
     kernel = lower(PLAN, PLAN.space.schedule(0))
     parts = [facts(kernel, s) for s in kernel.main.body]
+    found = estimate(kernel, parts, GEMMINI)
     silent = dataclasses.replace(GEMMINI, energy={"ops.f16": 1e-12})
     with pytest.raises(UsageError, match=r"gemmini does not say the units\.energy of ops\.s8"):
-        energy(kernel, parts, silent, 0.0)
+        energy(parts, found, silent, 0.0)
     memories = tuple(dataclasses.replace(m, joules_per_byte=None) for m in GEMMINI.memories)
     with pytest.raises(UsageError, match="energy of the memory scratchpad"):
-        energy(kernel, parts, dataclasses.replace(GEMMINI, memories=memories), 0.0)
+        energy(parts, found, dataclasses.replace(GEMMINI, memories=memories), 0.0)
 
 
 def test_the_objective_decides_what_is_best() -> None:

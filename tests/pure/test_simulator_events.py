@@ -13,9 +13,10 @@ from pure.gpu_plans import H200, plans
 
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
-from autosched.device.simulator.cpu_model import cpu_seconds, play_cpu, threads_of
-from autosched.device.simulator.gpu_model import QUARTERS, gpu_seconds, play
-from autosched.device.simulator.spatial_model import play_spatial, spatial_seconds
+from autosched.device.simulator.cpu_model import play_cpu, threads_of
+from autosched.device.simulator.gpu_model import QUARTERS, play
+from autosched.device.simulator.models import estimate
+from autosched.device.simulator.spatial_model import play_spatial
 from autosched.device.simulator.trace import trace
 from autosched.device.simulator.walk import facts
 from autosched.machine.catalogue import load_target
@@ -25,7 +26,6 @@ from autosched.tiling.plan import Plan
 GEMMINI, AVX512 = load_target("gemmini"), load_target("x86-avx512")
 BYTES = {"a": "s8", "b": "s8", "acc": "s32"}
 HALVES = {"a": "f16", "b": "f16", "acc": "f32"}
-MODELS = {"cuda": gpu_seconds, "gemmini": spatial_seconds, "x86": cpu_seconds}
 SPECS: dict[str, tuple[str, Target, int, dict[str, Any]]] = {
     "gpu": ("cuda/wmma.*", H200, 1, {"m": 1024, "n": 1024, "k": 1024, **HALVES}),
     "threads": ("cuda/dp4a*", H200, 1, {"m": 256, "n": 512, "k": 512, **BYTES}),
@@ -49,7 +49,7 @@ def kernels(name: str) -> list[Kernel]:
 
 
 def seconds(kernel: Kernel, target: Target) -> float:
-    return MODELS[target.isa](kernel, [facts(kernel, s) for s in kernel.main.body], target)["total"]
+    return estimate(kernel, [facts(kernel, s) for s in kernel.main.body], target).seconds["total"]
 
 
 def scaled(target: Target, factor: float, name: str | None = None) -> Target:
@@ -82,7 +82,7 @@ def test_more_bandwidth_or_a_faster_clock_never_hurts(name: str) -> None:
 def test_nothing_is_faster_than_its_units(name: str) -> None:
     target = SPECS[name][1]
     for kernel in kernels(name):
-        causes = MODELS[target.isa](kernel, [facts(kernel, s) for s in kernel.main.body], target)
+        causes = estimate(kernel, [facts(kernel, s) for s in kernel.main.body], target).seconds
         busiest = max(v for k, v in causes.items() if k not in ("total", "launch", "start", "call", "wake"))
         assert causes["total"] >= busiest * 0.999
 
@@ -156,7 +156,7 @@ def test_bytes_moved_are_the_kernels(name: str) -> None:
 
         blocks = round(play(kernel, found, target).grid.count)
         run = play(kernel, found, dataclasses.replace(target, cores=blocks), add)  # each on a core of its own
-        assert moved * blocks == pytest.approx(run.past_l1, rel=1e-9)
+        assert moved * blocks == pytest.approx(run.moved["L2"], rel=1e-9)
 
 
 def test_threads_share_memory_but_not_cores() -> None:

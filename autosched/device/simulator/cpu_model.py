@@ -13,6 +13,7 @@ from math import ceil
 
 from autosched.codegen.kernel import For, Kernel
 from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Use, simulate
+from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.reuse import Footprints, moved
 from autosched.device.simulator.walk import Facts, Level, Touch
 from autosched.machine.target import Target
@@ -54,18 +55,21 @@ class Run:
         return max(work, max(self.chains.values(), default=0.0))
 
 
-def cpu_seconds(kernel: Kernel, parts: list[Facts], target: Target) -> dict[str, float]:
-    """Seconds by cause, and `total`."""
+def cpu_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate:
+    """The statements one after the other, the parallel ones with threads that are woken and met again."""
+    moved = []
     totals: dict[str, float] = defaultdict(float)
     for stmt, found in zip(kernel.main.body, parts, strict=True):
         parallel = isinstance(stmt, For) and stmt.kind == "parallel"
         shares = threads_of(found) if parallel else 1.0
-        for name, seconds in _part(kernel, found, target, shares).items():
+        run = play_cpu(kernel, found, target, shares)
+        moved.append(run.moved)
+        for name, seconds in _causes(run, target).items():
             totals[name] += seconds
         totals["wake"] += WAKE_SECONDS if parallel else 0.0
     totals["call"] = CALL_SECONDS
     totals["total"] = totals["on_core"] + totals["wake"] + totals["call"]
-    return dict(totals)
+    return Estimate(dict(totals), tuple(moved))
 
 
 def threads_of(found: Facts) -> float:
@@ -73,8 +77,7 @@ def threads_of(found: Facts) -> float:
     return max((p.trips for t in found.touches for p in t.path[:1] if p.kind == "parallel"), default=1.0)
 
 
-def _part(kernel: Kernel, found: Facts, target: Target, threads: float) -> dict[str, float]:
-    run = play_cpu(kernel, found, target, threads)
+def _causes(run: CpuRun, target: Target) -> dict[str, float]:
     tick = 1.0 / TICKS / target.clock_hz
     busy = dict(zip(run.servers, run.outcome.busy, strict=True))
     shown = {name: busy[name] * tick for name in run.servers if not name.startswith("core ")}

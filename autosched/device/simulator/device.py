@@ -14,13 +14,12 @@ from autosched.codegen.text import print_kernel
 from autosched.device.compare import Difference
 from autosched.device.oracle import Oracle
 from autosched.device.protocol import Build
-from autosched.device.simulator.cpu_model import cpu_seconds
 from autosched.device.simulator.energy import energy
 from autosched.device.simulator.engine import TooManyEventsError
+from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.gpu_launch import RefusedError
-from autosched.device.simulator.gpu_model import gpu_seconds
+from autosched.device.simulator.models import estimate
 from autosched.device.simulator.runner import INTERPRETER, emulator
-from autosched.device.simulator.spatial_model import spatial_seconds
 from autosched.device.simulator.verify import MOST_ELEMENTS, Verdict, Verifier, elements
 from autosched.device.simulator.walk import Facts, facts
 from autosched.device.timing import spread
@@ -29,7 +28,6 @@ from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
-from autosched.tiling.scheme import scheme_of
 
 VERSION = "3"
 CACHES = ("warm", "cold")
@@ -114,9 +112,10 @@ class SimulatorDevice:
         start = time.perf_counter()
         parts = [facts(kernel, stmt) for stmt in kernel.main.body]
         try:
-            causes = self._seconds(kernel, parts, target)
+            found = estimate(kernel, parts, target)
         except (RefusedError, TooManyEventsError) as refusal:
             return Measurement("refused", message=str(refusal), kernel_sha=build.kernel_sha, costs_s=costs)
+        causes = self._causes(kernel, found, target)
         costs["time"] = time.perf_counter() - start
         start = time.perf_counter()
         try:
@@ -131,7 +130,7 @@ class SimulatorDevice:
         difference = verdict.difference
         extra: dict[str, Any] = {"verified": difference is not None, "verified_by": verdict.by}
         extra["model_s"] = {k: float(v) for k, v in causes.items()}
-        joules = self._joules(kernel, parts, target, causes["total"])
+        joules = self._joules(parts, found, target, causes["total"])
         extra |= {"energy_j": joules} if joules else {}
         if self.objective != "latency":
             extra["cost"] = extra["energy_j"]["total"] * (causes["total"] if self.objective == "edp" else 1.0)
@@ -166,14 +165,8 @@ class SimulatorDevice:
     def close(self) -> None:
         """Nothing is held outside this process."""
 
-    def _seconds(self, kernel: Kernel, parts: list[Facts], target: Target) -> dict[str, float]:
-        match scheme_of(target):
-            case "gpu":
-                causes = gpu_seconds(kernel, parts, target)
-            case "spatial":
-                causes = spatial_seconds(kernel, parts, target)
-            case _:
-                causes = cpu_seconds(kernel, parts, target)
+    def _causes(self, kernel: Kernel, found: Estimate, target: Target) -> dict[str, float]:
+        causes = found.seconds
         if self.cache == "cold":
             speed = (
                 target.memory("DRAM").bandwidth_bytes_per_s if any(m.name == "DRAM" for m in target.memories) else None
@@ -198,11 +191,11 @@ class SimulatorDevice:
             )
         return self._verdicts[key]
 
-    def _joules(self, kernel: Kernel, parts: list[Facts], target: Target, seconds: float) -> dict[str, float]:
+    def _joules(self, parts: list[Facts], found: Estimate, target: Target, seconds: float) -> dict[str, float]:
         """Joules by cause; nothing where the target does not say all of them, and nobody asked. Raises UsageError where
         somebody did."""
         try:
-            return {k: float(v) for k, v in energy(kernel, parts, target, seconds).items()} if target.energy else {}
+            return {k: float(v) for k, v in energy(parts, found, target, seconds).items()} if target.energy else {}
         except UsageError:
             if self.objective != "latency":
                 raise

@@ -10,24 +10,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from autosched.codegen.kernel import Kernel
-from autosched.device.simulator.cpu_model import play_cpu, threads_of
-from autosched.device.simulator.gpu_model import moved
-from autosched.device.simulator.spatial_model import memory_of, on_array, play_spatial
+from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.walk import Facts, Issue
 from autosched.errors import UsageError
 from autosched.machine.target import Target
-from autosched.tiling.scheme import scheme_of
 
 
-def energy(kernel: Kernel, parts: list[Facts], target: Target, seconds: float) -> dict[str, float]:
-    """Joules by cause (`operations`, each level's name, `static`), and `total`. UsageError naming what the target does
-    not say."""
+def energy(parts: list[Facts], found: Estimate, target: Target, seconds: float) -> dict[str, float]:
+    """Joules by cause (`operations`, each level's name, `static`), and `total`, of statements that a model looked at.
+    UsageError naming what the target does not say."""
     totals: dict[str, float] = defaultdict(float)
-    for found in parts:
-        for issue in found.issues:
+    for part, moved in zip(parts, found.moved, strict=True):
+        for issue in part.issues:
             totals["operations"] += issue.runs * issue.intrinsic.operations * operation_joules(issue, target)
-        for level, size in bytes_by_level(kernel, found, target).items():
+        for level, size in moved.items():
             if size:
                 totals[level] += size * byte_joules(level, target)
     totals["static"] = (target.static_watts or 0.0) * seconds
@@ -55,24 +51,6 @@ def byte_joules(level: str, target: Target) -> float:
     if value is None:
         raise _missing(target, f"energy of the memory {level}")
     return value
-
-
-def bytes_by_level(kernel: Kernel, found: Facts, target: Target) -> dict[str, float]:
-    """Bytes that pass each level of memory in one run of a statement."""
-    match scheme_of(target):
-        case "gpu":
-            return moved(kernel, found, target)
-        case "spatial" if on_array(kernel, found):
-            a = play_spatial(kernel, found, target).totals
-            pads = {what: memory_of(target, what) for what in ("inputs", "accumulators")}
-            sizes: dict[str, float] = defaultdict(float)
-            for what, size in (("inputs", a.scratch + a.loaded), ("accumulators", 2 * a.accumulated + a.stored)):
-                if (pad := pads[what]) is not None:
-                    sizes[pad.name] += size
-            sizes[target.memories[-1].name] += a.loaded + a.stored
-            return dict(sizes)
-        case _:
-            return play_cpu(kernel, found, target, threads_of(found)).moved
 
 
 def _missing(target: Target, what: str) -> UsageError:

@@ -37,6 +37,7 @@ from autosched.device.simulator.engine import (
     Use,
     simulate,
 )
+from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.gpu_code import DRAM, L2, PIPE, SERVERS, SHARED, SLOT, Emit, Shares, ahead_of
 from autosched.device.simulator.gpu_costs import PORT, QUARTERS, SHARED_LINES, Costs, dram_bytes, speed
 from autosched.device.simulator.gpu_launch import Launch, RefusedError, launch
@@ -49,7 +50,7 @@ LAUNCH_SECONDS = 2.2e-6  # of an empty kernel
 MOST_PLAYED = 1_500  # events, before later rounds of blocks are taken to last as long as the second
 NEXT_BLOCK_CYCLES = 200.0  # until a new block runs where one has ended
 
-__all__ = ["SERVERS", "GpuRun", "RefusedError", "gpu_seconds", "play"]
+__all__ = ["SERVERS", "GpuRun", "RefusedError", "gpu_estimate", "play"]
 
 
 @dataclass(frozen=True)
@@ -59,16 +60,18 @@ class GpuRun:
     grid: Launch
     outcome: Outcome
     actors: tuple[str, ...]
-    past_l1: float
-    shared: float
+    moved: dict[str, float]
+    """Bytes that pass each level of memory in all."""
 
 
-def gpu_seconds(kernel: Kernel, parts: list[Facts], target: Target) -> dict[str, float]:
-    """Seconds by cause (how long a unit was busy), and `total`; RefusedError where a limit of the target is broken."""
+def gpu_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate:
+    """RefusedError where a limit of the target is broken."""
+    moved = []
     totals: dict[str, float] = defaultdict(float)
     tick = 1.0 / TICKS / target.clock_hz
     for found in parts:
         run = play(kernel, found, target)
+        moved.append(run.moved)
         busy = run.outcome.busy
         totals["tensor pipe" if any(i.intrinsic.scope != "thread" for i in found.issues) else "pipe"] += (
             max(busy[PIPE : PIPE + QUARTERS]) * tick
@@ -78,7 +81,7 @@ def gpu_seconds(kernel: Kernel, parts: list[Facts], target: Target) -> dict[str,
             totals[name] += busy[server] * tick
         totals["launch"] += LAUNCH_SECONDS
         totals["total"] += run.outcome.end * tick + LAUNCH_SECONDS
-    return dict(totals)
+    return Estimate(dict(totals), tuple(moved))
 
 
 def play(kernel: Kernel, found: Facts, target: Target, record: Recorder | None = None) -> GpuRun:
@@ -112,18 +115,7 @@ def play(kernel: Kernel, found: Facts, target: Target, record: Recorder | None =
     layout = _Layout(together, tail, actors_of_block, grid.at_once, ahead.stages if ahead else 0)
     outcome = layout.played(each, record)
     actors = layout.names(min(grid.at_once, each + bool(tail)))
-    return GpuRun(grid, outcome, actors, past, _shared(found))
-
-
-def moved(kernel: Kernel, found: Facts, target: Target) -> dict[str, float]:
-    """Bytes that pass each level of memory in one run of a grid, without playing it."""
-    grid = launch(kernel, found, target)
-    costs = Costs(kernel, found, grid, target)
-    return {
-        "shared": _shared(found),
-        "L2": _past_l1(found, costs),
-        "DRAM": sum(dram_bytes(found, costs.prints, grid, target)),
-    }
+    return GpuRun(grid, outcome, actors, {"shared": _shared(found), "L2": past, "DRAM": read + written})
 
 
 def _past_l1(found: Facts, costs: Costs) -> float:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 
 from autosched.codegen.kernel import Kernel
-from autosched.device.simulator.cpu_model import cpu_seconds
+from autosched.device.simulator.cpu_model import cpu_estimate
 from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Take, Use, simulate
+from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.gpu_launch import RefusedError
 from autosched.device.simulator.script import Loop, Node, Straight, script
 from autosched.device.simulator.walk import Facts, turns_of
@@ -46,22 +47,35 @@ class SpatialRun:
     totals: Amounts
 
 
-def spatial_seconds(kernel: Kernel, parts: list[Facts], target: Target) -> dict[str, float]:
-    """Seconds by cause (how long a unit was busy), and `total`; RefusedError where a scratchpad is too small."""
+def spatial_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate:
+    """RefusedError where a scratchpad is too small."""
+    moved: list[dict[str, float]] = []
     totals: dict[str, float] = defaultdict(float)
     tick = 1.0 / TICKS / target.clock_hz
     for stmt, found in zip(kernel.main.body, parts, strict=True):
         if not on_array(kernel, found):
-            alone = cpu_seconds(replace(kernel, main=replace(kernel.main, body=(stmt,))), [found], target)
-            totals["host"] += alone["total"]
-            totals["total"] += alone["total"]
+            alone = cpu_estimate(replace(kernel, main=replace(kernel.main, body=(stmt,))), [found], target)
+            moved += alone.moved
+            totals["host"] += alone.seconds["total"]
+            totals["total"] += alone.seconds["total"]
             continue
         run = play_spatial(kernel, found, target)
+        moved.append(_moved(run.totals, target))
         for name, server in (("bus", BUS), ("array", ARRAY), ("scratchpad", SCRATCH)):
             totals[name] += run.outcome.busy[server] * tick
         totals["start"] += START_SECONDS
         totals["total"] += run.outcome.end * tick + START_SECONDS
-    return dict(totals)
+    return Estimate(dict(totals), tuple(moved))
+
+
+def _moved(a: Amounts, target: Target) -> dict[str, float]:
+    pads = {what: memory_of(target, what) for what in ("inputs", "accumulators")}
+    sizes: dict[str, float] = defaultdict(float)
+    for what, size in (("inputs", a.scratch + a.loaded), ("accumulators", 2 * a.accumulated + a.stored)):
+        if (pad := pads[what]) is not None:
+            sizes[pad.name] += size
+    sizes[target.memories[-1].name] += a.loaded + a.stored
+    return dict(sizes)
 
 
 def on_array(kernel: Kernel, found: Facts) -> bool:

@@ -1,0 +1,24 @@
+"""The model of a target's kind of machine."""
+
+from __future__ import annotations
+
+from autosched.codegen.kernel import Kernel
+from autosched.device.simulator.cpu_model import cpu_estimate
+from autosched.device.simulator.estimate import Estimate
+from autosched.device.simulator.gpu_model import gpu_estimate
+from autosched.device.simulator.spatial_model import spatial_estimate
+from autosched.device.simulator.walk import Facts
+from autosched.machine.target import Target
+from autosched.tiling.scheme import scheme_of
+
+
+def estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate:
+    """Of a kernel, `parts` being the facts of its top-level statements. RefusedError where a limit of the target is
+    broken, TooManyEventsError where it would take too long."""
+    match scheme_of(target):
+        case "gpu":
+            return gpu_estimate(kernel, parts, target)
+        case "spatial":
+            return spatial_estimate(kernel, parts, target)
+        case _:
+            return cpu_estimate(kernel, parts, target)
