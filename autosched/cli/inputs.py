@@ -48,23 +48,30 @@ def program(spec: str, texts: Sequence[str] | None) -> Program:
 def programs(specs: Sequence[str], texts: Sequence[str] | None) -> list[Program]:
     """The programs that the command names. `-D` counts for all of them, and what stands beside one of them in quotes
     (`'matmul -D m=64'`) for it alone. Raises UsageError for anything else beside a program."""
-    if len(specs) == 1:
-        return [program(specs[0], texts)]
     found = []
     for spec in specs:
-        own: list[str] = []
-        try:
-            name, *rest = shlex.split(spec)
-        except ValueError as error:
-            raise UsageError(f"{spec!r}: {error}") from None
-        while rest and rest[0].startswith("-D"):
-            flag = rest.pop(0)
-            own.append(flag[2:] if len(flag) > 2 else rest.pop(0) if rest else "")
-        if rest:
-            raise UsageError(f"{spec!r}: {rest[0]!r} is not understood", hint="as in 'matmul -D m=64 -D n=64'")
+        # What stands before the first flag is one word, whatever is in it: paths and einsum strings have spaces too.
+        name, *flags = re.split(r"\s(?=-[^>])", spec, maxsplit=1)
+        own = _sizes(spec, "".join(flags))
         replaced = {text.partition("=")[0].strip() for text in own}
-        found.append(program(name, [t for t in texts or () if t.partition("=")[0].strip() not in replaced] + own))
+        texts_left = [t for t in texts or () if t.partition("=")[0].strip() not in replaced]
+        found.append(program(name.strip(), texts_left + own))
     return found
+
+
+def _sizes(spec: str, flags: str) -> list[str]:
+    """The texts of `-D m=64 -Dn=64`, of the program `spec`."""
+    try:
+        words = shlex.split(flags)
+    except ValueError as error:
+        raise UsageError(f"{spec!r}: {error}") from None
+    own: list[str] = []
+    while words:
+        flag = words.pop(0)
+        if not flag.startswith("-D"):
+            raise UsageError(f"{spec!r}: {flag!r} is not understood", hint="as in 'matmul -D m=64 -D n=64'")
+        own.append(flag[2:] if len(flag) > 2 else words.pop(0) if words else "")
+    return own
 
 
 def occurrences(text: str | None, count: int) -> list[float]:
@@ -74,7 +81,8 @@ def occurrences(text: str | None, count: int) -> list[float]:
     except ValueError:
         raise UsageError(f"--occurs {text}: not a list of numbers", hint="as in --occurs 4,1") from None
     if len(found) != count:
-        raise UsageError(f"--occurs has {len(found)} numbers for {count} programs", hint="give one for each, in order")
+        said = f"--occurs {text}: {len(found)} given, for {count} program{'s' * (count > 1)}"
+        raise UsageError(said, hint="give one for each, in order")
     return found
 
 

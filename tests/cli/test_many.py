@@ -63,5 +63,19 @@ def test_on_the_command_line(cli: Cli) -> None:
     assert [p["occurs"] for p in found["programs"]] == [1, 3]
     assert found["time_s"] == pytest.approx(sum(p["occurs"] * p["best"]["time_s"] for p in found["programs"]))
     assert "1 trials are fewer than 2 programs" in cli("tune", *two, *flags, "-n", 1, status=2).err
-    assert "--occurs has 3 numbers for 2 programs" in cli("tune", *two, *flags, "--occurs", "1,2,3", status=2).err
+    assert "--occurs 1,2,3: 3 given, for 2 programs" in cli("tune", *two, *flags, "--occurs", "1,2,3", status=2).err
     assert "not understood" in cli("tune", two[0], "matmul --fresh", *flags, status=2).err
+
+
+def test_one_program_in_quotes_and_names_with_spaces(cli: Cli) -> None:
+    cli = cli.near()
+    (cli.folder / "my product.py").write_text(
+        "def f(A: f32[m, k], B: f32[k, n], C: f32[m, n], *, m=64, n=8, k=8):\n"
+        "    for i, j in grid(m, n):\n        C[i, j] = 0\n        for p in range(k):\n"
+        "            C[i, j] += A[i, p] * B[p, j]\n"
+    )
+    flags = ("-t", "amd-zen4", "-d", "simulator", "-s", "clock", "-n", 1, "--json")
+    for spec in ("matmul -D m=16 -Dn=24 -D k=8", "mk, kn -> mn -D m=16 -D n=24 -D k=8", "my product.py:f -D m=16"):
+        said = cli("tune", spec, *flags).json["program"]
+        assert "m=16" in said, said
+    assert "'-x' is not understood" in cli("tune", "matmul -D m=16 -x", *flags, status=2).err
