@@ -19,8 +19,8 @@ from autosched.codegen.cuda.files import export_cuda
 from autosched.codegen.cuda.torch_op import torch_op
 from autosched.errors import UsageError
 from autosched.store.exchange import schedule_json, write_trials
-from autosched.store.exchanged import FORMATS, read_any, write_measured
-from autosched.store.measured import of_recording, of_study
+from autosched.store.exchanged import FORMATS, read_measured, write_measured
+from autosched.store.measured import of_study
 from autosched.store.records import StudyRecord, Trial
 
 
@@ -72,9 +72,9 @@ def export(
     if torch and output.suffix != ".cu":
         raise UsageError(f"--torch goes with CUDA, not with {output.name}", hint="as in -o gemm.cu")
     if kind is not None and Path(study).is_file():
-        recording = read_any(study)
-        write_measured(output, of_recording(recording), kind)
-        _told(recording.name, [output], json)
+        measured = read_measured(study)
+        write_measured(output, measured, kind)
+        _told(measured.name, [output], json)
         return
     command = compiler() if shared else []
     record, trials = opened(study, store)

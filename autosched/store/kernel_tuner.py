@@ -13,7 +13,7 @@ from typing import Any
 
 from autosched.errors import StoreError
 from autosched.store.json_file import write_json
-from autosched.store.measured import Configuration, Measured
+from autosched.store.measured import Configuration, Measured, spent_s
 from autosched.store.numbers import finite, spread_of
 from autosched.store.records import Measurement
 
@@ -68,7 +68,7 @@ def write_cache(path: Path, measured: Measured) -> None:
             entry["times"] = [s / _MS for s in measurement.samples_s or (measurement.time_s,)]
         else:
             entry["time"] = _ERROR.get(measurement.status, "RuntimeFailedConfig")
-        entry |= {theirs: measurement.costs_s.get(ours, 0.0) / _MS for ours, theirs in _COSTS.items()}
+        entry |= {_COSTS[ours]: spent / _MS for ours, spent in spent_s(measurement, _COSTS).items()}
         entry["timestamp"] = _UNKNOWN
         cache[",".join(str(v) for v in configuration.values())] = entry
     write_json(

@@ -5,7 +5,7 @@ A `RecordedSpace` is the same for the search: decisions with domains, and column
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -109,6 +109,14 @@ def of_recording(recording: RecordedSpace) -> Measured:
             values = {d.name: d.label(d.domain[i]) for d, i in zip(plan.decisions, row, strict=True)}
             found.append((plan.name, values, plan.measurement(place)))
     return _joined(recording.name, str(recording.device.get("name", "")), found)
+
+
+def spent_s(measurement: Measurement, words: Collection[str], but: float = 0.0) -> dict[str, float]:
+    """Seconds that the measurement cost, under each of the `words` that a format has (`framework` is one of them). What it
+    has no word for counts there too, so that the sum stays, less the seconds `but` that it tells otherwise."""
+    known = {word: measurement.costs_s.get(word, 0.0) for word in words}
+    rest = sum(cost for word, cost in measurement.costs_s.items() if word not in known)
+    return known | {"framework": known["framework"] + max(0.0, rest - but)}
 
 
 def _joined(name: str, device: str, rows: Sequence[tuple[str, Configuration, Measurement]]) -> Measured:

@@ -13,7 +13,7 @@ from typing import Any
 
 from autosched.errors import StoreError
 from autosched.store.json_file import write_json
-from autosched.store.measured import Configuration, Measured
+from autosched.store.measured import Configuration, Measured, spent_s
 from autosched.store.numbers import finite, spread_of
 from autosched.store.records import Measurement
 
@@ -85,10 +85,13 @@ def write_t4(path: Path, measured: Measured) -> None:
 
 
 def _result(configuration: Configuration, measurement: Measurement) -> dict[str, Any]:
-    times: dict[str, Any] = {theirs[0]: measurement.costs_s.get(ours, 0.0) / _MS for ours, theirs in _COSTS.items()}
     good = measurement.ok and measurement.time_s is not None
+    samples = (measurement.samples_s or (measurement.time_s or 0.0,)) if good else ()
+    times: dict[str, Any] = {
+        _COSTS[ours][0]: spent / _MS for ours, spent in spent_s(measurement, _COSTS, but=sum(samples)).items()
+    }
     if good:
-        times["runtimes"] = [s / _MS for s in measurement.samples_s or (measurement.time_s or 0.0,)]
+        times["runtimes"] = [s / _MS for s in samples]
     value: float | str = (measurement.time_s or 0.0) / _MS if good else measurement.message or measurement.status
     return {
         "timestamp": "",
