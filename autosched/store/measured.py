@@ -112,8 +112,8 @@ def of_recording(recording: RecordedSpace) -> Measured:
 
 
 def spent_s(measurement: Measurement, words: Collection[str], but: float = 0.0) -> dict[str, float]:
-    """Seconds that the measurement cost, under each of the `words` that a format has (`framework` is one of them). What it
-    has no word for counts there too, so that the sum stays, less the seconds `but` that it tells otherwise."""
+    """Seconds that the measurement cost, under each of the `words` that a format has (`framework` is one of them).
+    What it has no word for counts there too, so that the sum stays, less the seconds `but` that it tells otherwise."""
     known = {word: measurement.costs_s.get(word, 0.0) for word in words}
     rest = sum(cost for word, cost in measurement.costs_s.items() if word not in known)
     return known | {"framework": known["framework"] + max(0.0, rest - but)}
