@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from autosched.logic.expr import Binary, Const, Int, Var, Where
+
+Ranges: TypeAlias = Mapping[str, tuple[int, int]]
+Bounds: TypeAlias = Callable[[Ranges], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,43 +58,62 @@ def _combined(op: str, a: Affine, b: Affine) -> Affine | None:
             return None
 
 
-def interval(node: Int, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+def interval(node: Int, ranges: Ranges) -> tuple[int, int]:
     """Inclusive bounds of `node` where each variable lies in its inclusive range (KeyError if one has none).
 
-    Affine expressions get exact bounds over a box; others get sound ones.
+    Affine expressions get exact bounds over a box; others get sound ones. ValueError where there are none.
     """
-    return _bounds(_form_or_bounds(node, ranges), ranges)
+    return bounds_of(node)(ranges)
 
 
-def _form_or_bounds(node: Int, ranges: Mapping[str, tuple[int, int]]) -> Affine | tuple[int, int]:
-    """The affine form where there is one, else bounds: each part of a tree is looked at once."""
+def bounds_of(node: Int) -> Bounds:
+    """`interval` of one node for many ranges: its affine parts are found once."""
+    return _bounds(_form_or_bounds(node))
+
+
+def _form_or_bounds(node: Int) -> Affine | Bounds:
+    """The affine form where there is one, else what finds bounds: each part of a tree is looked at once."""
     match node:
         case Const(value):
             return Affine({}, value)
         case Var(name):
             return Affine({name: 1}, 0)
         case Binary(op, left, right):
-            known, other = _form_or_bounds(left, ranges), _form_or_bounds(right, ranges)
+            known, other = _form_or_bounds(left), _form_or_bounds(right)
             if isinstance(known, Affine) and isinstance(other, Affine):
                 form = _combined(op, known, other)
                 if form is not None:
                     return form
-            return _applied(op, _bounds(known, ranges), _bounds(other, ranges), node)
+            a, b = _bounds(known), _bounds(other)
+            return lambda ranges: _applied(op, a(ranges), b(ranges), node)
         case Where(_, then, otherwise):
-            a, b = interval(then, ranges), interval(otherwise, ranges)
-            return min(a[0], b[0]), max(a[1], b[1])
+            a, b = bounds_of(then), bounds_of(otherwise)
+            return lambda ranges: _either(a(ranges), b(ranges))
     raise ValueError(f"no bounds for {node}")
 
 
-def _bounds(found: Affine | tuple[int, int], ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+def _bounds(found: Affine | Bounds) -> Bounds:
     if not isinstance(found, Affine):
         return found
-    low = high = found.constant
-    for name, c in found.coefficients.items():
-        first, last = ranges[name]
-        low += c * (first if c > 0 else last)
-        high += c * (last if c > 0 else first)
-    return low, high
+    constant, terms = found.constant, tuple(found.coefficients.items())
+    if not terms:
+        return lambda ranges: (constant, constant)
+
+    def over(ranges: Ranges) -> tuple[int, int]:
+        low = high = constant
+        for name, c in terms:
+            first, last = ranges[name]
+            if c > 0:
+                low, high = low + c * first, high + c * last
+            else:
+                low, high = low + c * last, high + c * first
+        return low, high
+
+    return over
+
+
+def _either(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    return min(a[0], b[0]), max(a[1], b[1])
 
 
 def _applied(op: str, a: tuple[int, int], b: tuple[int, int], node: Int) -> tuple[int, int]:

@@ -14,9 +14,10 @@ from pure.gpu_plans import H200, plans
 from autosched.codegen.kernel import Assign, Async, For, If, IntrinsicCall, Kernel, Roles, Stmt, bodies
 from autosched.codegen.lower import lower
 from autosched.device.simulator import SimulatorDevice
+from autosched.device.simulator.footprints import Footprints
 from autosched.device.simulator.gpu_costs import accesses, workers_innermost
 from autosched.device.simulator.gpu_launch import launch
-from autosched.device.simulator.reuse import Footprints, moved
+from autosched.device.simulator.reuse import Reuse
 from autosched.device.simulator.walk import Facts, facts
 from autosched.ir import parse
 from autosched.ir.value import Read, walk
@@ -138,7 +139,7 @@ def test_bytes_are_those_of_a_cache(order: str, capacity: int) -> None:
     plan = literal_plan(parse(text), AVX512)
     kernel = lower(plan, plan.space.schedule(0))
     found = facts(kernel, kernel.main.body[0])
-    said = sum(moved(found.touches, Footprints(kernel.buffers, 64), capacity).values())
+    said = sum(Reuse(found.touches, Footprints(kernel.buffers, 64)).moved(capacity).values())
     real = fetched(kernel, capacity, 64)
     assert real / 2.5 <= said <= real * 2.5, (said, real)
 
@@ -151,7 +152,7 @@ def test_bytes_of_tiled_kernels_are_those_of_a_cache(capacity: int) -> None:
         said = 0.0
         for stmt in kernel.main.body:
             found = facts(kernel, stmt)
-            said += sum(moved(found.touches, Footprints(kernel.buffers, 64), capacity).values())
+            said += sum(Reuse(found.touches, Footprints(kernel.buffers, 64)).moved(capacity).values())
         # Right at the size of a working set a model may fall on either side of the cliff.
         most, least = fetched(kernel, capacity / 2, 64), fetched(kernel, capacity * 2, 64)
         assert least / 2.2 <= said <= most * 2.2, (said, least, most, plan.space.schedule(int(row)))
@@ -191,7 +192,7 @@ def test_workers_share_what_they_read_side_by_side() -> None:
     for name, (kernel, found) in (("one", one), ("wide", wide)):
         grid = launch(kernel, found, H200)
         touches = [t for t in found.touches if t.buffer == "A"]
-        past = moved(touches, Footprints(kernel.buffers, 32), 65536, workers_innermost, len(grid.blocks))
+        past = Reuse(touches, Footprints(kernel.buffers, 32), workers_innermost, len(grid.blocks)).moved(65536)
         bytes_of[name] = sum(past.values())
     assert bytes_of["wide"] == pytest.approx(bytes_of["one"] / 8, rel=0.01)
 

@@ -14,7 +14,8 @@ from math import ceil
 from autosched.codegen.kernel import For, Kernel
 from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Use, simulate
 from autosched.device.simulator.estimate import Estimate
-from autosched.device.simulator.reuse import Footprints, moved
+from autosched.device.simulator.footprints import Footprints
+from autosched.device.simulator.reuse import Reuse
 from autosched.device.simulator.walk import Facts, Level, Touch
 from autosched.machine.target import Target
 
@@ -130,10 +131,11 @@ def _levels(kernel: Kernel, found: Facts, target: Target, threads: float) -> dic
     caches = [m for m in target.memories if m.name.startswith("L")]
     prints = Footprints(kernel.buffers, caches[0].line_bytes if caches else 64)
     touches = found.touches
+    reuse = Reuse(touches, prints)
     levels: dict[str, tuple[float, float, bool]] = {}
     for level in caches:
         share = USABLE / (threads if level.shared_by == "device" else 1.0)
-        passed = moved(touches, prints, level.bytes * share)
+        passed = reuse.moved(level.bytes * share)
         size = sum(b * (2.0 if touches[n].write else 1.0) for n, b in passed.items())
         beyond = next((m for m in target.memories[target.memories.index(level) + 1 :]), level)
         speed = beyond.bandwidth_bytes_per_s or DEFAULT_BYTES.get(beyond.name, 8.0) * target.clock_hz

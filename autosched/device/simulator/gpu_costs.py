@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from autosched.codegen.kernel import WORKERS, Kernel
+from autosched.device.simulator.footprints import Footprints, Way
 from autosched.device.simulator.gpu_launch import Launch
 from autosched.device.simulator.gpu_warp import LINE, SECTOR, address_instructions, fetched, wavefronts
-from autosched.device.simulator.reuse import Footprints, moved
+from autosched.device.simulator.reuse import Reuse
 from autosched.device.simulator.script import Straight
 from autosched.device.simulator.walk import ASYNC, Facts, Fetch, Level, Touch
 from autosched.machine.target import Target
@@ -92,7 +93,8 @@ class Costs:
         self.lanes, self.per_issue = lanes, 1 if threads else lanes
         self.threads = max(1.0, grid.threads / grid.workers)
         outside = [n for n, t in enumerate(found.touches) if t.scope != "shared" and not t.engine]
-        bytes_of = moved([found.touches[n] for n in outside], self.prints, free, workers_innermost, len(grid.blocks))
+        reuse = Reuse([found.touches[n] for n in outside], self.prints, workers_innermost, len(grid.blocks))
+        bytes_of = reuse.moved(free)
         self.passed = {n: min(bytes_of[k], self._most(found.touches[n])) for k, n in enumerate(outside)}
         self.fetched = sum(f.runs * f.rows * f.row_bytes for f in found.fetches if not f.store)
         self.stored = sum(f.runs * f.rows * f.row_bytes for f in found.fetches if f.store)
@@ -218,13 +220,15 @@ def dram_bytes(found: Facts, prints: Footprints, grid: Launch, target: Target) -
     once: dict[str, float] = defaultdict(float)
     each: dict[str, float] = defaultdict(float)
     written = 0.0
+    ways = {id(t.path): Way(t.path) for t in outside}
     for touch in outside:
-        whole = prints.of(touch, touch.path, 0)
+        way = ways[id(touch.path)]
+        whole = prints.of(touch, way, 0)
         if touch.write:
             written = max(written, whole)
             continue
         once[touch.buffer] = max(once[touch.buffer], whole)
-        each[touch.buffer] = max(each[touch.buffer], prints.of(touch, touch.path, 0, ranges))
+        each[touch.buffer] = max(each[touch.buffer], prints.of(touch, way, 0, ranges))
     capacity = L2_KEEPS * next((m.bytes for m in target.memories if m.name == "L2"), 0)
     read = sum(once.values())
     return (read if read <= capacity else max(read, waves * sum(each.values()))), written
