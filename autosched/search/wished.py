@@ -8,7 +8,9 @@ from autosched.errors import UsageError
 from autosched.search.protocol import Strategy
 from autosched.search.space import SearchSpace
 from autosched.store.records import Trial
+from autosched.tiling.request import nearest
 from autosched.tiling.schedule import Candidate
+from autosched.tiling.space import Space
 
 
 def candidate_of(schedule: Trial, space: SearchSpace) -> Candidate:
@@ -24,11 +26,19 @@ def candidate_of(schedule: Trial, space: SearchSpace) -> Candidate:
     plan = space.plans[number].plan
     row = int(plan.space.canonical([plan.space.row_of(schedule.schedule)])[0])
     if broken := plan.space.why_not(row):
-        raise UsageError(
-            f"the schedule is not legal for {plan.name!r}: {'; '.join(broken)}",
-            hint="change the decisions that these rules read, or take another target",
-        )
+        said = f"the schedule is not legal for {plan.name!r}: {'; '.join(broken)}"
+        raise UsageError(said, hint=_nearest(plan.space, row))
     return Candidate(plan, row)
+
+
+def _nearest(space: Space, row: int) -> str:
+    """What to change of an illegal row: how the nearest legal ones differ from it."""
+    wanted = space.schedule(row)
+    changes = []
+    for near in nearest(space, wanted.values, 3):
+        other = [name for name, value in near.values.items() if value != wanted.values[name]]
+        changes.append(", ".join(f"{name}={near.named[name]}" for name in other))
+    return f"the nearest legal ones have {'; or '.join(changes)}" if changes else "no schedule of this plan is legal"
 
 
 class Wished:

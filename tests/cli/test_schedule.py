@@ -42,6 +42,7 @@ def test_what_a_rule_excludes_is_refused_with_the_rule(cli: Cli, exported: Path)
     said = cli.near()("tune", *wider, "-n", 1, "--schedule", changed(exported, reg_i=14, reg_j=4), status=2).err
     assert "the schedule is not legal for 'C: x86/" in said
     assert "vector registers >" in said
+    assert "help: the nearest legal ones have reg_" in said
     assert "Traceback" not in said
     assert cli.near()("studies", "--json").json == []
 

@@ -12,6 +12,7 @@ from support.examples import examples
 
 from autosched.logic import Bool, Const, Int, Var, all_of, any_of, ceil_div, evaluate, maximum, minimum, to_z3, where
 from autosched.tiling.explain import z3_reading
+from autosched.tiling.request import request
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
@@ -172,3 +173,26 @@ def test_ids_rows_and_json_are_inverse(space: Space, data: st.DataObject) -> Non
         assert space.row_of(schedule.values) == row
         assert space.from_json(space.to_json(row)) == schedule
         assert [int(space.values([row])[n][0]) for n in schedule.values] == list(schedule.values.values())
+
+
+@examples(60)
+@given(spaces(), st.data())
+def test_nearest_rows_give_up_the_fewest_wishes_and_move_least(space: Space, data: st.DataObject) -> None:
+    """Against all legal rows of the space, for wishes of some decisions and of all."""
+    ids = [row for row, broken in brute(space).items() if not broken]
+    names = data.draw(st.lists(st.sampled_from([d.name for d in space.decisions]), min_size=1, unique=True))
+    wanted = {name: data.draw(st.sampled_from(space.decision(name).domain)) for name in names}
+
+    def distance(values: dict[str, int]) -> tuple[int, int]:
+        domains = {name: space.decision(name).domain for name in wanted}
+        steps = [abs(d.index(values[name]) - d.index(wanted[name])) for name, d in domains.items()]
+        return sum(s > 0 for s in steps), sum(steps)
+
+    answer = request(space, wanted, most=2)
+    distances = sorted(distance(space.schedule(row).values) for row in ids)
+    if answer.row is None:
+        assert [distance(s.values) for s in answer.nearest] == distances[:2]
+        assert len({s.row for s in answer.nearest} & set(ids)) == len(answer.nearest)
+    else:
+        assert distances[0] == (0, 0)
+        assert answer.row in ids

@@ -70,7 +70,7 @@ def gpu_copy(
         Rule(
             names("stages_used"),
             (stages <= Var(names("slices"))) | stages.eq(1) | beyond,
-            f"{label} stages of {{{names('slices')}}} slices",
+            f"{label} stages are more than the {{{names('slices')}}} slices",
         ),
     ]
     if BULK in kinds:
