@@ -63,14 +63,15 @@ def nearest(space: Space, wanted: Mapping[str, int], most: int) -> tuple[Schedul
 def _that_miss_few(space: Space, wanted: Mapping[str, int], most: int) -> npt.NDArray[np.int64]:
     """Legal rows, each once; the nearest are among them where these miss `GIVEN_UP` wishes at most."""
     whole = len(wanted) == len(space.decisions)
+    found = np.zeros(0, np.int64)
     for count in range(1, min(GIVEN_UP, len(wanted)) + 1):
-        found = []
         for gone in combinations(wanted, count):
             kept = {name: value for name, value in wanted.items() if name not in gone}
-            found.append(_varied(space, kept, gone) if whole else _near(space, kept, wanted, gone, most))
-        if any(len(ids) for ids in found):
-            return np.unique(np.concatenate(found))
-    return space.enumerate(limit=LOOKED_AT).ids
+            rows = _varied(space, kept, gone) if whole else _near(space, kept, wanted, gone, most)
+            found = np.union1d(found, rows)
+        if len(found) >= most:
+            return found
+    return np.union1d(found, space.enumerate(limit=LOOKED_AT).ids)
 
 
 def _varied(space: Space, kept: Mapping[str, int], gone: Sequence[str]) -> npt.NDArray[np.int64]:
