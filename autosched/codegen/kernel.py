@@ -245,7 +245,7 @@ class Settle:
 @dataclass(frozen=True, slots=True)
 class Publish:
     """What this worker's threads have written to shared memory is there for the copy engine, and for instructions that
-    take operands from it, after the next barrier."""
+    take operands from it, after the next barrier; and what they read of it has been read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,16 @@ def test_beside_a_producer_a_stage_is_empty_behind_its_last_products(only: str) 
     assert calls[-1] < consumer.index("barrier_arrive(&empty[")
 
 
+def test_fragments_in_turn_have_been_read_when_their_stage_is_told_empty() -> None:
+    """`ptxas` moves the arrival in front of the products: loads were overtaken on a card, and the next boxes read."""
+    wish = {"stage_a": "shared", "stage_b": "shared", "copy": "TMA", "roles": "producer", "fragments": "in turn",
+            "stages": 2, "warps_i": 2, "warps_j": 2, "block_p": 1, "split": 1}  # fmt: skip
+    source = printed("matmul", "cuda/wmma.m16n16k16.f16.f32", wish, m=256, n=256, k=256, **F16)
+    consumer = source.text[source.text.rindex("for (int slice = 0") :]
+    end = consumer.index("barrier_arrive(&empty[")
+    assert consumer.rindex("wmma_m16n16k16_f16_f32_row", 0, end) < consumer.index("fence_async();") < end
+
+
 def test_the_plan_says_how_to_launch() -> None:
     source = CASES["mma"]()
     (launch,) = source.plan.launches

@@ -110,7 +110,9 @@ class Pipeline:
             if self.ahead is not None:
                 return (*begun, *self.ahead.beside(work, local, workers, freely), *ended(work))
             calls, sums = self.compute(work, places, local)
-            computed = freely(workers(calls))
+            # Loads into registers may still be on their way: an arrival overtakes them, and the next boxes land first.
+            read: Phase = () if self.nest.intrinsic.asynchronous else (Publish(),)
+            computed = freely(workers((*calls, *read)))
             used: Phase = (self.used(work, SLICE),)
             last: Phase = ()
             if self.behind:

@@ -94,7 +94,8 @@ __device__ __forceinline__ void meet(int number, int threads) {
     asm volatile("barrier.cta.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
-// What this thread has written to shared memory is seen by the copy engine and by wgmma after the next barrier.
+// What this thread has written to shared memory is seen by the copy engine and by wgmma after the next barrier. What it
+// reads there has been read: without it an arrival may overtake loads that are still on their way.
 __device__ __forceinline__ void fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
