@@ -12,19 +12,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import ndtr
 
 from autosched.costmodel.learner import load
 from autosched.costmodel.protocol import CostModel
+from autosched.search.coordinates import Coordinates, Floats
 from autosched.search.memory import Memory, clocked, draw, topped_up
 from autosched.search.moves import neighbours
 from autosched.search.space import Rows, SearchSpace
 from autosched.store.records import Trial
 from autosched.tiling.schedule import Candidate
-
-Floats = npt.NDArray[np.float64]
 
 _FIRST = 12  # random rows before the first fit
 _POOL = 3000  # rows looked at for a batch, half of them the clock's best where there is one, the others random
@@ -42,9 +40,10 @@ class Bayesian:
     batch = 4
     near = _NEAR
 
-    def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
+    def __init__(self, space: SearchSpace, seed: int, model: CostModel | None, twos: bool = False) -> None:
         self._space = space
         self._seed = seed
+        self._coordinates = Coordinates(space, twos)
         self._memory = Memory(space)
         self._kernel: Any = None
         self._scale = 1.0  # deviation of ln(seconds); the kernel is of the standardised times
@@ -79,6 +78,8 @@ class Bayesian:
                 gain[len(around) :] = -np.inf
             i = int(np.argmax(gain))
             chosen.append(i)
+            if place + 1 == n:
+                break
             # Had row i come out as expected, no mean would move; the variances fall as by any further observation.
             shared = (self._kernel(z[i : i + 1], z)[0] * self._scale**2) - known[:, i] @ known
             known = np.vstack([known, shared / np.sqrt(variance[i])])
@@ -124,20 +125,6 @@ class Bayesian:
 
     def _clock(self, rows: Rows) -> Floats:
         return np.log(np.maximum(np.asarray(self._space.analytic(rows), np.float64), 1e-12))
-
-    def _coordinates(self, rows: Rows) -> Floats:
-        """Places in the decisions' domains from 0 to 1, and the plan: shape (rows, coordinates)."""
-        plans = len(self._space.plans)
-        widest = max(len(e.plan.space.decisions) for e in self._space.plans)
-        found = np.zeros((len(rows), plans + widest))
-        found[np.arange(len(rows)), rows.plan] = 1.0
-        for number in np.unique(rows.plan):
-            mine = np.flatnonzero(rows.plan == number)
-            space = self._space.plans[int(number)].plan.space
-            columns = zip(space.rows(rows.ids[mine]).values(), space.radices, strict=True)
-            for column, (index, radix) in enumerate(columns):
-                found[mine, plans + column] = index / max(1, radix - 1)
-        return found
 
     def _seek(self, x: Floats, y: Floats) -> None:
         """Find length scales, where that was not done for a while. (Imports are here, since they take a second.)"""

@@ -41,9 +41,10 @@ class Rows:
 
     def distinct(self) -> Rows:
         """Each row once, at its first place."""
-        pairs = np.stack([self.plan.astype(np.int64), self.ids], axis=1)
-        _, first = np.unique(pairs, axis=0, return_index=True)
-        return self.take(np.sort(first))
+        order = np.lexsort((self.ids, self.plan))  # stable: the first of equals comes first
+        fresh = np.ones(len(order), np.bool_)
+        fresh[1:] = (np.diff(self.plan[order]) != 0) | (np.diff(self.ids[order]) != 0)
+        return self.take(np.sort(order[fresh]))
 
 
 def in_order(parts: Sequence[Rows], seconds: Sequence[Seconds], k: int) -> tuple[Rows, Seconds]:

@@ -208,6 +208,14 @@ def test_the_clock_ranks_better_than_chance() -> None:
 # The space under them
 
 
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4).map(lambda i: i << 40)), max_size=30))
+def test_distinct_rows_stay_at_their_first_places(pairs: list[tuple[int, int]]) -> None:
+    plan, ids = (np.array([p[k] for p in pairs], kind) for k, kind in enumerate((np.int32, np.int64)))
+    found = Rows(plan, ids).distinct()
+    assert list(zip(found.plan.tolist(), found.ids.tolist(), strict=True)) == list(dict.fromkeys(pairs))
+
+
 @settings(max_examples=30)
 @given(seed=st.integers(0, 1000), n=st.integers(0, 20), rounds=st.integers(1, 4))
 def test_draws_are_new_and_distinct(seed: int, n: int, rounds: int) -> None:
