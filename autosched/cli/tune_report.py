@@ -142,7 +142,7 @@ def _left(tuning: Tuning, result: Result) -> list[str]:
     lines, bound = [], tuning.lower_bound_s
     if bound and result.best is not None:
         gap = result.best.time_s / bound - 1
-        far = "faster than" if gap < 0 else f"within {gap:.0%} of" if gap < 1 else f"{gap + 1:,.3g} times"
+        far = "faster than" if gap < 0 else f"within {gap:.0%} of" if gap < 1 else f"{_times(gap + 1)} times"
         off = "" if gap >= 0 else f", which is {-gap:.0%} off"
         lines.append(f"       {far} the space's lower bound by the target's figures ({seconds(bound)}){off}")
     if result.reason == "reached":

@@ -84,6 +84,7 @@ CASES = [
     # sizes, dtypes and budgets
     ("tune matmul -D m=0", 2, ["m is 0", "at least 1"]),
     ("tune matmul -D m=-4", 2, ["m=-4", "negative"]),
+    ("tune batch_matmul -D b=3", 2, ["b is a dtype, and 3 is not", "the program has batch, m, n, k"]),
     ("tune matmul -D a=u9", 2, ["a='u9'", "did you mean 'u8'?"]),
     ("tune matmul -D m", 2, ["-D m: not of the form name=value"]),
     ("tune matmul -D m=", 2, ["not of the form name=value"]),

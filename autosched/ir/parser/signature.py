@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from autosched.errors import ProgramError, UnknownNameError, UsageError, nearest
 from autosched.ir.dtypes import DTYPES, DType
@@ -47,7 +47,7 @@ def read_sizes(
                 hint=f"set it: -D {arg.arg}=…",
                 location=scope.source.location(arg),
             )
-        match _understood(arg.arg, given, standard):
+        match _understood(arg.arg, given, standard, names):
             case int() as size:
                 sizes[arg.arg] = size
                 scope.sizes[arg.arg] = Const(size)
@@ -73,8 +73,10 @@ def _default(scope: Scope, node: ast.expr) -> Define:
     )
 
 
-def _understood(name: str, given: Define, standard: Define | None) -> int | DType | tuple[int, int]:
-    """A define as size, dtype or range; it must be of the kind that the default is of."""
+def _understood(
+    name: str, given: Define, standard: Define | None, names: Sequence[str]
+) -> int | DType | tuple[int, int]:
+    """A define as size, dtype or range; it must be of the kind that the default is of. `names` are all there are."""
     meant: int | DType | tuple[int, int]
     if isinstance(given, str):
         text = given.strip()
@@ -104,7 +106,7 @@ def _understood(name: str, given: Define, standard: Define | None) -> int | DTyp
     if standard is not None and wants_dtype != isinstance(meant, DType):
         raise UsageError(
             f"{name} is a {'dtype' if wants_dtype else 'size'}, and {given!r} is not",
-            hint=f"its default is {standard!r}",
+            hint=f"its default is {standard!r}; the program has {', '.join(names)}",
         )
     if isinstance(meant, DType):
         return meant
