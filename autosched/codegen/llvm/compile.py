@@ -29,7 +29,7 @@ def compile_object(
     machine = target_machine(cpu, features, opt, triple)
     module = _parse(ir, machine)
     try:
-        with _without_strength_reduction():
+        with _without(*UNWANTED):
             code = bytes(machine.emit_object(module))
     except RuntimeError as error:
         raise CompileError(f"LLVM could not generate code: {error}") from error
@@ -46,20 +46,27 @@ def assembly(
     """The assembly text of what `compile_object` builds."""
     machine = target_machine(cpu, features, opt, triple)
     module = _parse(ir, machine)
-    with _without_strength_reduction():
+    with _without(*UNWANTED):
         return str(machine.emit_assembly(module))
 
 
+UNWANTED = ("lsr", "machine-sink")
+"""Passes of LLVM's code generator that kernels do without (docs/decisions.md). Strength reduction: addresses are already
+what the printer wants them to be, and on unrolled loops with hundreds of them it takes up to three quarters of the time to
+compile. Sinking: behind guarded loads it moves all multiply-adds down to where their sums are used, past the branches of
+the other loads, so that all that was loaded has to live at once and spills."""
+
+
 @contextmanager
-def _without_strength_reduction() -> Iterator[None]:
-    """Addresses are already what the printer wants them to be: on unrolled loops with hundreds of them LLVM's loop
-    strength reduction takes up to three quarters of the time to compile, and makes nothing faster (docs/decisions.md).
-    The option is the process's, so others in it get it back."""
-    llvm.set_option("", "-disable-lsr=true")
+def _without(*passes: str) -> Iterator[None]:
+    """Options are the process's, so others in it get them back."""
+    for name in passes:
+        llvm.set_option("", f"-disable-{name}=true")
     try:
         yield
     finally:
-        llvm.set_option("", "-disable-lsr=false")
+        for name in passes:
+            llvm.set_option("", f"-disable-{name}=false")
 
 
 def _parse(ir: str, machine: Any) -> Any:
