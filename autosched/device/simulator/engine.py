@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from autosched.device.simulator.steady import History, State
 from autosched.errors import AutoschedError
@@ -73,6 +73,16 @@ Code: TypeAlias = Use | Repeat | Meet | Take | Give
 
 
 @dataclass(frozen=True, slots=True)
+class Seat:
+    """Where an actor works, so that many run one code: its server `n` is `servers[n]` (as it is where there are none),
+    its barriers and semaphores are numbered from these on."""
+
+    servers: tuple[int, ...] = ()
+    barriers: int = 0
+    semaphores: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """What a server did for an actor, from tick to tick; `amount` is that of its `Use`, on the first of its servers."""
 
@@ -107,8 +117,7 @@ class Outcome:
 _USE, _LOOP, _END, _MEET, _TAKE, _GIVE, _DONE = range(7)
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     """An instruction of flat code. Loops: `a` is their depth, `b` where the body starts, `c` the trips."""
 
     kind: int
@@ -126,13 +135,14 @@ def simulate(
     semaphores: Sequence[int] = (),
     record: Recorder | None = None,
     most: int = MOST_EVENTS,
+    seats: Sequence[Seat] = (),
 ) -> Outcome:
-    """Run one actor for each program, all from tick 0; `semaphores` are their first values. As long as `record` wants
-    spans nothing is skipped.
+    """Run one actor for each program, all from tick 0; `semaphores` are their first values, `seats` say where each
+    actor works (all in one place where there are none). As long as `record` wants spans nothing is skipped.
 
     TooManyEventsError past `most` events. Actors that wait for what never comes are a mistake of the caller's.
     """
-    return _Run(programs, servers, semaphores, record, most).run()
+    return _Run(programs, servers, semaphores, record, most, seats).run()
 
 
 class _Run:
@@ -143,13 +153,19 @@ class _Run:
         semaphores: Sequence[int],
         record: Recorder | None,
         most: int,
+        seats: Sequence[Seat],
     ) -> None:
-        flat = {id(p): _flat(p) for p in programs}
+        flat = {key: _flat(program) for key, program in {id(p): p for p in programs}.items()}
+        trips = {key: [step.trips for step in code] for key, code in flat.items()}
         self.codes = [flat[id(p)] for p in programs]
+        own = tuple(range(servers))
+        self.servers = [seat.servers or own for seat in seats] or [own] * len(programs)
+        self.barriers = [seat.barriers for seat in seats] or [0] * len(programs)
+        self.semaphores = [seat.semaphores for seat in seats] or [0] * len(programs)
         self.record = record
-        loops = [max((len(s.trips) for s in code), default=0) for code in self.codes]
-        self.state = State.start(loops, servers, semaphores)
-        self.history = History([[s.trips for s in code] for code in self.codes])
+        loops = {key: max(map(len, around)) for key, around in trips.items()}
+        self.state = State.start([loops[id(p)] for p in programs], servers, semaphores)
+        self.history = History([trips[id(p)] for p in programs])
         self.met: dict[int, list[int]] = {}
         self.ends = [-1] * len(programs)
         self.leader = 0
@@ -175,19 +191,18 @@ class _Run:
         counters = state.counters[actor]
         at = state.at[actor]
         while True:
-            step = code[at]
-            kind = step.kind
+            kind, a, b, c, use, _ = code[at]
             if kind == _USE:
                 state.at[actor] = at + 1
-                self._use(now, actor, step.use)
+                self._use(now, actor, use)
                 return
             if kind == _END:
-                counters[step.a] += 1
-                if counters[step.a] == step.c:
-                    counters[step.a] = 0
+                counters[a] += 1
+                if counters[a] == c:
+                    counters[a] = 0
                     at += 1
                     continue
-                at = step.b
+                at = b
                 if actor == self.leader and self.record is None:
                     state.at[actor] = at
                     now += self.history.skip(now, actor, state, self.met)
@@ -195,28 +210,29 @@ class _Run:
                 at += 1
             elif kind == _MEET:
                 at += 1
-                here = self.met.setdefault(step.a, [])
+                here = self.met.setdefault(self.barriers[actor] + a, [])
                 here.append(actor)
-                if len(here) < step.b:
+                if len(here) < b:
                     state.at[actor] = at
                     return
                 for other in here:
                     if other != actor:
-                        heapq.heappush(state.queue, (now + step.c, other))
+                        heapq.heappush(state.queue, (now + c, other))
                 here.clear()
-                if step.c:
+                if c:
                     state.at[actor] = at
-                    heapq.heappush(state.queue, (now + step.c, actor))
+                    heapq.heappush(state.queue, (now + c, actor))
                     return
             elif kind == _TAKE:
-                if state.tokens[step.a] == 0:
-                    state.waiting[step.a].append(actor)
+                semaphore = self.semaphores[actor] + a
+                if state.tokens[semaphore] == 0:
+                    state.waiting[semaphore].append(actor)
                     state.at[actor] = at
                     return
-                state.tokens[step.a] -= 1
+                state.tokens[semaphore] -= 1
                 at += 1
             elif kind == _GIVE:
-                self._give(now, step.a)
+                self._give(now, self.semaphores[actor] + a)
                 at += 1
             else:
                 state.at[actor] = at
@@ -236,20 +252,25 @@ class _Run:
         if self.events > self.most:
             raise TooManyEventsError(f"more than {self.most:,} events", hint="its steady state does not repeat")
         state, last, amount = self.state, now, use.amount
-        for server, ticks in use.uses:
-            start = max(now, state.free[server])
+        free, busy, servers = state.free, state.busy, self.servers[actor]
+        for which, ticks in use.uses:
+            server = servers[which]
+            start = free[server]
+            if start < now:
+                start = now
             end = start + ticks
-            state.free[server] = end
-            state.busy[server] += ticks
+            free[server] = end
+            busy[server] += ticks
             if self.record is not None:
                 if not self.record(Span(actor, server, start, end, use.name, amount)):
                     self.record = None
                 amount = 0.0
-            last = max(last, end)
+            if end > last:
+                last = end
         done = max(last + use.latency, now + use.least)
         heapq.heappush(state.queue, (done if use.wait else now + use.least, actor))
         for semaphore in use.gives:
-            heapq.heappush(state.queue, (done, -semaphore - 1))
+            heapq.heappush(state.queue, (done, -1 - self.semaphores[actor] - semaphore))
 
 
 def _flat(program: tuple[Code, ...]) -> list[_Step]:

@@ -104,7 +104,7 @@ class Shares:
 
 
 class Emit:
-    """Code of one worker of a block, in one quarter of the core."""
+    """Code of one worker of a block, in the first quarter of the core."""
 
     def __init__(
         self,
@@ -112,11 +112,10 @@ class Emit:
         grid: Launch,
         target: Target,
         shares: Shares,
-        quarter: int,
         workers: int,
         ahead: Ahead | None,
     ) -> None:
-        self.costs, self.grid, self.target, self.shares, self.quarter = costs, grid, target, shares, quarter
+        self.costs, self.grid, self.target, self.shares = costs, grid, target, shares
         self.workers, self.ahead = workers, ahead
         self.times = grid.count * workers
         latency = {m.name: (m.latency_s or 0.0) * target.clock_hz for m in target.memories}
@@ -184,7 +183,7 @@ class Emit:
     def spread(self, servers: int, cycles: float) -> list[tuple[int, float]]:
         """Of one worker, on the quarters that its warps are on."""
         if self.warps < QUARTERS:
-            return [(servers + self.quarter, cycles)]
+            return [(servers, cycles)]
         return [(servers + q, cycles / QUARTERS) for q in range(QUARTERS)]
 
     def loop(self, n: int, body: list[Node], trips: float) -> list[Code]:
@@ -234,7 +233,7 @@ class Emit:
         """Of the core's pipes together: a warpgroup keeps all four busy, a warp that of its quarter."""
         if scope in ("warpgroup", "core"):
             return [(PIPE + q, cycles) for q in range(QUARTERS)]
-        return [(PIPE + self.quarter, cycles * QUARTERS)]
+        return [(PIPE, cycles * QUARTERS)]
 
     def threads(self, scope: str) -> float:
         """Issues of one worker that are in different chains because different threads make them."""

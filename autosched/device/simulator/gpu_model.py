@@ -18,8 +18,7 @@ nothing is shared with the analytic clock.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 from autosched.codegen.kernel import Kernel
@@ -27,14 +26,12 @@ from autosched.device.simulator.engine import (
     MOST_EVENTS,
     TICKS,
     Code,
-    Give,
     Meet,
     Outcome,
     Recorder,
     Repeat,
-    Take,
+    Seat,
     TooManyEventsError,
-    Use,
     simulate,
 )
 from autosched.device.simulator.estimate import Estimate
@@ -49,6 +46,15 @@ DRAM_REACHED = 0.88  # of the datasheet's bandwidth (4.3 of 4.8 TB/s on an H200)
 LAUNCH_SECONDS = 2.2e-6  # of an empty kernel
 MOST_PLAYED = 1_500  # events, before later rounds of blocks are taken to last as long as the second
 NEXT_BLOCK_CYCLES = 200.0  # until a new block runs where one has ended
+GAP = 1  # the barrier between two blocks of a slot; a block's own is 0
+IN_QUARTER = tuple(
+    (
+        *(first + (n + q) % QUARTERS for first in (PIPE, SLOT) for n in range(QUARTERS)),
+        *range(SLOT + QUARTERS, len(SERVERS)),
+    )
+    for q in range(QUARTERS)
+)
+"""The servers of a worker in each quarter: code names them as the worker of the first quarter sees them."""
 
 __all__ = ["SERVERS", "GpuRun", "RefusedError", "gpu_estimate", "play"]
 
@@ -98,19 +104,19 @@ def play(kernel: Kernel, found: Facts, target: Target, record: Recorder | None =
 
     ahead = ahead_of(tree)
 
-    def programs(active: int) -> list[tuple[Code, ...]]:
-        """A block's code for each quarter, with `active` cores that share L2 and DRAM; then its copies' code."""
+    def programs(active: int) -> tuple[tuple[Code, ...], tuple[Code, ...]]:
+        """The code of a block's worker, with `active` cores that share L2 and DRAM, and that of its copies."""
         shares = Shares(
             min(PORT, speed(target, "L2") * SHARED_LINES / active),
             speed(target, "DRAM") * DRAM_REACHED / active,
             read / past if past else 0.0,
             written / max(1.0, costs.stored),
         )
-        made = [Emit(costs, grid, target, shares, q, actors_of_block, ahead) for q in range(QUARTERS)]
-        return [*(one.block(tree) for one in made), made[0].copies()]
+        made = Emit(costs, grid, target, shares, actors_of_block, ahead)
+        return made.block(tree), made.copies()
 
     together = programs(min(count, target.cores))
-    tail = programs(extra) if extra and least >= grid.at_once else ()
+    tail = programs(extra) if extra and least >= grid.at_once else None
     each = least if tail else least + (extra > 0)
     layout = _Layout(together, tail, actors_of_block, grid.at_once, ahead.stages if ahead else 0)
     outcome = layout.played(each, record)
@@ -129,11 +135,11 @@ def _shared(found: Facts) -> float:
 
 @dataclass(frozen=True)
 class _Layout:
-    """One core's blocks: code of a block in each quarter and of its copies, `tail` that of the block which only some
-    cores have left; the core holds `at_once` of them, and each has `stages` slots for slices (0: nothing is ahead)."""
+    """One core's blocks: code of a block's workers and of its copies, `tail` that of the block which only some cores
+    have left; the core holds `at_once` of them, and each has `stages` slots for slices (0: nothing is ahead)."""
 
-    together: Sequence[tuple[Code, ...]]
-    tail: Sequence[tuple[Code, ...]]
+    together: tuple[tuple[Code, ...], tuple[Code, ...]]
+    tail: tuple[tuple[Code, ...], tuple[Code, ...]] | None
     workers: int
     at_once: int
     stages: int
@@ -144,53 +150,43 @@ class _Layout:
         rounds = ceil(blocks / self.at_once)
         most = MOST_PLAYED if rounds > 2 else MOST_EVENTS
         try:
-            return simulate(self.actors(blocks), len(SERVERS), self.tokens(), record, most)
+            return self.simulated(blocks, record, most)
         except TooManyEventsError:
             if rounds <= 2:
                 raise
-        one, two = (simulate(self.actors(n * self.at_once), len(SERVERS), self.tokens()) for n in (1, 2))
+        one, two = (self.simulated(n * self.at_once) for n in (1, 2))
         busy = tuple(a + (rounds - 1) * (b - a) for a, b in zip(one.busy, two.busy, strict=True))
         end = one.end + (rounds - 1) * (two.end - one.end)
         return Outcome(end, two.ends, busy, one.events + two.events, end - two.end)
 
-    def tokens(self) -> list[int]:
-        """For each block: slices that have landed, and slots that are free, once for each worker."""
-        return [0, self.stages * self.workers] * self.at_once
-
-    def actors(self, blocks: int) -> list[tuple[Code, ...]]:
-        """The programs of the warps of all slots."""
+    def simulated(self, blocks: int, record: Recorder | None = None, most: int = MOST_EVENTS) -> Outcome:
+        """The warps of all slots, and the copies of each. For each slot: slices that have landed, and places that are
+        free, once for each worker."""
         slots = min(self.at_once, blocks + bool(self.tail))
-        found: list[tuple[Code, ...]] = []
+        gap = Meet(GAP, self.workers + bool(self.stages), round(NEXT_BLOCK_CYCLES * TICKS))
+        codes: dict[tuple[int, bool], list[tuple[Code, ...]]] = {}
+        actors: list[tuple[Code, ...]] = []
+        seats: list[Seat] = []
         for slot in range(slots):
             mine = blocks // slots + (slot < blocks % slots)
-            last = self.tail and slot == blocks % slots  # the slot that is free first takes the block of the tail
-            gap = Meet(-1 - slot, self.workers + bool(self.stages), round(NEXT_BLOCK_CYCLES * TICKS))
-            made = []
-            for q in range(QUARTERS + 1):
-                code = (Repeat(mine, (*_in_slot(self.together[q], slot), gap)),)
-                made.append((*code, *_in_slot(self.tail[q], slot), gap) if last else code)
-            found += [made[(slot * self.workers + worker) % QUARTERS] for worker in range(self.workers)]
-            found += [made[QUARTERS]] if self.stages else []
-        return found
+            last = bool(self.tail) and slot == blocks % slots  # the slot that is free first takes the tail's block
+            if (mine, last) not in codes:
+                codes[mine, last] = [self.code(which, mine, last, gap) for which in (0, 1)]
+            worker, copies = codes[mine, last]
+            first = slot * self.workers
+            actors += [worker] * self.workers
+            seats += [Seat(IN_QUARTER[n % QUARTERS], 2 * slot, 2 * slot) for n in range(first, first + self.workers)]
+            if self.stages:
+                actors.append(copies)
+                seats.append(Seat(IN_QUARTER[0], 2 * slot, 2 * slot))
+        tokens = [0, self.stages * self.workers] * self.at_once
+        return simulate(actors, len(SERVERS), tokens, record, most, seats)
+
+    def code(self, which: int, blocks: int, last: bool, gap: Meet) -> tuple[Code, ...]:
+        """Of a worker (0) or of copies (1): so many blocks one after the other, and the tail's."""
+        code = (Repeat(blocks, (*self.together[which], gap)),)
+        return (*code, *self.tail[which], gap) if last and self.tail else code
 
     def names(self, slots: int) -> tuple[str, ...]:
         who = [*(f"worker {n}" for n in range(self.workers)), *(["copies"] if self.stages else [])]
         return tuple(f"block slot {slot}, {name}" for slot in range(slots) for name in who)
-
-
-def _in_slot(code: tuple[Code, ...], slot: int) -> tuple[Code, ...]:
-    """Barriers and semaphores of a block are its slot's."""
-    made: list[Code] = []
-    for c in code:
-        match c:
-            case Repeat(trips, body):
-                made.append(Repeat(trips, _in_slot(body, slot)))
-            case Meet(_, count, latency):
-                made.append(Meet(slot, count, latency))
-            case Take(which):
-                made.append(Take(2 * slot + which))
-            case Give(which):
-                made.append(Give(2 * slot + which))
-            case Use():
-                made.append(replace(c, gives=tuple(2 * slot + which for which in c.gives)) if c.gives else c)
-    return tuple(made)
