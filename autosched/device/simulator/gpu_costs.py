@@ -125,7 +125,7 @@ class Costs:
         spread = self.per_issue if narrow and touches else 1  # such a loop's trips are shared out among the lanes
         for n, touch in zip(run.touches, touches, strict=True):
             if touch.engine:
-                cost.shared += touch.runs * lines(touch) * (touch.scope == "shared")
+                cost.shared += touch.runs * lines(touch) if touch.scope == "shared" else 0.0
                 continue
             times = touch.runs * accesses(touch, self.per_issue) / spread
             if touch.scope == "shared":
@@ -184,7 +184,11 @@ def lines(touch: Touch) -> float:
     offsets = touch.pattern.offsets
     if touch.scope == "shared" or offsets is None:
         return width * size
-    sectors = len({int(o * size) // SECTOR for o in offsets})
+    neighbours = {"uniform": 1, "contiguous": width, "group": touch.pattern.size}.get(touch.pattern.kind)
+    if neighbours is not None:
+        sectors = int((neighbours - 1) * size) // SECTOR + 1
+    else:
+        sectors = len({int(o * size) // SECTOR for o in offsets})
     return min(max(width * size, float(sectors * SECTOR)), 4.0 * width * size)
 
 

@@ -42,7 +42,7 @@ from autosched.codegen.kernel import (
     Wait,
 )
 from autosched.codegen.kernel import statements as all_statements
-from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, Value, walk
+from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, walk
 from autosched.logic import TRUE, And, Binary, Const, Int, evaluate, free_vars
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -52,6 +52,8 @@ ASYNC = "async"
 MEMORY = ("global", "workspace", "packed", "shared", "local")
 
 Floats = npt.NDArray[np.float64]
+Runs = float | Floats
+"""How often something runs, were all like a sample: for each sample, or one number where they are all alike."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,9 @@ class Level:
     value: int
     barrier: bool = False
     """Whether a block's workers meet before they come here."""
+
+    def standing(self, value: int) -> Level:
+        return self if value == self.value else replace(self, value=value)
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,7 @@ class Facts:
 def facts(kernel: Kernel, stmt: Stmt) -> Facts:
     """What one top-level statement of the kernel's main function does."""
     walker = _Walker(kernel, stmt)
-    walker.visit((stmt,), (), {}, np.ones(SAMPLES))
+    walker.visit((stmt,), (), {}, 1.0)
     statements = sum(t.runs for t in walker.stores) + sum(i.runs for i in walker.issues)
     names = frozenset(walker.buffers)
     lists = tuple(walker.touches), tuple(walker.issues), tuple(walker.works)
@@ -206,12 +211,14 @@ class _Walker:
         return tuple(self.fetches), tuple(self.stops), frozenset(self.apart)
 
     def visit(
-        self, body: tuple[Stmt, ...], path: tuple[Level, ...], env: dict[str, Any], runs: Floats, where: Place = ()
+        self, body: tuple[Stmt, ...], path: tuple[Level, ...], env: dict[str, Any], runs: Runs, where: Place = ()
     ) -> None:
         """`env` places every loop variable in each sample; `runs` is how often the body runs, were all like that;
         `where` the body stands, as `Phases` says it."""
-        typical = int(np.argmax(runs))
-        path = tuple(replace(level, value=int(env[level.var][typical])) for level in path)
+        if isinstance(runs, np.ndarray):  # loops stand where the first sample has them, else where it runs most
+            typical = int(np.argmax(runs))
+            path = tuple([level.standing(int(env[level.var][typical])) for level in path])
+        often = _mean(runs)
         for number, stmt in enumerate(body):
             self.statements += 1
             here = (*where, number)
@@ -219,43 +226,41 @@ class _Walker:
                 case For():
                     self._loop(stmt, path, env, runs, here)
                 case If(condition, inner):
-                    kept = runs * np.broadcast_to(np.asarray(evaluate(condition, env), np.float64), runs.shape)
-                    if kept.any():
+                    kept = runs * _alike(np.asarray(evaluate(condition, env), np.float64))
+                    if np.any(kept):
                         self.visit(inner, path, env, kept, here)
                 case Choose(checks, inner):  # the time of a kernel is that of data for which its checks hold
                     for name in checks:
-                        self._touch(name, (Const(0),), None, False, path, float(runs.mean()))
+                        self._touch(name, (Const(0),), None, False, path, often)
                     self.visit(inner, path, env, runs, (*here, 0))
                 case Assign():
-                    self._assign(stmt, path, float(runs.mean()))
+                    self._assign(stmt, path, often)
                 case IntrinsicCall():
                     accumulator = stmt.operands[stmt.intrinsic.accumulator.name]
                     self.buffers.update(ref.buffer for ref in stmt.operands.values())
-                    own = {n for i in accumulator.index for n in _variables(i)}
+                    own = {n for i in accumulator.index for n in free_vars(i)}
                     if any(level.kind in WORKERS and level.var in own for level in path):
                         self.owned.add(accumulator.buffer)
                     turns = [level.trips for level in path if level.kind == "unrolled" and level.var in own]
-                    often = float(runs.mean()), float(np.prod(turns or [1.0]))
+                    counts = often, float(np.prod(turns or [1.0]))
                     into = accumulator.buffer, max((turns_of(i) for i in accumulator.index), default=1)
                     described = [o for o in stmt.intrinsic.inputs if stmt.operands[o.name].descriptor is not None]
                     size = sum(o.elements * o.dtype.bits / 8 for o in described)
-                    self.issues.append(Issue(stmt.intrinsic, path, *often, self.statements, *into, size))
+                    self.issues.append(Issue(stmt.intrinsic, path, *counts, self.statements, *into, size))
                 case Prefetch():
-                    self.works.append(Work(1, 0, 1, path, float(runs.mean()), False, self.statements))
+                    self.works.append(Work(1, 0, 1, path, often, False, self.statements))
                 case Async():  # a loop of one trip, so that what runs ahead can be told from what is waited for
                     self.loops += 1
                     name, stages = f"async {self.loops}", max(turns_of(stmt.slot), self.pending)
-                    mark = Level(self.loops, name, ASYNC, Const(0), Const(1), stages, 1.0, float(runs.mean()), 0)
-                    inside = env | {name: np.zeros(SAMPLES, np.int64)}
+                    mark = Level(self.loops, name, ASYNC, Const(0), Const(1), stages, 1.0, often, 0)
+                    inside = env | {name: _NONE}
                     self.engine = bool(stmt.boxes)
                     self.visit(stmt.body, (*path, mark), inside, runs, here)
                     self.engine = False
                     self.visit(stmt.boxes, (*path, mark), inside, runs, here)
                 case Box(of):
                     rows = of.elements // of.box[0], of.box[0] * self.kernel.buffers[of.buffer].dtype.bits / 8
-                    self.fetches.append(
-                        Fetch(*rows, stmt.blocks, stmt.store, path, float(runs.mean()), self.statements)
-                    )
+                    self.fetches.append(Fetch(*rows, stmt.blocks, stmt.store, path, often, self.statements))
                 case Roles():
                     for count, part in enumerate(stmt.bodies):
                         calls, stops, loops = len(self.issues), len(self.stops), self.loops
@@ -266,24 +271,28 @@ class _Walker:
                 case Group():
                     self.visit(stmt.body, path, env, runs, here)
                 case Settle(0):
-                    self.stops.append(Stop(True, path, float(runs.mean()), self.statements))
+                    self.stops.append(Stop(True, path, often, self.statements))
                 case Await():
-                    self.stops.append(Stop(False, path, float(runs.mean()), self.statements))
+                    self.stops.append(Stop(False, path, often, self.statements))
                 case Wait() | Settle() | Publish() | Meet() | Signal() | Drain() | Comment():
                     pass
 
     def _loop(
-        self, loop: For, path: tuple[Level, ...], env: dict[str, Any], runs: Floats, where: Place
+        self, loop: For, path: tuple[Level, ...], env: dict[str, Any], runs: Runs, where: Place
     ) -> None:
-        lower, upper = (np.broadcast_to(_at(b, env), runs.shape) for b in (loop.lower, loop.upper))
-        trips = np.maximum(0.0, np.ceil((upper - lower) / loop.step))
+        trips: Runs
+        place: npt.NDArray[np.int64]
+        if isinstance(loop.lower, Const) and isinstance(loop.upper, Const):
+            trips, place = _constant(len(path), loop.lower.value, loop.upper.value, loop.step)
+        else:
+            lower, upper = (np.broadcast_to(_at(b, env), (SAMPLES,)) for b in (loop.lower, loop.upper))
+            counts = np.maximum(0.0, np.ceil((upper - lower) / loop.step))
+            place = lower + np.floor(_shares(len(path)) * np.maximum(counts, 1.0)).astype(np.int64) * loop.step
+            trips = _alike(counts)
         inside = runs * trips
-        if not inside.any():
+        if not np.any(inside):
             return
-        # Additive recurrences with irrational steps spread samples evenly over every pair of loops.
-        share = (np.arange(SAMPLES) * (np.sqrt(_prime(len(path))) % 1.0) + 0.5) % 1.0
-        place = lower + np.floor(share * np.maximum(trips, 1.0)).astype(np.int64) * loop.step
-        mean = float(inside.mean() / runs.mean())
+        mean = _mean(inside) / _mean(runs)
         self.loops += 1
         level = Level(
             self.loops,
@@ -293,7 +302,7 @@ class _Walker:
             loop.upper,
             loop.step,
             mean,
-            float(inside.mean()),
+            _mean(inside),
             int(place[0]),
             where in self.barriers,
         )
@@ -302,7 +311,7 @@ class _Walker:
     def _assign(self, stmt: Assign, path: tuple[Level, ...], runs: float) -> None:
         buffers = self.kernel.buffers
         width = stmt.lane.width if stmt.lane else 1
-        nodes = _nodes(stmt.value)
+        nodes = list(walk(stmt.value))
         for node in nodes:
             if isinstance(node, Read):
                 self._touch(node.tensor, node.index, stmt.lane, False, path, runs)
@@ -314,7 +323,7 @@ class _Walker:
         )
         here = self.statements, stmt.buffer
         if buffers[stmt.buffer].scope == "register":
-            used = {n for i in stmt.index for n in _variables(i)}
+            used = {n for i in stmt.index for n in free_vars(i)}
             if any(level.kind in WORKERS and level.var in used for level in path):
                 self.owned.add(stmt.buffer)
         self.stores.append(Work(0, 0, width, path, runs, False, *here))
@@ -366,16 +375,35 @@ def _pattern(index: tuple[Int, ...], shape: tuple[int, ...], lane: Lane | None) 
     return classify(index, shape, lane)
 
 
-def _nodes(value: Value) -> list[Any]:
-    return list(walk(value))
+_NONE = np.zeros(SAMPLES, np.int64)
+
+
+def _mean(runs: Runs) -> float:
+    return float(runs.mean()) if isinstance(runs, np.ndarray) else runs
+
+
+def _alike(values: Floats) -> Runs:
+    """One number for equal ones."""
+    first = values.flat[0]
+    return float(first) if (values == first).all() else values
+
+
+@lru_cache(maxsize=64)
+def _shares(depth: int) -> Floats:
+    """Where each sample stands in a loop inside `depth` others, as a share of its trips: additive recurrences with
+    irrational steps spread samples evenly over every pair of loops."""
+    return np.asarray((np.arange(SAMPLES) * (np.sqrt(_prime(depth)) % 1.0) + 0.5) % 1.0)
+
+
+@lru_cache(maxsize=4096)
+def _constant(depth: int, lower: int, upper: int, step: int) -> tuple[float, npt.NDArray[np.int64]]:
+    """Trips of a loop of constant bounds, and its variable in each sample."""
+    trips = max(0.0, float(np.ceil((upper - lower) / step)))
+    return trips, lower + np.floor(_shares(depth) * max(trips, 1.0)).astype(np.int64) * step
 
 
 def _at(bound: Int, env: dict[str, Any]) -> Any:
     return bound.value if isinstance(bound, Const) else evaluate(bound, env)
-
-
-def _variables(node: Int) -> frozenset[str]:
-    return free_vars(node)
 
 
 def _prime(k: int) -> int:
