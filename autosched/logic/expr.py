@@ -234,11 +234,12 @@ const = to_int
 
 def binary(op: str, left: IntLike, right: IntLike) -> Int:
     """`left op right`, folded where both are constants and freed of neutral elements."""
-    a, b = to_int(left), to_int(right)
-    if isinstance(a, Const) and isinstance(b, Const) and not (op in ("//", "%") and b.value == 0):
-        return Const(_FOLD[op](a.value, b.value))
+    a = left if isinstance(left, Int) else Const(int(left))
+    b = right if isinstance(right, Int) else Const(int(right))
     av = a.value if isinstance(a, Const) else None
     bv = b.value if isinstance(b, Const) else None
+    if av is not None and bv is not None and not (bv == 0 and op in ("//", "%")):
+        return Const(_FOLD[op](av, bv))
     if op == "+":
         if av == 0:
             return b

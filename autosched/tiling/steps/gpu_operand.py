@@ -12,6 +12,7 @@ from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.placed import from_shared
+from autosched.tiling.remember import of_nest
 
 ASYNC_COPIES = frozenset({"sm_80", "async_copy"})
 BULK_COPIES = frozenset({"sm_90", "bulk_copy"})
@@ -72,6 +73,7 @@ def run_length(offset: Int, axis: NestAxis) -> int:
     return int(np.gcd.reduce(breaks)) if len(breaks) else axis.extent
 
 
+@of_nest
 def memory_major(nest: Nest, operand: str) -> NestAxis | None:
     """The axis of the operand along which its tensor runs on, the depth first."""
     offset = element_offset(nest, operand)
@@ -80,6 +82,7 @@ def memory_major(nest: Nest, operand: str) -> NestAxis | None:
     return next((a for a in depth_first if a.extent > 1 and run_length(offset, a) > 1), None)
 
 
+@of_nest
 def layout_major(nest: Nest, operand: str) -> NestAxis:
     """The axis along which a copy in shared memory runs on: as the instruction asks for, or the tensor does."""
     wanted = contiguous_along(nest.intrinsic).get(operand) if operand in from_shared(nest.intrinsic) else None
@@ -88,6 +91,7 @@ def layout_major(nest: Nest, operand: str) -> NestAxis:
     return found if found is not None and found in nest.operand_axes(operand) else nest.operand_axes(operand)[-1]
 
 
+@of_nest
 def aligned_bytes(nest: Nest, operand: str) -> int:
     """Bytes (a power of two up to 16) that can be copied at once everywhere: runs in memory are as long, start at
     multiples of it, and no guard cuts them; 0 where elements go one by one."""
@@ -109,6 +113,7 @@ def _aligned(offset: Int, size: int, major: NestAxis, others: list[NestAxis]) ->
     return common if common > max(size, WORD_BYTES - 1) else 0
 
 
+@of_nest
 def stored_bytes(nest: Nest, axis: NestAxis, size: int) -> int:
     """The same of what the nest writes, along one of its axes, `size` bytes an element."""
     offset = output_offset(nest)
