@@ -4,7 +4,7 @@ Shapes, loop bounds, addresses, schedule rules and derived quantities are all of
 evaluated over a million rows can also be proved and also be said. Read `expr` first, then `readings`.
 """
 
-from autosched.logic.affine import Affine, affine, bounds_of, interval
+from autosched.logic.affine import Affine, affine, bounds_of, form_or_bounds, interval
 from autosched.logic.expr import (
     FALSE,
     TRUE,
@@ -60,6 +60,7 @@ __all__ = [
     "conjuncts",
     "const",
     "evaluate",
+    "form_or_bounds",
     "free_vars",
     "interval",
     "maximum",

@@ -68,27 +68,26 @@ def interval(node: Int, ranges: Ranges) -> tuple[int, int]:
 
 def bounds_of(node: Int) -> Bounds:
     """`interval` of one node for many ranges: its affine parts are found once."""
-    return _bounds(_form_or_bounds(node))
+    return _bounds(form_or_bounds(node))
 
 
-def _form_or_bounds(node: Int) -> Affine | Bounds:
+def form_or_bounds(node: Int) -> Affine | Bounds:
     """The affine form where there is one, else what finds bounds: each part of a tree is looked at once."""
-    match node:
-        case Const(value):
-            return Affine({}, value)
-        case Var(name):
-            return Affine({name: 1}, 0)
-        case Binary(op, left, right):
-            known, other = _form_or_bounds(left), _form_or_bounds(right)
-            if isinstance(known, Affine) and isinstance(other, Affine):
-                form = _combined(op, known, other)
-                if form is not None:
-                    return form
-            a, b = _bounds(known), _bounds(other)
-            return lambda ranges: _applied(op, a(ranges), b(ranges), node)
-        case Where(_, then, otherwise):
-            a, b = bounds_of(then), bounds_of(otherwise)
-            return lambda ranges: _either(a(ranges), b(ranges))
+    if type(node) is Binary:  # these three are most nodes, and a match takes longer
+        op, known, other = node.op, form_or_bounds(node.left), form_or_bounds(node.right)
+        if isinstance(known, Affine) and isinstance(other, Affine):
+            form = _combined(op, known, other)
+            if form is not None:
+                return form
+        a, b = _bounds(known), _bounds(other)
+        return lambda ranges: _applied(op, a(ranges), b(ranges), node)
+    if type(node) is Const:
+        return Affine({}, node.value)
+    if type(node) is Var:
+        return Affine({node.name: 1}, 0)
+    if isinstance(node, Where):
+        one, or_other = bounds_of(node.then), bounds_of(node.other)
+        return lambda ranges: _either(one(ranges), or_other(ranges))
     raise ValueError(f"no bounds for {node}")
 
 

@@ -62,6 +62,7 @@ class Phases:
             for inner in statements(stmt.body)
             if isinstance(inner, Assign)
         )
+        self._known: dict[int, Touched] = {}  # by the statement's identity: loops are walked twice
         self._walk(self.body, Touched(), ())
 
     def _walk(self, body: tuple[Stmt, ...], open_: Touched, path: Path) -> Touched:
@@ -69,7 +70,9 @@ class Phases:
         for number, stmt in enumerate(body):
             here = (*path, number)
             if isinstance(stmt, For) and stmt.kind in WORKERS:
-                phase = self._touched((stmt,))
+                if id(stmt) not in self._known:
+                    self._known[id(stmt)] = self._touched((stmt,))
+                phase = self._known[id(stmt)]
                 if not stmt.free and open_.before(phase):
                     self.needed.add(here)
                     open_ = Touched()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from autosched.codegen.kernel import Buffer
 from autosched.device.simulator.walk import Level, Touch
-from autosched.logic import Const, Int, affine, bounds_of, free_vars
+from autosched.logic import Affine, Const, Int, bounds_of, form_or_bounds, free_vars
 
 Range = tuple[int, int]
 Ranges = Mapping[str, Range]
@@ -105,11 +105,11 @@ def _values(level: Level) -> Callable[[Ranges], Range]:
 
 
 def _reach(part: Int) -> Reach:
-    form = affine(part)
-    if form is not None:
+    form = form_or_bounds(part)
+    if isinstance(form, Affine):
         terms = tuple((name, abs(c)) for name, c in form.coefficients.items())
         return lambda ranges: 1 + sum([c * (ranges[n][1] - ranges[n][0]) for n, c in terms])
-    bounds, names = bounds_of(part), tuple(free_vars(part))
+    bounds, names = form, tuple(free_vars(part))
     known: dict[tuple[Range, ...], int] = {}
 
     def reach(ranges: Ranges) -> int:
