@@ -11,7 +11,7 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json
-from autosched.cli.stored import kernel_of, opened, picked, program_of, target_of
+from autosched.cli.stored import kernel_of, not_of_a_gpu, opened, picked, program_of, target_of
 from autosched.codegen.c import print_c
 from autosched.codegen.c.self_test import self_test as test_text
 from autosched.codegen.c.shared import build_shared, compiler
@@ -88,6 +88,7 @@ def export(
     elif output.suffix == ".cu":
         written = _cuda(output, record, picked(record, trials, trial), self_test, torch)
     else:
+        not_of_a_gpu(target_of(record), f"-o {output.stem}.cu")
         written = [output.with_suffix(".c"), output.with_suffix(".h")]
         kernel = replace(kernel_of(record, picked(record, trials, trial)), name=_function(output))
         code = print_c(kernel)

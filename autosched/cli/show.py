@@ -10,7 +10,7 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, joules, talk
-from autosched.cli.stored import objective_of, opened, picked, plan_of, target_of
+from autosched.cli.stored import not_of_a_gpu, objective_of, opened, picked, plan_of, target_of
 from autosched.codegen.c import print_c
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.cuda.proved import prove_schedule
@@ -83,6 +83,8 @@ def show(
         )
         return
     time_s = chosen.measurement.time_s
+    if view in ("c", "llvm", "asm"):
+        not_of_a_gpu(target_of(record), "--as cuda")
     parts = []
     if view in ("all", "schedule"):
         head = f"{record.name}   trial {chosen.number}   {seconds(time_s)}"

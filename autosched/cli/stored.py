@@ -13,6 +13,7 @@ from autosched.search.request import TuneRequest
 from autosched.search.tune import plans_of
 from autosched.store.records import StudyRecord, Trial
 from autosched.tiling.plan import Plan
+from autosched.tiling.scheme import scheme_of
 
 
 def opened(study: str, store: str | None) -> tuple[StudyRecord, list[Trial]]:
@@ -82,3 +83,10 @@ def target_of(record: StudyRecord) -> Target:
 def request_of(record: StudyRecord) -> TuneRequest:
     """The request that the study came from, as far as its plans depend on it."""
     return reopen(record, inputs.catalogue(record.settings.get("intrinsics", ())))
+
+
+def not_of_a_gpu(target: Target, instead: str) -> None:
+    """Refuse to print a GPU's kernel as C or LLVM IR; `instead` is what there is of an NVIDIA GPU's."""
+    if scheme_of(target) == "gpu":
+        hint = instead if target.isa == "cuda" else "`autosched show STUDY --as loops`"
+        raise UsageError(f"{target.name} is a GPU, whose kernels are no code for a CPU", hint=hint)

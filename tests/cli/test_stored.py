@@ -166,3 +166,15 @@ def test_export_says_what_it_lacks(tuned: Cli, tmp_path: Path, monkeypatch: pyte
 ])  # fmt: skip
 def test_export_says_what_it_cannot_write(tuned: Cli, file: str, said: str) -> None:
     assert said in tuned.near()("export", NAME, "-o", file, status=2).err
+
+
+def test_a_gpu_s_kernel_is_no_code_for_a_cpu(cli: Cli) -> None:
+    cli = cli.near()
+    cli("tune", "elementwise", "-D", "m=8", "-D", "n=8", "-t", "nvidia-h200", "-d", "simulator", "-n", 1, "-q")
+    for view in ("c", "llvm", "asm"):
+        said = cli("show", "elementwise", "--as", view, status=2).err
+        assert "nvidia-h200 is a GPU" in said
+        assert "help: --as cuda" in said
+    said = cli("export", "elementwise", "-o", "add.c", status=2).err
+    assert "help: -o add.cu" in said
+    assert not (cli.folder / "add.c").exists()

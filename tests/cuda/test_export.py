@@ -44,7 +44,8 @@ def test_a_kernel_is_two_files_a_test_and_an_operator(kernel):
         assert f"(const void *){kernel_name}," in files.source
     test = self_test(lowered, files.on_host, program)
     assert "gemm_on_host(A, B, C);" in test
-    assert "arch=compute_90a" in test
+    assert test.startswith("/* Self-test of gemm. Build: nvcc -gencode=arch=compute_90a")
+    assert "gemm_test.c gemm.cu" in test.splitlines()[0]
     operator = torch_op(lowered, files)
     assert "@" not in operator.replace("@torch.library", "").replace("@gemm.register", "")
     names = {n.name for n in ast.walk(ast.parse(operator)) if isinstance(n, ast.FunctionDef)}

@@ -33,8 +33,8 @@ WORKSPACE = ""
 @dataclass(frozen=True, slots=True)
 class CSource:
     """`name` is the function's; the files are to be called `name.h` and `name.c`. `calls` are the functions, in the
-    order to call them, each with its arguments: buffers and scalars by the kernel's names, and `WORKSPACE`. `flags`
-    are the compiler's."""
+    order to call them, each with its arguments: buffers and scalars by the kernel's names, and `WORKSPACE`. `compiler`
+    builds the source, which ends in `suffix`, with `flags`."""
 
     header: str
     source: str
@@ -42,6 +42,8 @@ class CSource:
     calls: tuple[tuple[str, tuple[str, ...]], ...] = ()
     flags: str = ""
     workspace_bytes: int = 0
+    compiler: str = "cc"
+    suffix: str = ".c"
 
 
 def print_c(kernel: Kernel) -> CSource:

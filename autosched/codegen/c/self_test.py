@@ -93,7 +93,8 @@ class _Test:
 
     def lines(self) -> Iterator[str]:
         name = self.code.name
-        yield f"/* Self-test of {name}. Build: cc {self.code.flags} {name}_test.c {name}.c -lm */"
+        code = self.code
+        yield f"/* Self-test of {name}. Build: {code.compiler} {code.flags} {name}_test.c {name}{code.suffix} -lm */"
         yield from (f'#include "{name}.h"', "")
         yield from (f"#include <{h}.h>" for h in ("math", "stdbool", "stdio", "stdlib", "string"))
         helpers = {f"load_{d.name}" for d in map(self._dtype, self.checks) if d.name in BITS_STORED}
