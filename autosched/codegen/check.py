@@ -302,6 +302,7 @@ class _Checker:
     def _unrolled(self, buffer: Buffer, subscript: object, element: bool) -> None:
         """A register's number must be constant once unrolled, for each worker; the element may depend on the lane."""
         self._require(not is_value(subscript), f"register {buffer.name} is indexed by data")
+        assert isinstance(subscript, Int)
         for name in sorted(free_vars(subscript)):
             kind = self.variables[name]
             constant = kind in ("unrolled", *WORKERS) or (element and kind == "lane")

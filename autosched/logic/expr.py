@@ -226,20 +226,26 @@ def _wrap(node: Int, level: int) -> str:
 
 def to_int(value: IntLike) -> Int:
     """An `Int` node for a node or a Python int."""
-    return value if isinstance(value, Int) else Const(int(value))
+    return value if isinstance(value, Int) else _constant(int(value))
 
 
 const = to_int
+_SMALL = tuple(Const(n) for n in range(1025))
+"""Most constants of most trees are one of few: trees share them."""
+
+
+def _constant(value: int) -> Const:
+    return _SMALL[value] if 0 <= value < len(_SMALL) else Const(value)
 
 
 def binary(op: str, left: IntLike, right: IntLike) -> Int:
     """`left op right`, folded where both are constants and freed of neutral elements."""
-    a = left if isinstance(left, Int) else Const(int(left))
-    b = right if isinstance(right, Int) else Const(int(right))
+    a = left if isinstance(left, Int) else _constant(int(left))
+    b = right if isinstance(right, Int) else _constant(int(right))
     av = a.value if isinstance(a, Const) else None
     bv = b.value if isinstance(b, Const) else None
     if av is not None and bv is not None and not (bv == 0 and op in ("//", "%")):
-        return Const(_FOLD[op](av, bv))
+        return _constant(_FOLD[op](av, bv))
     if op == "+":
         if av == 0:
             return b
@@ -282,7 +288,7 @@ def binary(op: str, left: IntLike, right: IntLike) -> Int:
 def _plus(a: Int, offset: int) -> Int:
     if offset == 0:
         return a
-    return Binary("+", a, Const(offset)) if offset > 0 else Binary("-", a, Const(-offset))
+    return Binary("+", a, _constant(offset)) if offset > 0 else Binary("-", a, _constant(-offset))
 
 
 def minimum(*values: IntLike) -> Int:

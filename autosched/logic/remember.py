@@ -1,4 +1,5 @@
-"""Trees that remember their hash: they are keys everywhere, and hashing one walks all of it."""
+"""Trees that remember their hash, and what names are in them: they are keys everywhere, and hashing one walks all of
+it."""
 
 from __future__ import annotations
 
@@ -9,11 +10,12 @@ _Node = TypeVar("_Node", bound=type)
 
 
 class Remembering:
-    """A base with room for the hash. It is no field, so it is neither compared nor copied nor pickled: texts hash
-    differently in another process."""
+    """A base with room for the hash and for `free_vars`. These are no fields: they are neither compared nor copied nor
+    pickled: texts hash differently in another process."""
 
-    __slots__ = ("_hash",)
+    __slots__ = ("_hash", "_names")
     _hash: int
+    _names: frozenset[str]
 
 
 def remembers_hash(cls: _Node) -> _Node:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 
 from autosched.logic.expr import (
     And,
@@ -43,12 +42,23 @@ def children(node: Expr) -> tuple[Expr, ...]:
             return ()
 
 
-@lru_cache(maxsize=1 << 14)
 def free_vars(node: Expr) -> frozenset[str]:
-    """The names of all variables in `node`."""
-    if isinstance(node, Var):
-        return frozenset((node.name,))
-    return frozenset().union(*(free_vars(c) for c in children(node)))
+    """The names of all variables in `node`, which remembers them."""
+    try:
+        return node._names
+    except AttributeError:
+        found = frozenset((node.name,)) if isinstance(node, Var) else _together(map(free_vars, children(node)))
+        object.__setattr__(node, "_names", found)
+        return found
+
+
+def _together(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    """Their union: one of them where it has all."""
+    found: frozenset[str] = frozenset()
+    for each in sets:
+        if not each <= found:
+            found = each if found <= each else found | each
+    return found
 
 
 def substitute(node: Expr, values: Mapping[str, IntLike]) -> Expr:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from autosched.logic import Bool, Const, Int, evaluate, free_vars
+from autosched.logic import Bool, Const, Expr, Int, evaluate, free_vars
 from autosched.logic.residual import Residual
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.enumerate import plan_stages
@@ -145,7 +145,8 @@ class _Counter:
         self._derived = _reachable(derived, self._pending)
         env = Lazy(base, {**complete, **rest.defined})
         state, index = np.nonzero(alive)
-        asked = {n for e in (*self._derived.values(), *(h for _, h in self._pending)) for n in free_vars(e)}
+        read: list[Expr] = [*self._derived.values(), *(h for _, h in self._pending)]
+        asked = {n for e in read for n in free_vars(e)}
         columns = {
             name: np.broadcast_to(np.asarray(env[name], np.int64), (before, radix))[state, index]
             for name in sorted(asked & (known | rest.defined.keys()))

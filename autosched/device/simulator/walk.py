@@ -202,7 +202,7 @@ class _Walker:
         self.stores: list[Work] = []
         self.buffers: set[str] = set()
         self.owned: set[str] = set()
-        self.places: dict[tuple[str, tuple[Int, ...], Lane | None], int] = {}
+        self.places: dict[tuple[str, tuple[Int, ...], Lane | None], tuple[int, Pattern]] = {}
         self.statements = 0
         waits = [s.pending for s in all_statements(kernel.main.body) if isinstance(s, Wait)]
         self.pending = max(waits, default=0) + 1
@@ -347,9 +347,11 @@ class _Walker:
         if self.kernel.buffers[buffer].scope not in MEMORY:
             return
         known = tuple(i if isinstance(i, Int) else Const(0) for i in index)  # data-dependent: see `reuse`
-        pattern = _pattern(known, self.kernel.buffers[buffer].shape, lane)
         of = self.kernel.buffers[buffer]
-        place = self.places.setdefault((buffer, known, lane), len(self.places))
+        place, pattern = self.places.get((buffer, known, lane), (len(self.places), None))
+        if pattern is None:
+            pattern = classify(known, of.shape, lane)
+            self.places[buffer, known, lane] = place, pattern
         size = of.dtype.bits / 8
         self.touches.append(
             Touch(place, buffer, of.scope, size, known, lane, pattern, write, path, runs, self.statements, self.engine)
@@ -368,11 +370,6 @@ def turns_of(index: Int) -> int:
 
 
 LIBRARY = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")
-
-
-@lru_cache(maxsize=4096)
-def _pattern(index: tuple[Int, ...], shape: tuple[int, ...], lane: Lane | None) -> Pattern:
-    return classify(index, shape, lane)
 
 
 _NONE = np.zeros(SAMPLES, np.int64)
