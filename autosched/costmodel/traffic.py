@@ -6,6 +6,7 @@ once for each iteration of the loops outside, except those right outside on whic
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,43 +81,84 @@ def loops_of(
     return loops + [LoopColumn(a, block[a.name], tile[a.name]) for a in pair if a is not None]
 
 
-def footprint(nest: Nest, operand: str, panel: bool | npt.NDArray[np.bool_], span: Mapping[str, Column]) -> Column:
-    """Bytes of the operand that loops with these spans (elements per nest axis) touch."""
-    read = nest.mapping.operands[operand]
-    mine = nest.operand_axes(operand)
-    tensor = nest.mapping.program.tensors[read.tensor]
-    size = float(tensor.dtype.bytes)
-    ordered: Column | float = prod((span[a.name] for a in mine), start=size)
-    if isinstance(panel, bool) and panel:
-        return np.asarray(ordered)
-    axes: dict[str, Column] = {}
-    for a in mine:
-        left = span[a.name]
-        for name, _, extent in reversed(a.members):
-            axes[name] = np.minimum(left, extent)
-            if name != a.members[0][0]:
+_Steps = tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True)
+class _Dimension:
+    """A dimension of an operand's tensor. `steps`: for each program axis in its subscript the nest axis that carries it
+    and how far a step moves; None where the subscript is no sum of axes."""
+
+    steps: _Steps | None
+    extent: float
+
+
+class Footprints:
+    """Bytes of a nest's operands that loops touch, while their spans grow an axis at a time: what the other axes say is
+    kept from one question to the next."""
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+        self._memory = {operand: _memory_of(nest, operand) for operand in nest.mapping.operands}
+        self._axes: dict[str, tuple[Column, dict[str, Column]]] = {}
+        self._reached: dict[tuple[str, int], tuple[list[Column], Column]] = {}
+
+    def of(self, operand: str, panel: bool | npt.NDArray[np.bool_], span: Mapping[str, Column]) -> Column:
+        """Bytes of the operand that loops with these spans (elements per nest axis) touch; `panel` says where it is
+        packed in the order in which it is read."""
+        mine, size, dimensions = self._memory[operand]
+        if panel is True:
+            return np.asarray(prod((span[name] for name in mine), start=size))
+        total: Column | float = size
+        for number, dimension in enumerate(dimensions):
+            if dimension.steps is None:
+                total = total * dimension.extent
+            elif dimension.steps:
+                total = total * self._reach((operand, number), dimension.steps, dimension.extent, span)
+        if panel is False:
+            return np.asarray(total)
+        return np.where(panel, prod((span[name] for name in mine), start=size), total)
+
+    def _reach(self, place: tuple[str, int], steps: _Steps, extent: float, span: Mapping[str, Column]) -> Column:
+        """Elements that are touched of the dimension at `place`, an operand's."""
+        spans = [span[axis] for _, axis, _ in steps]
+        known = self._reached.get(place)
+        if known is not None and all(map(operator.is_, known[0], spans)):
+            return known[1]
+        reach = [c * (self._members(axis, span[axis])[name] - 1.0) for name, axis, c in steps]
+        found = np.minimum(sum(reach[1:], start=reach[0] + 1.0), extent)
+        self._reached[place] = spans, found
+        return found
+
+    def _members(self, axis: str, span: Column) -> dict[str, Column]:
+        """How much of each program axis a span of the nest axis covers."""
+        known = self._axes.get(axis)
+        if known is not None and known[0] is span:
+            return known[1]
+        found: dict[str, Column] = {}
+        members, left = self.nest.by_name[axis].members, span
+        for name, _, extent in reversed(members):
+            found[name] = np.minimum(left, extent)
+            if name != members[0][0]:
                 left = np.maximum(1.0, np.ceil(left / extent))
-    total: Column | float = size
-    for steps, size_of in _subscripts(nest, operand):
-        if steps is None:
-            total = total * size_of
-        elif reach := [c * (axes[name] - 1.0) for name, c in steps if name in axes]:
-            total = total * np.minimum(sum(reach[1:], start=reach[0] + 1.0), size_of)
-    return np.where(panel, ordered, total) if not isinstance(panel, bool) else np.asarray(total)
+        self._axes[axis] = span, found
+        return found
 
 
 @of_nest
-def _subscripts(nest: Nest, operand: str) -> tuple[tuple[tuple[tuple[str, int], ...] | None, float], ...]:
-    """For each dimension of the operand's tensor how far a step of each program axis moves in it (None where the
-    subscript is no sum of axes), and its extent."""
+def _memory_of(nest: Nest, operand: str) -> tuple[tuple[str, ...], float, tuple[_Dimension, ...]]:
+    """The nest axes that an operand varies with, the bytes of its element, and each dimension of its tensor."""
     read = nest.mapping.operands[operand]
     tensor = nest.mapping.program.tensors[read.tensor]
+    mine = nest.operand_axes(operand)
+    carried = {name: a.name for a in mine for name, _, _ in a.members}
     found = []
     for part, extent in zip(read.index, tensor.extents, strict=True):
         form = affine(part) if isinstance(part, Int) else None
-        steps = None if form is None else tuple((name, abs(c)) for name, c in form.coefficients.items())
-        found.append((steps, float(extent)))
-    return tuple(found)
+        moved = {} if form is None else {name: abs(c) for name, c in form.coefficients.items() if name in carried}
+        steps = None if form is None else tuple((name, carried[name], c) for name, c in moved.items())
+        found.append(_Dimension(steps, float(extent)))
+    return tuple(a.name for a in mine), float(tensor.dtype.bytes), tuple(found)
 
 
 def traffic(
@@ -149,7 +191,8 @@ def _group(
     panel: dict[str, bool | npt.NDArray[np.bool_]] = dict.fromkeys(operands, False)
     for operand in nest.intrinsic.inputs:
         kind = v[names.pack(operand.name)]
-        panel[operand.name] = (kind == PANEL) | (kind == BLOCK)
+        some = (kind == PANEL) | (kind == BLOCK)
+        panel[operand.name] = bool(some[0]) if (some == some[0]).all() else some
     tiled = {a.name for a in tiled_axes(nest)}
     span: dict[str, Column] = {a.name: np.ones(n) for a in nest.axes}
     for a in nest.reduction:
@@ -159,12 +202,14 @@ def _group(
         span[loop.axis.name] = loop.span
     assert tiled <= set(span)
     # Footprints with the loops outside position d fixed, from the innermost position outwards.
-    prints: list[dict[str, Column]] = [{o: footprint(nest, o, panel[o], span) for o in operands}]
+    touched = Footprints(nest)
+    mine = {o: {a.name for a in nest.operand_axes(o)} for o in operands}
+    prints: list[dict[str, Column]] = [{o: touched.of(o, panel[o], span) for o in operands}]
     for loop in reversed(loops):
         extent = float(loop.axis.units * loop.axis.unit)
         span = span | {loop.axis.name: np.minimum(loop.span * loop.trips, extent)}
-        moves = {o for o in operands if any(a.name == loop.axis.name for a in nest.operand_axes(o))}
-        prints.append({o: footprint(nest, o, panel[o], span) if o in moves else prints[-1][o] for o in operands})
+        grown = loop.axis.name
+        prints.append({o: touched.of(o, panel[o], span) if grown in mine[o] else prints[-1][o] for o in operands})
     prints.reverse()  # prints[d]: loops d.. run inside
     totals = [sum(p.values()) for p in prints]
     written = nest.intrinsic.accumulator.name

@@ -211,9 +211,12 @@ class Joiner:
             if not alive:
                 break
         if mask is None or alive == p * g:
-            rows, cols = np.divmod(np.arange(p * g), g)
-        else:
-            rows, cols = np.divmod(np.flatnonzero(mask), g)
+            kept = {d: np.repeat(c, g) for d, c in prefix.columns.items() if d in stage.keep}
+            kept |= {d: np.tile(c, p) for d, c in group.columns.items() if d in stage.keep}
+            return Prefixes(np.add.outer(prefix.ids, group.ids).reshape(-1), kept)
+        pairs = np.flatnonzero(mask)
+        rows = pairs // g
+        cols = pairs - rows * g  # numpy's divmod takes several times as long
         kept = {d: c[rows] for d, c in prefix.columns.items() if d in stage.keep}
         kept |= {d: c[cols] for d, c in group.columns.items() if d in stage.keep}
         return Prefixes(prefix.ids[rows] + group.ids[cols], kept)
