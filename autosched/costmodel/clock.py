@@ -46,7 +46,7 @@ from autosched.tiling.steps import (
     tiled_axes,
     vectorises,
 )
-from autosched.tiling.steps.layout import line_crossings, row_stride, runs
+from autosched.tiling.steps.layout import asked_by_lane, line_crossings, row_stride, runs
 from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.values import rows_of
@@ -66,6 +66,7 @@ ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by el
 ALIAS_SLOTS = 1.0  # load slots lost where a tile's rows fall into one set of the first cache (16 rows 16 KiB apart)
 ALIAS_SHARE = 0.75  # part of the ways of a set that these rows may take
 PAGE_SLOTS = 2.0  # load slots lost where each step along the depth is on another page (f32 1024³ on Zen 5: one cycle)
+LANE_CYCLES = 3.0  # one lane of a register, loaded behind a branch of its own (u8 depthwise, NCHW, on Zen 5: 3.3)
 RUN_SLOTS = 1.2  # load slots of one run of a register that is put together from several: a load and a shuffle
 CHECK_CYCLES = 0.08  # one element looked at by a run-time check (vectors of 32 bytes, two operations each)
 SCALAR_CYCLES = 1.0  # one scalar operation of a stage without an intrinsic
@@ -284,6 +285,8 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: T
     plain += PAGE_SLOTS * pages_apart(nest, operand, target)
     guard = GUARD_CYCLES * LOADS_PER_CYCLE if nest.guarded[operand] != TRUE else 0.0
     guard *= 1.0 if _asked_inside(nest, operand) else GUARD_OUTSIDE
+    if asked_by_lane(nest, operand):
+        guard += LANE_CYCLES * LOADS_PER_CYCLE * elements
     lost: npt.NDArray[np.float64] = np.zeros(len(kind))
     for axis in tiled_axes(nest):
         if not axis.intrinsic_axis:

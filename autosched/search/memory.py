@@ -12,6 +12,9 @@ from autosched.costmodel.protocol import Samples
 from autosched.search.space import Rows, SearchSpace
 from autosched.store.records import Trial
 
+_MACHINE = float(np.log(4.0))
+"""How far the clock may be off for all rows alike, in ln(seconds), where a target's figures are approximate."""
+
 
 class Memory:
     """Proposed rows and finished trials of one strategy."""
@@ -86,11 +89,15 @@ class Memory:
 
     @property
     def surprise(self) -> float:
-        """How far the clock was off: the deviation of ln(measured / clock), infinite before two rows came out right."""
+        """How far the clock was off: the deviation of ln(measured / clock), infinite before two rows came out right.
+        Where all were wrong alike, and by more than a machine may be, what is beyond that counts too: its favourites
+        share what it does not know."""
         self._describe()
         off = np.log(np.array(self._time, np.float64)) - np.log(np.maximum(np.array(self._analytic, np.float64), 1e-12))
         off = off[np.isfinite(off)]
-        return float(off.std()) if len(off) > 1 else float("inf")
+        if len(off) < 2:
+            return float("inf")
+        return float(np.hypot(off.std(), max(0.0, abs(float(np.median(off))) - _MACHINE)))
 
     def samples(self) -> Samples:
         """All trials as samples for a cost model."""
