@@ -29,21 +29,27 @@ _POOL = 3000  # rows looked at for a batch, half of them the clock's best where 
 _NEAR = 0.5  # share of a batch that is chosen among the neighbours of the fastest row
 _AROUND = 300  # and mutants of the fastest
 _REFIT = 16  # trials after which length scales are sought again; a fit without that is ten times cheaper
+_OFTEN = 1 / 16  # of the trials so far, where that is asked for
 _MOST = 400  # trials that the process is fitted to, the fastest first: its cost grows with their cube
 _LEAST = 1e-9
 _FAILED = 2.0  # ln seconds above the slowest: what a failure counts as
 
 
 class Bayesian:
-    """Batches are small (`batch`), since what one row teaches changes which is best next."""
+    """Batches are small (`batch`), since what one row teaches changes which is best next.
+
+    `thorough` is for spaces of which nothing is known beforehand: rows have more coordinates, and length scales are
+    sought after every batch at first.
+    """
 
     batch = 4
     near = _NEAR
 
-    def __init__(self, space: SearchSpace, seed: int, model: CostModel | None, twos: bool = False) -> None:
+    def __init__(self, space: SearchSpace, seed: int, model: CostModel | None, thorough: bool = False) -> None:
         self._space = space
         self._seed = seed
-        self._coordinates = Coordinates(space, twos)
+        self._coordinates = Coordinates(space, twos=thorough)
+        self._thorough = thorough
         self._memory = Memory(space)
         self._kernel: Any = None
         self._scale = 1.0  # deviation of ln(seconds); the kernel is of the standardised times
@@ -133,7 +139,8 @@ class Bayesian:
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-        if self._kernel is not None and self._memory.measured < self._sought_at + _REFIT:
+        wait = self._sought_at * _OFTEN if self._thorough else _REFIT
+        if self._kernel is not None and self._memory.measured < self._sought_at + wait:
             return
         self._sought_at = self._memory.measured
         matern = Matern(np.ones(x.shape[1]), (0.05, 20.0), nu=2.5)

@@ -1,8 +1,9 @@
 """`auto`: the strategy that suits the space leads, the others step in while it stands still, and all hear everything.
 
 With a clock `draft` leads, on recorded spaces of ours ahead of the others. A space where it is stuck may be one that
-its model does not understand, so then some batches are `bayesian`'s. Without a clock `bayesian` is alone: it left a
-plateau of an imported space by itself in four of six runs of 256 trials, and in one where `draft` had some batches.
+its model does not understand, so then some batches are `bayesian`'s. Without a clock a thorough `bayesian` is alone: it
+found the optimum of imported spaces within 256 trials where `draft`, and `bayesian` with places alone, stayed on a
+plateau in some runs (docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class Portfolio:
     """`members`: the leader first, perhaps alone. What one has proposed no other proposes again."""
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
-        process = Bayesian(space, seed, None)
-        self.members: tuple[Strategy, ...] = (Auto(space, seed, model), process) if clocked(space) else (process,)
+        self.members: tuple[Strategy, ...] = (Bayesian(space, seed, None, thorough=True),)
+        if clocked(space):
+            self.members = Auto(space, seed, model), Bayesian(space, seed, None)
         self._proposed: set[str] = set()
         self._best = np.inf
         self._since = 0  # trials since the last new best
