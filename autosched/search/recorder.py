@@ -1,7 +1,7 @@
 """Recording a space: a uniform sample of its legal rows, built, checked and timed, as a `RecordedSpace`.
 
-`record` measures, `again` the fastest rows once more; `reclocked` says of measured rows what the engine of today says:
-that is how a change of the clock or of the features is judged without measuring again.
+`record` measures, `again` the fastest rows once more, or all; `reclocked` says of measured rows what the engine of
+today says: that is how a change of the clock or of the features is judged without measuring again.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from autosched.costmodel import clock as clocks
 from autosched.device.protocol import Device
 from autosched.errors import StoreError, UsageError
 from autosched.machine.catalogue import target_yaml
+from autosched.search.final import pooled
 from autosched.search.laid_out import Entry
 from autosched.search.nearest import raced
 from autosched.search.recorded import program_of, target_of
@@ -153,9 +154,15 @@ def _part(request: TuneRequest, drawn: Rows) -> list[tuple[Measurement, float]]:
         tuning.device.close()
 
 
-def again(recording: RecordedSpace, catalogue: Catalogue | None = None) -> RecordedSpace:
-    """The recording in today's words, its fastest rows measured anew in turn, on this machine. Raises what `reclocked`
-    and `prepare` raise."""
+def again(
+    recording: RecordedSpace,
+    catalogue: Catalogue | None = None,
+    *,
+    visits: int = 0,
+    on_row: Callable[[RowDone], None] | None = None,
+) -> RecordedSpace:
+    """The recording in today's words, its fastest rows measured anew in turn, on this machine; before that every row
+    in so many `visits`, of which the median counts. Raises what `reclocked` and `prepare` raise."""
     found, _ = reclocked(recording, catalogue)
     tuning = prepare(_request(found, catalogue))
     space, device = tuning.study.space, tuning.device
@@ -167,7 +174,10 @@ def again(recording: RecordedSpace, catalogue: Catalogue | None = None) -> Recor
             ids = plan.space.ids({d.name: recorded.indices[:, i] for i, d in enumerate(recorded.decisions)})
             candidates += [Candidate(plan, int(i)) for i in ids]
             measured += [recorded.measurement(i) for i in range(len(recorded))]
-        new = raced(device, candidates, measured, np.random.default_rng(int(found.settings.get("seed", 0))))
+        rng = np.random.default_rng(int(found.settings.get("seed", 0)))
+        if visits:
+            measured = _visited(device, candidates, visits, rng, on_row or (lambda done: None))
+        new = raced(device, candidates, measured, rng)
     finally:
         device.close()
     plans, first = [], 0
@@ -176,6 +186,26 @@ def again(recording: RecordedSpace, catalogue: Catalogue | None = None) -> Recor
         first += len(recorded)
         plans.append(replace(recorded, **_columns(mine)))
     return replace(found, plans=tuple(plans))
+
+
+def _visited(
+    device: Device,
+    candidates: Sequence[Candidate],
+    visits: int,
+    rng: np.random.Generator,
+    tell: Callable[[RowDone], None],
+) -> list[Measurement]:
+    """Each row's measurements of several passes over all rows, pooled: a measurement is over in two milliseconds, and
+    what disturbs one (a neighbour in the last cache, say) lasts longer."""
+    builds = [device.build(candidate) for candidate in candidates]
+    found: list[list[Measurement]] = [[] for _ in builds]
+    best: float | None = None
+    for visit in range(visits):
+        for done, row in enumerate(rng.permutation(len(builds)).tolist(), visit * len(builds) + 1):
+            found[row].append(device.measure(builds[row], "search"))
+            best = min((t for t in (best, found[row][-1].time_s) if t is not None), default=None)
+            tell(RowDone(done, visits * len(builds), best))
+    return [pooled(several) for several in found]
 
 
 def _one(device: Device, candidate: Candidate) -> tuple[Measurement, float]:

@@ -18,7 +18,7 @@ from autosched.device.registry import device as open_device
 from autosched.device.replay import ReplayDevice
 from autosched.errors import StoreError, UnknownNameError, UsageError
 from autosched.search.recorded import plans_of, space_of
-from autosched.search.recorder import RowDone, reclocked, record
+from autosched.search.recorder import RowDone, again, reclocked, record
 from autosched.search.request import TuneRequest
 from autosched.search.tune import prepare
 from autosched.store.recorded_space import RecordedPlan, RecordedSpace
@@ -242,8 +242,8 @@ def test_recording_a_space():
     assert min(r.best_s for r in told) == told[11].best_s
     assert found.settings["seed"] == 3
     assert str(program) == found.program
-    for again in (record(request, 12, created="today"), record(request, 12, jobs=2)):
-        for a, b in zip(found.plans, again.plans, strict=True):
+    for other in (record(request, 12, created="today"), record(request, 12, jobs=2)):
+        for a, b in zip(found.plans, other.plans, strict=True):
             assert (a.indices == b.indices).all()
             assert (a.time_s == b.time_s).all()
     recorded, ours, tuning = found.plans[0], ReplayDevice(program, recording=found), prepare(request)
@@ -256,3 +256,20 @@ def test_recording_a_space():
         record(request, 0)
     with pytest.raises(UsageError, match="disturb each other"):
         record(replace(request, device="cpu"), 12, jobs=2)
+
+
+def test_all_rows_of_a_recording_are_measured_anew():
+    """On the simulator, which repeats itself: visits give back what was measured, to noise of 1 %."""
+    program = autosched.workload("matmul", m=8, n=16, k=16, a="u8", b="s8")
+    request = TuneRequest(program, autosched.target("x86-avx512"), device="simulator", only=("x86/vpdpbusd.*",), seed=3)
+    there = record(request, 12)
+    slow = replace(there, plans=tuple(replace(p, time_s=np.full(len(p), 1.0)) for p in there.plans))
+    assert all((p.time_s == 1.0).all() for p in again(slow).plans)
+    told: list[RowDone] = []
+    found = again(slow, visits=2, on_row=told.append)
+    assert [t.done for t in told] == list(range(1, 2 * len(found) + 1))
+    assert told[-1].total == told[-1].done
+    assert told[-1].best_s == pytest.approx(found.best_s)
+    for a, b in zip(there.plans, found.plans, strict=True):
+        assert (a.indices == b.indices).all()
+        assert a.time_s == pytest.approx(b.time_s, rel=0.05)
