@@ -55,8 +55,8 @@ extern "C" __global__ void doubled(const __grid_constant__ TensorMap x, const __
         if (k > 0 && t == 0) wait_stores_read<0>();  // results are free
         __syncwarp();
         for (int e = t; e < 512; e += 32) results[e] = stages[k % 2 * 512 + e];
-        barrier_arrive(&empty[k % 2]);
         fence_async();
+        barrier_arrive(&empty[k % 2]);
         __syncwarp();  // results are written
         if (t == 0) {
             store_box(y, results, 0, k * 8);
@@ -102,7 +102,15 @@ PIPELINE_MISTAKES = (
         "barrier_wait",
     ),
     Planted("too few arrivals", "barrier_init(&empty[s], 32)", "barrier_init(&empty[s], 31)", "race|deadlock", ""),
-    Planted("no fence before the store", "fence_async();", "", "missing proxy fence", STORES),
+    Planted("no fence before the store", "fence_async();", "", "missing proxy fence", ""),
+    Planted(
+        "loads may be on their way when a stage is told empty",
+        "fence_async();\n        barrier_arrive(&empty[k % 2]);",
+        "barrier_arrive(&empty[k % 2]);\n        fence_async();",
+        "missing proxy fence",
+        ASKS,
+        "after a read",
+    ),
     Planted(
         "no barrier before the store",
         "__syncwarp();  // results are written",

@@ -18,7 +18,18 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from autosched.codegen.kernel import Assign, Async, For, If, IntrinsicCall, RegisterRef, Signal, Stmt, Wait
+from autosched.codegen.kernel import (
+    Assign,
+    Async,
+    For,
+    If,
+    IntrinsicCall,
+    Publish,
+    RegisterRef,
+    Signal,
+    Stmt,
+    Wait,
+)
 from autosched.codegen.lower.context import identifier
 from autosched.codegen.lower.gpu_grid import Work
 from autosched.codegen.lower.gpu_out import worker_of
@@ -75,8 +86,7 @@ class Ahead:
         return (*begin, *head, *pipeline.loop(work, (*inner, *self.awaited(work, following), *workers(last))))
 
     def beside(self, work: Work, local: dict[str, Int], workers: Workers, freely: Workers) -> Phase:
-        """The same beside a producer, who is told that a stage is empty once all of its units are used. (Told when they
-        were loaded only, WMMA's loads were overtaken on an H200.)"""
+        """The same beside a producer, who is told that a stage is empty once all of its units have been read."""
         pipeline, unit, most = self.pipeline, Var(f"{identifier(self.depth.name)}u"), self.size - 1
 
         def begin(number: Int) -> Phase:
@@ -88,12 +98,12 @@ class Ahead:
         steps = bind(step, {str(unit): Const(0)})
         if most > 1:
             steps = (For(str(unit), Const(0), Const(most), step, "unrolled"),)
+        # Loads may still be on their way: an arrival overtakes them, and the products that use them (on an H200).
+        read = freely(workers((*steps, Publish())))
         used = Signal(pipeline.empty, self.slot(work, SLICE))
         following = If(work.count > SLICE + 1, begin(SLICE + 1))
         last = freely(workers(self.calls(Const(most % HALVES))))
-        # Loads are on their way until something uses what they bring: only behind the last products is a stage empty.
-        end = (following, *last, used) if pipeline.stages > 1 else (*last, used, following)
-        return (*begin(Const(0)), *pipeline.loop(work, (*freely(workers(steps)), *end)))
+        return (*begin(Const(0)), *pipeline.loop(work, (*read, used, following, *last)))
 
     # -- copies --------------------------------------------------------------------------------------------------------
 

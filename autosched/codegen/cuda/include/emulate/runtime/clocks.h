@@ -27,13 +27,16 @@ struct Clock {
   }
 };
 
-// What an actor knows, and which of it the asynchronous proxy may rely on (what a proxy fence has followed).
+// What an actor knows, which of it the asynchronous proxy may rely on (what a proxy fence has followed), and until when
+// loads have brought what they read: an arrival overtakes loads that are on their way, unless a fence, a barrier of the
+// block or a product that used them and has ended stands between.
 struct Knowledge {
-  Clock seen, fenced;
+  Clock seen, fenced, loaded;
 
   void join(const Knowledge& other) {
     seen.join(other.seen);
     fenced.join(other.fenced);
+    loaded.join(other.loaded);
   }
 };
 

@@ -167,6 +167,7 @@ void wake(Fiber* fiber);
 std::string name_of(uint32_t actor);
 void on_scheduler(void (*run)(void*), void* data);
 void release(Fiber& fiber);  // what it did so far gets a time of its own
+void loaded(Fiber& fiber);   // the same, and what it has read has come
 
 // -- accesses (accesses.cpp)
 void touch(const void* address, size_t bytes, bool write, uint32_t at);  // by the current thread

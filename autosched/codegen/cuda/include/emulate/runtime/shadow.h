@@ -64,6 +64,7 @@ struct Found {
 class Shadow {
  public:
   uint32_t era = 1, launch_era = 1;
+  uint32_t threads = 0;  // actors below are threads
 
   void new_launch() { launch_era = ++era; readers_.clear(); }
   void new_cluster() { ++era; readers_.clear(); }
@@ -96,6 +97,14 @@ class Shadow {
     return {};
   }
 
+  // A write after what this actor read at that time.
+  Found after_read(const Cell& cell, const Access& access, uint32_t actor, uint32_t time) const {
+    if (access.knows->seen.of(actor) < time) return {Fault::kRace, 0, false, actor, cell.read_at};
+    if (access.async_proxy && actor < threads && access.knows->loaded.of(actor) < time)
+      return {Fault::kProxy, 0, false, actor, cell.read_at};
+    return {};
+  }
+
   Found read(const Region& region, Cell& cell, const Access& access) {
     if (!region.initialised && cell.write_era == 0) return {Fault::kUninitialised, 0, false, 0, 0};
     if (Found found = after_write(cell, access); found.fault != Fault::kNone) return found;
@@ -123,11 +132,11 @@ class Shadow {
     if (Found found = after_write(cell, access); found.fault != Fault::kNone && found.fault != Fault::kProxy) return found;
     if (cell.read_era == era) {
       if (cell.reader != kSeveral) {
-        if (access.knows->seen.of(cell.reader) < cell.read) return {Fault::kRace, 0, false, cell.reader, cell.read_at};
+        if (Found found = after_read(cell, access, cell.reader, cell.read); found.fault != Fault::kNone) return found;
       } else {
         const std::vector<uint32_t>& at = readers_[cell.read].at;
         for (uint32_t actor = 0; actor < at.size(); ++actor)
-          if (access.knows->seen.of(actor) < at[actor]) return {Fault::kRace, 0, false, actor, cell.read_at};
+          if (Found found = after_read(cell, access, actor, at[actor]); found.fault != Fault::kNone) return found;
       }
     } else if (cell.read && of_other_block(cell.read_era)) {
       return {Fault::kOtherBlock, 0, false, cell.reader, cell.read_at};
