@@ -26,8 +26,10 @@ Path = tuple[str | int, ...]
 
 
 def contradictions(limits: Mapping[str, int], memories: tuple[Memory, ...]) -> Iterator[tuple[Path, str, str]]:
-    """What is missing or impossible in a GPU's figures: (place, message, hint); nothing for other targets."""
+    """What is missing or impossible in a GPU's figures: (place, message, hint); nothing for targets that state none."""
     if WARP not in limits:
+        if stated := [name for name in NEEDED if name in limits]:
+            yield ("limits",), f"missing limit {WARP!r}", f"{stated[0]} is a GPU's, and {WARP} makes a target one"
         return
     for name in NEEDED:
         if name not in limits:

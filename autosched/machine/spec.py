@@ -77,6 +77,39 @@ class MemorySpec(_Strict):
     holds: list[str] = []
 
 
+class Limits(_Strict):
+    """What a schedule must keep within; a name that nothing looks up would be kept by nobody, so there are no others."""
+
+    vector_registers: Count | None = None
+    vector_bytes: Count | None = None
+    issue_width: Count | None = None
+    page_bytes: Count | None = None
+    warp_threads: Count | None = None
+    threads_per_block: Count | None = None
+    warps_per_core: Count | None = None
+    blocks_per_core: Count | None = None
+    registers_per_core: Count | None = None
+    registers_per_thread: Count | None = None
+    shared_bytes: Count | None = None
+    static_shared_bytes: Count | None = None
+    shared_bytes_reserved_per_block: Count | None = None
+    cluster_blocks: Count | None = None
+    queue_load: Count | None = None
+    queue_store: Count | None = None
+    queue_execute: Count | None = None
+
+
+class Compiler(_Strict):
+    """How source is built: by which `kind` of compiler, for which `arch` of a GPU, or for LLVM's `triple`, `cpu` and
+    `features`."""
+
+    kind: str | None = None
+    arch: str | None = None
+    triple: str | None = None
+    cpu: str | None = None
+    features: str | None = None
+
+
 class TargetSpec(_Strict):
     """A target file."""
 
@@ -87,8 +120,8 @@ class TargetSpec(_Strict):
     features: list[str] = []
     units: Units
     memories: list[MemorySpec] = Field(min_length=1)
-    limits: dict[str, Count] = {}
-    compiler: dict[str, str] = {}
+    limits: Limits = Limits()
+    compiler: Compiler = Compiler()
 
 
 def target_from_yaml(text: str, file: str) -> Target:
@@ -127,7 +160,8 @@ def target_from_yaml(text: str, file: str) -> Target:
     if spec.units.power is not None:
         static_watts = _figure(document, spec.units.power, "power", clock_hz, "units", "power")
         figure(spec.units.power, "power")
-    for key, limit in spec.limits.items():
+    limits: dict[str, Count] = {key: getattr(spec.limits, key) for key in document.data.get("limits", {})}
+    for key, limit in limits.items():
         figure(limit, f"limits.{key}")
     memories = []
     for i, level in enumerate(spec.memories):
@@ -136,7 +170,7 @@ def target_from_yaml(text: str, file: str) -> Target:
             if (value := getattr(level, part)) is not None:
                 figure(value, f"memories.{level.name}.{part}")
     _check_order(document, memories)
-    for place, message, hint in contradictions({k: v.value for k, v in spec.limits.items()}, tuple(memories)):
+    for place, message, hint in contradictions({k: v.value for k, v in limits.items()}, tuple(memories)):
         raise _error(document, message, *place, hint=hint or None)
     for i, feature in enumerate(spec.features):
         if feature in spec.features[:i]:
@@ -149,8 +183,8 @@ def target_from_yaml(text: str, file: str) -> Target:
         clock_hz=clock_hz,
         memories=tuple(memories),
         rates=rates,
-        limits={k: v.value for k, v in spec.limits.items()},
-        compiler=dict(spec.compiler),
+        limits={k: v.value for k, v in limits.items()},
+        compiler=spec.compiler.model_dump(exclude_unset=True),
         summary=spec.summary.strip(),
         source=spec.source.strip(),
         version=version_of(document.data),

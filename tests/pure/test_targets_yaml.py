@@ -178,6 +178,9 @@ limits:
     ("old", "new", "line", "message"),
     [
         ("  registers_per_thread: 128\n", "", 9, "missing limit 'registers_per_thread'"),
+        ("  warp_threads: 32\n", "", 9, "missing limit 'warp_threads'"),
+        ("warp_threads: 32", "warp_thread: 32", 9, "unknown key 'warp_thread'"),
+        ("limits:", "compiler: {arhc: sm_80}\nlimits:", 8, "unknown key 'arhc'"),
         ("threads_per_block: 256", "threads_per_block: 100", 10, "no whole number of warps of 32"),
         ("shared_bytes: 48000", "shared_bytes: 65537", 15, "65,537 bytes of shared memory are more than the core's"),
         ("name: shared", "name: scratch", 5, "missing memory 'shared'"),
