@@ -30,9 +30,18 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Loop:
+    """A kernel that issues an instruction and nothing else of a product: `operations` in one launch (a multiply-add
+    counts two)."""
+
+    entry: Entry
+    operations: int
+
+
+@dataclass(frozen=True)
 class Problem:
     """One case. Of an input only a run of random elements travels, which it repeats (`runs`: tensor to name). `plain`:
-    the kernel that whole outputs are compared with."""
+    the kernel that whole outputs are compared with. `loops`: the ceilings of the case's own instruction."""
 
     name: str
     sizes: dict[str, Any]
@@ -46,6 +55,7 @@ class Problem:
     tolerances: dict[str, Any]
     entries: tuple[Entry, ...]
     plain: Entry | None = None
+    loops: tuple[Loop, ...] = ()
 
 
 @dataclass(frozen=True)

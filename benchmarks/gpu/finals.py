@@ -11,6 +11,7 @@ from autosched.device.cuda.bench import Ready
 from autosched.device.cuda.data import POISONS, Data, Wrong
 from autosched.device.cuda.driver import Card
 from autosched.device.cuda.job import CudaJob
+from autosched.device.cuda.nvrtc import Cubin
 from autosched.device.job import Effort, Outcome
 from autosched.device.timing import batch
 from benchmarks.gpu import peers as libraries
@@ -18,6 +19,17 @@ from benchmarks.gpu.bundle import Compared, Problem
 
 ROUND_S = 1e-3
 FINALISTS, ROUNDS = 3, 15
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Seconds of a loop that has another number of operations than the case."""
+
+    run: Callable[[int], float]
+    factor: float
+
+    def __call__(self, times: int) -> float:
+        return self.run(times) * self.factor
 
 
 @dataclass
@@ -36,6 +48,8 @@ class Finals:
     plain: CudaJob | None = None
     wrong: dict[int, str] = field(default_factory=dict)
     """What was found of candidates that are right in the boxes only, by number."""
+    opened: list[Ready] = field(default_factory=list)
+    """Loops whose code is loaded, for the time of the rounds."""
 
     @property
     def asked(self) -> libraries.Asked:
@@ -75,6 +89,17 @@ class Finals:
                 ready.close()
         return found
 
+    def loops(self) -> dict[str, Callable[[int], float]]:
+        """Those of the case's instruction, by name: seconds for as many operations as the case has."""
+        found: dict[str, Callable[[int], float]] = {}
+        for loop in self.problem.loops:
+            made = self.made.get(loop.entry.number)
+            if isinstance(made, Cubin):
+                ready = Ready(self.card, self.data, replace(loop.entry.job, code=made.code))
+                self.opened.append(ready)
+                found[loop.entry.plan] = Scaled(ready, self.problem.operations / loop.operations)
+        return found
+
     def rounds(self, outcomes: Sequence[Outcome]) -> tuple[Compared, ...]:
         """The seconds of each competitor, or why it has none."""
         ours: dict[int, Ready] = {}
@@ -85,6 +110,7 @@ class Finals:
                 failed.append(Compared("plain", error=said))
             ours = self.ours(outcomes)
             competitors |= {f"ours {i}": ready for i, ready in ours.items()}
+            competitors |= self.loops()
             for peer in libraries.peers(self.asked):
                 if isinstance(peer, tuple):
                     failed.append(Compared(peer[0], error=peer[1]))
@@ -96,8 +122,9 @@ class Finals:
             failed += [Compared(f"ours {i}", error=said) for i, said in self.wrong.items()]
             return (*(c for c in timed if c.name not in late), *failed)
         finally:
-            for ready in ours.values():
+            for ready in (*ours.values(), *self.opened):
                 ready.close()
+            self.opened.clear()
             competitors.clear()
 
     def corrected(self, outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:

@@ -26,8 +26,9 @@ from autosched.search.tune import plans_of
 from autosched.store.protocol import Store
 from autosched.tiling.plan import Plan
 from autosched.tiling.schedule import Candidate
-from benchmarks.gpu.bundle import Bundle, Entry, Problem
+from benchmarks.gpu.bundle import Bundle, Entry, Loop, Problem
 from benchmarks.gpu.cases import Case
+from benchmarks.gpu.ceiling import loops_of
 
 CARD = "NVIDIA H200"
 DESCRIBED = {"name": "cuda", "kind": "cuda", "gpu": CARD, "cache": "cold"}
@@ -66,7 +67,8 @@ def prepare(
             study = study_of(case, store)
             chosen = (study.ask(trials) if trials else []) + at_random_of(study, at_random, seed)
         problem = problem_of(case, data_of(case, [c.plan for c in chosen]), chosen, runs, headers)
-        problems.append(replace(problem, plain=plain_of(case, headers)))
+        plain, loops = plain_of(case, headers), ceilings_of(case, [c.plan for c in chosen], headers)
+        problems.append(replace(problem, plain=plain, loops=loops))
         errors = [e.error for e in problems[-1].entries if e.error]
         say(f"{case.name}: {len(chosen)} candidates" + (f", {len(errors)} not printed: {errors[0]}" if errors else ""))
     return Bundle(tuple(problems), runs, headers)
@@ -120,6 +122,11 @@ def plain_of(case: Case, headers: dict[str, str]) -> Entry | None:
     request = request_of(case)
     candidate = plain_candidate(request.program, request.target)
     return None if candidate is None else _entry(PLAIN, candidate, headers)
+
+
+def ceilings_of(case: Case, plans: Sequence[Plan], headers: dict[str, str]) -> tuple[Loop, ...]:
+    """Loops of the first plan's instruction, where a share of its ceiling is asked for."""
+    return () if case.share is None or not plans else loops_of(plans[0], request_of(case).target, headers)
 
 
 def _entry(number: int, candidate: Candidate, headers: dict[str, str]) -> Entry:

@@ -73,8 +73,8 @@ def _memory_folder() -> str | None:
 
 
 def build(builder: CudaBuilder, bundle: Bundle, problem: Problem) -> dict[int, Cubin | CompileError]:
-    """What the text of each candidate, and of the plain kernel, compiles to, by its number."""
-    wanted = [e for e in (*problem.entries, problem.plain) if e and e.text]
+    """What the text of each candidate, of the plain kernel and of loops compiles to, by its number."""
+    wanted = [e for e in (*problem.entries, problem.plain, *(loop.entry for loop in problem.loops)) if e and e.text]
     sources = [Source(e.text, e.arch, {h: bundle.headers[h] for h in e.headers}) for e in wanted]
     return dict(zip((e.number for e in wanted), builder.build_all(sources), strict=True))
 

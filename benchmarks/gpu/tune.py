@@ -126,14 +126,15 @@ def _proposals(connection: Connection[Any, Any], case: Case, store: str) -> None
     from autosched.device.answers import measurement
     from autosched.device.protocol import Build
     from autosched.store.sqlite import SqliteStore
-    from benchmarks.gpu.prepare import data_of, plain_of, problem_of, study_of
+    from benchmarks.gpu.prepare import ceilings_of, data_of, plain_of, problem_of, study_of
 
     os.environ["OMP_NUM_THREADS"] = "2"
     with SqliteStore(store) as kept:
         study = study_of(case, kept)
         data = data_of(case, [entry.plan for entry in study.space.plans])
         headers: dict[str, str] = {}
-        plain = plain_of(case, headers)  # goes with the first bundle
+        # These go with the first bundle.
+        plain, loops = plain_of(case, headers), ceilings_of(case, [e.plan for e in study.space.plans], headers)
         while True:
             try:
                 wanted = connection.recv()
@@ -141,9 +142,9 @@ def _proposals(connection: Connection[Any, Any], case: Case, store: str) -> None
                 return
             chosen = study.ask(wanted)
             runs: dict[str, Any] = {}
-            problem = replace(problem_of(case, data, chosen, runs, headers), plain=plain)
+            problem = replace(problem_of(case, data, chosen, runs, headers), plain=plain, loops=loops)
             connection.send(Bundle((problem,), runs, headers))
-            plain, headers = None, {}
+            plain, loops, headers = None, (), {}
             try:
                 outcomes = connection.recv()
             except EOFError:

@@ -10,7 +10,7 @@ from autosched.device.job import Outcome
 from autosched.device.sampled import write_sampled
 from autosched.ir import workload
 from benchmarks.gpu import finals, peers
-from benchmarks.gpu.bundle import Entry, Problem, Recorded
+from benchmarks.gpu.bundle import Entry, Loop, Problem, Recorded
 from benchmarks.gpu.cases import all_cases
 from benchmarks.gpu.prepare import PLAIN, plain_of
 from benchmarks.gpu.report import result_of
@@ -43,11 +43,12 @@ class Case:
         self.card.kernels[name] = run
         return CudaJob(b"", (Call(name, (1, 1, 1), (32, 1, 1), 0, (Pointer(self.output),)),))
 
-    def rounds(self, jobs, plain=True):
+    def rounds(self, jobs, plain=True, loops=()):
         entries = tuple(Entry("plan", 0, i, "", (), "", job) for i, job in enumerate(jobs))
         outcomes = [Outcome("ok", (float(i),)) for i in range(len(jobs))]
-        made = dict.fromkeys(range(PLAIN, len(jobs)), CUBIN)
-        problem = Problem(**{**vars(self.problem), "entries": entries, "plain": self.plain() if plain else None})
+        made = dict.fromkeys([*range(PLAIN, len(jobs)), *(loop.entry.number for loop in loops)], CUBIN)
+        given = {"entries": entries, "plain": self.plain() if plain else None, "loops": tuple(loops)}
+        problem = Problem(**{**vars(self.problem), **given})
         last = finals.Finals(self.card, self.data, problem, made, FACTS.limits["l2_bytes"], plain_job(problem, made))
         found = last.rounds(outcomes)
         held = len(self.card.memory)
@@ -81,6 +82,16 @@ def test_a_winner_is_compared_whole(case):
     assert result["whole"]
     assert result["failed"] == {"wrong": 1}
     assert result["time_s"] == pytest.approx(2e-5)
+
+
+def test_a_loop_of_the_instruction_takes_part_at_as_many_operations_as_the_case_has(case):
+    job, once = case.kernel("loop", seconds=4e-5), case.problem.operations
+    loops = [Loop(Entry(f"{n} times", 0, PLAIN - n, "", (), "", job), n * once) for n in (1, 8)]
+    recorded, problem = case.rounds([case.kernel("good")], loops=loops)
+    assert names(recorded) == ["ours 0", "1 times", "8 times"]
+    ratios = result_of(problem, recorded)["ratios"]
+    assert ratios["1 times"] == pytest.approx(8 * ratios["8 times"])
+    assert ratios["1 times"] > 1
 
 
 def test_a_winner_that_is_right_at_first_only_is_left_out(case):

@@ -25,6 +25,9 @@ TURNS, UNROLLED = 2048, 16
 GROUP_REGISTERS = 128
 """Of the accumulators of one group of asynchronous products."""
 
+OPAQUE_MAJORS = "row", "col"
+"""How opaque operands lie: lines along the depth."""
+
 STREAM = """
 struct alignas(16) Words { unsigned a, b, c, d; };
 extern "C" __global__ void __launch_bounds__(512) read(const Words *from, unsigned *to, unsigned count, unsigned turns)
@@ -61,11 +64,10 @@ def issue_probe(intrinsic: Intrinsic) -> Probe | str:
     """A kernel that issues an intrinsic again and again, or why there is none."""
     if intrinsic.kind != "compute" or "cuda" not in intrinsic.emit:
         return "it has no CUDA text"
-    if any(o.opaque is not None for o in intrinsic.operands.values()):
-        return "its fragments are opaque"
     lanes = lanes_of(intrinsic)
     described = intrinsic.scope == "warpgroup"
-    majors = (ALONG, ALONG) if described else ()
+    opaque = intrinsic.accumulator.opaque is not None
+    majors = (ALONG, ALONG) if described else OPAQUE_MAJORS if opaque else ()
     used: set[str] = set()
     try:
         function = device_function(intrinsic, used.add, majors)
