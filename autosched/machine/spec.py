@@ -78,7 +78,7 @@ class MemorySpec(_Strict):
 
 
 class Limits(_Strict):
-    """What a schedule must keep within; a name that nothing looks up would be kept by nobody, so there are no others."""
+    """What a schedule must keep within; what nothing looks up would be kept by nobody, so there are no other names."""
 
     vector_registers: Count | None = None
     vector_bytes: Count | None = None
