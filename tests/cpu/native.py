@@ -19,13 +19,15 @@ from autosched.codegen.llvm.module import print_llvm
 
 
 def check_machine_code(kernels: Sequence[Kernel], expected: Expected) -> None:
-    """Fails where a compiled kernel (of one output) differs; skips where there is none."""
+    """Fails where a compiled kernel differs; skips where there is none."""
     if not kernels:
         pytest.skip("the machine lacks the instruction")
     for kernel in kernels:
         compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
         result = compiled(**{n: a.copy() for n, a in expected.arrays.items()})
-        assert expected.difference({kernel.program.outputs[0]: result}) is None, kernel.schedule
+        results = result if isinstance(result, tuple) else (result,)
+        found = dict(zip(kernel.program.outputs, results, strict=True))
+        assert expected.difference(found) is None, kernel.schedule
 
 
 def check_exported_c(made: Sequence[tuple[Kernel, Expected]], folder: Path, *flags: str) -> None:

@@ -30,4 +30,5 @@ def test_machine_code(name: str) -> None:
 @needs_compiler
 @pytest.mark.compiler
 def test_exported_c(tmp_path: Path) -> None:
-    check_exported_c([(k, expect(PROGRAMS[n])) for n in ("swapped", "nchw_bytes") for k in kernels(n)[3:4]], tmp_path)
+    names = ("swapped", "nchw_bytes", "nchw_fused", "mixed")
+    check_exported_c([(k, expect(PROGRAMS[n])) for n in names for k in kernels(n)[3:4]], tmp_path)

@@ -11,6 +11,7 @@ from support.turned import ONLY, PROGRAMS, rows_of_all_sizes
 from autosched.codegen.access import classify
 from autosched.codegen.kernel import Assign, statements
 from autosched.codegen.lower import lower
+from autosched.ir.value import reads
 from autosched.tiling.plan import Plan
 from autosched.tiling.steps.turned import chunks, store_cycles, turning_row
 
@@ -42,6 +43,19 @@ def test_lanes_leave_together() -> None:
         kinds = [classify(s.index, kernel.buffers["C"].shape, s.lane).kind for s in stores]
         assert "contiguous" in kinds
         assert ("strided" in kinds) == (15 % size == 1)  # a row that is left alone
+
+
+@pytest.mark.parametrize(("name", "tensor"), [("nchw_fused", "R"), ("mixed", "R")])
+def test_fused_stages_read_pieces_of_rows(name: str, tensor: str) -> None:
+    plan, row = turned(name)
+    ids = plan.space.enumerate().ids
+    values = plan.space.values(ids)
+    schedule = plan.space.schedule(int(ids[values[f"reg_{row}"] == 7][0]))
+    kernel = lower(plan, schedule)
+    shape = kernel.buffers[tensor].shape
+    stores = [s for s in statements(kernel.main.body) if isinstance(s, Assign) and s.buffer in ("Y", "Z")]
+    found = {classify(r.index, shape, s.lane).kind for s in stores for r in reads(s.value) if r.tensor == tensor}
+    assert "contiguous" in found
 
 
 def test_what_is_stored_whole_is_not_turned() -> None:

@@ -14,6 +14,19 @@ def swapped(A: t[m, k], B: const[u[k, n]], C: acc[n, m], *, m=15, n=19, k=6, t="
         for p in range(k):
             C[j, i] += acc(A[i, p]) * acc(B[p, j])
 """
+MIXED = """
+def mixed(A: f32[m, k], B: const[f32[k, n]], R: bf16[n, m], Q: f32[m, n], G: f32[n], H: f32[m],
+          Y: f32[n, m], Z: f32[n, m], *, m=15, n=19, k=6):
+    C: f32[n, m]
+    for j, i in grid(n, m):
+        C[j, i] = 0
+        for p in range(k):
+            C[j, i] += A[i, p] * B[p, j]
+    for j, i in grid(n, m):
+        Y[j, i] = max(C[j, i] * G[j] + f32(R[j, i]) * Q[i, j], H[i]) + C[j, i] * Q[i, j]
+    for j, i in grid(n, m):
+        Z[j, i] = C[j, i] if R[j, i] < 0 else f32(R[j, i]) * C[j, i]
+"""
 NCHW = {"h": 2, "w": 7, "ci": 3, "co": 19, "kh": 1, "pad": 1, "layout": "nchw"}
 PROGRAMS = {
     "swapped": parse(SWAPPED),
@@ -21,6 +34,7 @@ PROGRAMS = {
     "nchw": workload("conv2d", **NCHW),
     "nchw_bytes": workload("conv2d", **NCHW | {"ci": 5, "kh": 3, "co": 32}, a="u8", b="s8", acc="s32"),
     "nchw_fused": workload("conv2d_bias_relu", **NCHW, residual=1),
+    "mixed": parse(MIXED),
 }
 SIZES = (1, 2, 3, 7, 8, 14)
 ONLY = ("x86/vfmadd.f32.*", "x86/vpdpbusd.*")

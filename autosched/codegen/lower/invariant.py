@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.access import value_vars
@@ -38,16 +38,21 @@ class Split:
 def split_invariant(value: Value, inner: frozenset[str], written: str) -> Split:
     """The largest parts that read memory or compute, but depend on no variable of `inner` and not on the tensor
     `written`. What stands on one side of a choice stays there: its addresses may lie outside otherwise."""
-    parts = dict.fromkeys(p for p in _parts(value, inner, written) if not isinstance(p, Literal | Scalar))
+    return split(value, lambda v: _unchanging(v, inner, written))
+
+
+def split(value: Value, fits: Callable[[Value], bool]) -> Split:
+    """The largest parts that fit, of those that are evaluated whenever the value is; no literals and scalars."""
+    parts = dict.fromkeys(p for p in _parts(value, fits) if not isinstance(p, Literal | Scalar))
     return Split(tuple(parts), value)
 
 
-def _parts(value: Value, inner: frozenset[str], written: str) -> Iterator[Value]:
-    if _unchanging(value, inner, written):
+def _parts(value: Value, fits: Callable[[Value], bool]) -> Iterator[Value]:
+    if fits(value):
         yield value
         return
     for child in _always(value):
-        yield from _parts(child, inner, written)
+        yield from _parts(child, fits)
 
 
 def _unchanging(value: Value, inner: frozenset[str], written: str) -> bool:
