@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from autosched.tiling.counting import HUGE
 
 if TYPE_CHECKING:
     from autosched.tiling.plan import Plan
@@ -70,15 +72,20 @@ class Entry:
 def lay_out(plan: Plan, limit: int, rng: np.random.Generator) -> PlanRows:
     """List a plan: all of its legal rows up to `limit`, else a sample."""
     space = plan.space
+    if space.size > HUGE and space.count is not None and space.count.legal > limit:
+        return _drawn(plan, limit, rng)  # to list only the first of them would take longer than to count
     legal = space.enumerate(limit=min(_FEW, limit) + 1)
+    if not legal.complete and (space.count is None or space.count.legal <= limit):
+        legal = space.enumerate(limit=limit + 1)
     if legal.complete:
         return PlanRows(plan, legal.ids, dict(legal.rejected), legal.total, True, len(legal.ids))
-    count = space.count
-    if count is None or count.legal <= limit:
-        legal = space.enumerate(limit=limit + 1)
-        if len(legal.ids) <= limit:
-            return PlanRows(plan, legal.ids, dict(legal.rejected), legal.total, True, len(legal.ids))
-    drawn = np.sort(space.sample(min(_SAMPLE, limit), rng))
+    return _drawn(plan, limit, rng, legal.rejected)
+
+
+def _drawn(plan: Plan, limit: int, rng: np.random.Generator, rejected: Mapping[str, int] | None = None) -> PlanRows:
+    """A sample for a plan; `rejected` is what is known of it where its rows cannot be counted."""
+    space, count = plan.space, plan.space.count
+    ids = np.sort(space.sample(min(_SAMPLE, limit), rng))
     if count is None:
-        return PlanRows(plan, drawn, dict(legal.rejected), legal.total, False, len(drawn))
-    return PlanRows(plan, drawn, dict(count.rejected), legal.total, False, count.legal)
+        return PlanRows(plan, ids, dict(rejected or {}), space.size, False, len(ids))
+    return PlanRows(plan, ids, dict(count.rejected), space.size, False, count.legal)

@@ -19,7 +19,8 @@ from autosched.search.remembered import Remembered
 from autosched.search.rows import Ids, Rows, Seconds, in_order, slowest_of
 from autosched.search.scores import BLOCK, Scores, settle
 from autosched.search.unlisted import Unlisted, merged
-from autosched.tiling.bounded import Bounded, Timed
+from autosched.tiling.apart import Apart
+from autosched.tiling.bounded import Timed
 from autosched.tiling.schedule import Candidate
 from autosched.tiling.table import Table, tabulate
 
@@ -341,8 +342,7 @@ class SearchSpace:
             if not exact:
                 return None
             parts = [Timed(*both) for both in zip(exact, self._floors(plan), strict=True)]
-            bounded = Bounded(plan.space, parts, lambda ids: self._seconds(number, ids))
-            self._unlisted[number] = Unlisted(bounded)
+            self._unlisted[number] = Unlisted(Apart(plan.space, parts, lambda ids: self._seconds(number, ids)))
         return self._unlisted[number]
 
     def _listed(self, numbers: Sequence[int], k: int) -> list[tuple[Ids, Seconds]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from autosched.tiling.bounded import Best, Bounded
+from autosched.tiling.apart import Apart
+from autosched.tiling.bounded import Best
 
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float32]
@@ -14,8 +15,8 @@ Seconds = npt.NDArray[np.float32]
 class Unlisted:
     """Remembers what it found: who asks for fewer or faster rows than somebody before is answered from that."""
 
-    def __init__(self, bounded: Bounded) -> None:
-        self._bounded = bounded
+    def __init__(self, search: Apart) -> None:
+        self._search = search
         self._best = Best(np.zeros(0, np.int64), np.zeros(0, np.float32), True)
         self._known_s = -np.inf
         """All rows of at most so many seconds are known, as far as a search comes (`Best.proved`)."""
@@ -23,11 +24,11 @@ class Unlisted:
     def best(self, k: int, limit_s: float = np.inf) -> tuple[Ids, Seconds]:
         """Up to `k` rows of at most `limit_s`, fastest first."""
         if k > len(self._best.ids) and limit_s > self._known_s:
-            self._best = self._bounded.best(k, limit_s)
+            self._best = self._search.best(k, limit_s)
             found = self._best.seconds
             self._known_s = float(found[-1]) if len(found) == k else limit_s
         fast = self._best.seconds[:k] <= limit_s
-        return self._best.ids[:k][fast], self._best.seconds[:k][fast]
+        return self._best.ids[:k][fast], np.asarray(self._best.seconds[:k][fast], np.float32)
 
 
 def merged(first: tuple[Ids, Seconds], second: tuple[Ids, Seconds]) -> tuple[Ids, Seconds]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from autosched.tiling.space import Space
 
 Ids = npt.NDArray[np.int64]
-Seconds = npt.NDArray[np.float32]
+Times = npt.NDArray[np.floating[Any]]
+"""Seconds of rows; float32 where the clock keeps them so."""
 Column = npt.NDArray[np.float64]
 Quantity = Callable[[Columns], npt.NDArray[np.float64]]
 
@@ -50,22 +51,29 @@ class Best:
     early, so that a better row may be missing."""
 
     ids: Ids
-    seconds: Seconds
+    seconds: Times
     proved: bool
 
 
 class Bounded:
-    """A search for the fastest rows of `space`. `parts` add up to a row's time; `seconds(ids)` is that time."""
+    """A search for the fastest rows of `space`. `parts` add up to a row's time; `seconds(ids)` is that time. With
+    `wanted`, decisions (positions) that rules tie to no others, only those are made, the others being at their first
+    values: parts and seconds are of what these alone decide."""
 
     def __init__(
-        self, space: Space, parts: Sequence[Timed], seconds: Callable[[Ids], Seconds], block: int = BLOCK
+        self,
+        space: Space,
+        parts: Sequence[Timed],
+        seconds: Callable[[Ids], Times],
+        block: int = BLOCK,
+        wanted: frozenset[int] | None = None,
     ) -> None:
         self._space, self._parts, self._seconds = space, tuple(parts), seconds
         self._block = block
         self._tables = [tabulate(space, p.floor, legal=True) for p in parts]
-        self._reads = [self._read_by(n) for n in range(len(parts))]
+        self._reads = [read_by_some(space, p.exact) for p in parts]
         groups = sorted((r for r in self._reads if r), key=len, reverse=True)
-        self._joiner = Joiner(space, block, stages=grouped_stages(space, groups))
+        self._joiner = Joiner(space, block, stages=grouped_stages(space, groups, wanted))
         stages = self._joiner.stages
         self._known = [frozenset(d for s in stages[: n + 1] for d in s.decisions) for n in range(len(stages))]
         self._least = [[t and t.over(known) for t in self._tables] for known in self._known]
@@ -121,18 +129,6 @@ class Bounded:
         except WantedError:  # what no row that was seen was asked for
             return None
 
-    def _read_by(self, n: int) -> frozenset[int]:
-        """Positions of the decisions that a part's time was seen to read."""
-        some = self._space.sample(_SEEN, np.random.default_rng(0))
-        reads: frozenset[int] = frozenset()
-        while True:
-            try:
-                self._parts[n].exact(Given(self._space, reads, some))
-            except WantedError as wanted:
-                reads |= wanted.positions
-            else:
-                return reads
-
     def _next(self, pools: Sequence[_Pool]) -> int:
         """The stage to go on with: the last one that has a block to do, else the first that has anything, so that
         later ones fill up."""
@@ -181,10 +177,10 @@ class _Found:
     def __init__(self, k: int, limit_s: float) -> None:
         self._k = k
         self._ids: Ids = np.zeros(0, np.int64)
-        self._seconds: Seconds = np.zeros(0, np.float32)
+        self._seconds: Times = np.zeros(0, np.float32)
         self.limit_s = limit_s
 
-    def add(self, ids: Ids, seconds: Seconds) -> None:
+    def add(self, ids: Ids, seconds: Times) -> None:
         fast = np.flatnonzero(seconds <= self.limit_s)
         self._ids = np.concatenate([self._ids, ids[fast]])
         self._seconds = np.concatenate([self._seconds, seconds[fast]])
@@ -199,17 +195,32 @@ class _Found:
         return Best(self._ids[order], self._seconds[order], proved)
 
 
-def grouped_stages(space: Space, groups: Sequence[frozenset[int]]) -> tuple[Stage, ...]:
-    """A join order that decides one group after the other, then the rest: what a part of the time depends on is
-    together, and its exact value known early."""
-    everything = frozenset(range(len(space.decisions)))
+def read_by_some(space: Space, quantity: Quantity) -> frozenset[int]:
+    """Positions of the decisions that a quantity reads, of some legal rows."""
+    some = space.sample(_SEEN, np.random.default_rng(0))
+    reads: frozenset[int] = frozenset()
+    while True:
+        try:
+            quantity(Given(space, reads, some))
+        except WantedError as wanted:
+            reads |= wanted.positions
+        else:
+            return reads
+
+
+def grouped_stages(
+    space: Space, groups: Sequence[frozenset[int]], wanted: frozenset[int] | None = None
+) -> tuple[Stage, ...]:
+    """A join order that decides one group after the other, then the rest (of `wanted`, or of all): what a part of the
+    time depends on is together, and its exact value known early."""
+    everything = frozenset(range(len(space.decisions))) if wanted is None else wanted
     fixed: set[int] = set()
     steps: list[tuple[tuple[int, ...], tuple[Part, ...]]] = []
-    pending = list(space.parts)
+    pending = [p for p in space.parts if p.depends <= everything]
     for group in (*groups, everything):
-        wanted = group - fixed
-        inside = [p for p in pending if p.depends <= fixed | wanted]
-        for stage in plan_stages(space, inside, wanted):
+        here = (group & everything) - fixed
+        inside = [p for p in pending if p.depends <= fixed | here]
+        for stage in plan_stages(space, inside, here):
             fixed |= set(stage.decisions)
             done = tuple(p for p in pending if p.depends <= fixed)
             pending = [p for p in pending if p not in done]

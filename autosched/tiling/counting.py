@@ -21,6 +21,7 @@ from autosched.logic import Bool, Const, Expr, Int, evaluate, free_vars
 from autosched.logic.residual import Residual
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.enumerate import plan_stages
+from autosched.tiling.groups import groups_of
 from autosched.tiling.values import Lazy
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ Ids = npt.NDArray[np.int64]
 _MIXING, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)  # an odd number without pattern, as hashes use
 MOST_STEPS = 1 << 22
 """Pairs of a state and the next value above which states are too many to be worth it."""
+HUGE = 1 << 56
+"""Rows above which decisions that share no rule (two products of one program) are decided one group after the other,
+so that the states of one are done with before the next begins."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class Count:
         return ids
 
 
-def counted(space: Space, most: int = MOST_STEPS) -> Count | None:
+def counted(space: Space, most: int = MOST_STEPS, huge: int = HUGE) -> Count | None:
     """The legal rows of a space; None where there are more than `most` ways between its states, or no decisions."""
     if not space.decisions:
         return None
@@ -81,6 +85,9 @@ def counted(space: Space, most: int = MOST_STEPS) -> Count | None:
     free = [d for d in range(len(space.decisions)) if d not in order]
     order = order or free[:1]  # a rule may be false whatever is decided
     free = [d for d in free if d not in order]
+    if space.size > huge:
+        group = {d: n for n, together in enumerate(groups_of(space)) for d in together}
+        order.sort(key=lambda d: group.get(d, -1))  # what has one value comes before all
     counter = _Counter(space, prod(space.radices[d] for d in order))
     halves = []
     for d in order:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from pure.gpu_plans import H200
 from support.plans import machine, plans_of
 
+from autosched.costmodel.clock import clock, floors, parts, run_length
 from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.machine.target import Target
+from autosched.search.rows import Rows
+from autosched.search.space import SearchSpace
+from autosched.tiling.apart import Apart
+from autosched.tiling.bounded import Timed
+from autosched.tiling.counting import HUGE, counted
 from autosched.tiling.nests import MOST_PLANS
 from autosched.tiling.part_steps import numbered
 from autosched.tiling.space import Space
@@ -67,6 +74,33 @@ def test_two_products_on_a_gpu_have_plans_whose_rows_are_numbered() -> None:
     assert all(len(plan.tensor_parts) == 2 for plan in plans)
     (neutral,) = plans[0].space.canonical([0])
     assert not plans[0].space.violated(int(neutral))
+
+
+def test_two_products_on_a_gpu_are_laid_out_and_ranked_without_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """10^18 rows: to list the first of the legal ones takes half a minute, and to rank all of them for ever."""
+    (plan, *_) = plans_of(program("bf16"), H200, only=("cuda/wgmma.m64n128k16.bf16.f32",))
+    assert plan.space.size > HUGE
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("the space is being listed")
+
+    monkeypatch.setattr(Space, "enumerate", refused)
+    assert counted(plan.space, most=1 << 18) is not None
+    laid = SearchSpace([plan], clock, run_length=run_length, floors=floors, parts=parts, threads=1)
+    assert laid.legal > 10**8 > laid.rows
+    rows, found = laid.best(2000)
+    assert len(rows.distinct()) == 2000
+    assert plan.space.legal(rows.ids).all()
+    assert np.array_equal(laid.analytic(rows), found)
+    timed = [Timed(*both) for both in zip(parts(plan), floors(plan), strict=True)]
+    search = Apart(plan.space, timed, lambda ids: laid.analytic(Rows.of(0, ids)))
+    best = search.best(2000)
+    assert best.proved
+    assert search.looked_at < 1e7
+    assert np.array_equal(best.seconds, found)
+    near = plan.space.neighbours(int(best.ids[0]))
+    better = near[laid.analytic(Rows.of(0, near)) < found[-1]]
+    assert np.isin(better, best.ids).all()
 
 
 @pytest.mark.parametrize(("target", "t"), [(machine(), "bf16"), (H200, "f16")])

@@ -1,0 +1,91 @@
+"""The rows of least time in a space of several parts that share nothing: the best of each part, combined.
+
+Two products of one program on a GPU have 10^5 legal rows each and 10^10 together. Where no rule ties the decisions of
+one to those of the other and the time is a sum over both, the best rows of the whole are made of best rows of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from autosched.tiling.bounded import Best, Bounded, Column, Ids, Timed, Times, read_by_some
+from autosched.tiling.enumerate import BLOCK
+from autosched.tiling.given import Given, WantedError
+from autosched.tiling.groups import groups_of
+from autosched.tiling.space import Space
+
+
+class Apart:
+    """A search for the fastest rows of `space`, as `Bounded` is: one of those for each group of decisions that shares
+    neither a rule nor a part of the time with the others. `parts` and `seconds` are those of `Bounded`."""
+
+    def __init__(
+        self, space: Space, parts: Sequence[Timed], seconds: Callable[[Ids], Times], block: int = BLOCK
+    ) -> None:
+        self._space, self._parts, self._seconds, self._block = space, tuple(parts), seconds, block
+        self._reads = [read_by_some(space, p.exact) for p in parts]
+        self._searches = self._split()
+
+    @property
+    def looked_at(self) -> int:
+        """Prefixes that were joined so far, in all groups."""
+        return sum(search.looked_at for search in self._searches)
+
+    def best(self, k: int, limit_s: float = np.inf) -> Best:
+        """The `k` rows of least time, of those that take at most `limit_s`; ties at the end may be left out."""
+        while len(self._searches) > 1:
+            try:
+                return self._combined([search.best(k) for search in self._searches], k, limit_s)
+            except WantedError:  # some row asks for what no row that was seen was asked for: groups are tied after all
+                self._searches = self._split()
+        return self._searches[0].best(k, limit_s)
+
+    def _split(self) -> list[Bounded]:
+        """A search for each group that time is read of; what no time reads goes with the first of them."""
+        groups = groups_of(self._space, self._reads)
+        timed = [g for g in groups if any(g & reads for reads in self._reads)]
+        if len(timed) < 2:
+            return [Bounded(self._space, self._parts, self._seconds, self._block)]
+        timed[0] = timed[0].union(*(g for g in groups if g not in timed))
+        single = frozenset(d for d, radix in enumerate(self._space.radices) if radix == 1)
+        return [self._search(group | single, n == 0) for n, group in enumerate(timed)]
+
+    def _search(self, group: frozenset[int], first: bool) -> Bounded:
+        """The best of a group's combinations; parts that read no decision of several values count in the first."""
+        mine = [n for n, reads in enumerate(self._reads) if reads <= group and (first or reads & group)]
+
+        def seconds(ids: Ids) -> Column:
+            given = Given(self._space, group, ids)
+            total = np.zeros(len(ids))
+            for n in mine:
+                try:
+                    total += self._parts[n].exact(given)
+                except WantedError as wanted:
+                    self._reads[n] |= wanted.positions
+                    raise
+            return total
+
+        return Bounded(self._space, [self._parts[n] for n in mine], seconds, self._block, group)
+
+    def _combined(self, found: Sequence[Best], k: int, limit_s: float) -> Best:
+        """The best sums of one row of each group."""
+        ids, total = found[0].ids, found[0].seconds
+        for more in found[1:]:
+            ids, total = _sums((ids, total), (more.ids, more.seconds), k)
+        seconds = self._seconds(ids)
+        order = np.lexsort((ids, seconds))
+        order = order[seconds[order] <= limit_s]
+        return Best(ids[order], seconds[order], all(best.proved for best in found))
+
+
+def _sums(first: tuple[Ids, Times], second: tuple[Ids, Times], k: int) -> tuple[Ids, Times]:
+    """The `k` least sums of a row of each, both in order: what the row at `i` and the one at `j` add up to has
+    `(i + 1) * (j + 1) - 1` sums before it that are no greater."""
+    partners = np.minimum(k // np.arange(1, min(k, len(first[0])) + 1), len(second[0]))
+    i = np.repeat(np.arange(len(partners)), partners)
+    j = np.arange(len(i)) - np.repeat(np.cumsum(partners) - partners, partners)
+    total = first[1][i] + second[1][j]
+    order = np.argsort(total, kind="stable")[:k]
+    return first[0][i[order]] + second[0][j[order]], total[order]

@@ -1,0 +1,102 @@
+"""Decisions that share nothing are counted and ranked apart: what comes out is what the whole space has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.examples import examples
+
+from autosched.logic import Var
+from autosched.tiling import bounded
+from autosched.tiling.apart import Apart
+from autosched.tiling.bounded import Timed
+from autosched.tiling.counting import counted
+from autosched.tiling.groups import groups_of
+from autosched.tiling.space import Space
+from autosched.tiling.step import Decision, Rule, Step
+
+NAMES = ("a", "b", "silent", "c", "d", "free", "one")
+
+
+@st.composite
+def timed_spaces(draw: st.DrawFn) -> tuple[Space, list[Timed]]:
+    """Two parts with decisions of their own in any order; one that some rows of both read, one that nothing reads."""
+    sizes = {"one": 1}
+    values = {n: st.lists(st.integers(1, 9), min_size=1, max_size=sizes.get(n, 4), unique=True) for n in NAMES}
+    decisions = tuple(Decision(n, tuple(draw(values[n]))) for n in draw(st.permutations(NAMES)))
+    rules = (
+        Rule("first", Var("a") * Var("b") <= draw(st.integers(2, 80)) * Var("one"), "too much"),
+        Rule("second", (Var("c") + Var("d")) % draw(st.integers(1, 3)) <= 1, "odd"),
+    )
+    weights = draw(st.lists(st.integers(0, 5), min_size=6, max_size=6))
+
+    def part(own: tuple[str, str], w: list[int]) -> Timed:
+        def floor(v: Mapping[str, Any]) -> Any:
+            return 1.0 * w[0] * v[own[0]]
+
+        def exact(v: Mapping[str, Any]) -> Any:
+            some = w[2] * (v[own[0]] > 5)
+            return floor(v) + w[1] * np.abs(v[own[1]] - 4.0) * v["one"] + (some / v["silent"] if some.any() else some)
+
+        return Timed(exact, floor)
+
+    return Space("two", [Step("s", decisions, rules)]), [part(("a", "b"), weights[:3]), part(("c", "d"), weights[3:])]
+
+
+@examples(80)
+@given(timed_spaces(), st.integers(1, 60), st.sampled_from([1, 16, 1 << 12]), st.sampled_from([1, 256]))
+def test_the_best_rows_are_those_of_a_full_sort(
+    case: tuple[Space, list[Timed]], k: int, block: int, seen: int
+) -> None:
+    """Also where what few rows read is not known beforehand."""
+    space, timed = case
+
+    def total(ids: Any) -> Any:
+        values = space.values(ids)
+        return np.asarray(sum(p.exact(values) for p in timed), np.float32)
+
+    every = np.sort(total(space.enumerate().ids))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounded, "_SEEN", seen)
+        found = Apart(space, timed, total, block).best(k)
+    assert found.proved
+    assert np.allclose(found.seconds, every[:k])
+    assert space.legal(found.ids).all()
+    assert len(np.unique(found.ids)) == len(found.ids)
+    if k < len(every):
+        fewer = Apart(space, timed, total, block).best(k, float(every[k // 2]))
+        assert np.allclose(fewer.seconds, every[:k][every[:k] <= every[k // 2]])
+
+
+@examples(60)
+@given(timed_spaces(), st.permutations(NAMES))
+def test_counts_and_samples_are_the_same_in_any_order_of_decisions(
+    case: tuple[Space, list[Timed]], order: list[str]
+) -> None:
+    space = case[0]
+    other = Space("other", [Step("s", tuple(space.decision(n) for n in order), space.rules)])
+    rows = []
+    for which in (space, other):
+        for huge in (0, which.size):  # one group after the other, or in the order that rules ask for
+            found = counted(which, huge=huge)
+            assert found is not None
+            values = which.values(found.rows(np.arange(found.legal)))
+            rows.append(sorted(zip(*(values[n].tolist() for n in NAMES), strict=True)))
+            assert found.legal + sum(found.rejected.values()) == which.size
+        drawn = which.values(which.sample(which.size, np.random.default_rng(0)))
+        rows.append(sorted(zip(*(drawn[n].tolist() for n in NAMES), strict=True)))
+    assert all(r == rows[0] for r in rows)
+    assert len(rows[0]) == len(space.enumerate())
+
+
+def test_groups_are_what_rules_and_other_readers_tie() -> None:
+    decisions = (*(Decision(n, (1, 2)) for n in "abcde"), Decision("one", (1,)))
+    tied = Rule("r", Var("c") + Var("a") * Var("one") <= 3, "no")
+    space = Space("s", [Step("s", decisions, (tied, Rule("o", Var("e") <= Var("one"), "no")))])
+    assert [set(g) for g in groups_of(space)] == [{0, 2}, {1}, {3}, {4}]
+    assert [set(g) for g in groups_of(space, [{1, 2}, {3, 5}, {4, 5}])] == [{0, 1, 2}, {3}, {4}]
