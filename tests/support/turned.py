@@ -27,6 +27,15 @@ def mixed(A: f32[m, k], B: const[f32[k, n]], R: bf16[n, m], Q: f32[m, n], G: f32
     for j, i in grid(n, m):
         Z[j, i] = C[j, i] if R[j, i] < 0 else f32(R[j, i]) * C[j, i]
 """
+UPDATED = """
+def updated(A: f32[m, k], B: const[f32[k, n]], R: f32[n, m], C: f32[n, m], *, m=15, n=19, k=6):
+    for j, i in grid(n, m):
+        C[j, i] = 0
+        for p in range(k):
+            C[j, i] += A[i, p] * B[p, j]
+    for j, i in grid(n, m):
+        C[j, i] = max(C[j, i] + R[j, i], 0)
+"""
 NCHW = {"h": 2, "w": 7, "ci": 3, "co": 19, "kh": 1, "pad": 1, "layout": "nchw"}
 PROGRAMS = {
     "swapped": parse(SWAPPED),
@@ -35,6 +44,7 @@ PROGRAMS = {
     "nchw_bytes": workload("conv2d", **NCHW | {"ci": 5, "kh": 3, "co": 32}, a="u8", b="s8", acc="s32"),
     "nchw_fused": workload("conv2d_bias_relu", **NCHW, residual=1),
     "mixed": parse(MIXED),
+    "updated": parse(UPDATED),
 }
 SIZES = (1, 2, 3, 7, 8, 14)
 ONLY = ("x86/vfmadd.f32.*", "x86/vpdpbusd.*")

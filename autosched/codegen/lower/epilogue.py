@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autosched.codegen.kernel import Assign, Lane, Stmt
+from autosched.codegen.kernel import Assign, Lane
 from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.update import updated
@@ -20,7 +20,7 @@ def epilogue(
     lane: Lane | None,
     valid: Bool,
     ctx: Context,
-) -> tuple[Stmt, ...]:
+) -> tuple[Assign]:
     """The consumer's assignment for one accumulator register; `axes` places the producer's axes.
 
     A consumer that updates the produced tensor itself updates the register, which is stored after all of them.

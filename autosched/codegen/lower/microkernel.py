@@ -350,16 +350,20 @@ class Micro:
         axes, valid = self.output(at)
         target, n = self.nest.stage.assign, self.accumulator.elements
         store = Assign(target.tensor, place_index(target.index, axes), self.acc_read(), self.lane(n), valid)
-        stored = self.stores(counts, (store,))
+        stored = final = self.stores(counts, (store,))
         fused: list[Stmt] = []
-        for stage in self.part.epilogue:
+        inside = [stage.stage.assign.tensor == target.tensor for stage in self.part.epilogue]
+        for k, stage in enumerate(self.part.epilogue):
             behind = epilogue(stage, target, self.acc_read(), axes, self.lane(n), valid, self.ctx)
-            fused += self.stores(counts, behind)
+            if self.turning and self.part.keep and inside[k] and k == len(inside) - 1:
+                final = self.stores(counts, (replace(store, value=behind[0].value),))  # as one, so that its reads turn
+            else:
+                fused += self.stores(counts, behind)
+        whole = (*fused, *(final if self.part.keep else ()))
         if last == TRUE:
-            return (*fused, *(stored if self.part.keep else ()))
-        if any(f.stage.assign.tensor == target.tensor for f in self.part.epilogue) or not self.part.keep:
-            final = (*fused, *(stored if self.part.keep else ()))
-            return (If(~last, stored), *((If(last, final),) if final else ()))
+            return whole
+        if any(inside) or not self.part.keep:
+            return (If(~last, stored), *((If(last, whole),) if whole else ()))
         return (*stored, *((If(last, tuple(fused)),) if fused else ()))
 
     def stores(self, counts: dict[str, int], stores: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
