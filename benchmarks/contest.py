@@ -49,8 +49,10 @@ class Against:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`peak_ops`: measured operations a second; `bound_s`: measured seconds of moving the least bytes; `wrong`: peers
-    whose numbers differ from ours, and how."""
+    """`peak_ops`: measured operations a second; `bound_s`: measured seconds of moving the least bytes, the best pass of
+    a plain loop; `loop_s` and `of_loop`: that loop as a peer, in turn with ours (None in results of before); `huge`:
+    which shares of our largest buffer and of the loop's lie in huge pages; `wrong`: peers whose numbers differ from
+    ours, and how."""
 
     seconds: Times
     against: list[Against]
@@ -64,6 +66,9 @@ class Outcome:
     notes: dict[str, str] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
     error: str = ""
+    loop_s: Times | None = None
+    of_loop: Times | None = None
+    huge: tuple[float | None, float | None] = (None, None)
 
     @property
     def share(self) -> tuple[float, str]:
@@ -71,6 +76,13 @@ class Outcome:
         compute = self.operations / self.peak_ops / self.seconds[1] if self.peak_ops else 0.0
         memory = self.bound_s / self.seconds[1]
         return (compute, "peak") if compute >= memory else (memory, "bandwidth")
+
+    @property
+    def held(self) -> tuple[float, str]:
+        """The share that a target is held against: of the bandwidth that is there while we run, so in turn with the
+        loop where that was measured. Its best pass is the luckiest of a hundred, in a last cache that others share."""
+        share, limit = self.share
+        return (self.of_loop[1], limit) if limit == "bandwidth" and self.of_loop else (share, limit)
 
 
 def compare(bout: Bout) -> Outcome | str:
@@ -96,7 +108,8 @@ def compare(bout: Bout) -> Outcome | str:
 
 def from_json(data: dict[str, Any]) -> Outcome:
     against = [Against(**a | {"seconds": tuple(a["seconds"]), "ratio": tuple(a["ratio"])}) for a in data["against"]]
-    return Outcome(**data | {"against": against, "seconds": tuple(data["seconds"])})
+    times = {k: tuple(data[k]) for k in ("seconds", "loop_s", "of_loop", "huge") if data.get(k) is not None}
+    return Outcome(**data | times | {"against": against})
 
 
 def _compare(bout: Bout) -> Outcome:
@@ -105,8 +118,9 @@ def _compare(bout: Bout) -> Outcome:
     cpus.hold(own)  # before torch and others are loaded, which start threads
     from benchmarks import peers
     from benchmarks.kernel import load_kernel
+    from benchmarks.pages import huge_share
     from benchmarks.peak import Peak
-    from benchmarks.stream import Stream
+    from benchmarks.stream import KINDS, Stream
     from benchmarks.work import work_of
 
     contenders: list[peers.Contender] = []
@@ -135,26 +149,27 @@ def _compare(bout: Bout) -> Outcome:
     repeats = {c.name: repeats_of(c.run) for c in fair}
     mine = repeats_of(ours)
     samples: dict[str, list[tuple[float, float]]] = {c.name: [] for c in fair}
-    alone: list[float] = []
+    loops: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
     for number in range(bout.rounds):
         now = [c for c in fair if not c.why_not or number < SHOWN_ROUNDS]
         for c in now if number % 2 else now[::-1]:
             samples[c.name].append((time_calls(c.run, repeats[c.name]), time_calls(ours, mine)))
-        if not now:
-            alone.append(time_calls(ours, mine))
         if number % PEAK_EVERY == 0:
             with cpus.everywhere(own):
                 peak.sample()
-        stream.sample()
+        for kind, pairs in loops.items():
+            pairs.append((stream.sample(kind), time_calls(ours, mine)))
+    in_turn = min(loops.values(), key=lambda pairs: quartiles([s for s, _ in pairs])[1])
     against = [
         Against(c.name, c.family, quartiles([p for p, _ in samples[c.name]]),
                 quartiles([p / o for p, o in samples[c.name]]), c.why_not)
         for c in fair
     ]  # fmt: skip
     return Outcome(
-        quartiles([o for s in samples.values() for _, o in s] + alone), against, work.operations,
+        quartiles([o for s in (*samples.values(), *loops.values()) for _, o in s]), against, work.operations,
         work.bytes_in + work.bytes_out, peak.operations_per_s, peak.name, stream.best_s, cpu_model(), peers.versions(),
-        notes, wrong,
+        notes, wrong, "", quartiles([s for s, _ in in_turn]), quartiles([s / o for s, o in in_turn]),
+        (huge_share(kernel.largest), huge_share(max(stream.memory, key=len))),
     )  # fmt: skip
 
 

@@ -25,11 +25,13 @@ place."""
 @dataclass(frozen=True)
 class LoadedKernel:
     """`run` calls it as a caller from C would, without checks of arguments; `arrays` are the program's parameters.
-    `elsewhere` answers the same on a copy of the arrays."""
+    `largest` is the largest memory that it works on, packed data included. `elsewhere` answers the same on a copy of
+    the arrays."""
 
     program: Program
     arrays: dict[str, Array]
     run: Callable[[], None]
+    largest: Array
     elsewhere: Callable[[], Callable[[], None]]
 
 
@@ -57,7 +59,7 @@ def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Ar
     prepare(program, held)
     kernel = CompiledKernel(lowered, load(compile_object(print_llvm(lowered))))
 
-    def on(arrays: dict[str, Array]) -> Callable[[], None]:
+    def on(arrays: dict[str, Array]) -> tuple[Callable[[], None], Array]:
         packed = kernel.pack({n: arrays[n] for n in kernel.constants})
         pointers, raw = kernel.pointers(arrays, packed), kernel.run_raw
         kept = (kernel, arrays, packed)  # whose memory the pointers are into
@@ -65,7 +67,8 @@ def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Ar
         def run(_kept: object = kept) -> None:
             raw(*pointers)
 
-        return run
+        used = [packed[n] if n in packed else arrays[n] for n in lowered.main.buffers if n in packed or n in arrays]
+        return run, max(used, key=lambda array: array.nbytes)
 
     def copied() -> dict[str, Array]:
         fresh = {n: aligned(array.shape, program.tensors[n].dtype) for n, array in held.items()}
@@ -73,7 +76,7 @@ def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Ar
             fresh[n][...] = array
         return fresh
 
-    return LoadedKernel(program, held, on(held), lambda: on(copied()))
+    return LoadedKernel(program, held, *on(held), lambda: on(copied())[0])
 
 
 def main() -> None:

@@ -14,7 +14,8 @@ from autosched.machine import native
 
 VECTOR, UNROLL = 64, 8
 BLOCK = VECTOR * UNROLL
-SAMPLE_S = 4e-3
+SAMPLE_S = 1e-2
+"""Passes of one sample last this long together, as the calls of a kernel's do (`sampling.SAMPLE_S`)."""
 KINDS = ("cached", "streamed")
 _KIND = f"<{VECTOR // 4} x i32>"
 _DECLARED = f"declare void @{PARALLEL_FOR}(ptr, ptr, i64, i32)\n!0 = !{{i32 1}}"
@@ -78,7 +79,7 @@ def _loop(name: str, streams: bool) -> str:
 
 class Stream:
     """Reads `bytes_in` and writes `bytes_out` with `threads` threads of the process's pool. A neighbour can
-    only make a pass longer, so the bound is the least of all samples so far."""
+    only make a pass longer, so the bound (`best_s`) is the least of all samples so far."""
 
     def __init__(self, bytes_in: int, bytes_out: int, threads: int) -> None:
         text = "\n".join([_loop(k, k == "streamed") + "\n" + _entry(k) for k in KINDS] + [_DECLARED])
@@ -89,17 +90,17 @@ class Stream:
         self._context = (ctypes.c_int64 * 5)(source.ctypes.data, target.ctypes.data, *blocks, 1)
         self.memory, self._threads = (source, target), threads
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32)
-        self._calls = [call(self._loaded.address(f"{k}.on")) for k in KINDS]
+        self._calls = {k: call(self._loaded.address(f"{k}.on")) for k in KINDS}
         self.best_s = float("inf")
 
-    def sample(self) -> float:
-        """Take a sample of each kind of store; seconds of the best pass of all samples."""
-        for call in self._calls:
-            passes = 1
-            while (took_s := self._took(call, passes)) < SAMPLE_S:
-                passes = max(2 * passes, int(passes * SAMPLE_S / max(took_s, 1e-7)))
-            self.best_s = min(self.best_s, took_s / passes)
-        return self.best_s
+    def sample(self, kind: str) -> float:
+        """Seconds of a pass with this kind of store, over passes that last SAMPLE_S together; fewer, which are not
+        timed, come before them and bring back what the caches keep."""
+        call, passes = self._calls[kind], 1
+        while (took_s := self._took(call, passes)) < SAMPLE_S:
+            passes = max(2 * passes, int(passes * SAMPLE_S / max(took_s, 1e-7)))
+        self.best_s = min(self.best_s, took_s / passes)
+        return took_s / passes
 
     def _took(self, call: Any, passes: int) -> float:
         self._context[4] = passes

@@ -57,13 +57,12 @@ class Row:
             return [self.case.name, str(self.threads), f"**{self.error}**", "", "", "", search, how]
         o = self.outcome
         slow, middle, fast = (o.operations / s / 1e9 for s in reversed(o.seconds))
-        share, limit = o.share
         others = sorted((a for a in o.against if a is not self.best), key=lambda a: a.ratio[1])
         notes = [f"{a.ratio[1]:.2f} {a.name}" + (f" ({a.why_not})" if a.why_not else "") for a in others]
         notes += [f"{name}: {differs}" for name, differs in o.wrong.items()]
         notes += [f"**{self.error}**"] if self.error else []
         return [
-            self.case.name, str(self.threads), f"{middle:.1f} [{slow:.1f}, {fast:.1f}]", f"{share:.0%} {limit}",
+            self.case.name, str(self.threads), f"{middle:.1f} [{slow:.1f}, {fast:.1f}]", _shares(o),
             _against(self.best), "<br>".join(notes), search, how,
         ]  # fmt: skip
 
@@ -81,6 +80,15 @@ class Row:
         outcome = contest.from_json(data["outcome"]) if data["outcome"] else None
         tuned = tuning.from_json(data["tuned"])
         return Row(Case(**data["case"]), data["threads"], data["packed"], tuned, outcome, data["error"])
+
+
+def _shares(found: Outcome) -> str:
+    """Of the nearer limit; where that is bandwidth, of the plain loop's best pass, and in turn with that loop."""
+    share, limit = found.share
+    if limit != "bandwidth" or found.of_loop is None:
+        return f"{share:.0%} {limit}"
+    low, middle, high = found.of_loop
+    return f"{share:.0%} {limit}, {middle:.0%} [{low:.0%}, {high:.0%}] in turn"
 
 
 def _against(peer: Against | None) -> str:
@@ -153,8 +161,8 @@ def _summary(name: str, threads: int, packed: bool, rows: list[Row], asked: Aske
     ]  # fmt: skip
     for row in rows:
         wanted = row.case.share or asked.share
-        if packed and wanted and row.outcome and row.outcome.share[0] < wanted:
-            share, limit = row.outcome.share
+        if packed and wanted and row.outcome and row.outcome.held[0] < wanted:
+            share, limit = row.outcome.held
             missed.append(f"{row.case.label} at {share:.0%} of {limit}, asked {wanted:.0%}")
     if missing:
         missed.append(f"{missing} without a result")

@@ -14,6 +14,7 @@ import pytest
 import autosched
 from benchmarks import cpu, metaschedule
 from benchmarks.contest import Against, Outcome
+from benchmarks.pages import huge_share
 from benchmarks.peers.task import Contender
 from benchmarks.suite import CASES, Case, quick
 from benchmarks.tables import Row, geometric_mean, summaries, table
@@ -109,9 +110,31 @@ def test_the_nearer_limit_is_the_one_that_counts() -> None:
     assert outcome(share=0.1).share == (0.25, "bandwidth")
 
 
+def test_bandwidth_is_held_against_the_loop_that_runs_in_turn() -> None:
+    found = replace(outcome(share=0.1), loop_s=(0.8, 0.9, 1.0), of_loop=(0.88, 0.92, 0.95))
+    assert (found.share, found.held) == ((0.25, "bandwidth"), (0.92, "bandwidth"))
+    assert "25% bandwidth, 92% [88%, 95%] in turn" in table([row("a", found)])
+    (summary,) = summaries([row("a", found, group="rows"), row("b", outcome(share=0.1), group="rows")])
+    assert summary.missed == ["b at 25% of bandwidth, asked 90%"]  # of before: only the best pass is known
+    assert replace(found, operations=5e8).held == (0.5, "peak")
+
+
+def test_huge_pages_are_those_of_the_mapping() -> None:
+    array = np.zeros(64, np.uint8)
+    at = (array.ctypes.data + 32) & ~0xFFF
+    maps = [(at - 0x2000, at - 0x1000, 4, 4), (at, at + 0x1000, 8, 6), (at + 0x1000, at + 0x2000, 4, 0)]
+    lines = [f"{a:x}-{b:x} rw-p 00000000 00:00 0 \nRss: {r} kB\nAnonHugePages: {h} kB" for a, b, r, h in maps]
+    assert huge_share(array, "\n".join(lines)) == 0.75
+    assert huge_share(array, lines[0]) is None
+
+
 def test_rows_come_back_from_json() -> None:
-    for found in (row("a", outcome(("oneDNN", 1.2, ""))), row("b", None, error="it broke")):
+    timed = replace(outcome(), loop_s=(0.8, 0.9, 1.0), of_loop=(0.8, 0.9, 1.0), huge=(0.5, None))
+    for found in (row("a", outcome(("oneDNN", 1.2, ""))), row("b", None, error="it broke"), row("c", timed)):
         assert Row.from_json(json.loads(json.dumps(found.to_json()))) == found
+    old = row("a", outcome()).to_json()
+    old["outcome"] = {k: v for k, v in old["outcome"].items() if k not in ("loop_s", "of_loop", "huge")}
+    assert Row.from_json(json.loads(json.dumps(old))) == row("a", outcome())
 
 
 def test_when_a_share_of_the_final_speed_was_reached() -> None:
