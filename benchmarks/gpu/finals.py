@@ -23,13 +23,15 @@ FINALISTS, ROUNDS = 3, 15
 
 @dataclass(frozen=True)
 class Scaled:
-    """Seconds of a loop that has another number of operations than the case."""
+    """Seconds of as many operations as the case has, of a loop whose launches have another number: `launches` of them
+    are one call, together or a part of one."""
 
     run: Callable[[int], float]
-    factor: float
+    launches: float
 
     def __call__(self, times: int) -> float:
-        return self.run(times) * self.factor
+        count = max(1, round(times * self.launches))
+        return self.run(count) / count * times * self.launches
 
 
 @dataclass
