@@ -15,6 +15,8 @@ from autosched.store.records import StudyRecord, Trial
 from autosched.tiling.plan import Plan
 from autosched.tiling.scheme import scheme_of
 
+AGAIN = "tune again with --fresh"
+
 
 def opened(study: str, store: str | None) -> tuple[StudyRecord, list[Trial]]:
     """A study, by its name or the beginning of it, and its trials.
@@ -53,21 +55,22 @@ def objective_of(record: StudyRecord) -> str:
 
 
 def kernel_of(record: StudyRecord, trial: Trial) -> Kernel:
-    """Lower a stored trial again. Raises StoreError where this version no longer has its plan."""
+    """Lower a stored trial again. Raises what `plan_of` raises."""
     plan = plan_of(record, trial)
     return lower(plan, plan.space.schedule(trial.row))
 
 
 def plan_of(record: StudyRecord, trial: Trial) -> Plan:
-    """The plan that a stored trial is a schedule of. Raises StoreError where this version no longer has it."""
+    """The plan that a stored trial is a schedule of. Raises StoreError where this version no longer has it, or where
+    its space gives the row another meaning: the time is not that of the kernel that it would be now."""
     _, plans = plans_of(request_of(record))
-    for plan in plans:
-        if plan.name == trial.plan:
-            return plan
-    raise StoreError(
-        f"trial {trial.number} of {record.name!r} used the plan {trial.plan!r}, which this version does not make",
-        hint="tune again with --fresh",
-    )
+    used = f"trial {trial.number} of {record.name!r} used"
+    plan = next((p for p in plans if p.name == trial.plan), None)
+    if plan is None:
+        raise StoreError(f"{used} the plan {trial.plan!r}, which this version does not make", hint=AGAIN)
+    if trial.row >= plan.space.size or plan.space.schedule(trial.row).named != trial.schedule:
+        raise StoreError(f"{used} another version of the space of {trial.plan!r}", hint=AGAIN)
+    return plan
 
 
 def program_of(record: StudyRecord) -> Program:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +94,20 @@ def test_the_beginning_of_a_name_must_be_clear(cli: Cli) -> None:
 def test_no_store_yet_is_no_study(cli: Cli) -> None:
     assert cli.near()("studies", "--json").json == []
     assert not list(cli.folder.iterdir())
+
+
+def test_a_row_that_means_something_else_now_is_not_passed_off_as_what_was_measured(tuned: Cli, tmp_path: Path) -> None:
+    cli = replace(tuned.near(), folder=tmp_path)
+    kept = tmp_path / "kept.db"
+    shutil.copy(tuned.folder / "studies.db", kept)
+    for moved in ("row + 1", "row + 1000000000000000"):
+        with contextlib.closing(sqlite3.connect(kept)) as store, store:
+            store.execute(f"UPDATE trial SET row = {moved}")
+        for command in (("show", NAME), ("export", NAME, "-o", "kernel.c")):
+            assert "another version of the space" in cli(*command, "--store", kept, status=2).err
+    assert not list(tmp_path.glob("kernel*"))
+    cli("report", NAME, "-o", "kernel.html", "--store", kept)
+    assert "another version of the space" in (tmp_path / "kernel.html").read_text()
 
 
 def test_export_of_schedule_and_trials_reads_back(tuned: Cli, tmp_path: Path) -> None:
