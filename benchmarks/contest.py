@@ -169,7 +169,7 @@ def _compare(bout: Bout) -> Outcome:
         quartiles([o for s in (*samples.values(), *loops.values()) for _, o in s]), against, work.operations,
         work.bytes_in + work.bytes_out, peak.operations_per_s, peak.name, stream.best_s, cpu_model(), peers.versions(),
         notes, wrong, "", quartiles([s for s, _ in in_turn]), quartiles([s / o for s, o in in_turn]),
-        (huge_share(kernel.largest), huge_share(max(stream.memory, key=len))),
+        (huge_share(kernel.largest), huge_share(max(stream.memory[0], key=len))),
     )  # fmt: skip
 
 

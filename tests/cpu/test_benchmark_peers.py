@@ -64,12 +64,15 @@ def test_peers_compute_what_the_program_says(family: str, packed: bool) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_bandwidth_loop_moves_the_bytes_it_should(threads: int) -> None:
     stream = Stream(5000, 3000, threads)
-    source, target = stream.memory
-    source[:] = np.arange(source.size) % 251
-    target[:] = 0
+    assert len(stream.memory) > 1
+    for source, target in stream.memory:
+        source[:] = np.arange(source.size) % 251
+        target[:] = 0
     for kind in KINDS:
         took_s = stream.sample(kind)
         assert 0 < stream.best_s <= took_s
-    # Each thread copies its share, from its own part of the source.
+    # Each thread copies its share, from its own part of the source; of two samples one was of each kind, in one place.
+    source, target = stream.memory[0]
+    assert not any(target.any() for _, target in stream.memory[1:])
     shares = zip(np.array_split(target, threads), np.array_split(source, threads), strict=True)
     assert all((t == s[: t.size]).all() for t, s in shares)
