@@ -99,33 +99,40 @@ class Bounded:
                 group = self._joiner.group(stages[at].decisions, left, min(width, left + self._block))
                 self.looked_at += len(chunk.ids) * len(group.ids)
                 joined = self._joiner.pruned(stages[at], chunk, group)
-                bounds = self.bounds(joined.ids, at)
-                alive = np.flatnonzero(bounds * SLACK <= found.limit_s)
+                bounds, exact = self._bounds(joined.ids, at)
                 if at + 1 < len(stages):
+                    alive = np.flatnonzero(bounds * SLACK <= found.limit_s)
                     pools[at + 1].add(joined[alive], bounds[alive])
-                elif len(alive):
-                    ids = joined.ids[alive]
+                    continue
+                limit_s = found.limit_s
+                if exact and len(bounds) > k:  # only the best of these can be among the best of all
+                    limit_s = min(limit_s, float(np.partition(bounds, k - 1)[k - 1]) / SLACK)
+                ids = joined.ids[bounds * SLACK <= limit_s]
+                if len(ids):
                     found.add(ids, self._seconds(ids))
         return found.best(all(not p.rows or p.least * SLACK > found.limit_s for p in pools))
 
-    def bounds(self, ids: Ids, stage: int) -> Column:
-        """For prefixes after a stage: seconds that none of their completions takes less than."""
+    def _bounds(self, ids: Ids, stage: int) -> tuple[Column, bool]:
+        """For prefixes after a stage: seconds that none of their completions takes less than, and whether these are
+        what all of them take."""
         given = Given(self._space, self._known[stage], ids)
-        total = np.zeros(len(ids))
+        total, every = np.zeros(len(ids)), True
         for n, (part, table) in enumerate(zip(self._parts, self._least[stage], strict=True)):
             exact = self._exact(n, part, given)
+            every &= exact is not None
             if exact is not None:
                 total += exact
             elif table is not None:
                 total += table.look_up(ids)
-        return total
+        return total, every
 
     def _exact(self, n: int, part: Timed, given: Given) -> Column | None:
         """A part's time, where all that it reads is decided."""
         if not self._reads[n] <= given.positions:
             return None
+        name = f"time that reads {sorted(self._reads[n])}"
         try:
-            return np.asarray(apiece(given, f"time of part {n}", lambda v: (part.exact(v),))[0], np.float64)
+            return np.asarray(apiece(given, name, lambda v: (part.exact(v),))[0], np.float64)
         except WantedError:  # what no row that was seen was asked for
             return None
 

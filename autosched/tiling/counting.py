@@ -48,6 +48,17 @@ class Layer:
     following: Ids
     ways: Ids
 
+    def leading(self, state: Ids, place: Ids) -> Ids:
+        """Of the ways of each state the last one before which no more than `place` full rows are counted. A search
+        among all ways at once would look at some twenty, far from each other, where a state has a few."""
+        way, end = self.first[state], len(self.ways) - 1
+        step = 1 << (int(np.diff(self.first).max(initial=1)) - 1).bit_length() >> 1
+        while step:
+            further = np.minimum(way + step, end)
+            way = np.where(self.ways[further] <= place, further, way)
+            step >>= 1
+        return way
+
 
 @dataclass(frozen=True)
 class Count:
@@ -69,7 +80,7 @@ class Count:
         state = np.zeros(len(rest), np.int64)
         for layer in self.layers:
             place = layer.ways[layer.first[state]] + rest
-            way = np.searchsorted(layer.ways, place, side="right") - 1
+            way = layer.leading(state, place)
             rest = place - layer.ways[way]
             ids += layer.index[way] * layer.stride
             state = layer.following[way]
@@ -137,7 +148,7 @@ class _Counter:
         self._rows //= radix
         base = {name: column[:, None] for name, column in self._columns.items()}
         base[decision.name] = np.array(decision.domain, np.int64)[None, :]
-        known = set(base)
+        known, new = set(base), {decision.name}
         rest = Residual(known, lambda: next(self._names))
         complete: dict[str, Int] = {}
         derived: dict[str, Int] = {}
@@ -145,10 +156,11 @@ class _Counter:
             if free_vars(expression) <= known:
                 complete[name] = expression
                 known.add(name)
+                new.add(name)
             else:
-                derived[name] = rest.integer(expression)
+                derived[name] = rest.integer(expression) if free_vars(expression) & new else expression
         env = Lazy(base, complete)
-        alive = self._pruned(env, known, rest, (before, radix))
+        alive = self._pruned(env, known, new, rest, (before, radix))
         self._derived = _reachable(derived, self._pending)
         env = Lazy(base, {**complete, **rest.defined})
         state, index = np.nonzero(alive)
@@ -166,14 +178,15 @@ class _Counter:
         return stride, before, state, index, following
 
     def _pruned(
-        self, env: Mapping[str, object], known: set[str], rest: Residual, shape: tuple[int, int]
+        self, env: Mapping[str, object], known: set[str], new: set[str], rest: Residual, shape: tuple[int, int]
     ) -> npt.NDArray[np.bool_]:
         """Which ways no rule forbids that is complete now; the rows that each rule removes are counted, and of the
-        other rules their rest stays."""
+        other rules their rest stays: what reads nothing `new` is its rest."""
         alive = np.ones(shape, np.bool_)
         rules, self._pending = self._pending, []
         for rule, whole in rules:
-            holds = rest.truth(whole) if not free_vars(whole) <= known else whole
+            open_still = not free_vars(whole) <= known
+            holds = rest.truth(whole) if open_still and free_vars(whole) & new else whole
             if not free_vars(holds) <= known:
                 self._pending.append((rule, holds))
             else:
