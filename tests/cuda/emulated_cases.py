@@ -73,6 +73,7 @@ CASES: dict[str, Case] = {
     "wmma f16 to f16": Case("matmul", "cuda/wmma.m32n8k16.f16.f16", {"m": 64, "n": 16, "k": 32, **HALF}),
     "wmma s8": Case("matmul", "cuda/wmma.m16*", {"m": 20, "n": 17, "k": 40, **S8}),
     "wmma bf16 by columns": Case("matmul_tn", "cuda/wmma.m16n16k16.bf16.f32", {"m": 32, "n": 48, "k": 32, **BF16}),
+    "wmma s8, lines of 8 bytes": Case("matmul", "cuda/wmma.m32n8k16.s8.s32", {"m": 13, "n": 9, "k": 20, **S8}),
     "wmma s4": Case(
         "matmul_nt",
         "cuda/wmma.m8n8k32.s4*",
@@ -181,6 +182,12 @@ CASES: dict[str, Case] = {
         "batch_matmul",
         "cuda/wgmma.m64n8k16.f16.f32",
         {"batch": 2, "m": 64, "n": 16, "k": 48, "ta": 1, **F16},
+    ),
+    # Operands run on in memory along channels, of which a block has one.
+    "wgmma depthwise": Case(
+        "depthwise_conv2d",
+        "cuda/wgmma.m64n16k16.f16.f32",
+        {"h": 5, "w": 9, "c": 5, "kh": 1, "stride": 3, **F16},
     ),
     "wgmma s8": Case("matmul_nt", "cuda/wgmma.m64n16k32.s8.s8.s32", {"m": 64, "n": 32, "k": 128, **S8}),
     "wgmma turned": Case("matmul_tn", "cuda/wgmma.m64n8k16.bf16.f32", {"m": 128, "n": 16, "k": 64, **BF16}),

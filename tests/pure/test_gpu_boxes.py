@@ -130,3 +130,11 @@ def test_descriptors_find_their_operands(name: str) -> None:
             assert np.array_equal(byte_addresses(ref, shape, buffer.dtype.bits, env), expected), (row, operand)
             swizzles.add(swizzle)
     assert len(swizzles) > 1
+
+
+@pytest.mark.parametrize(("images", "kinds"), [(1, ("direct", "shared", "TMA")), (2, ("direct", "shared"))])
+def test_boxes_are_stored_where_pixels_are_evenly_apart(images: int, kinds: tuple[str, ...]) -> None:
+    """With channels first, an axis of images and pixels jumps from one image to the next."""
+    sizes = {"n": images, "h": 4, "w": 6, "ci": 8, "co": 16, "t": "s8", "acc": "s32"}
+    _, (plan, *_) = plans("conv2d_nchw", "cuda/wgmma.m64n32k32.s8.s8.s32", **sizes)
+    assert plan.space.decision("epilogue").labels == kinds

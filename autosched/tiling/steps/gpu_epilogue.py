@@ -11,7 +11,7 @@ from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.placed import from_shared
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_copy import BOX
-from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, has_any, stored_bytes
+from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, has_any, stored_bytes, stored_in_boxes
 from autosched.tiling.steps.gpu_split import CLUSTER, may_gather, may_split
 from autosched.tiling.steps.gpu_tile import workers_name
 from autosched.tiling.steps.names import StepNames
@@ -55,7 +55,7 @@ def gpu_epilogue(
     kinds = [DIRECT, ROWS]
     aligned = stored_bytes(nest, row_axis(nest, pair), size)
     whole = aligned == CHUNK_BYTES and nest.written == TRUE and bool(from_shared(nest.intrinsic))
-    kinds += [BULK_STORE] if has_any(target, BULK_COPIES) and whole else []
+    kinds += [BULK_STORE] if has_any(target, BULK_COPIES) and whole and stored_in_boxes(nest) else []
     tile: Int = Const(1)
     for axis in pair:
         side = Var(names(f"tile_{axis.name}")) * axis.unit

@@ -13,6 +13,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.placed import from_shared
 from autosched.tiling.remember import of_nest
+from autosched.tiling.steps.gpu_tile import gpu_pair
 
 ASYNC_COPIES = frozenset({"sm_80", "async_copy"})
 BULK_COPIES = frozenset({"sm_90", "bulk_copy"})
@@ -75,9 +76,10 @@ def run_length(offset: Int, axis: NestAxis) -> int:
 
 @of_nest
 def memory_major(nest: Nest, operand: str) -> NestAxis | None:
-    """The axis of the operand along which its tensor runs on, the depth first."""
-    offset = element_offset(nest, operand)
-    mine = nest.operand_axes(operand)
+    """The axis of the operand along which its tensor runs on, the depth first, of those along which a slice has several
+    elements: a block has one element only of others (a window's columns, channels that do not mix)."""
+    offset, tiled = element_offset(nest, operand), gpu_pair(nest)
+    mine = [a for a in nest.operand_axes(operand) if a is nest.depth or a.intrinsic_axis or a in tiled]
     depth_first = sorted(mine, key=lambda a: a is not nest.depth)
     return next((a for a in depth_first if a.extent > 1 and run_length(offset, a) > 1), None)
 
@@ -120,3 +122,15 @@ def stored_bytes(nest: Nest, axis: NestAxis, size: int) -> int:
     if run_length(offset, axis) == 1 and axis.extent > 1:
         return 0
     return _aligned(offset, size, axis, [a for a in nest.spatial if a is not axis])
+
+
+@of_nest
+def stored_in_boxes(nest: Nest) -> bool:
+    """Whether the copy engine can store boxes of what the nest writes: all of its axes are evenly apart in memory, and
+    begin where the tensor does."""
+    offset = output_offset(nest)
+    axes = [a for a in nest.spatial if a.extent > 1 or a in gpu_pair(nest)]
+    if len(axes) > MOST_DIMENSIONS or evaluate(offset, dict.fromkeys(free_vars(offset), 0)) != 0:
+        return False
+    steps = [np.unique(np.diff(along(offset, a))) for a in axes]
+    return all(len(s) == 0 or (len(s) == 1 and s[0] > 0) for s in steps)
