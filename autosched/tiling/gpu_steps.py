@@ -1,12 +1,10 @@
-"""The steps of a tensorized nest on a GPU, in order, and what the part around the nest has to say in them."""
+"""The steps of a tensorized nest on a GPU, in order."""
 
 from __future__ import annotations
 
-from autosched.ir.dtypes import DType
 from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
-from autosched.tiling.plan import TensorPart
 from autosched.tiling.step import Step
 from autosched.tiling.steps.gpu_copy import gpu_copy
 from autosched.tiling.steps.gpu_epilogue import gpu_epilogue
@@ -20,10 +18,11 @@ from autosched.tiling.steps.gpu_split import gpu_split
 from autosched.tiling.steps.gpu_stage import gpu_stage, staged
 from autosched.tiling.steps.gpu_tile import gpu_pair, gpu_tile
 from autosched.tiling.steps.names import StepNames
+from autosched.tiling.written import Written
 
 
-def gpu_steps(nest: Nest, target: Target, outputs: tuple[DType, ...], names: StepNames) -> list[Step]:
-    """The whole space of one mapping on a GPU; `outputs` are the types of the tensors that its part writes."""
+def gpu_steps(nest: Nest, target: Target, outputs: tuple[Written, ...], names: StepNames) -> list[Step]:
+    """The whole space of one mapping on a GPU; `outputs` is what its part writes."""
     pair = gpu_pair(nest)
     steps = [gpu_tile(nest, target, names), gpu_stage(nest, target, names)]
     if nest.depth is not None:
@@ -36,12 +35,3 @@ def gpu_steps(nest: Nest, target: Target, outputs: tuple[DType, ...], names: Ste
     steps.append(gpu_fragments(nest, target, names))
     steps.append(gpu_epilogue(nest, target, pair, outputs, names))
     return [*steps, gpu_limits(nest, target, names)]
-
-
-def written_types(part: TensorPart) -> tuple[DType, ...]:
-    """The types of the tensors that a part writes to memory."""
-    target = part.nest.stage.assign
-    tensors = part.nest.mapping.program.tensors
-    names = [target.tensor] if part.keep else []
-    names += [f.stage.assign.tensor for f in part.epilogue if f.stage.assign.tensor != target.tensor]
-    return tuple(tensors[n].dtype for n in dict.fromkeys(names))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from autosched.ir.dtypes import DType
 from autosched.machine.target import Target
 from autosched.tiling.gpu_steps import gpu_steps
 from autosched.tiling.nest import Nest
@@ -23,13 +22,14 @@ from autosched.tiling.steps import (
     unroll,
 )
 from autosched.tiling.steps.spatial import is_spatial, spatial_steps
+from autosched.tiling.written import Written
 
 
 def nest_steps(
-    nest: Nest, target: Target, threads: int, names: StepNames, outputs: tuple[DType, ...] = (), keep: bool = True
+    nest: Nest, target: Target, threads: int, names: StepNames, outputs: tuple[Written, ...] = (), keep: bool = True
 ) -> list[Step]:
-    """The steps of a tensorized nest, in order: the space of one mapping on this kind of target. `outputs` are the
-    types of what it writes, `keep` says whether its own result is among that."""
+    """The steps of a tensorized nest, in order: the space of one mapping on this kind of target. `outputs` is what
+    it writes, `keep` says whether its own result is among that."""
     if is_gpu(target):
         return gpu_steps(nest, target, outputs, names)
     if is_spatial(target):

@@ -9,13 +9,13 @@ from math import prod
 
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.tiling.gpu_steps import written_types
 from autosched.tiling.nest_steps import nest_steps
 from autosched.tiling.plan import Part, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.scalar_steps import choices_of, rows_step, scalar_step
 from autosched.tiling.space import MOST_ROWS
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.team_steps import team_choices, team_step
+from autosched.tiling.written import written
 
 
 def part_steps(parts: Sequence[Part], program: Program, target: Target, threads: int) -> list[Step]:
@@ -25,7 +25,7 @@ def part_steps(parts: Sequence[Part], program: Program, target: Target, threads:
     for part in parts:
         match part:
             case TensorPart():
-                steps.append(nest_steps(part.nest, target, threads, part.names, written_types(part), part.keep))
+                steps.append(nest_steps(part.nest, target, threads, part.names, written(part), part.keep))
             case ScalarPart(prepared=False):
                 steps.append([scalar_step(part, threads, choices)])
             case RowsPart():

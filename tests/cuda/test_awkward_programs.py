@@ -14,6 +14,7 @@ from pure.gpu_plans import H200
 from pure.lower_programs import lowered_texts
 from support.agreement import expect
 from support.examples import examples
+from support.plans import plans_of as tensor_plans
 
 from autosched.codegen.check import check_kernel
 from autosched.codegen.cuda.emulation import run_printed
@@ -24,6 +25,7 @@ from autosched.ir.program import Program
 from autosched.search.request import TuneRequest
 from autosched.search.tune import plans_of
 from autosched.tiling.plan import Plan
+from autosched.tiling.request import request
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
 TEXTS = {
@@ -71,6 +73,29 @@ def check(plans: Sequence[Plan], program: Program, seed: int) -> None:
 def test_rows_compute_the_program(name: str) -> None:
     program = parse(TEXTS[name])
     check(plans_of(TuneRequest(program, H200, device="simulator"))[1][:2], program, 3)
+
+
+TURNED = """
+def f(A: f16[m, k], B: f16[k, n], R: f32[n], D: bf16[n, m], *, m=48, n=16, k=24):
+    T: f32[m, n]
+    for i, j in grid(m, n):
+        T[i, j] = 0
+        for p in range(k):
+            T[i, j] += f32(A[i, p]) * f32(B[p, j])
+    for i, j in grid(m, n):
+        D[j, i] = bf16(T[i, j] + R[j])
+"""
+
+
+@pytest.mark.parametrize("epilogue", ["direct", "shared", "TMA"])
+def test_what_leaves_a_block_lies_as_the_last_stage_says(epilogue: str) -> None:
+    """Boxes were once those of the product."""
+    program = parse(TURNED)
+    plan, *_ = tensor_plans(program, H200, only=("cuda/wgmma.m64n16k16.f16.f32",))
+    row = request(plan.space, {"epilogue": epilogue}).row
+    assert row is not None
+    kernel, expected = lower(plan, plan.space.schedule(row)), expect(program)
+    assert expected.difference(run_printed(kernel, H200, expected.arrays, expected.scalars)) is None
 
 
 @examples(3, phases=[Phase.generate])  # each compiles for seconds

@@ -25,6 +25,7 @@ from autosched.tiling.steps.gpu_epilogue import BULK_STORE, DIRECT, row_axis
 from autosched.tiling.steps.gpu_layout import SWIZZLES, SharedLayout, chunk_elements
 from autosched.tiling.steps.gpu_operand import CHUNK_BYTES, along, output_offset, stored_bytes
 from autosched.tiling.steps.gpu_split import share_columns
+from autosched.tiling.written import written
 
 
 class Out:
@@ -33,10 +34,11 @@ class Out:
     def __init__(self, part: TensorPart, grid: Grid, ctx: Context) -> None:
         self.part, self.nest, self.grid, self.ctx = part, part.nest, grid, ctx
         self.kind = ctx.values.get(grid.names("epilogue"), DIRECT)
-        self.tensor, self.index = self._output()
+        self.output = written(part)[-1]
+        self.tensor = self.output.tensor
         self.tile: Buffer | None = None
         if self.kind != DIRECT:
-            last = row_axis(self.nest, grid.pair)
+            last = row_axis(self.nest, self.output, grid.pair)
             self.axes = (*(a for a in grid.pair if a is not last), last)
             tiles = grid.register if self.apart else grid.tile
             extents = tuple(tiles[a.name] * a.unit for a in self.axes)
@@ -51,15 +53,6 @@ class Out:
     def apart(self) -> bool:
         """Whether each worker has a tile of its own."""
         return self.kind == BULK_STORE
-
-    def _output(self) -> tuple[str, tuple[Int, ...]]:
-        """The tensor that the part writes last, and its subscripts in terms of the nest's program axes."""
-        target = self.nest.stage.assign
-        for fused in self.part.epilogue:
-            if fused.stage.assign.tensor != target.tensor:
-                here: dict[str, Int] = {consumer: Var(producer) for consumer, producer in fused.axes.items()}
-                return fused.stage.assign.tensor, place_index(fused.stage.assign.index, here)
-        return target.tensor, tuple(i for i in target.index if isinstance(i, Int))
 
     # -- of a whole sum -----------------------------------------------------------------------------------------------
 
@@ -127,7 +120,7 @@ class Out:
         assert self.tile is not None
         worker, workers = worker_of(self.grid, self.nest)
         wide = CHUNK_BYTES // self.tile.dtype.bytes
-        most = stored_bytes(self.nest, self.axes[-1], self.tile.dtype.bytes)
+        most = stored_bytes(self.nest, self.output, self.axes[-1], self.tile.dtype.bytes)
         whole = most == CHUNK_BYTES and self.layout.extents[-1] % wide == 0
         first = {a.name: self.grid.first(a, work) for a in self.grid.pair}
         return (self._rows(work, first, wide if whole else 1, worker, workers),)
@@ -155,7 +148,7 @@ class Out:
         index = (*self._whose(), *self.layout.index(self.layout.row(place), last))
         value = Read(self.tile.name, index, self.tile.dtype)
         lane = Lane(LANE, wide) if wide > 1 else None
-        store = Assign(self.tensor, place_index(self.index, axes), value, lane, all_of(*valid))
+        store = Assign(self.tensor, place_index(self.output.index, axes), value, lane, all_of(*valid))
         count = Const(pieces * (extents[0] if len(extents) > 1 else 1))
         return For(piece.name, start, count, (store,), "serial", step, f"rows of {self.tensor}")
 
@@ -166,7 +159,7 @@ class Out:
         first = {a.name: self.grid.first(a, work) + substitute_int(local[a.name], none) for a in self.grid.pair}
         whole = self._rows(work, first, CHUNK_BYTES // self.tile.dtype.bytes, Const(0), 1)
         spans, rows, chunks, chunk = self.layout.shape
-        offset, last = output_offset(self.nest), self.axes[-1]
+        offset, last = output_offset(self.nest, self.output), self.axes[-1]
         at = self.grid.outside_places(work)
         span: Int = Var("out_s") if spans > 1 else Const(0)
         extents, strides = [last.extent], []

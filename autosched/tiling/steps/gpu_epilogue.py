@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autosched.ir.dtypes import DType
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, ceil_div, maximum, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
@@ -15,15 +14,16 @@ from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, has_any
 from autosched.tiling.steps.gpu_split import CLUSTER, may_gather, may_split
 from autosched.tiling.steps.gpu_tile import workers_name
 from autosched.tiling.steps.names import StepNames
+from autosched.tiling.written import Written
 
 DIRECT, ROWS, BULK_STORE = 0, 1, 2
 LABELS = ("direct", "shared", "TMA")
 
 
-def row_axis(nest: Nest, pair: tuple[NestAxis, ...]) -> NestAxis:
+def row_axis(nest: Nest, output: Written, pair: tuple[NestAxis, ...]) -> NestAxis:
     """The axis of the pair along which the output runs on, else the last."""
     size = nest.intrinsic.accumulator.dtype.bytes
-    return next((a for a in reversed(pair) if stored_bytes(nest, a, size) > size), pair[-1])
+    return next((a for a in reversed(pair) if stored_bytes(nest, output, a, size) > size), pair[-1])
 
 
 def staging_bytes(nest: Nest) -> int:
@@ -34,11 +34,11 @@ def staging_bytes(nest: Nest) -> int:
 
 
 def gpu_epilogue(
-    nest: Nest, target: Target, pair: tuple[NestAxis, ...], outputs: Sequence[DType], names: StepNames
+    nest: Nest, target: Target, pair: tuple[NestAxis, ...], outputs: Sequence[Written], names: StepNames
 ) -> Step:
     """`epilogue`: registers go to memory lane by lane, or first to a tile in shared memory, from which all threads
-    store whole rows, or each warpgroup has the copy engine store its part while others go on. `outputs`: the types of
-    the tensors that the part writes. Derived: `out_bytes` of the tile in shared memory; `shared_bytes` of a block in
+    store whole rows, or each warpgroup has the copy engine store its part while others go on. `outputs`: what the
+    part writes. Derived: `out_bytes` of the tile in shared memory; `shared_bytes` of a block in
     all (at most, where fragments are opaque); `worker_barriers`, at which the threads of one worker meet."""
     epilogue, total = Var(names("epilogue")), names("shared_bytes")
     before = Var(names("slices_bytes")) + Var(names("barrier_bytes")) if nest.depth is not None else Const(0)
@@ -48,18 +48,19 @@ def gpu_epilogue(
     limit = target.limits.get("shared_bytes", 0)
     rule = Rule(total, Var(total) <= limit, "{" + total + f"}} bytes of shared memory in a block > {limit:,}")
     lanes_inside = all(a in pair for a in nest.spatial if a.intrinsic_axis)
-    if len(outputs) != 1 or not limit or not pair or outputs[0].bits < 8 or not lanes_inside:
+    if len(outputs) != 1 or not limit or not pair or outputs[0].dtype.bits < 8 or not lanes_inside:
         nothing: dict[str, Int] = {names("out_bytes"): Const(0), names("worker_barriers"): Const(0)}
         return Step("gpu epilogue", (), (rule,), nothing | {total: before})
-    size = outputs[0].bytes
+    (output,) = outputs
+    size, row_along = output.dtype.bytes, row_axis(nest, output, pair)
     kinds = [DIRECT, ROWS]
-    aligned = stored_bytes(nest, row_axis(nest, pair), size)
+    aligned = stored_bytes(nest, output, row_along, size)
     whole = aligned == CHUNK_BYTES and nest.written == TRUE and bool(from_shared(nest.intrinsic))
-    kinds += [BULK_STORE] if has_any(target, BULK_COPIES) and whole and stored_in_boxes(nest) else []
+    kinds += [BULK_STORE] if has_any(target, BULK_COPIES) and whole and stored_in_boxes(nest, output) else []
     tile: Int = Const(1)
     for axis in pair:
         side = Var(names(f"tile_{axis.name}")) * axis.unit
-        tile = tile * (side if axis is not row_axis(nest, pair) else ceil_div(side * size, CHUNK_BYTES) * CHUNK_BYTES)
+        tile = tile * (side if axis is not row_along else ceil_div(side * size, CHUNK_BYTES) * CHUNK_BYTES)
     rules = [rule]
     apart: Bool = FALSE  # whether workers finish their tiles by themselves, in other blocks of a cluster
     if nest.depth is not None and may_gather(nest, target):
@@ -67,14 +68,13 @@ def gpu_epilogue(
         sentence = "workers of a cluster that shares a reduction finish apart, and rows are stored by all together"
         rules.append(Rule(names("gather_rows"), epilogue.ne(ROWS) | ~apart, sentence))
     if BULK_STORE in kinds:
-        sides = [Var(names.register(a)) * a.unit for a in pair if a is not row_axis(nest, pair)]
+        sides = [Var(names.register(a)) * a.unit for a in pair if a is not row_along]
         small = all_of(*(side <= BOX for side in sides))
-        sentence = f"a side of the box of {nest.stage.assign.tensor} is longer than {BOX} elements"
+        sentence = f"a side of the box of {output.tensor} is longer than {BOX} elements"
         rules.append(Rule(epilogue.name, epilogue.ne(BULK_STORE) | small, sentence))
         # A box is whole chunks: with less than one, blocks would write beyond their own tiles.
-        along = row_axis(nest, pair)
-        row = Var(names.register(along)) * (along.unit * size)
-        sentence = f"a row of a tile of {nest.stage.assign.tensor} is no whole number of {CHUNK_BYTES} bytes"
+        row = Var(names.register(row_along)) * (row_along.unit * size)
+        sentence = f"a row of a tile of {output.tensor} is no whole number of {CHUNK_BYTES} bytes"
         rules.append(Rule(names("box_row"), epilogue.ne(BULK_STORE) | (row % CHUNK_BYTES).eq(0), sentence))
     # A share's block leaves its sums to a second grid, whose blocks hold the tile and nothing else.
     out = Var(names("out_bytes"))

@@ -14,6 +14,7 @@ from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.placed import from_shared
 from autosched.tiling.remember import of_nest
 from autosched.tiling.steps.gpu_tile import gpu_pair
+from autosched.tiling.written import Written
 
 ASYNC_COPIES = frozenset({"sm_80", "async_copy"})
 BULK_COPIES = frozenset({"sm_90", "bulk_copy"})
@@ -44,10 +45,9 @@ def element_offset(nest: Nest, operand: str) -> Int:
     return _offset(nest, read.tensor, read.index)
 
 
-def output_offset(nest: Nest) -> Int:
-    """The same of the element that the nest writes."""
-    target = nest.stage.assign
-    return _offset(nest, target.tensor, target.index)
+def output_offset(nest: Nest, output: Written) -> Int:
+    """The same of an element that is written."""
+    return _offset(nest, output.tensor, output.index)
 
 
 def _offset(nest: Nest, tensor: str, index: tuple[object, ...]) -> Int:
@@ -116,19 +116,19 @@ def _aligned(offset: Int, size: int, major: NestAxis, others: list[NestAxis]) ->
 
 
 @of_nest
-def stored_bytes(nest: Nest, axis: NestAxis, size: int) -> int:
-    """The same of what the nest writes, along one of its axes, `size` bytes an element."""
-    offset = output_offset(nest)
+def stored_bytes(nest: Nest, output: Written, axis: NestAxis, size: int) -> int:
+    """The same of what is written, along one of the nest's axes, `size` bytes an element."""
+    offset = output_offset(nest, output)
     if run_length(offset, axis) == 1 and axis.extent > 1:
         return 0
     return _aligned(offset, size, axis, [a for a in nest.spatial if a is not axis])
 
 
 @of_nest
-def stored_in_boxes(nest: Nest) -> bool:
-    """Whether the copy engine can store boxes of what the nest writes: all of its axes are evenly apart in memory, and
-    begin where the tensor does."""
-    offset = output_offset(nest)
+def stored_in_boxes(nest: Nest, output: Written) -> bool:
+    """Whether the copy engine can store boxes of what is written: all of the nest's axes are evenly apart in memory,
+    and begin where the tensor does."""
+    offset = output_offset(nest, output)
     axes = [a for a in nest.spatial if a.extent > 1 or a in gpu_pair(nest)]
     if len(axes) > MOST_DIMENSIONS or evaluate(offset, dict.fromkeys(free_vars(offset), 0)) != 0:
         return False
