@@ -57,5 +57,5 @@ def in_order(parts: Sequence[Rows], seconds: Sequence[Seconds], k: int) -> tuple
 
 def slowest_of(seconds: Sequence[Seconds], k: int) -> float:
     """Seconds of the slowest of the `k` best rows; none is too slow where there are fewer."""
-    every = np.concatenate(seconds)
+    every = np.concatenate([np.zeros(0, np.float32), *seconds])
     return np.inf if len(every) < k else float(np.partition(every, k - 1)[k - 1])

@@ -95,7 +95,8 @@ class SearchSpace:
             if len(entry.ids):
                 self.sampled(number)
                 yield
-                self._listed([number], 1)
+                if entry.complete:
+                    self._listed([number], 1)
             yield
         _ = self.plausible
 
@@ -183,7 +184,7 @@ class SearchSpace:
         some = [n for n in range(len(self.plans)) if self.counts[n]]
         probed = {n: self.sampled(n)[1].min() for n in some}
         hope = min(probed.values(), default=0.0) * 2 * HOPELESS  # a probe's best may be twice the plan's best
-        best = {n: float(self._listed([n], 1)[0][1][0]) for n in some if probed[n] <= hope}
+        best = {n: float(self._best_of([n], 1)[0][1][0]) for n in some if probed[n] <= hope}
         bound = min(best.values(), default=0.0) * HOPELESS
         return tuple(sorted((n for n in best if best[n] <= bound), key=lambda n: (best[n], n)))
 
@@ -328,17 +329,20 @@ class SearchSpace:
 
     def _best_of(self, numbers: Sequence[int], k: int) -> list[tuple[Ids, Seconds]]:
         """For each of these plans the rows that may be among the `k` best of all of them, and their seconds."""
-        found = self._listed(numbers, k)
-        for at, number in enumerate(numbers):
-            if not self.plans[number].complete and (unlisted := self._beyond(number)) is not None:
-                found[at] = merged(found[at], unlisted.best(k, slowest_of([s for _, s in found], k)))
-        return found
+        listed = [n for n in numbers if self._beyond(n) is None]
+        found = dict(zip(listed, self._listed(listed, k), strict=True))
+        for number in numbers:
+            if (unlisted := self._beyond(number)) is not None:
+                best = unlisted.best(k, slowest_of([s for _, s in found.values()], k))
+                found[number] = best if unlisted.proved else merged(best, self._listed([number], k)[0])
+        return [found[n] for n in numbers]
 
     def _beyond(self, number: int) -> Unlisted | None:
-        """What finds the best rows of a plan of which a sample is listed; None where the clock has no parts."""
+        """What finds the best rows of a plan of which a sample is listed; None where all are, or the clock has no
+        parts."""
         if number not in self._unlisted:
             plan = self.plans[number].plan
-            exact = self._parts(plan)
+            exact = () if self.plans[number].complete else self._parts(plan)
             if not exact:
                 return None
             parts = [Timed(*both) for both in zip(exact, self._floors(plan), strict=True)]

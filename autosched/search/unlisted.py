@@ -11,6 +11,9 @@ from autosched.tiling.bounded import Best
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float32]
 
+AT_LEAST = 1 << 14
+"""Rows looked for at once: who asks for the best one asks for thousands next, and these take hardly longer."""
+
 
 class Unlisted:
     """Remembers what it found: who asks for fewer or faster rows than somebody before is answered from that."""
@@ -21,12 +24,18 @@ class Unlisted:
         self._known_s = -np.inf
         """All rows of at most so many seconds are known, as far as a search comes (`Best.proved`)."""
 
+    @property
+    def proved(self) -> bool:
+        """Whether no better rows than those found last are missing."""
+        return self._best.proved
+
     def best(self, k: int, limit_s: float = np.inf) -> tuple[Ids, Seconds]:
         """Up to `k` rows of at most `limit_s`, fastest first."""
         if k > len(self._best.ids) and limit_s > self._known_s:
-            self._best = self._search.best(k, limit_s)
+            wanted = max(k, AT_LEAST)
+            self._best = self._search.best(wanted, limit_s)
             found = self._best.seconds
-            self._known_s = float(found[-1]) if len(found) == k else limit_s
+            self._known_s = float(found[-1]) if len(found) == wanted else limit_s
         fast = self._best.seconds[:k] <= limit_s
         return self._best.ids[:k][fast], np.asarray(self._best.seconds[:k][fast], np.float32)
 

@@ -14,10 +14,12 @@ from support.examples import examples
 import autosched
 from autosched.costmodel.clock import clock, floors, parts, run_length
 from autosched.logic import Var
+from autosched.search import unlisted
 from autosched.search.request import TuneRequest
 from autosched.search.space import SearchSpace
 from autosched.search.tune import plans_of
 from autosched.search.unlisted import Unlisted
+from autosched.tiling.apart import Apart
 from autosched.tiling.bounded import Bounded, Timed
 from autosched.tiling.plan import Plan
 from autosched.tiling.space import Space
@@ -154,9 +156,11 @@ def test_nothing_better_is_dropped(case: tuple[Space, list[Timed]], k: int, bloc
     assert np.allclose(Bounded(space, timed, total, block).best(k).seconds, wanted)
 
 
-def test_what_was_found_before_answers_for_less() -> None:
+def test_what_was_found_before_answers_for_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unlisted, "AT_LEAST", 1)
     plan = plans("border")[0]
-    search = bounded(plan)
+    timed = [Timed(*both) for both in zip(parts(plan), floors(plan), strict=True)]
+    search = Apart(plan.space, timed, lambda ids: seconds(plan, ids))
     rows = Unlisted(search)
     many, seconds_of = rows.best(400)
     looked = search.looked_at
