@@ -42,5 +42,6 @@ def _all_of(store: str, target: Target) -> list[Earlier]:
                     first = first or error
     if not found:
         why = f": {first.message}" if first else ""
-        raise StoreError(f"{store} has no study of {target.name} to learn from{why}")
+        hint = None if first else "a study of another target counts where it is named"
+        raise StoreError(f"{store} has no study of {target.name} to learn from{why}", hint=hint)
     return found

@@ -111,5 +111,7 @@ def test_a_model_starts_from_earlier_studies(cli: Cli) -> None:
     for where in (name, "first.db", FILE):
         cli("tune", "matmul", "-D", "m=32", *flags, "-n", 2, "--warm-from", where, "--store", "first.db", "--fresh")
     other = ("-t", "intel-skylake-sp", "--warm-from", "first.db")
-    assert "no study of intel-skylake-sp" in cli("tune", "matmul", *flags, *other, status=2).err
+    said = cli("tune", "matmul", *flags, *other, status=2).err
+    assert "no study of intel-skylake-sp" in said
+    assert "of another target counts where it is named" in said
     assert "nowhere" in cli("tune", "matmul", *flags, "--warm-from", "nowhere", "--store", "first.db", status=2).err
