@@ -6,6 +6,7 @@ from bisect import insort
 from collections.abc import Hashable, Sequence
 
 from autosched.ir.program import Program, Stage
+from autosched.logic import free_vars
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
 from autosched.tiling.dependence import Dependences
@@ -99,8 +100,18 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
     except (ValueError, LookupError) as error:
         return f"no nest holds it: {error}"
     if scheme_of(target) != "cpu":
-        return "fragments are filled with zeros only" if mapping.fills else nest
+        if mapping.fills:
+            return "fragments are filled with zeros only"
+        if nest.intrinsic.accumulator.opaque is not None and _drops_elements(nest):
+            return "nobody knows which lane holds which of the sums, some of which a guard drops"
+        return nest
     return nest if one_tile_fits(nest, target) else "one tile needs more registers than the target has"
+
+
+def _drops_elements(nest: Nest) -> bool:
+    """Whether a guard drops some of the sums of one call."""
+    inside = {member for a in nest.spatial if a.intrinsic_axis for member, _, _ in a.members}
+    return bool(free_vars(nest.summed) & inside)
 
 
 def unchecked(mapping: match_types.Mapping, target: Target) -> str | None:

@@ -48,6 +48,15 @@ def f(A: s8[m, m], B: s8[m, n], C: s32[m, n], *, m=12, n=34):
         for p in range(i, m):
             C[i, j] += s32(A[i, p]) * s32(B[p, j])
 """,
+    # Which lane holds which element of a WMMA fragment nobody knows: none can be dropped for itself.
+    "corner left out": """
+def f(A: f16[m, k], B: f16[k, n], C: f32[m, n], *, m=17, n=18, k=16):
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            if i + j < 20:
+                C[i, j] += f32(A[i, p]) * f32(B[p, j])
+""",
     # A sum of one term has no depth to be cut into slices.
     "one term": """
 def f(A: f32[m, 1], B: f32[1, n], C: f32[m, n], *, m=9, n=10):
@@ -73,6 +82,11 @@ def check(plans: Sequence[Plan], program: Program, seed: int) -> None:
 def test_rows_compute_the_program(name: str) -> None:
     program = parse(TEXTS[name])
     check(plans_of(TuneRequest(program, H200, device="simulator"))[1][:2], program, 3)
+
+
+def test_sums_of_which_some_are_dropped_are_not_held_in_opaque_fragments() -> None:
+    plans = tensor_plans(parse(TEXTS["corner left out"]), H200, only=("cuda/wmma*",))
+    assert not any(plan.tensor_parts for plan in plans)
 
 
 TURNED = """
