@@ -30,6 +30,8 @@ PROGRAMS = {
     "strided": workload("conv2d", **CONV, pad=1, stride=2),
     "dilated": workload("conv2d", **CONV, pad=2, dilation=2),
     "wide border": workload("conv2d", **(CONV | {"h": 2, "w": 3}), pad=2),
+    "channels first": workload("conv2d", **CONV, pad=1, layout="nchw"),
+    "channels first, strided": workload("conv2d", **CONV, pad=1, stride=2, layout="nchw"),
     "masked": parse(MASKED),
 }
 AVX2 = machine(frozenset(["avx2", "fma"]), 16, 32)
@@ -73,6 +75,16 @@ def test_no_product_with_the_border_is_issued() -> None:
     lines, columns = 3 * 5 - 2, 3 * 7 - 2  # positions of the window inside the image
     assert counted[1] == lines * columns * 3 * -(-17 // 8)
     assert counted[0] == lines * 3 * 7 * 3 * -(-17 // 8)
+
+
+def test_lines_of_a_tile_are_skipped_where_columns_are_the_depth() -> None:
+    plan = nest_plan(PROGRAMS["channels first"])
+    counted = {}
+    for skip in (0, 1):
+        row = plan.space.row_of({"reg_o": 1, "reg_y": 5, "skip": skip})
+        assert not plan.space.why_not(row)
+        counted[skip] = calls(lower(plan, plan.space.schedule(row)).main.body, {})
+    assert counted[1] * 3 * 5 == counted[0] * (3 * 5 - 2)
 
 
 @pytest.mark.parametrize("stride", [1, 2])
