@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from autosched.ir.dtypes import DType
 from autosched.logic import Int, Var
 from autosched.logic.walk import substitute_int
-from autosched.tiling.plan import TensorPart
+
+if TYPE_CHECKING:
+    from autosched.tiling.plan import TensorPart
 
 
 @dataclass(frozen=True)
