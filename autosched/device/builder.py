@@ -4,6 +4,8 @@ does not have: `LLVM ERROR: Cannot select`), and that must cost no more than the
 from __future__ import annotations
 
 import contextlib
+import os
+from collections.abc import Sequence
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -50,6 +52,13 @@ class Builder:
         with self._one:
             filled: Filled | None = self._ask("order", order)
             return filled
+
+    def keep_to(self, cpus: Sequence[int]) -> None:
+        """Have it compile on these CPUs only, from now on."""
+        pid = self.process.pid
+        if pid is not None and hasattr(os, "sched_setaffinity"):
+            with contextlib.suppress(OSError):  # it has just ended
+                os.sched_setaffinity(pid, cpus)
 
     def get_ready(self) -> None:
         """Have a process that has loaded what orders need."""

@@ -1,8 +1,7 @@
 """The `cpu` device: prints here or where it compiles, in a process of its own; checks and times in an isolated worker.
 
-Nothing is compiled while something is timed: both would want the shared cache. Where there are more cores than a kernel
-has threads, a search proposes, lowers and prints on the others meanwhile; its final round, which decides, is timed with
-nothing beside it.
+Where there are more cores than a kernel has threads, a search proposes, prints and compiles on the others meanwhile
+(docs/decisions.md); its final round, which decides, is timed with nothing beside it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import contextlib
 import platform
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +20,7 @@ import llvmlite.binding as llvm
 from autosched.device import oracle as oracles
 from autosched.device.aside import Lane
 from autosched.device.asked import asked
+from autosched.device.beside import Beside
 from autosched.device.builder import Builder, BuildError
 from autosched.device.dataset import Folder, Widening
 from autosched.device.either import EitherDraft, Pickled
@@ -79,11 +79,11 @@ class CpuDevice:
         self.program, self.threads, self.cache, self.seed = program, threads, cache, seed
         self.target = target or detect()
         _require(self.target)
-        # The last CPUs: the first ones serve most interrupts.
-        self.worker = WorkerProcess("autosched.device.worker", cpus[-threads:])
+        self._own = cpus[-threads:]  # the last ones: the first serve most interrupts
+        self.worker = WorkerProcess("autosched.device.worker", self._own)
         self.builder = Builder()
         self._pickled = Pickled()
-        self._lane = Lane(cpus[:-threads], cpus)
+        self._lane, self._beside = Lane(cpus[:-threads], cpus), Beside()
         self._lock = threading.RLock()  # on what building and measuring both ask for: the program's data
         self._warming: Future[None] | None = None
         self._given_up = False
@@ -118,7 +118,8 @@ class CpuDevice:
         return list(build_all([self._wanted(c) for c in candidates], self.target, self.builder))
 
     def draft(self, candidate: Candidate) -> Draft:
-        """What lowers and prints it here, ahead, or else in the builder's process, which compiles it."""
+        """What lowers and prints it here, ahead, or else in the builder's process, which compiles it while those before
+        it are measured."""
         from autosched.device.build import compile_draft, draft
         from autosched.device.orders import Order
 
@@ -138,7 +139,7 @@ class CpuDevice:
         def compiled(made: Printed) -> Build:
             return compile_draft(made, self.target, self.builder)
 
-        return EitherDraft(lambda: draft(*wanted), compiled, there)
+        return self._beside.add(EitherDraft(lambda: draft(*wanted), compiled, there))
 
     def _wanted(self, candidate: Candidate) -> tuple[Candidate, dict[str, Any], tuple[str, ...]]:
         """The candidate, the values of its program's scalars, and data that its kernel must refuse."""
@@ -183,13 +184,15 @@ class CpuDevice:
         self._lane.cancel()
         self._given_up = True
         self.worker.kill()
+        self._beside.give_up()
         self._lane.settle()
         self._given_up = False
 
     def measure(self, build: Build, repeats: str = "search", *, best_s: float | None = None) -> Measurement:
         """Check, then time. A candidate that is clearly slower than `best_s` gets few samples (None: than the fastest
         that this device has seen of the program)."""
-        return self.rounds.measure(self._ask, build, repeats, best_s)
+        with self._to_itself():
+            return self.rounds.measure(self._ask, build, repeats, best_s)
 
     def measure_interleaved(self, builds: Sequence[Build], rounds: int = 15) -> list[Measurement]:
         """All builds in turn, `rounds` times (A B C A B C …), so that a drift of the machine meets all alike.
@@ -214,6 +217,7 @@ class CpuDevice:
         """End the worker and the builder, and remove their data."""
         self.give_up()
         self._lane.close()
+        self._beside.close()
         self.worker.close()
         self.builder.close()
         self._folder.close()
@@ -228,6 +232,18 @@ class CpuDevice:
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
             self.close()
+
+    @contextlib.contextmanager
+    def _to_itself(self) -> Iterator[None]:
+        """Builds are made on other CPUs than the kernels' meanwhile; between two measurements, when the next one may be
+        waiting for its build, on the kernels' own."""
+        if self.aside:
+            self.builder.keep_to(self._lane.spare)
+        try:
+            yield
+        finally:
+            if self.aside:
+                self.builder.keep_to(self._own)
 
     def _ask(self, builds: Sequence[Build], deadline_s: float, what: str, *message: Any) -> Any:
         """The worker's answer on the data of the builds' program, or the outcome of its death."""

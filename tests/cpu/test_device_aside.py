@@ -17,6 +17,12 @@ pytestmark = [
 ]
 
 
+def device_build(device):
+    """A good build, with the builder's process alive."""
+    device.builder.get_ready()
+    return kernels.built(kernels.kernel())
+
+
 @pytest.fixture
 def device():
     with CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=20.0) as found:
@@ -49,6 +55,21 @@ def test_what_is_under_way_ends_when_it_is_given_up(device):
     assert running.result().status == "refused"
     assert waiting.cancelled()
     assert device.begin(lambda: device.measure(good)).result().status == "ok"
+
+
+def test_builds_keep_off_while_anything_is_measured(device):
+    cpus = usable_cpus()
+    assert device.measure(device_build(device)).ok
+    pid = device.builder.process.pid
+    assert os.sched_getaffinity(pid) == {cpus[-1]}  # nothing is timed there now
+    running = device.begin(lambda: device.measure(kernels.built(kernels.SPIN)))
+    while not running.running():
+        time.sleep(0.01)
+    time.sleep(0.3)
+    assert os.sched_getaffinity(pid) == set(cpus[:-1])
+    device.give_up()
+    running.result()
+    assert os.sched_getaffinity(pid) == {cpus[-1]}
 
 
 def test_a_warm_device_holds_the_data_already(device):

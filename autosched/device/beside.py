@@ -1,0 +1,80 @@
+"""`Beside`: builds that are made while others are measured, by a thread of its own, which waits for the builder's
+process most of the time."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from threading import Condition
+
+from autosched.device.protocol import Build, Draft
+
+AHEAD = 2
+"""Builds that are begun before anybody wants them, at most: what is measured next is there then, and whoever proposes
+keeps most of the processors that are not timing."""
+
+
+class Beside:
+    """Makes builds in the order of their drafts, which is the order in which they are taken."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._news = Condition()
+        self._builds: list[Future[Build]] = []
+        self._added = self._wanted = self._dropped = 0
+        """Drafts so far; those up to the last one that was called; those that were let go."""
+
+    def add(self, draft: Draft) -> Draft:
+        """A draft whose build begins AHEAD of its turn."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="autosched-beside")
+        number, self._added = self._added, self._added + 1
+        build = self._pool.submit(self._made, draft, number)
+        self._builds = [*(b for b in self._builds if not b.done()), build]
+        return _Begun(draft, build, self, number)
+
+    def want(self, number: int) -> None:
+        """The build of this draft is wanted now."""
+        with self._news:
+            self._wanted = max(self._wanted, number + 1)
+            self._news.notify()
+
+    def give_up(self) -> None:
+        """Let go of what has not begun, and wait for what has."""
+        with self._news:
+            self._dropped = self._wanted = self._added
+            self._news.notify()
+        for build in self._builds:
+            build.cancel()
+        wait(self._builds)
+
+    def close(self) -> None:
+        """Let the thread end."""
+        self.give_up()
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def _made(self, draft: Draft, number: int) -> Build:
+        with self._news:
+            self._news.wait_for(lambda: number < max(self._wanted + AHEAD, self._dropped))
+            if number < self._dropped:
+                raise CancelledError
+        return draft()
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A draft that somebody else builds; to call it is to wait for the build."""
+
+    draft: Draft
+    build: Future[Build]
+    beside: Beside
+    number: int
+
+    def ahead(self) -> None:
+        self.draft.ahead()
+
+    def __call__(self) -> Build:
+        self.beside.want(self.number)
+        return self.build.result()
