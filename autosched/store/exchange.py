@@ -73,7 +73,11 @@ def read_schedule(path: str | Path) -> tuple[dict[str, str], Trial]:
     try:
         data = json.loads(_text_of(path))
         _expect_schema(data, SCHEDULE_SCHEMA)
-        return dict(data["key"]), codec.trial_from_dict(data["trial"])
+        key, trial = dict(data["key"]), codec.trial_from_dict(data["trial"])
+        for name, value in trial.schedule.items():
+            if isinstance(value, bool) or not isinstance(value, int | str):
+                raise TypeError(f"{name} is {json.dumps(value)}, and values are whole numbers and labels")
+        return key, trial
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreError(f"{path} is not an exported schedule: {_said(error)}") from error
 

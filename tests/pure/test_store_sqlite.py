@@ -371,6 +371,15 @@ def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
         read_schedule(tmp_path / "c")
 
 
+@pytest.mark.parametrize("value", [None, True, 1.5, [1]])
+def test_a_schedule_has_whole_numbers_and_labels(value: object, tmp_path: Path) -> None:
+    data = json.loads(schedule_json(RECORD, OK))
+    data["trial"]["schedule"]["reg_i"] = value
+    (tmp_path / "s.json").write_text(json.dumps(data))
+    with pytest.raises(StoreError, match=r"reg_i is .*whole numbers and labels"):
+        read_schedule(tmp_path / "s.json")
+
+
 def test_a_message_of_undecodable_bytes_is_kept() -> None:
     store = SqliteStore(":memory:")
     store.open(RECORD)
