@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
 from autosched.costmodel.clock_pages import pages_apart, paging_seconds
-from autosched.costmodel.clock_rows import UNASKED, memory_seconds, revisited_seconds
+from autosched.costmodel.clock_rows import UNASKED, asked_bytes, memory_seconds, revisited_seconds
 from autosched.costmodel.clock_scalar import scalar_cycles, scattered
 from autosched.costmodel.clock_spatial import spatial_tensor
 from autosched.costmodel.clock_streams import knows_prefetch, waited_seconds
@@ -49,6 +49,7 @@ from autosched.tiling.steps import (
 from autosched.tiling.steps.layout import asked_by_lane, line_crossings, row_stride, runs
 from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
+from autosched.tiling.streams import FAR_BYTES
 from autosched.tiling.values import rows_of
 
 VERSION = "5"
@@ -370,8 +371,9 @@ def _rows(part: RowsPart | ScalarPart, members: Sequence[ScalarPart], values: Co
     again, unhidden = none, np.full(n, UNHIDDEN)
     if isinstance(part, RowsPart):
         rows = np.asarray(values.get(names("rows"), none + 1.0), np.float64)
-        again = revisited_seconds(part, plan.program, plan.target, rows, ahead) / threads
-        unhidden += UNASKED * (1.0 - ahead) if part.asked else 0.0
+        asked = asked_bytes(part, rows, ahead)
+        again = revisited_seconds(part, plan.program, plan.target, rows, asked) / threads
+        unhidden += UNASKED * np.maximum(0.0, 1.0 - asked / FAR_BYTES) if part.asked else 0.0
     total = longest + unhidden * other + UNHIDDEN * again + terms["overhead"]
     return terms | {"l2": again, "memory": memory, "total": total}
 

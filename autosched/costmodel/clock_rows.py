@@ -16,9 +16,11 @@ from autosched.costmodel.clock_scalar import Column, extent
 from autosched.ir.program import Program, Stage
 from autosched.machine.target import Memory, Target
 from autosched.tiling.plan import RowsPart
+from autosched.tiling.streams import FAR, FAR_BYTES, row_bytes
 
 UNASKED = 0.4
-"""More of the shorter of computing and waiting for memory that is not hidden, where the next row is not asked for."""
+"""More of the shorter of computing and waiting for memory that is not hidden, where no row is asked for ahead; nothing
+where rows are asked for `streams.FAR_BYTES` ahead."""
 
 
 def memory_seconds(stages: Sequence[Stage], program: Program, target: Target, threads: Column, past: Column) -> Column:
@@ -38,9 +40,18 @@ def memory_seconds(stages: Sequence[Stage], program: Program, target: Target, th
     return np.where(past > 0, _moving(read + stored, last, threads), _moving(read + 2 * stored, last, threads))
 
 
-def revisited_seconds(part: RowsPart, program: Program, target: Target, rows: Column, ahead: Column) -> Column:
+def asked_bytes(part: RowsPart, rows: Column, ahead: Column) -> Column:
+    """Bytes from the rows under way to the end of those that are asked for; 0 where none are."""
+    if not part.asked:
+        return np.zeros_like(rows)
+    row = row_bytes(part.members[0].stage, part.asked)
+    further = np.where(ahead == FAR, np.maximum(1.0, FAR_BYTES // (rows * row)), ahead)
+    return further * rows * row
+
+
+def revisited_seconds(part: RowsPart, program: Program, target: Target, rows: Column, asked: Column) -> Column:
     """Seconds of one thread to move what the passes read and write out of the second cache, where the rows that are
-    under way do not stay in the first."""
+    under way, and those `asked` for, do not stay in the first."""
     level = {m.name: m for m in target.memories}
     first, second = level.get("L1"), level.get("L2")
     if first is None or second is None or not second.bandwidth_bytes_per_s:
@@ -49,9 +60,8 @@ def revisited_seconds(part: RowsPart, program: Program, target: Target, rows: Co
     count = prod(extent(a) for a in stages[0].axes if a.name in part.shared)
     touched = {r.tensor for s in stages for r in (*s.reads, s.target)}
     row = sum(_bytes(program, t) for t in touched) / count
-    next_ = sum(_bytes(program, t) for t in {r.tensor for r in part.asked}) / count
     moved = sum(_passed(s) for s in stages)
-    held = rows * (row + ahead * next_)
+    held = rows * row + asked
     crowding = np.log2(np.maximum(1.0, held / first.bytes))  # as measured: twice the rows, as much again
     return crowding * moved / second.bandwidth_bytes_per_s
 

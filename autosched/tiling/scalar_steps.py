@@ -18,7 +18,7 @@ from autosched.machine.target import Target
 from autosched.tiling.plan import Part, RowsPart, ScalarPart
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps import StepNames
-from autosched.tiling.streams import LEAST_BYTES
+from autosched.tiling.streams import FAR, FAR_BYTES, LEAST_BYTES, NEXT, row_bytes
 
 VECTORS = (1, 4, 8, 16, 32)
 GPU_VECTORS = (1, 32, 64, 128)
@@ -49,7 +49,7 @@ class Choices:
     lanes: tuple[int, ...] = (SPATIAL, ACROSS)
     math: tuple[int, ...] = (LIBRARY, VECTOR)
     together: tuple[int, ...] = ROWS_TOGETHER
-    ahead: tuple[int, ...] = (0, 1)
+    ahead: tuple[int, ...] = (0, NEXT, FAR)
     stores: tuple[int, ...] = (CACHED, PAST)
 
 
@@ -59,7 +59,7 @@ def choices_of(parts: Sequence[Part], target: Target) -> Choices:
     if len([p for p in parts if not (isinstance(p, ScalarPart) and p.prepared)]) == 1:
         return Choices()
     width = max(4, target.limits.get("vector_bytes", 16) // 4)
-    return Choices((1, width), (4,), (1,), (4,), (ACROSS,), (VECTOR,), (1,), (1,), (CACHED,))
+    return Choices((1, width), (4,), (1,), (4,), (ACROSS,), (VECTOR,), (1,), (NEXT,), (CACHED,))
 
 
 def lanes_of(part: ScalarPart, values: Mapping[str, int]) -> int:
@@ -135,8 +135,13 @@ def rows_step(part: RowsPart, threads: int, choices: Choices = Choices()) -> Ste
             inner = part.shared[-1]
             rules += _as_many(together, choices.together, inner, _extent(part.members[0], inner))
         if part.asked:
-            decisions.append(Decision(names("ahead"), choices.ahead, ("no", "next row")[-len(choices.ahead) :]))
-            inert[names("ahead")] = single
+            ahead, row = Var(names("ahead")), row_bytes(part.members[0].stage, part.asked)
+            domain = tuple(k for k in choices.ahead if k != FAR or 2 * row <= FAR_BYTES)
+            decisions.append(Decision(ahead.name, domain, tuple(("no", "next row", "far")[k] for k in domain)))
+            inert[ahead.name] = single
+            if FAR in domain:
+                few = any_of(ahead.ne(FAR), 2 * row * together <= FAR_BYTES)
+                rules.append(Rule(ahead.name, few, f"{{{together.name}}} rows of {row:,} bytes are far enough"))
         if part.stream:
             writer = next(m.stage for m in part.members if m.stage.name == part.stream.writer)
             decisions.append(_stores(names, choices))

@@ -85,6 +85,22 @@ def test_all_lines_of_the_next_rows_are_asked_for() -> None:
     assert len(asked) == 2 * 2  # rows, lines of a trip
 
 
+def test_far_rows_are_those_that_follow_16_kib_on() -> None:
+    for n, rows, behind in ((1024, 1, 4), (1024, 2, 4), (768, 1, 5), (500, 4, 8)):
+        kernel = kernel_of(workload("softmax", m=36, n=n), vector=16, rows=rows, ahead=2)
+        at = {str(s.index[0]) for s in statements(kernel.main.body) if isinstance(s, Prefetch)}
+        assert {f"i + {behind + r}" for r in range(rows)} <= at
+
+
+def test_rows_that_are_far_anyway_have_one_distance() -> None:
+    plan = scalar_plans(workload("softmax", m=64, n=1024), SMALL)[0]
+    values = plan.space.values(plan.space.enumerate().ids)
+    rows, ahead = (next(v for k, v in values.items() if k.endswith(name)) for name in ("rows", "ahead"))
+    assert set(rows[ahead == 2].tolist()) == {1, 2}
+    long = scalar_plans(workload("softmax", m=64, n=4096), SMALL)[0]
+    assert [d.domain for d in long.space.decisions if d.name.endswith("ahead")] == [(0, 1)]
+
+
 READ_LATER = """
 def f(X: f32[m, n], Y: f32[m, n], *, m=9, n=40):
     S: f32[m]

@@ -1,4 +1,4 @@
-"""Rows: what the first stage reads of the next row is asked for while this row is computed.
+"""Rows: what the first stage reads of the next row, or of one further on, is asked for while this row is computed.
 
 Prefetchers of the hardware begin anew at each page, and the stage that waits for a row has little to do meanwhile. The
 pass behind it asks, a share in each trip of its loop.
@@ -14,17 +14,18 @@ from autosched.ir.value import Read
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int
 from autosched.tiling.plan import RowsPart
-from autosched.tiling.streams import LINE_BYTES
+from autosched.tiling.streams import LINE_BYTES, row_bytes, steps_ahead
 
 
 @dataclass(frozen=True)
 class NextRow:
-    """Asks for what `reads` name, along their last subscript, `rows` rows behind those of the innermost shared loop,
-    for as many rows."""
+    """Asks for what `reads` name, along their last subscript, `steps` times `rows` rows behind those of the innermost
+    shared loop, for as many rows."""
 
     reads: tuple[Read, ...]
     shared: tuple[str, ...]
     rows: int
+    steps: int
 
     def asked_by(self, stmts: tuple[Stmt, ...], axis: str) -> tuple[Stmt, ...]:
         """The statements of a pass along an axis, asking in its loops."""
@@ -45,7 +46,7 @@ class NextRow:
         found = []
         for read in self.reads:
             line = max(1, LINE_BYTES // read.dtype.bytes)
-            for row in range(self.rows, 2 * self.rows):
+            for row in range(self.steps * self.rows, (self.steps + 1) * self.rows):
                 there = at | {self.shared[-1]: own + row}
                 first = tuple(substitute_int(i, there) for i in read.index[:-1] if isinstance(i, Int))
                 found += [Prefetch(read.tensor, (*first, Var(loop.var) + Const(k))) for k in range(0, loop.step, line)]
@@ -53,7 +54,9 @@ class NextRow:
 
 
 def next_row(part: RowsPart, ctx: Context) -> NextRow | None:
-    """What asks for the next row, where the schedule says so."""
-    if not part.asked or not ctx.values.get(part.names("ahead")):
+    """What asks for rows ahead, where the schedule says so."""
+    ahead, rows = (ctx.values.get(part.names(n), k) for n, k in (("ahead", 0), ("rows", 1)))
+    if not part.asked or not ahead:
         return None
-    return NextRow(part.asked, part.shared, ctx.values.get(part.names("rows"), 1))
+    row = row_bytes(part.members[0].stage, part.asked)
+    return NextRow(part.asked, part.shared, rows, steps_ahead(ahead, rows, row))
