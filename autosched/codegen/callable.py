@@ -187,8 +187,10 @@ class CompiledKernel:
             raise UsageError(f"{name} is a {type(array).__name__}, not a numpy array", hint=f"pass {expected}")
         if array.dtype != np.dtype(tensor.dtype.numpy) or array.shape != tensor.extents:
             raise UsageError(f"{name} is {array.dtype}{list(array.shape)}", hint=f"the kernel takes {expected}")
-        if not array.flags.c_contiguous or not array.flags.aligned:
+        if not array.flags.c_contiguous:
             raise UsageError(f"{name} is not contiguous", hint="pass np.ascontiguousarray(…)")
+        if not array.flags.aligned:
+            raise UsageError(f"{name} does not lie on whole elements of its memory", hint=f"pass a copy: {name}.copy()")
         if writable and not array.flags.writeable:
             raise UsageError(f"{name} is written, and the array is read-only")
         return array
