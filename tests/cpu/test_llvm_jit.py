@@ -63,7 +63,8 @@ def test_arguments_are_checked() -> None:
         ((), {}, "no array for x"), ((x,), {}, "no value for the scalar s"), ((x[:3], 1.0), {}, r"x is float32\[3\]"),
         ((x.astype(np.float64), 1.0), {}, "x is float64"), (([1.0], 1.0), {}, "not a numpy array"),
         ((np.zeros(96, np.float32)[::2], 1.0), {}, "not contiguous"),
-        ((np.zeros(195, np.uint8)[3:].view(np.float32), 1.0), {}, "not lie on whole elements"), ((x,), {"s": 1.0, "y": x}, "y overlaps x"),
+        ((np.zeros(195, np.uint8)[3:].view(np.float32), 1.0), {}, "not lie on whole elements"),
+        ((x,), {"s": 1.0, "y": x}, "y overlaps x"),
         ((x, x, 1.0, 2), {}, "takes 3 arguments"), ((x, 1.0), {"x": x}, "given twice"),
     ]  # fmt: skip
     for args, named, message in cases:
