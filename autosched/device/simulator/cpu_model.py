@@ -8,11 +8,12 @@ the analytic clock, so that the two can disagree.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
 from autosched.codegen.kernel import For, Kernel
-from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Use, simulate
+from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Seat, Use, simulate
 from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.footprints import Footprints
 from autosched.device.simulator.reuse import Reuse
@@ -108,21 +109,22 @@ def play_cpu(kernel: Kernel, found: Facts, target: Target, threads: float, recor
     servers += [f"{name} {n}" for name in own for n in range(len(weights))]
     servers += [name for name, (_, _, shared) in levels.items() if shared]
     at = {name: n for n, name in enumerate(servers)}
-    programs: list[tuple[Code, ...]] = []
-    for n, weight in enumerate(weights):
-        part = weight / CHUNKS
-        asks = [(at[f"core {n}"], cycles * part)]
-        asks += [
-            (at[name] if shared else at[f"{name} {n}"], seconds * target.clock_hz * part)
-            for name, (_, seconds, shared) in levels.items()
-        ]
-        longest = max(amount for _, amount in asks)
-        alone = (1.0 - OVERLAP) * (sum(amount for _, amount in asks) - longest)
-        uses = tuple((server, ceil(amount * TICKS)) for server, amount in asks if amount > 0)
-        chunk = Use(uses, ceil(alone * TICKS), name="chunk", amount=cycles * part)
-        programs.append((Repeat(CHUNKS, (chunk,)),))
-    outcome = simulate(programs, len(servers), record=record)
+    asked = (cycles, *(seconds * target.clock_hz for _, seconds, _ in levels.values()))
+    codes = {weight: _work(asked, weight / CHUNKS) for weight in dict.fromkeys(weights)}
+    seats = [
+        Seat((n, *(at[name] if shared else at[f"{name} {n}"] for name, (_, _, shared) in levels.items())))
+        for n in range(len(weights))
+    ]
+    outcome = simulate([codes[weight] for weight in weights], len(servers), record=record, seats=seats)
     return CpuRun(outcome, tuple(servers), {name: size for name, (size, _, _) in levels.items()})
+
+
+def _work(asked: Sequence[float], part: float) -> tuple[Code, ...]:
+    """A thread's chunks: `asked` are cycles of its core, then of each level, of which a chunk takes a `part`."""
+    amounts = [amount * part for amount in asked]
+    alone = (1.0 - OVERLAP) * (sum(amounts) - max(amounts))
+    uses = tuple((server, ceil(amount * TICKS)) for server, amount in enumerate(amounts) if amount > 0)
+    return (Repeat(CHUNKS, (Use(uses, ceil(alone * TICKS), name="chunk", amount=amounts[0]),)),)
 
 
 def _levels(kernel: Kernel, found: Facts, target: Target, threads: float) -> dict[str, tuple[float, float, bool]]:

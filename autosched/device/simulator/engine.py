@@ -237,8 +237,8 @@ class _Run:
             else:
                 state.at[actor] = at
                 self.ends[actor] = now
-                if actor == self.leader:
-                    self.leader = next((a for a, end in enumerate(self.ends) if end < 0), 0)
+                if actor == self.leader:  # those before it ended before
+                    self.leader = next((a for a in range(actor + 1, len(self.ends)) if self.ends[a] < 0), 0)
                 return
 
     def _give(self, now: int, semaphore: int) -> None:
