@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Sequence
 from functools import cached_property
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from autosched.codegen.llvm.compile import assembly, compile_object
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from autosched.device.orders import Filled, Order, Orders
 
 BUILD_LIMIT_S = 60.0
+TURN_S = 5e-4
 
 
 class BuildError(AutoschedError):
@@ -33,6 +35,7 @@ class Builder:
         self.deadline_s = deadline_s
         self.process = WorkerProcess("autosched.device.builder")
         self._begun: tuple[Any, ...] | None = None
+        self._loaded = False
         self._one = Lock()  # a search compiles in a thread beside the one that may ask for a kernel meanwhile
 
     def compile(self, text: str, cpu: str | None = None, features: str | None = None) -> bytes:
@@ -54,16 +57,19 @@ class Builder:
             return filled
 
     def keep_to(self, cpus: Sequence[int]) -> None:
-        """Have it compile on these CPUs only, from now on."""
+        """Have it work on these CPUs only, from now on: all of its threads, one of which may still be loading."""
         pid = self.process.pid
         if pid is not None and hasattr(os, "sched_setaffinity"):
             with contextlib.suppress(OSError):  # it has just ended
-                os.sched_setaffinity(pid, cpus)
+                for thread in os.listdir(f"/proc/{pid}/task"):
+                    os.sched_setaffinity(int(thread), cpus)
 
-    def get_ready(self) -> None:
-        """Have a process that has loaded what orders need."""
-        with self._one, contextlib.suppress(BuildError):  # whoever orders is told
-            self._ask("ready")
+    def ready(self) -> bool:
+        """Have a process, and have it load what orders need, which takes a third of a second; whether it has."""
+        if not self._loaded:
+            with self._one, contextlib.suppress(BuildError):  # whoever orders is told
+                self._loaded = bool(self._ask("ready"))
+        return self._loaded
 
     def begin(self, texts: tuple[str, ...], cpu: str | None = None, features: str | None = None) -> None:
         """`compile_all` without waiting for it; `finish` must follow."""
@@ -130,10 +136,19 @@ def main(connection_fd: int, life_fd: int) -> None:
 
 
 class _Answers:
-    """What the process answers. Lowering is loaded once somebody wants it: most only compile."""
+    """What the process answers. Lowering is loaded once somebody wants it, beside compiling: most only compile."""
 
     def __init__(self) -> None:
         self.compiled = Compiled()
+        self._loading: Thread | None = None
+
+    def ready(self) -> bool:
+        """Begin to load what orders need; whether that is over (what went wrong is raised where it is used)."""
+        if self._loading is None:
+            self._loading = Thread(target=lambda: self.orders, daemon=True)
+            sys.setswitchinterval(TURN_S)  # or each of LLVM's calls would wait 5 ms for its turn
+            self._loading.start()
+        return not self._loading.is_alive()
 
     @cached_property
     def orders(self) -> Orders:
@@ -146,7 +161,7 @@ class _Answers:
             case "order":
                 return self.orders.fill(*request)
             case "ready":
-                return bool(self.orders)
+                return self.ready()
             case "objects":
                 return self.compiled.objects(*request)
         text, cpu, features, triple = request

@@ -139,7 +139,7 @@ class CpuDevice:
         def compiled(made: Printed) -> Build:
             return compile_draft(made, self.target, self.builder)
 
-        return self._beside.add(EitherDraft(lambda: draft(*wanted), compiled, there))
+        return self._beside.add(EitherDraft(lambda: draft(*wanted), compiled, there, self.builder.ready))
 
     def _wanted(self, candidate: Candidate) -> tuple[Candidate, dict[str, Any], tuple[str, ...]]:
         """The candidate, the values of its program's scalars, and data that its kernel must refuse."""
@@ -164,7 +164,7 @@ class CpuDevice:
         def start() -> None:
             with contextlib.suppress(AutoschedError):  # what is wrong is said where it is needed
                 with ThreadPoolExecutor(2) as starting:
-                    starting.submit(self.builder.get_ready)
+                    starting.submit(self.builder.ready)
                     starting.submit(self.worker.ensure)
                     if self.program is not None:
                         self._data_of(self.program)

@@ -1,11 +1,11 @@
 """`EitherDraft`: a build that two may begin. Whoever is free first prints the candidate: the caller, ahead of need, or
-the builder's process, when its turn comes."""
+the builder's process, when its turn comes and it has loaded what that takes."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -13,13 +13,22 @@ from autosched.device.protocol import Build
 from autosched.tiling.plan import Plan
 
 T = TypeVar("T")
+LOOK_S = 5e-3
+"""Between two questions whether the builder's process can print."""
 
 
 class EitherDraft(Generic[T]):
-    """`here` prints in this process, and `compiled` builds what it answered; `there` does both elsewhere."""
+    """`here` prints in this process, and `compiled` builds what it answered; `there` does both elsewhere, once `ready`
+    says that it can."""
 
-    def __init__(self, here: Callable[[], T], compiled: Callable[[T], Build], there: Callable[[], Build]) -> None:
-        self._here, self._compiled, self._there = here, compiled, there
+    def __init__(
+        self,
+        here: Callable[[], T],
+        compiled: Callable[[T], Build],
+        there: Callable[[], Build],
+        ready: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._here, self._compiled, self._there, self._ready = here, compiled, there, ready
         self._lock = Lock()
         self._begun = False
         self._printed: Future[T] = Future()
@@ -36,6 +45,8 @@ class EitherDraft(Generic[T]):
                 raise
 
     def __call__(self) -> Build:
+        while not self._begun and not self._ready():
+            wait([self._printed], LOOK_S)
         return self._there() if self._first() else self._compiled(self._printed.result())
 
     def _first(self) -> bool:

@@ -19,7 +19,7 @@ pytestmark = [
 
 def device_build(device):
     """A good build, with the builder's process alive."""
-    device.builder.get_ready()
+    device.builder.ready()
     return kernels.built(kernels.kernel())
 
 

@@ -60,6 +60,28 @@ def test_a_build_waits_for_what_is_being_printed() -> None:
     assert found == ["compiled late text"]
 
 
+def test_what_cannot_print_yet_is_waited_for_like_who_can() -> None:
+    """The build is made by whoever comes first: the caller, who prints at last, or the process that has loaded."""
+    for who in ("caller", "process"):
+        asked, able, found = threading.Event(), threading.Event(), list[str]()
+
+        def ready(asked: threading.Event = asked, able: threading.Event = able) -> bool:
+            asked.set()
+            return able.is_set()
+
+        draft = EitherDraft(lambda: "text", lambda text: Build(NOWHERE, text), lambda: Build(NOWHERE, "there"), ready)
+        building = threading.Thread(target=lambda found=found, draft=draft: found.append(draft().payload))
+        building.start()
+        assert asked.wait(20)
+        assert not found
+        if who == "caller":
+            draft.ahead()
+        else:
+            able.set()
+        building.join(20)
+        assert found == ["text" if who == "caller" else "there"]
+
+
 def test_a_mistake_is_told_where_it_is_built() -> None:
     def broken() -> str:
         raise ValueError("a mistake")
