@@ -25,7 +25,7 @@ from autosched.machine.target import Memory, Target
 BUS, ARRAY, SCRATCH, ACCUMULATORS = range(4)
 SERVERS = ("bus", "array", "scratchpad", "accumulators")
 QUEUES = ("load", "execute", "store")
-START_SECONDS = 1e-6  # the host's way to the first command: a round figure
+START_SECONDS = 1e-6  # the host's way to the first of commands that follow each other: a round figure
 
 
 @dataclass
@@ -48,12 +48,14 @@ class SpatialRun:
 
 
 def spatial_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate:
-    """RefusedError where a scratchpad is too small."""
+    """RefusedError where a scratchpad is too small. What the host computes in between starts the accelerator anew."""
     moved: list[dict[str, float]] = []
     totals: dict[str, float] = defaultdict(float)
     tick = 1.0 / TICKS / target.clock_hz
+    started = False
     for stmt, found in zip(kernel.main.body, parts, strict=True):
-        if not on_array(kernel, found):
+        before, started = started, on_array(kernel, found)
+        if not started:
             alone = cpu_estimate(replace(kernel, main=replace(kernel.main, body=(stmt,))), [found], target)
             moved += alone.moved
             totals["host"] += alone.seconds["total"]
@@ -63,8 +65,9 @@ def spatial_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Esti
         moved.append(_moved(run.totals, target))
         for name, server in (("bus", BUS), ("array", ARRAY), ("scratchpad", SCRATCH)):
             totals[name] += run.outcome.busy[server] * tick
-        totals["start"] += START_SECONDS
-        totals["total"] += run.outcome.end * tick + START_SECONDS
+        start = 0.0 if before else START_SECONDS
+        totals["start"] += start
+        totals["total"] += run.outcome.end * tick + start
     return Estimate(dict(totals), tuple(moved))
 
 
