@@ -10,10 +10,11 @@ from pure.gpu_plans import H200, plans
 
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
+from autosched.device.simulator.facts import Facts
 from autosched.device.simulator.gpu_code import ENGINE
 from autosched.device.simulator.gpu_model import gpu_estimate, play
 from autosched.device.simulator.gpu_warp import lines, shared_turns
-from autosched.device.simulator.walk import Facts, facts
+from autosched.device.simulator.walk import facts
 from autosched.tiling.plan import Plan
 
 SIZES = {"m": 1024, "n": 1024, "k": 512, "a": "bf16", "b": "bf16", "acc": "f32", "out": "bf16"}

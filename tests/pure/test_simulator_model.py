@@ -14,11 +14,12 @@ from pure.gpu_plans import H200, plans
 from autosched.codegen.kernel import Assign, Async, For, If, IntrinsicCall, Kernel, Roles, Stmt, bodies
 from autosched.codegen.lower import lower
 from autosched.device.simulator import SimulatorDevice
+from autosched.device.simulator.facts import Facts
 from autosched.device.simulator.footprints import Footprints
 from autosched.device.simulator.gpu_costs import accesses, workers_innermost
 from autosched.device.simulator.gpu_launch import launch
 from autosched.device.simulator.reuse import Reuse
-from autosched.device.simulator.walk import Facts, facts
+from autosched.device.simulator.walk import facts
 from autosched.ir import parse
 from autosched.ir.value import Read, walk
 from autosched.logic import evaluate

@@ -15,9 +15,9 @@ from math import ceil
 from autosched.codegen.kernel import For, Kernel
 from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Seat, Use, simulate
 from autosched.device.simulator.estimate import Estimate
+from autosched.device.simulator.facts import Facts, Level, Touch
 from autosched.device.simulator.footprints import Footprints
 from autosched.device.simulator.reuse import Reuse
-from autosched.device.simulator.walk import Facts, Level, Touch
 from autosched.machine.target import Target
 
 WIDTH = 5.0  # micro-operations a cycle that a core sustains (between 4 of Skylake and 6 of Golden Cove)

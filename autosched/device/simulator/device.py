@@ -17,11 +17,12 @@ from autosched.device.protocol import Build
 from autosched.device.simulator.energy import energy
 from autosched.device.simulator.engine import TooManyEventsError
 from autosched.device.simulator.estimate import Estimate
+from autosched.device.simulator.facts import Facts
 from autosched.device.simulator.gpu_launch import RefusedError
 from autosched.device.simulator.models import estimate
 from autosched.device.simulator.runner import INTERPRETER, emulator
 from autosched.device.simulator.verify import MOST_ELEMENTS, Verdict, Verifier, elements
-from autosched.device.simulator.walk import Facts, facts
+from autosched.device.simulator.walk import facts
 from autosched.device.timing import spread
 from autosched.errors import AutoschedError, SpecError, UsageError, WrongResultError
 from autosched.ir.program import Program

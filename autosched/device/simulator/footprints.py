@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from autosched.codegen.kernel import Buffer
-from autosched.device.simulator.walk import Level, Touch
+from autosched.device.simulator.facts import Level, Touch
 from autosched.logic import Affine, Const, Int, bounds_of, form_or_bounds, free_vars
 
 Range = tuple[int, int]

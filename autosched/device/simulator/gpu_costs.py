@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from autosched.codegen.kernel import WORKERS, Kernel
+from autosched.device.simulator.facts import Facts, Fetch, Level, Touch
 from autosched.device.simulator.footprints import Footprints, Way
 from autosched.device.simulator.gpu_launch import Launch
 from autosched.device.simulator.gpu_warp import LINE, SECTOR, address_instructions, fetched, wavefronts
 from autosched.device.simulator.reuse import Reuse
 from autosched.device.simulator.script import Straight
-from autosched.device.simulator.walk import ASYNC, Facts, Fetch, Level, Touch
+from autosched.device.simulator.walk import ASYNC
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 

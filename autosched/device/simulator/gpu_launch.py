@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from autosched.codegen.kernel import Kernel
-from autosched.device.simulator.walk import Facts, Level
+from autosched.device.simulator.facts import Facts, Level
 from autosched.errors import AutoschedError
 from autosched.machine.target import Target
 

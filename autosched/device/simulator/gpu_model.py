@@ -35,11 +35,11 @@ from autosched.device.simulator.engine import (
     simulate,
 )
 from autosched.device.simulator.estimate import Estimate
+from autosched.device.simulator.facts import Facts
 from autosched.device.simulator.gpu_code import DRAM, L2, PIPE, SERVERS, SHARED, SLOT, Emit, Shares, ahead_of
 from autosched.device.simulator.gpu_costs import PORT, QUARTERS, SHARED_LINES, Costs, dram_bytes, speed
 from autosched.device.simulator.gpu_launch import Launch, RefusedError, launch
 from autosched.device.simulator.script import script
-from autosched.device.simulator.walk import Facts
 from autosched.machine.target import Target
 
 DRAM_REACHED = 0.88  # of the datasheet's bandwidth (4.3 of 4.8 TB/s on an H200)

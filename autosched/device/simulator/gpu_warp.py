@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from autosched.codegen.access import flat_offset
 from autosched.codegen.kernel import Buffer
-from autosched.device.simulator.walk import Level, Touch
+from autosched.device.simulator.facts import Level, Touch
 from autosched.logic import Binary, Const, Int, evaluate, free_vars
 
 HELD = 16  # addresses that a thread holds rather than find them again (a round figure)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from autosched.codegen.kernel import Kernel
 from autosched.device.simulator.cpu_model import cpu_estimate
 from autosched.device.simulator.estimate import Estimate
+from autosched.device.simulator.facts import Facts
 from autosched.device.simulator.gpu_model import gpu_estimate
 from autosched.device.simulator.spatial_model import spatial_estimate
-from autosched.device.simulator.walk import Facts
 from autosched.machine.target import Target
 from autosched.tiling.scheme import scheme_of
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from autosched.device.simulator.facts import Level, Touch
 from autosched.device.simulator.footprints import Footprints, Way
-from autosched.device.simulator.walk import Level, Touch
 from autosched.logic import Int, free_vars
 
 Order = Callable[[tuple[Level, ...]], Sequence[Level]]

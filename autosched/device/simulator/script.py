@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from autosched.device.simulator.walk import Facts, Fetch, Issue, Level, Stop, Touch, Work
+from autosched.device.simulator.facts import Facts, Fetch, Issue, Level, Stop, Touch, Work
 
 
 @dataclass(eq=False)

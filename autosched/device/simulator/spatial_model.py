@@ -17,9 +17,10 @@ from autosched.codegen.kernel import Kernel
 from autosched.device.simulator.cpu_model import cpu_estimate
 from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Take, Use, simulate
 from autosched.device.simulator.estimate import Estimate
+from autosched.device.simulator.facts import Facts
 from autosched.device.simulator.gpu_launch import RefusedError
 from autosched.device.simulator.script import Loop, Node, Straight, script
-from autosched.device.simulator.walk import Facts, turns_of
+from autosched.device.simulator.walk import turns_of
 from autosched.machine.target import Memory, Target
 
 BUS, ARRAY, SCRATCH, ACCUMULATORS = range(4)

@@ -11,7 +11,8 @@ from typing import Any
 from autosched.codegen.kernel import For, Kernel
 from autosched.device.simulator import cpu_model, gpu_model, spatial_model
 from autosched.device.simulator.engine import TICKS, Outcome, Span
-from autosched.device.simulator.walk import Facts, facts
+from autosched.device.simulator.facts import Facts
+from autosched.device.simulator.walk import facts
 from autosched.machine.target import Target
 from autosched.tiling.scheme import scheme_of
 
