@@ -26,11 +26,12 @@ from autosched.tiling.schedule import Candidate
 
 ASKED_S = 10.0
 """Seconds for a thousand candidates of a matrix product."""
-CASES: dict[str, tuple[dict[str, Any], str, int]] = {
-    "bf16 4096³ on an H200": ({"m": 4096, "n": 4096, "k": 4096, "t": "bf16"}, "nvidia-h200", 1),
-    "f32 512³ on AVX-512": ({"m": 512, "n": 512, "k": 512}, "x86-avx512", 2),
+CASES: dict[str, tuple[dict[str, Any], str, int, tuple[str, ...]]] = {
+    "bf16 4096³ on an H200": ({"m": 4096, "n": 4096, "k": 4096, "t": "bf16"}, "nvidia-h200", 1, ()),
+    "f16 1024³ by WMMA": ({"m": 1024, "n": 1024, "k": 1024, "t": "f16"}, "nvidia-h200", 1, ("cuda/wmma*",)),
+    "f32 512³ on AVX-512": ({"m": 512, "n": 512, "k": 512}, "x86-avx512", 2, ()),
 }
-"""Sizes and types of a `matmul`, target, threads."""
+"""Sizes and types of a `matmul`, target, threads, and the instructions where they are not all."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,9 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def speed(name: str, candidates: int, seed: int) -> dict[str, Any]:
     """Processor seconds for so many candidates of a case."""
-    sizes, target, threads = CASES[name]
+    sizes, target, threads, only = CASES[name]
     program, machine = autosched.workload("matmul", **sizes), autosched.target(target)
-    space = space_of(plans_of(TuneRequest(program, machine, threads=threads))[1], threads=1)
+    space = space_of(plans_of(TuneRequest(program, machine, threads=threads, only=only))[1], threads=1)
     device = SimulatorDevice(program, machine, threads=threads)
     drawn = sample(space, candidates, np.random.default_rng(seed))
     with calm():
