@@ -63,7 +63,8 @@ class Lane:
 class For:
     """`for var in range(lower, upper, step)`. `unrolled` loops have constant bounds; a `parallel` or bound loop's
     iterations are independent. `note` becomes a comment in printed code (`cache block of k`). A loop over workers that
-    is `free` has no barrier in front: each worker comes to it as it can."""
+    is `free` has no barrier in front: each worker comes to it as it can. `registers`, of the outermost loop over
+    blocks, are what a thread may take (0: as many as a compiler likes)."""
 
     var: str
     lower: Int
@@ -73,6 +74,7 @@ class For:
     step: int = 1
     note: str = ""
     free: bool = False
+    registers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

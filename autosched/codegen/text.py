@@ -76,9 +76,10 @@ def _body(function: Function, kernel: Kernel) -> Iterator[str]:
 def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
     pad = _INDENT * depth
     match stmt:
-        case For(var, lower, upper, body, kind, step, note, free):
+        case For(var, lower, upper, body, kind, step, note, free, registers):
             head = "for" if kind == "serial" else f"{'free ' if free else ''}{kind} for"
             by = f" step {step}" if step != 1 else ""
+            by += f", {registers} registers" if registers else ""
             comment = f"  # {note}" if note else ""
             yield f"{pad}{head} {var} in {lower}..{upper}{by}:{comment}"
             yield from _block(body, depth + 1)

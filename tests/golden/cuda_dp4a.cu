@@ -5,6 +5,7 @@
 // shared, block_p = 8, unroll = 1, swizzle = none, padding = none, copy = sync, stages = 1, vector = 16 B, persistent
 // = no, group = 1, split = 1, fragments = in turn, epilogue = direct.
 #include "autosched/copy.cuh"
+#include "autosched/limit.cuh"
 #include "autosched/types.cuh"
 
 using namespace autosched;
@@ -17,7 +18,7 @@ __device__ __forceinline__ void dp4a_s8_s8(int32_t (&c)[1], const uint32_t (&a)[
 }
 
 // 8 x 8 blocks of 128 threads, 2,048 bytes of shared memory.
-extern "C" __global__ void __launch_bounds__(128) matmul_nt(
+extern "C" __global__ void LIMIT_REGISTERS(128, 56) matmul_nt(
         const int8_t* __restrict__ A,
         const int8_t* __restrict__ B,
         int32_t* __restrict__ C) {

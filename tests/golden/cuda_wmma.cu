@@ -8,6 +8,7 @@
 #include "autosched/convert.cuh"
 #include "autosched/copy.cuh"
 #include "autosched/fragment.cuh"
+#include "autosched/limit.cuh"
 #include "autosched/types.cuh"
 
 using namespace autosched;
@@ -54,7 +55,7 @@ __device__ __forceinline__ void wmma_m16n16k16_f16_f32_row_row(
 }
 
 // 4 blocks of 64 threads, 3,072 bytes of shared memory.
-extern "C" __global__ void __launch_bounds__(64) matmul_bias_relu(
+extern "C" __global__ void LIMIT_REGISTERS(64, 48) matmul_bias_relu(
         const f16* __restrict__ A,
         const f16* __restrict__ B,
         const float* __restrict__ D,

@@ -41,6 +41,11 @@ class Grid:
         return WARP if self.rows and any(lane is not None and lane.width % WARP == 0 for lane in lanes) else 1
 
     @property
+    def registers(self) -> int:
+        """What a thread may take; 0: as many as the compiler likes."""
+        return self.blocks[0].registers if self.blocks else 0
+
+    @property
     def counts(self) -> dict[str, int]:
         """Iterations of each loop over blocks."""
         return {loop.var: trips(loop) for loop in self.blocks}

@@ -158,7 +158,11 @@ class _Printer:
         check_launch(launch, self.target.limits)
         # Without it the compiler ignores what roles take of the registers; with it, it takes as many as there are.
         alone = ", 1" if any(isinstance(s, Roles) and s.registers for s in statements(grid.body)) else ""
-        head = f'extern "C" __global__ void __launch_bounds__({launch.threads}{alone}) {name}('
+        bounds = f"__launch_bounds__({launch.threads}{alone})"
+        if grid.registers:
+            self.used.headers.add("limit")
+            bounds = f"LIMIT_REGISTERS({launch.threads}, {grid.registers})"
+        head = f'extern "C" __global__ void {bounds} {name}('
         parameters = [self._parameter(a) for a in arguments]
         line = head + ", ".join(parameters) + ") {"
         if len(line) > 118:

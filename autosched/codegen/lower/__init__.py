@@ -27,7 +27,8 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     """The kernel of one row. Every legal row lowers."""
     program = _with_tensors(plan.program, plan.otherwise.plan.program) if plan.otherwise else plan.program
     registers = plan.target.limits.get("registers_per_core", 65536)
-    ctx = Context(program, schedule.values, cores=plan.target.cores, registers=registers)
+    limits = _limits(plan, schedule)
+    ctx = Context(program, schedule.values, cores=plan.target.cores, registers=registers, limits=limits)
     for name in plan.program.parameters:
         if name in plan.program.tensors:
             ctx.tensor(name)
@@ -37,7 +38,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     counts = [_threads(p, schedule.values) for p in plan.parts]
     if plan.otherwise is not None:
         spare, values = plan.otherwise.plan, plan.otherwise.values
-        other = replace(ctx, program=_with_tensors(spare.program, program), values=values)
+        other = replace(ctx, program=_with_tensors(spare.program, program), values=values, limits={})
         instead = tuple(s for p in spare.parts for s in _lower_part(p, other))
         body = list(choose([p.nest for p in plan.tensor_parts if p.guards], tuple(body), instead, ctx))
         counts += [_threads(p, values) for p in spare.parts]
@@ -66,6 +67,13 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     )
 
 
+def _limits(plan: Plan, schedule: Schedule) -> dict[str, int]:
+    """Registers that threads of each GPU nest may take."""
+    names = [n for p in plan.tensor_parts if (n := p.names("register_limit")) in plan.space.derived]
+    values = plan.space.values(schedule.row) if names else {}
+    return {n: int(values[n][0]) for n in names}
+
+
 def _with_tensors(program: Program, other: Program) -> Program:
     """The program, knowing the names of another's tensors too: both live in one kernel."""
     return replace(program, tensors={**other.tensors, **program.tensors})
@@ -85,7 +93,8 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
             body = lower_tensor(part, ctx)
             if part.fallback is None or bare:
                 return body
-            other = replace(ctx, values=part.fallback.values)  # its buffers and preparations are the kernel's too
+            # Its buffers and preparations are the kernel's too.
+            other = replace(ctx, values=part.fallback.values, limits={})
             otherwise = tuple(s for p in part.fallback.parts for s in _lower_part(p, other))
             return choose([part.nest], body, otherwise, ctx)
         case ScalarPart():

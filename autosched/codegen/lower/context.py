@@ -36,6 +36,7 @@ class Context:
     prepare: list[Function] = field(default_factory=list)
     cores: int = 1  # of the target: how many persistent blocks there are
     registers: int = 65536  # of a core of it
+    limits: dict[str, int] = field(default_factory=dict)  # of a thread's registers, by the name of the derived quantity
     barriers: dict[str, int] = field(default_factory=dict)  # of blocks, with their slots
 
     def tensor(self, name: str) -> Buffer:

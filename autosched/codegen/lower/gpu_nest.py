@@ -9,6 +9,8 @@ and accumulators, which outlive a phase, have the worker as their first index. H
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autosched.codegen.kernel import Buffer, For, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.gpu_grid import BLOCK, RANK, Grid, Work
@@ -49,10 +51,15 @@ class GpuNest:
     def emit(self) -> tuple[Stmt, ...]:
         micro, out = self.micro(), Out(self.part, self.grid, self.ctx)
         if self.grid.split == 1 or self.grid.gathered:
-            return self.grid.loops(self.block(micro, out, None))
+            return self.limited(self.grid.loops(self.block(micro, out, None)))
         shares = out.shares()
-        first = self.grid.loops(self.block(micro, out, shares))
+        first = self.limited(self.grid.loops(self.block(micro, out, shares)))
         return (*first, *self.fixup(out, shares))
+
+    def limited(self, grid: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The grid, whose threads may take as many registers as the space says."""
+        registers = self.ctx.limits.get(self.names("register_limit"), 0)
+        return tuple(replace(s, registers=registers) if isinstance(s, For) else s for s in grid)
 
     def micro(self) -> GpuMicro:
         owners: list[tuple[Int, int]] = [(self.worker, self.count)] if self.slices or self.phases > 1 else []

@@ -11,6 +11,7 @@ from autosched.tiling.steps.gpu_registers import (
     REGISTER_STEP,
     entry_registers,
     hands_over,
+    register_limit,
     registers_taken,
     thread_registers,
     worker_registers,
@@ -29,8 +30,8 @@ beside a producer, and those behind are of single workers that leave their resul
 
 
 def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
-    """Rules on registers of a thread and of a block, and on barriers. Derived: `registers` (of a thread), `warps`,
-    `barriers`, `blocks_at_once` (of a core), `waves`."""
+    """Rules on registers of a thread and of a block, and on barriers. Derived: `registers` (that a thread needs) and
+    `register_limit` (that it may take), `warps`, `barriers`, `blocks_at_once` (of a core), `waves`."""
     limits = target.limits
     threads = worker_threads(nest.intrinsic, target)
     per_thread, per_core = limits.get("registers_per_thread", 255), limits.get("registers_per_core", 65536)
@@ -53,6 +54,9 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
         own: where(handed, worker_registers(per_core // lanes, workers), per_thread),
         names("block_registers"): of_block,
         at_once: maximum(1, blocks),
+        names("register_limit"): where(
+            handed, 0, register_limit(nest, Var(used), per_core // lanes, Var(warps), Var(at_once))
+        ),
         names("waves"): ceil_div(Var(names("blocks")), target.cores * Var(at_once)),
         names("barriers"): 1 + minimum(1, apart + Var(names("producer_warps"))) + apart,
     }

@@ -27,6 +27,11 @@ PRODUCER_REGISTERS = 40
 """Registers that a producer's threads keep when they give up the rest (`setmaxnreg 40`, as public kernels set it)."""
 MOST_HANDED = 240
 """Beyond so many nothing is gained: a thread addresses 255."""
+MOST_ADDRESSED = 255
+"""By a thread."""
+ROOM = 12
+"""Hundredths: with a limit close above what a kernel needs `ptxas` takes nearly all of it, and without one it settles
+on any of several counts, often on fewer than would serve it."""
 MOST_PIECES = 16
 """Pieces of a slice that a thread copies in one unrolled loop."""
 MOST_TURNED = 8
@@ -40,7 +45,8 @@ class Taken:
     `sums`: for each of them, fragments and places that grow with the tile; `held`: registers of the fragments that
     outlive a call; `ahead`: of those that are loaded ahead; `direct`: fragments straight from memory; `copies`: pieces
     of a slice that a thread copies; `checked`: those whose places are asked about; `turned`: depth units of swizzled
-    rows; `persistent`: where a block has several tiles; `sums_copied`, `persistent_copied`: where threads copy, too."""
+    rows; `persistent`: where a block has several tiles; `sums_copied`, `persistent_copied`: where threads copy, too.
+    `limited`: whether a compiler is told how many there may be."""
 
     base: int
     sums: int = 0
@@ -53,12 +59,38 @@ class Taken:
     persistent: int = 0
     sums_copied: int = 0
     persistent_copied: int = 0
+    limited: bool = False
 
 
-THREAD = Taken(37, sums=17, sums_copied=15, ahead=7, copies=24, turned=47, persistent=985)
-OPAQUE = Taken(22, sums=13, sums_copied=6, ahead=130, direct=219, copies=86, persistent=619, persistent_copied=343)
+TERMS = tuple(f.name for f in fields(Taken) if f.name not in ("base", "limited"))
+THREAD = Taken(
+    40,
+    sums=36,
+    sums_copied=8,
+    ahead=44,
+    direct=70,
+    copies=35,
+    turned=24,
+    persistent=880,
+    persistent_copied=800,
+    limited=True,
+)
+OPAQUE = Taken(
+    22, sums=13, sums_copied=6, ahead=130, direct=219, copies=86, persistent=619, persistent_copied=343, limited=True
+)
 WARPS = Taken(
-    20, sums=17, sums_copied=11, held=28, ahead=110, checked=127, turned=37, persistent=336, persistent_copied=722
+    19,
+    sums=23,
+    sums_copied=18,
+    held=14,
+    ahead=112,
+    direct=120,
+    copies=70,
+    checked=90,
+    turned=61,
+    persistent=710,
+    persistent_copied=360,
+    limited=True,
 )
 DESCRIBED = Taken(26, held=100, copies=20, checked=180)
 """Of instructions of a thread, of a warp with opaque fragments, of a warp, and of those that read shared memory
@@ -93,7 +125,7 @@ def worker_registers(per_lane: int, workers: Int) -> Int:
 def terms(nest: Nest, names: StepNames, threads: int, sums: Int) -> dict[str, Int]:
     """What the fields of `Taken` count in a row, `threads` issuing an instruction together."""
     pair, depth = gpu_pair(nest), nest.depth
-    found: dict[str, Int] = dict.fromkeys((f.name for f in fields(Taken) if f.name != "base"), Const(0))
+    found: dict[str, Int] = dict.fromkeys(TERMS, Const(0))
     found["sums"] = sums
     if depth is None:
         return found
@@ -143,3 +175,12 @@ def registers_taken(nest: Nest, target: Target, names: StepNames) -> Int:
         whole = whole + count * (share // 100) if share >= 100 else whole
         hundredths = hundredths + count * (share % 100) if share % 100 else hundredths
     return whole if hundredths == Const(0) else whole + ceil_div(hundredths, 100)
+
+
+def register_limit(nest: Nest, needed: Int, per_lane: int, warps: Int, blocks: Int) -> Int:
+    """What a compiler is told that a thread may take: `ROOM` more than `needed`, as far as a core still holds so many
+    `blocks` of so many `warps`; 0 where it is told nothing."""
+    if not taken_by(nest).limited:
+        return Const(0)
+    fitting = per_lane // (warps * blocks) // REGISTER_STEP * REGISTER_STEP
+    return minimum(MOST_ADDRESSED, minimum(fitting, needed + needed * ROOM // 100))
