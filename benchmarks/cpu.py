@@ -3,6 +3,8 @@
     python -m benchmarks.cpu                              # everything, hours; the same command continues
     python -m benchmarks.cpu --only 'gemm/f32/*' --threads 1
     python -m benchmarks.cpu --quick                      # two shapes a series, few trials: does everything run?
+    python -m benchmarks.cpu --merge FILE --code REV      # take its rows into what git keeps of the results
+    python -m benchmarks.cpu --only-table                 # the docs' table of that
 
 Results are kept after every row. Peers are optional: `pip install 'autosched[bench]'`.
 """
@@ -23,12 +25,14 @@ from typing import Any
 
 from autosched.machine.detect import cpu_model
 from autosched.version import __version__
+from benchmarks import kept as kept_results
 from benchmarks.contest import Bout, compare
 from benchmarks.suite import CASES, Case, quick
 from benchmarks.tables import Row, row_key, summaries, table
 from benchmarks.tuning import Request, tune
 
 RESULTS = Path(__file__).parent / "results"
+KEPT = RESULTS / "cpu_zen5.json"
 QUICK_TRIALS, QUICK_ROUNDS = 8, 5
 
 
@@ -45,7 +49,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--fresh", action="store_true", help="measure again what the file already holds")
     parser.add_argument("--store", help="keep the studies in this file (default: nowhere)")
     parser.add_argument("--json", type=Path, help="results (default: benchmarks/results/cpu.json, or cpu-quick.json)")
+    parser.add_argument("--merge", type=Path, help="results whose rows are taken into --kept; nothing is measured")
+    parser.add_argument("--code", default="", help="the revision that --merge's results were measured with")
+    parser.add_argument("--only-table", action="store_true", help="print the series of --kept; nothing is measured")
+    parser.add_argument("--kept", type=Path, default=KEPT, help=f"results that git keeps (default: {KEPT.name})")
     options = parser.parse_args(arguments)
+    if options.merge or options.only_table:
+        return show_kept(options.kept, options.merge, options.code)
     cases = [c for c in CASES if any(fnmatch(c.name, glob) for glob in options.only)]
     cases = list(quick(tuple(cases))) if options.quick else cases
     if options.list:
@@ -74,6 +84,22 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"\n{'Constants packed before' if packed else 'Nothing packed before'}\n\n{table(shown)}\n")
             print("\n".join(s.line() for s in summaries(shown)))
     print(f"written to {path}", file=sys.stderr)
+    return 0
+
+
+def show_kept(path: Path, merge: Path | None, code: str) -> int:
+    """Take results into what is kept at `path`, if any, and print its series."""
+    data = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    if merge is not None:
+        data = kept_results.merged(data, json.loads(merge.read_text(encoding="utf-8")), code)
+        kept_results.write(path, data)
+    if data is None:
+        raise SystemExit(f"{path} is not there; --merge makes it")
+    rows = kept_results.rows_of(data)
+    for packed, threads in sorted({(r.packed, r.threads) for r in rows}, key=lambda kind: (not kind[0], kind[1])):
+        print(f"\n{'Packed' if packed else 'Nothing packed'}, {threads} thread{'s' if threads > 1 else ''}\n")
+        print(kept_results.series_table([r for r in rows if (r.packed, r.threads) == (packed, threads)]))
+    print(f"\n{kept_results.codes(data)}")
     return 0
 
 

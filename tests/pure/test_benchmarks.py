@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import autosched
 from benchmarks import cpu, metaschedule
 from benchmarks.contest import Against, Outcome
+from benchmarks.kept import rows_of
 from benchmarks.pages import huge_share
 from benchmarks.peers.task import Contender
 from benchmarks.suite import CASES, Case, quick
@@ -179,3 +181,28 @@ def test_names_are_listed_and_unknown_ones_refused(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.splitlines()[0] == "rows/softmax/1536x128"
     with pytest.raises(SystemExit):
         cpu.main(["--only", "nothing"])
+
+
+def test_results_are_kept_without_what_no_table_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(name: str, *rows: Row, **about: Any) -> Path:
+        data = {"machine": {"cpu": "a CPU"}, "versions": {}, "trials": 64, "rounds": 25} | about
+        path = tmp_path / name
+        path.write_text(json.dumps(data | {"rows": [r.to_json() for r in rows]}))
+        return path
+
+    looped = replace(outcome(("oneDNN", 1.44, ""), share=0.1), loop_s=(1.0, 1.0, 1.0), of_loop=(0.9, 0.9123456, 1.0))
+    first = row("a", replace(outcome(("oneDNN", 1.0, "")), seconds=(1.0, 1.23456789, 2.0)))
+    path = tmp_path / "kept.json"
+    for name, code, rows in (("one", "r1", [first, row("b", looped)]), ("two", "r2", [row("c", None, error="broke")])):
+        assert cpu.main(["--merge", str(run(name, *rows)), "--code", code, "--kept", str(path)]) == 0
+    assert "| gemm f32 | 2 | 1.200 | 1.000 (a) | 25% to 40% | 91% |" in capsys.readouterr().out
+    data = json.loads(path.read_text())
+    assert [(r["case"]["label"], r["code"]) for r in data["rows"]] == [("a", "r1"), ("b", "r1")]
+    assert data["rows"][0]["outcome"]["seconds"] == [1.0, 1.2346, 2.0]
+    assert "history" not in data["rows"][0]["tuned"]
+    assert rows_of(data)[1].outcome == replace(looped, of_loop=(0.9, 0.91235, 1.0))
+    again = run("three", row("a", outcome(("oneDNN", 2.0, ""))))
+    assert cpu.main(["--merge", str(again), "--code", "r3", "--kept", str(path)]) == 0
+    assert "Rows by revision: r3 1, r1 1" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="other trials"):
+        cpu.main(["--merge", str(run("four", first, trials=8)), "--kept", str(path)])
