@@ -237,9 +237,9 @@ def emulation(case: Case, most: int | None, number: int = 0, name: str = "k") ->
     return compiled(case, found[number], covering(found[number])[:most], name) if number < len(found) else None
 
 
-def wished(case: Case, wishes: Sequence[Mapping[str, int | str]]) -> Emulation:
-    """A row of the case's first plan for each wish."""
-    plan, *_ = case.plans()
+def wished(case: Case, wishes: Sequence[Mapping[str, int | str]], number: int = 0) -> Emulation:
+    """A row of the case's plan of this number for each wish."""
+    plan = case.plans()[number]
     rows = []
     for wish in wishes:
         answer = request(plan.space, wish)

@@ -128,6 +128,15 @@ def test_pixels_along_a_walk(cluster: str) -> None:
     assert difference.ok, (made.plan.space.schedule(made.rows[0]), difference)
 
 
+def test_half_of_a_slice_may_begin_behind_the_last_pixel() -> None:
+    """Two blocks fetch 32 pixels each for both, and there are 14: the second's are of an image that is not there."""
+    sizes = {"w": 12, "ci": 16, "co": 24, "kw": 3, "pad": 2, **BF16}
+    case = Case("conv1d", "cuda/wgmma.m64n16k16.bf16.f32", sizes)
+    made = wished(case, [{"copy": "TMA", "stages": 2, "cluster": "2 along o", "roles": "producer"}], 1)
+    difference = made.check(0, seed=1)
+    assert difference.ok, (made.plan.space.schedule(made.rows[0]), difference)
+
+
 def test_an_activation_is_turned_in_the_call() -> None:
     """A kernel of teams writes the copy through tiles in shared memory; the next one's copy engine fetches it."""
     case = Case("matmul_tn", "cuda/wgmma.m64n8k32.s8.s8.s32", {"m": 80, "n": 16, "k": 64, **S8}, turned=True)

@@ -146,7 +146,7 @@ class SharedSlices:
         extents, strides = walked(pixels, channels.extent)
         seen = BoxMap(name, tensor, extents, strides, (chunks * chunk, prod(sides)), layout.swizzle, walk_of(pixels))
         start = {a: positions[a] + places.get(a, Const(0)) for a in positions}
-        coordinates, inside = corner(nest, pixels, start[channels.name], start)
+        coordinates, inside = corner(nest, pixels, start[channels.name], start, self.grid.cluster > 1)
         return self._received(Box(seen, coordinates, self.buffer.name, index, inside=inside))
 
     def _received(self, box: Box) -> Box:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autosched.codegen.kernel import Walk
 from autosched.logic import Const, Int
 from autosched.logic.walk import substitute_int
-from autosched.tiling.nest import Nest
+from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps.gpu_boxes import Pixels
 
 
@@ -22,15 +22,27 @@ def walked(pixels: Pixels, channels: int) -> tuple[tuple[int, ...], tuple[int, .
 
 
 def corner(
-    nest: Nest, pixels: Pixels, channel: Int, positions: dict[str, Int]
+    nest: Nest, pixels: Pixels, channel: Int, positions: dict[str, Int], beyond: bool
 ) -> tuple[tuple[Int, ...], tuple[Int, ...]]:
-    """Coordinates of the first pixel's corner and the place inside the window; `positions` along the nest's axes."""
+    """Coordinates of the first pixel's corner and the place inside the window; `positions` along the nest's axes.
+    `beyond`: the first pixel may lie behind the last of the walk, as in the last blocks of clusters."""
+    images: Int = Const(0)
+    walking = next(a for a in nest.spatial if a.intrinsic_axis and _moves(pixels, a))
+    if beyond and pixels.image not in {m for m, _, _ in walking.members}:
+        # There is no such place, but an image behind the last one, which is all zeros.
+        position = positions[walking.name]
+        images = position // walking.extent * pixels.count
+        positions = positions | {walking.name: position % walking.extent}
     values = nest.at(positions)
-    image = values[pixels.image] if pixels.image else Const(0)
+    image = (values[pixels.image] if pixels.image else Const(0)) + images
     corners = [values[d.member] - d.first if d.member else Const(0) for d in pixels.dimensions]
     found = [d.lower + c * d.step for d, c in zip(pixels.dimensions, corners, strict=True)]
     inside = tuple(substitute_int(d.inside, values) for d in pixels.dimensions)
     return (channel, *found, image), inside
+
+
+def _moves(pixels: Pixels, axis: NestAxis) -> bool:
+    return any(d.member in {m for m, _, _ in axis.members} for d in pixels.dimensions)
 
 
 __all__ = ["corner", "walk_of", "walked"]
