@@ -132,7 +132,7 @@ def test_half_of_a_slice_may_begin_behind_the_last_pixel() -> None:
     """Two blocks fetch 32 pixels each for both, and there are 14: the second's are of an image that is not there."""
     sizes = {"w": 12, "ci": 16, "co": 24, "kw": 3, "pad": 2, **BF16}
     case = Case("conv1d", "cuda/wgmma.m64n16k16.bf16.f32", sizes)
-    made = wished(case, [{"copy": "TMA", "stages": 2, "cluster": "2 along o", "roles": "producer"}], 1)
+    made = wished(case, [{"copy": "TMA", "stages": 2, "cluster": "2 along o", "roles": "producer"}], 2)
     difference = made.check(0, seed=1)
     assert difference.ok, (made.plan.space.schedule(made.rows[0]), difference)
 
