@@ -60,7 +60,8 @@ def spatial_tensor(nest: Nest, names: StepNames, v: Columns, target: Target) -> 
         memory += own.count * own.each
         exposed += np.where(own.single, own.count * own.each, _shown(made, place, compute))
         waits += np.where(together, 0.0, np.where(own.single, own.count, 1.0))
-        rounds = np.maximum(rounds, np.where(own.single, 0.0, (compute + own.count * (own.each + first)) / 2))
+        filled = sum((np.where(p.count == own.count, p.each, 0.0) for p in made), start=np.zeros(n))
+        rounds = np.maximum(rounds, np.where(own.single, 0.0, (compute + own.count * (filled + first)) / 2))
     out = nest.stage.assign.tensor
     stored = prod(a.extent for a in nest.spatial) * nest.mapping.program.tensors[out].dtype.bits / 8 / speed
     times = stores(nest, names, v)

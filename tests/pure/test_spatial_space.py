@@ -14,9 +14,12 @@ from autosched.codegen.check import check_kernel
 from autosched.codegen.lower import lower
 from autosched.codegen.text import print_kernel
 from autosched.costmodel.clock import clock
+from autosched.costmodel.metrics import spearman
+from autosched.device.simulator.spatial_model import START_SECONDS
 from autosched.device.simulator.verify import Verifier
 from autosched.machine.catalogue import load_target
 from autosched.tiling.plan import Plan
+from autosched.tiling.schedule import Candidate
 
 GEMMINI = load_target("gemmini")
 BYTES = {"a": "s8", "b": "s8", "acc": "s32"}
@@ -81,6 +84,27 @@ def test_the_clock_knows_reuse_and_double_buffering() -> None:
     assert best["slots_a"] == best["slots_b"] == 2
     assert terms["total"].min() >= 1024**3 / 256 / GEMMINI.clock_hz
     assert (terms["memory"].max() / terms["memory"].min()) > 10
+
+
+def test_the_clock_orders_rows_as_the_simulator_does() -> None:
+    (plan,) = found("matmul", {"m": 128, "n": 96, "k": 160, **BYTES})
+    ids = plan.space.sample(60, np.random.default_rng(0))
+    device = autosched.device("simulator", target=GEMMINI, noise=0.0)
+    builds = [device.build(Candidate(plan, int(row))) for row in ids]
+    played = np.array([device.measure(build, "search").time_s for build in builds], np.float64)
+    assert spearman(clock(plan, plan.space.values(ids))["total"], played) > 0.9
+
+
+def test_commands_that_follow_each_other_are_started_once() -> None:
+    (plan,) = found("matmul", {"m": 64, "n": 64, "k": 64, **BYTES})
+    device = autosched.device("simulator", target=GEMMINI, noise=0.0)
+    for resident, statements in ((0, 2), (3, 1)):  # an input that stays for all loops is copied before them
+        rows = plan.space.enumerate().ids
+        values = plan.space.values(rows)
+        row = int(rows[(values["resident_a"] == resident) & (values["resident_b"] > 0)][0])
+        assert len(lower(plan, plan.space.schedule(row)).main.body) == statements
+        measured = device.measure(device.build(Candidate(plan, row)), "search")
+        assert measured.extra["model_s"]["start"] == START_SECONDS
 
 
 def test_tunes_from_two_yaml_files() -> None:
