@@ -105,13 +105,14 @@ class RowsPart:
     """Scalar stages inside the loops `shared` (proved independent for all of them together), outermost first: what a
     row of one leaves behind is still in a cache for the next. The members share one set of decisions, `names`.
     `stream`: what may be written past the caches, or None; `asked`: what the first member reads of a row, where asking
-    for the next row's ahead of time may help."""
+    for the next row's ahead of time may help; `distant`: it comes from beyond a core's own caches."""
 
     shared: tuple[str, ...]
     members: tuple[ScalarPart, ...]
     names: StepNames
     stream: Stream | None = None
     asked: tuple[Read, ...] = ()
+    distant: bool = False
 
     @property
     def title(self) -> str:

@@ -15,7 +15,7 @@ from autosched.tiling.dependence import together
 from autosched.tiling.plan import RowsPart, ScalarPart
 from autosched.tiling.scalar_parts import is_constant
 from autosched.tiling.steps import StepNames
-from autosched.tiling.streams import asked_ahead, stream_of
+from autosched.tiling.streams import asked_ahead, exceeds_caches, stream_of
 
 
 def shared_axes(program: Program, stages: Sequence[Stage]) -> tuple[str, ...]:
@@ -61,7 +61,8 @@ def rows_parts(program: Program, parts: Sequence[ScalarPart], target: Target) ->
             along = joined[0].across or joined[0].vector
             stream = stream_of(program, stages, shared, target) if any(m.vector for m in joined) else None
             asked = asked_ahead(program, stages, along, shared, target)
-            result.append(RowsPart(shared, joined, names, stream, asked))
+            distant = any(exceeds_caches(program, r.tensor, target) for r in asked)
+            result.append(RowsPart(shared, joined, names, stream, asked, distant))
         at += run
     return result
 

@@ -136,7 +136,7 @@ def rows_step(part: RowsPart, threads: int, choices: Choices = Choices()) -> Ste
             rules += _as_many(together, choices.together, inner, _extent(part.members[0], inner))
         if part.asked:
             ahead, row = Var(names("ahead")), row_bytes(part.members[0].stage, part.asked)
-            domain = tuple(k for k in choices.ahead if k != FAR or 2 * row <= FAR_BYTES)
+            domain = tuple(k for k in choices.ahead if k != FAR or (part.distant and 2 * row <= FAR_BYTES))
             decisions.append(Decision(ahead.name, domain, tuple(("no", "next row", "far")[k] for k in domain)))
             inert[ahead.name] = single
             if FAR in domain:

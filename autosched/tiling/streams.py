@@ -38,11 +38,11 @@ class Stream:
     buffered: bool
 
 
-def exceeds_caches(program: Program, tensor: str, target: Target) -> bool:
-    """Whether a tensor is larger than the caches that each core has for itself."""
+def exceeds_caches(program: Program, tensor: str, target: Target, *, first: bool = False) -> bool:
+    """Whether a tensor is larger than the caches that each core has for itself, or than the first of them."""
     own = [m.bytes for m in target.memories if m.name.startswith("L") and m.shared_by == "core"]
     t = program.tensors[tensor]
-    return bool(own) and prod(t.extents) * t.dtype.bits / 8 > max(own)
+    return bool(own) and prod(t.extents) * t.dtype.bits / 8 > (min(own) if first else max(own))
 
 
 def stream_of(program: Program, stages: Sequence[Stage], shared: tuple[str, ...], target: Target) -> Stream | None:
@@ -74,12 +74,9 @@ def asked_ahead(
     if axis is None:
         return ()
     written = {s.assign.tensor for s in stages}
-    found = [
-        r
-        for r in stages[0].reads
-        if r.tensor not in written and _in_row(r.index, shared) and exceeds_caches(program, r.tensor, target)
-    ]
-    return tuple(dict.fromkeys(r for r in found if r.index[-1] == Var(axis)))
+    found = [r for r in stages[0].reads if r.tensor not in written and _in_row(r.index, shared)]
+    large = [r for r in found if exceeds_caches(program, r.tensor, target, first=True)]
+    return tuple(dict.fromkeys(r for r in large if r.index[-1] == Var(axis)))
 
 
 def row_bytes(stage: Stage, asked: Sequence[Read]) -> int:

@@ -18,6 +18,7 @@ from autosched.costmodel.clock_scalar import DIVISION_CYCLES, formula_cycles
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
 from autosched.ir.reuse import keep_common
+from autosched.machine.target import Memory
 from autosched.tiling.plan import Plan, RowsPart, ScalarPart
 
 SMALL = replace(
@@ -99,6 +100,15 @@ def test_rows_that_are_far_anyway_have_one_distance() -> None:
     assert set(rows[ahead == 2].tolist()) == {1, 2}
     long = scalar_plans(workload("softmax", m=64, n=4096), SMALL)[0]
     assert [d.domain for d in long.space.decisions if d.name.endswith("ahead")] == [(0, 1)]
+
+
+def test_what_only_the_first_cache_cannot_hold_is_asked_for_a_row_ahead() -> None:
+    wanted = workload("softmax", m=40, n=256)  # of 40 KiB
+    for caches, domains in (((16, 64), [(0, 1)]), ((4, 16), [(0, 1, 2)]), ((64, 64), [])):
+        memories = (Memory("L1", caches[0] << 10, 2e11), Memory("L2", caches[1] << 10, 1e11))
+        here = replace(SMALL, memories=(*memories, *SMALL.memories[2:]))
+        plan = scalar_plans(wanted, here)[0]
+        assert [d.domain for d in plan.space.decisions if d.name.endswith("ahead")] == domains
 
 
 READ_LATER = """
