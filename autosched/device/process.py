@@ -20,7 +20,8 @@ START_LIMIT_S = 60.0
 # learner, command line; matcher, parser and YAML) out of it: half of the second that the builder took to start.
 _BARE = ("", ".ir", ".tensorize")
 _BOOT = """
-import sys, types
+import gc, sys, types
+gc.set_threshold({objects})
 for name in {bare}:
     package = types.ModuleType("autosched" + name)
     package.__path__ = [{path!r} + name.replace(".", "/")]
@@ -28,6 +29,8 @@ for name in {bare}:
 from {module} import main
 main{arguments}
 """
+_OBJECTS = 50_000
+"""New ones between two looks for cycles, of which there are next to none: a tenth of what loading and printing take."""
 _OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 """Signals that a kernel does not raise by itself: somebody else ended the worker."""
 
@@ -157,7 +160,7 @@ class WorkerProcess:
         life_read, life_write = os.pipe()
         path = str(Path(__file__).resolve().parent.parent)
         arguments = (theirs.fileno(), life_read, *self.arguments)
-        boot = _BOOT.format(bare=_BARE, path=path, module=self.module, arguments=arguments)
+        boot = _BOOT.format(objects=_OBJECTS, bare=_BARE, path=path, module=self.module, arguments=arguments)
         threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
         self._process = subprocess.Popen(
