@@ -5,10 +5,11 @@ import os
 import pytest
 from support.nvrtc import needs_disassembler, needs_nvrtc
 
+from autosched.codegen.cuda.headers import device_headers
 from autosched.device.cuda import builder as builders
 from autosched.device.cuda.builder import CudaBuilder, Source
 from autosched.device.cuda.cubins import CubinCache, cubin_key
-from autosched.device.cuda.nvrtc import CompileError, Cubin, compile_cuda
+from autosched.device.cuda.nvrtc import OPTIONS, UNLIMITED, CompileError, Cubin, compile_cuda
 from autosched.device.cuda.resources import Resources, resources_of, warnings_of
 from autosched.device.cuda.sass import instructions_of
 from autosched.device.cuda.toolkit import toolkit, toolkits
@@ -155,6 +156,25 @@ def test_a_compiler_that_dies_or_hangs_costs_its_text_only():
         assert not isinstance(made.build_all([Source(other, "sm_80")])[0], CompileError)
     finally:
         made.close()
+
+
+def test_a_kernel_that_spills_within_its_limit_is_compiled_without_one():
+    needs_nvrtc("sm_90a")
+    sums = "\n".join(f"    float s{i} = a[threadIdx.x + {i}];" for i in range(64))
+    steps = "".join(f"s{i} = s{i} * s{(5 * i + 1) % 64} + a[turn];" for i in range(64))
+    total = " + ".join(f"s{i}" for i in range(64))
+    text = f"""#include "autosched/limit.cuh"
+extern "C" __global__ void LIMIT_REGISTERS(128, %d) mixed(float *a, int turns) {{
+{sums}
+    for (int turn = 0; turn < turns; ++turn) {{ {steps} }}
+    a[threadIdx.x] = {total};
+}}"""
+    headers = device_headers()
+    free = compile_cuda(text % 200, "sm_90a", headers, options=(*OPTIONS, UNLIMITED)).kernels["mixed"]
+    assert 64 < free.registers < 200
+    assert not free.spills
+    assert compile_cuda(text % 48, "sm_90a", headers).kernels["mixed"] == free
+    assert compile_cuda(text % 200, "sm_90a", headers).kernels["mixed"].registers <= 200
 
 
 def test_a_key_depends_on_everything():

@@ -18,7 +18,7 @@ __device__ __forceinline__ void dp4a_s8_s8(int32_t (&c)[1], const uint32_t (&a)[
 }
 
 // 8 x 8 blocks of 128 threads, 2,048 bytes of shared memory.
-extern "C" __global__ void LIMIT_REGISTERS(128, 56) matmul_nt(
+extern "C" __global__ void LIMIT_REGISTERS(128, 48) matmul_nt(
         const int8_t* __restrict__ A,
         const int8_t* __restrict__ B,
         int32_t* __restrict__ C) {

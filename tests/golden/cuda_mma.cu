@@ -37,7 +37,7 @@ __device__ __forceinline__ void mma_m16n8k16_f16_f16_f32(
 }
 
 // 8 x 4 blocks of 64 threads, 18,432 bytes of shared memory.
-extern "C" __global__ void LIMIT_REGISTERS(64, 80) matmul(
+extern "C" __global__ void LIMIT_REGISTERS(64, 73) matmul(
         const f16* __restrict__ A,
         const f16* __restrict__ B,
         float* __restrict__ C) {

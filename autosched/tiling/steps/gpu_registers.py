@@ -63,33 +63,20 @@ class Taken:
 
 
 TERMS = tuple(f.name for f in fields(Taken) if f.name not in ("base", "limited"))
-THREAD = Taken(
-    40,
-    sums=36,
-    sums_copied=8,
-    ahead=44,
-    direct=70,
-    copies=35,
-    turned=24,
-    persistent=880,
-    persistent_copied=800,
-    limited=True,
-)
+THREAD = Taken(37, sums=17, sums_copied=15, ahead=7, copies=24, turned=47, persistent=985, limited=True)
 OPAQUE = Taken(
     22, sums=13, sums_copied=6, ahead=130, direct=219, copies=86, persistent=619, persistent_copied=343, limited=True
 )
 WARPS = Taken(
-    19,
-    sums=23,
-    sums_copied=18,
-    held=14,
-    ahead=112,
-    direct=120,
-    copies=70,
-    checked=90,
-    turned=61,
-    persistent=710,
-    persistent_copied=360,
+    20,
+    sums=17,
+    sums_copied=11,
+    held=28,
+    ahead=110,
+    checked=127,
+    turned=37,
+    persistent=336,
+    persistent_copied=722,
     limited=True,
 )
 DESCRIBED = Taken(26, held=100, copies=20, checked=180)
