@@ -67,8 +67,11 @@ class Builder:
     def ready(self) -> bool:
         """Have a process, and have it load what orders need, which takes a third of a second; whether it has."""
         if not self._loaded:
-            with self._one, contextlib.suppress(BuildError):  # whoever orders is told
-                self._loaded = bool(self._ask("ready"))
+            with self._one:
+                try:
+                    self._loaded = bool(self._ask("ready"))
+                except BuildError:
+                    self._loaded = True  # or it would be asked for ever; whoever orders is told
         return self._loaded
 
     def begin(self, texts: tuple[str, ...], cpu: str | None = None, features: str | None = None) -> None:

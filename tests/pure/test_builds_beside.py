@@ -11,6 +11,7 @@ import pytest
 from conformance.synthetic import make_plan
 
 from autosched.device.beside import AHEAD, Beside
+from autosched.device.builder import Builder, BuildError
 from autosched.device.protocol import Build, Draft
 from autosched.tiling.schedule import Candidate
 
@@ -77,6 +78,15 @@ def test_a_mistake_is_told_to_who_takes_it(beside: Beside) -> None:
     with pytest.raises(ValueError, match="a mistake"):
         broken()
     assert row_of(fine) == 2
+
+
+def test_a_process_that_dies_while_it_loads_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*_: object) -> None:
+        raise BuildError("LLVM ended with SIGSEGV")
+
+    builder = Builder()
+    monkeypatch.setattr(builder, "_ask", dies)
+    assert builder.ready()
 
 
 def test_what_has_not_begun_is_let_go(beside: Beside) -> None:
