@@ -17,8 +17,10 @@ from autosched.codegen.c import print_c
 from autosched.codegen.c.self_test import MULTIPLIER, self_test
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
-from autosched.ir import workload
+from autosched.ir import parse, workload
+from autosched.machine.catalogue import load_target
 from autosched.machine.detect import detect
+from autosched.search.baseline import literal_plan
 from autosched.search.request import TuneRequest
 from autosched.search.tune import plans_of
 
@@ -76,3 +78,11 @@ def test_wrong_numbers_fail(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "FAILED" in done.stdout
     assert "not" in done.stdout
+
+
+def test_results_that_are_not_finite_are_left_out() -> None:
+    program = parse("def f(A: f32[n], Y: f32[n], *, n=4):\n    for i in range(n):\n        Y[i] = log(A[i] * A[i] * 0.0)")
+    plan = literal_plan(program, load_target("x86-avx2"))
+    kernel = lower(plan, plan.space.schedule(0))
+    with np.errstate(invalid="raise"):  # minus infinity, within infinity
+        assert "struct want Y_wants[1]" in self_test(kernel, print_c(kernel), program)

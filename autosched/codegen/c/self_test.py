@@ -75,7 +75,7 @@ def _checked(want: Any, tolerance: Any) -> list[tuple[int, float, float]]:
     """(element, value, tolerance) of some elements; what is no finite number is left out."""
     places = np.unique(np.linspace(0, want.size - 1, CHECKED).astype(np.int64))
     values, near = want.reshape(-1).astype(np.float64), tolerance.reshape(-1)
-    return [(int(p), float(values[p]), float(near[p])) for p in places if np.isfinite(values[p] + near[p])]
+    return [(int(p), float(values[p]), float(near[p])) for p in places if np.isfinite([values[p], near[p]]).all()]
 
 
 class _Test:
