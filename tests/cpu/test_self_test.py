@@ -81,7 +81,7 @@ def test_wrong_numbers_fail(tmp_path: Path) -> None:
 
 
 def test_results_that_are_not_finite_are_left_out() -> None:
-    program = parse("def f(A: f32[n], Y: f32[n], *, n=4):\n    for i in range(n):\n        Y[i] = log(A[i] * A[i] * 0.0)")
+    program = parse("def f(A: f32[n], Y: f32[n], *, n=4):\n    for i in range(n):\n        Y[i] = log(A[i] * 0.0)")
     plan = literal_plan(program, load_target("x86-avx2"))
     kernel = lower(plan, plan.space.schedule(0))
     with np.errstate(invalid="raise"):  # minus infinity, within infinity
