@@ -10,8 +10,10 @@ from pure.gpu_plans import H200, plans
 
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
+from autosched.device.simulator import gpu_code
 from autosched.device.simulator.facts import Facts
 from autosched.device.simulator.gpu_code import ENGINE
+from autosched.device.simulator.gpu_costs import accesses
 from autosched.device.simulator.gpu_model import gpu_estimate, play
 from autosched.device.simulator.gpu_warp import lines, shared_turns
 from autosched.device.simulator.walk import facts
@@ -92,3 +94,32 @@ def test_lines_of_a_warp() -> None:
     assert lines(np.arange(32) * 16, 16) == 4
     assert lines(np.arange(32) * 4096, 2) == 32
     assert lines(np.arange(32) * 16 + 120, 16) == 5
+
+
+def test_shares_of_a_sum_that_l2_keeps_come_from_there(plan: Plan) -> None:
+    """Shares of 4 MiB each: four of them fit one half of an H200's L2, eight do not, and come from memory twice as
+    late as from L2."""
+    ends = {}
+    for split in (4, 8):
+        made = kernel(plan, split=split, block_p=1, swizzle=32, roles=1, cluster=0, gather=0)
+        first, second = (facts(made, s) for s in made.main.body)
+        left = play(made, first, H200).left
+        assert left == (frozenset({"S_shares"}) if split == 4 else frozenset())
+        runs = [play(made, second, H200, kept=kept) for kept in (frozenset(), left)]
+        ends[split] = runs[1].outcome.end
+        assert runs[1].moved["L2"] == runs[0].moved["L2"]
+        assert (runs[1].moved["DRAM"] < runs[0].moved["DRAM"] / 4) == (split == 4)
+    assert ends[8] > 3 * ends[4]
+
+
+def test_few_loads_on_their_way_make_a_sum_of_shares_late(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands of arithmetic come element by element, so many at a time as a warp has on their way."""
+    made = kernel(plan, split=8, block_p=1, swizzle=32, roles=1, cluster=0, gather=0)
+    second = facts(made, made.main.body[1])
+    (shares,) = [t for t in second.touches if t.buffer == "S_shares"]
+    assert shares.single
+    assert shares.lane is not None
+    assert accesses(shares, 32) == shares.lane.width / 32
+    before = play(made, second, H200).outcome.end
+    monkeypatch.setattr(gpu_code, "IN_FLIGHT", 2 * gpu_code.IN_FLIGHT)
+    assert play(made, second, H200).outcome.end < 0.7 * before

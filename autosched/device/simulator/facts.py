@@ -50,6 +50,8 @@ class Touch:
     order: int
     engine: bool = False
     """Whether a box of the copy engine makes it."""
+    single: bool = False
+    """Whether threads take its elements one by one: operands of arithmetic in registers, which no copy brings there."""
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ class Emit:
         if cost.read:
             size = cost.read * share
             moves = ((L2, size / self.shares.port), (DRAM, size * self.shares.missed / self.shares.dram))
-            waits = folded if cost.computes else max(1.0, cost.loads * share / (IN_FLIGHT * self.warps))
+            waits = max(folded if cost.computes else 1.0, cost.loads * share / (IN_FLIGHT * self.warps))
             found.append(Use(_ticks(moves), tick(self.far * waits), name="load", amount=size))
         near = (self.near if cost.shared_read else 0.0) * (folded if cost.issues else 1.0)
         chain = cost.chain * share / self.threads("thread" if self.costs.per_issue == 1 else "warp") + near

@@ -168,9 +168,11 @@ class Costs:
 
 
 def accesses(touch: Touch, per_issue: int) -> float:
-    """Instructions of a warp for one execution: by a warp (`per_issue` lanes move up to 16 bytes each), or as one of a
-    warp's threads."""
+    """Instructions of a warp for one execution: by a warp (`per_issue` lanes move up to 16 bytes each, or an element
+    where they take `single` ones), or as one of a warp's threads."""
     width = touch.lane.width if touch.lane else 1
+    if per_issue > 1 and touch.single:
+        return float(ceil(width / per_issue))
     together = touch.pattern.kind in ("uniform", "contiguous", "group") or touch.scope == "shared"
     each = 16 / touch.bytes if together else 1.0  # elements that one thread moves with one instruction
     if per_issue > 1:
@@ -211,10 +213,12 @@ def workers_innermost(path: tuple[Level, ...]) -> tuple[Level, ...]:
     return (*blocks, *(p for p in path if p not in side and p not in blocks), *side)
 
 
-def dram_bytes(found: Facts, prints: Footprints, grid: Launch, target: Target) -> tuple[float, float]:
+def dram_bytes(
+    found: Facts, prints: Footprints, grid: Launch, target: Target, kept: frozenset[str] = frozenset()
+) -> tuple[float, float]:
     """Bytes read from DRAM into L2, everything once where it fits L2, else once for each wave of blocks side by side;
-    and bytes written."""
-    outside = [t for t in found.touches if t.scope != "shared"]
+    and bytes written. L2 has the buffers `kept`."""
+    outside = [t for t in found.touches if t.scope != "shared" and (t.write or t.buffer not in kept)]
     left = min(grid.count, float(target.cores * grid.at_once))
     waves = ceil(grid.count / left)
     ranges = {}
@@ -237,6 +241,15 @@ def dram_bytes(found: Facts, prints: Footprints, grid: Launch, target: Target) -
     capacity = L2_KEEPS * next((m.bytes for m in target.memories if m.name == "L2"), 0)
     read = sum(once.values())
     return (read if read <= capacity else max(read, waves * sum(each.values()))), written
+
+
+def left_behind(found: Facts, prints: Footprints, target: Target) -> frozenset[str]:
+    """The buffers that a grid wrote and the next one finds in L2, where there is room for them. Each half of L2 holds
+    what its own cores ask for (A100 and H100 whitepapers), so what cores of both wrote and read takes up twice its
+    bytes."""
+    written = frozenset(t.buffer for t in found.touches if t.write and t.scope != "shared")
+    room = next((m.bytes for m in target.memories if m.name == "L2"), 0) / 2
+    return written if sum(prints.most(name) for name in written) <= room else frozenset()
 
 
 def speed(target: Target, name: str) -> float:

@@ -37,7 +37,7 @@ from autosched.device.simulator.engine import (
 from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.facts import Facts
 from autosched.device.simulator.gpu_code import DRAM, L2, PIPE, SERVERS, SHARED, SLOT, Emit, Shares, ahead_of
-from autosched.device.simulator.gpu_costs import PORT, QUARTERS, SHARED_LINES, Costs, dram_bytes, speed
+from autosched.device.simulator.gpu_costs import PORT, QUARTERS, SHARED_LINES, Costs, dram_bytes, left_behind, speed
 from autosched.device.simulator.gpu_launch import Launch, RefusedError, launch
 from autosched.device.simulator.script import script
 from autosched.machine.target import Target
@@ -68,6 +68,8 @@ class GpuRun:
     actors: tuple[str, ...]
     moved: dict[str, float]
     """Bytes that pass each level of memory in all."""
+    left: frozenset[str]
+    """Buffers that the next grid finds in L2."""
 
 
 def gpu_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate:
@@ -75,8 +77,10 @@ def gpu_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate
     moved = []
     totals: dict[str, float] = defaultdict(float)
     tick = 1.0 / TICKS / target.clock_hz
+    kept: frozenset[str] = frozenset()
     for found in parts:
-        run = play(kernel, found, target)
+        run = play(kernel, found, target, kept=kept)
+        kept = run.left
         moved.append(run.moved)
         busy = run.outcome.busy
         totals["tensor pipe" if any(i.intrinsic.scope != "thread" for i in found.issues) else "pipe"] += (
@@ -90,11 +94,17 @@ def gpu_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate
     return Estimate(dict(totals), tuple(moved))
 
 
-def play(kernel: Kernel, found: Facts, target: Target, record: Recorder | None = None) -> GpuRun:
-    """The busiest core's events under one grid."""
+def play(
+    kernel: Kernel,
+    found: Facts,
+    target: Target,
+    record: Recorder | None = None,
+    kept: frozenset[str] = frozenset(),
+) -> GpuRun:
+    """The busiest core's events under one grid, which finds the buffers `kept` in L2."""
     grid = launch(kernel, found, target)
     costs = Costs(kernel, found, grid, target)
-    read, written = dram_bytes(found, costs.prints, grid, target)
+    read, written = dram_bytes(found, costs.prints, grid, target, kept)
     past = _past_l1(found, costs)
     count = max(1, round(grid.count))
     least, extra = divmod(count, target.cores)
@@ -121,7 +131,8 @@ def play(kernel: Kernel, found: Facts, target: Target, record: Recorder | None =
     layout = _Layout(together, tail, actors_of_block, grid.at_once, ahead.stages if ahead else 0)
     outcome = layout.played(each, record)
     actors = layout.names(min(grid.at_once, each + bool(tail)))
-    return GpuRun(grid, outcome, actors, {"shared": _shared(found), "L2": past, "DRAM": read + written})
+    moved = {"shared": _shared(found), "L2": past, "DRAM": read + written}
+    return GpuRun(grid, outcome, actors, moved, left_behind(found, costs.prints, target))
 
 
 def _past_l1(found: Facts, costs: Costs) -> float:

@@ -27,6 +27,7 @@ def trace(kernel: Kernel, target: Target) -> dict[str, Any]:
     events.append(_named("thread_name", 0, "statements"))
     scale = 1e6 / TICKS / target.clock_hz
     start, cut = 0.0, False
+    left: frozenset[str] = frozenset()
     for number, stmt in enumerate(kernel.main.body):
         spans: list[Span] = []
 
@@ -34,7 +35,7 @@ def trace(kernel: Kernel, target: Target) -> dict[str, Any]:
             kept.append(span)
             return len(kept) < MOST_SPANS
 
-        servers, outcome = _played(kernel, facts(kernel, stmt), target, record)
+        servers, outcome, left = _played(kernel, facts(kernel, stmt), target, record, left)
         note = stmt.note if isinstance(stmt, For) and stmt.note else type(stmt).__name__
         events.append(_event(f"{number}: {note}", 0, start, outcome.end * scale, {"events": outcome.events}))
         for span in spans:
@@ -51,15 +52,19 @@ def trace(kernel: Kernel, target: Target) -> dict[str, Any]:
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}
 
 
-def _played(kernel: Kernel, found: Facts, target: Target, record: Any) -> tuple[tuple[str, ...], Outcome]:
+def _played(
+    kernel: Kernel, found: Facts, target: Target, record: Any, kept: frozenset[str]
+) -> tuple[tuple[str, ...], Outcome, frozenset[str]]:
+    """The servers, what they did, and the buffers that a GPU's next grid finds in L2 as this one finds `kept`."""
     match scheme_of(target):
         case "gpu":
-            return gpu_model.SERVERS, gpu_model.play(kernel, found, target, record).outcome
+            grid = gpu_model.play(kernel, found, target, record, kept)
+            return gpu_model.SERVERS, grid.outcome, grid.left
         case "spatial" if spatial_model.on_array(kernel, found):
-            return spatial_model.SERVERS, spatial_model.play_spatial(kernel, found, target, record).outcome
+            return spatial_model.SERVERS, spatial_model.play_spatial(kernel, found, target, record).outcome, kept
         case _:
             run = cpu_model.play_cpu(kernel, found, target, cpu_model.threads_of(found), record)
-            return run.servers, run.outcome
+            return run.servers, run.outcome, kept
 
 
 def _event(name: str, lane: int, start: float, duration: float, args: dict[str, Any]) -> dict[str, Any]:

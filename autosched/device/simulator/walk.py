@@ -191,9 +191,10 @@ class _Walker:
         buffers = self.kernel.buffers
         width = stmt.lane.width if stmt.lane else 1
         nodes = list(walk(stmt.value))
+        single = buffers[stmt.buffer].scope == "register" and not isinstance(stmt.value, Read)
         for node in nodes:
             if isinstance(node, Read):
-                self._touch(node.tensor, node.index, stmt.lane, False, path, runs)
+                self._touch(node.tensor, node.index, stmt.lane, False, path, runs, single)
         self._touch(stmt.buffer, stmt.index, stmt.lane, True, path, runs)
         operations = sum(isinstance(n, Arith | Call | Unary | Select) for n in nodes)
         calls = sum(isinstance(n, Call) and n.function in LIBRARY for n in nodes)
@@ -221,6 +222,7 @@ class _Walker:
         write: bool,
         path: tuple[Level, ...],
         runs: float,
+        single: bool = False,
     ) -> None:
         self.buffers.add(buffer)
         if self.kernel.buffers[buffer].scope not in MEMORY:
@@ -233,8 +235,11 @@ class _Walker:
             self.places[buffer, known, lane] = place, pattern
         size = of.dtype.bits / 8
         self.touches.append(
-            Touch(place, buffer, of.scope, size, known, lane, pattern, write, path, runs, self.statements, self.engine)
-        )
+            Touch(
+                place, buffer, of.scope, size, known, lane, pattern, write, path, runs, self.statements, self.engine,
+                single,
+            )
+        )  # fmt: skip
 
 
 def turns_of(index: Int) -> int:
