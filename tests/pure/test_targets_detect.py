@@ -2,6 +2,7 @@
 
 import pytest
 
+from autosched.machine import peaks
 from autosched.machine.catalogue import load_target, target_yaml
 from autosched.machine.detect import ASSUMED, caches, detect, usable_cpus
 from autosched.machine.features import llvm_name, our_name
@@ -98,3 +99,18 @@ def test_arm_features_are_those_of_the_intrinsic_files():
 )
 def test_feature_names_go_both_ways(name):
     assert our_name(llvm_name(name)) == name
+
+
+@pytest.mark.parametrize("held_up", [(), (0,), (1,), (0, 7), (3, 4, 5, 6)])
+def test_a_run_that_a_neighbour_holds_up_does_not_decide_how_long_runs_are(monkeypatch, held_up):
+    """A call costs a microsecond besides: where runs were sized by one that took 5 ms for nothing, it was all they saw."""
+    runs = []
+
+    def took(call, times):
+        runs.append(times)
+        return 1e-6 + times * 1e-8 + (5e-3 if len(runs) - 1 in held_up else 0.0)
+
+    monkeypatch.setattr(peaks, "_took", took)
+    found = peaks._best(lambda times: None, 16384.0, peaks.EFFORTS["quick"])
+    assert found == pytest.approx(16384.0 / 1e-8, rel=0.01)
+    assert len(runs) < 25
