@@ -103,7 +103,7 @@ def test_feature_names_go_both_ways(name):
 
 @pytest.mark.parametrize("held_up", [(), (0,), (1,), (0, 7), (3, 4, 5, 6)])
 def test_a_run_that_a_neighbour_holds_up_does_not_decide_how_long_runs_are(monkeypatch, held_up):
-    """A call costs a microsecond besides: where runs were sized by one that took 5 ms for nothing, it was all they saw."""
+    """A call costs a microsecond besides, which was all that runs saw where one of 5 ms for nothing had sized them."""
     runs = []
 
     def took(call, times):
