@@ -37,14 +37,18 @@ def build_shared(code: CSource, source: Path, isa: str, command: list[str]) -> P
     if isa in MACHINES and platform.machine() not in MACHINES[isa] and "CC" not in os.environ:
         said = f"the kernel is for {isa}; this machine is {platform.machine()}"
         raise MissingError(said, hint="name a cross compiler in CC")
-    arguments = [*code.flags.split(), "-shared", "-fPIC", str(source), "-o", str(library), "-lm"]
+    # Else a library is made without OpenMP's functions by compilers that have none (zig), and nobody can load it.
+    whole = ["-Wl,-z,defs"] if sys.platform == "linux" else []
+    arguments = [*code.flags.split(), "-shared", "-fPIC", *whole, str(source), "-o", str(library), "-lm"]
     try:
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
     except OSError as error:
         raise MissingError(f"cannot run {command[0]}: {error.strerror}", hint="name a C compiler in CC") from None
     if done.returncode != 0:
-        said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip() or "no reason")
-        raise MissingError(
-            f"{' '.join(command)} cannot build {source.name}: {said}", hint="name another compiler in CC"
-        )
+        lines = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
+        said = lines[0] if lines else done.stderr.strip() or "no reason"
+        hint = "name another compiler in CC"
+        if "__kmpc" in said or "GOMP" in said:
+            hint = f"this one has no OpenMP, which kernels of several threads need: {hint}"
+        raise MissingError(f"{' '.join(command)} cannot build {source.name}: {said}", hint=hint)
     return library
