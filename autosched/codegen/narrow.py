@@ -112,7 +112,7 @@ class _Narrowing:
         lane = stmt.lane
         parts = self.factors.get(lane.width, 1) if lane and not _registers(stmt, self.old) & self.fixed else 1
         if lane is None or parts == 1:
-            yield self._part(stmt, None, 0, 0)
+            yield self._part(stmt, None, 0, 0) if lane is None else self._part(stmt, lane.var, 0, lane.width)
             return
         width = lane.width // parts
         cut = [self._part(stmt, lane.var, h * width, width) for h in range(parts)]

@@ -44,6 +44,15 @@ def test_the_same_in_narrower_vectors(name: str, sizes: dict[str, int], limit: i
     assert f"vector_size({2 * limit})" not in text
 
 
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+def test_lanes_are_combined_in_ever_narrower_vectors(name: str) -> None:
+    """Each half is added to the other as a vector of its own: no lane is computed that nobody reads, in C either."""
+    narrower = narrow(replace(_rows_of(name, 32, m=2, n=64), vector_bytes=64))
+    halves = {b.shape[-1] for b in narrower.buffers.values() if b.name.rsplit("_", 1)[-1].isdigit()}
+    assert halves == {16, 8, 4, 2, 1}
+    assert "select_f32x16((s32x16){-1" not in print_c(narrower).source  # no halves put together of two vectors
+
+
 def test_what_fits_stays() -> None:
     kernel = _rows_of("softmax", 16, m=2, n=77)
     assert narrow(kernel) is kernel

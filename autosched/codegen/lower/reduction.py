@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from autosched.codegen.kernel import Assign, For, If, Stmt
+from autosched.codegen.kernel import Assign, For, If, Lane, Stmt
 from autosched.codegen.lower.context import identifier
 from autosched.codegen.lower.fed import Fed
 from autosched.codegen.lower.invariant import split_invariant
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from autosched.codegen.lower.scalar import Scalar
 
 
+Pair = tuple[str, str]
+"""The register of numbers and that of NaN; there is no such register where an extreme does not keep them apart."""
+Places = tuple[Int, ...]
 SIGNS = {"max=": ">", "min=": "<"}
 """Which of two numbers an extreme keeps."""
 
@@ -59,6 +62,7 @@ class Reduction:
         self.op = "+=" if self.shape.across and self.stage.assign.op == "-=" else self.stage.assign.op
         self.value = self.stage.assign.value
         self.kept: set[str] = set()
+        self.halves: dict[int, Pair] = {}
         # An extreme of floats that passes NaN on is three operations, one waiting for the other. Of partial results the
         # numbers and the NaN are kept apart, and meet at the end.
         extreme = self.op in SIGNS and self.dtype.name in ("f32", "f64")
@@ -117,37 +121,50 @@ class Reduction:
             return [begin], [Assign(assign.tensor, index, self.held(first), self.lane, valid)]
         neutral = Literal(identity(self.op, self.dtype), self.dtype)
         begins: list[Stmt] = [Assign(self.acc, self.place(n), neutral, self.lane) for n in self.numbers(copy)]
-        total: Value = Read(self.acc, (Const(first), Const(0)), self.dtype)
+        stmts, (acc, nan), number = self.combined(first)
+        total: Value = Read(acc, (number, Const(0)), self.dtype)
         if self.nan:
             none = Literal(-0.0, self.dtype)  # leaves every number as it is, -0 too
             begins += [Assign(self.nan, self.place(n), none, self.lane) for n in self.numbers(copy)]
-            total = Arith("+", total, Read(self.nan, (Const(first), Const(0)), self.dtype), self.dtype)
-        end = Assign(assign.tensor, index, combine(assign.op, start, total))
-        return begins, [*self.combined(first), end]
+            total = Arith("+", total, Read(nan, (number, Const(0)), self.dtype), self.dtype)
+        return begins, [*stmts, Assign(assign.tensor, index, combine(assign.op, start, total))]
 
-    def combined(self, first: int) -> list[Stmt]:
-        """All accumulators of one copy into the first, then its lanes into lane 0: halves onto halves."""
+    def combined(self, first: int) -> tuple[list[Stmt], Pair, Int]:
+        """All accumulators of one copy into the first, then its lanes, halves onto halves, into narrower registers;
+        with the one that is left, and its number."""
         stmts: list[Stmt] = []
-        count = self.each
+        held = self.acc, self.nan
+        count, width, number = self.each, self.width, Const(first)
         while count > 1:
-            for n in range(first, first + count // 2):
-                stmts += self.joined(n, self.place(n + count // 2))
             count //= 2
-        shift = self.width // 2
-        while shift:
-            stmts += self.joined(first, (Const(first), (Var(LANE) + shift) % self.width))
-            shift //= 2
-        return stmts
+            for n in range(first, first + count):
+                stmts += self.joined(held, self.place(n), held, (self.place(n), self.place(n + count)), self.lane)
+        while width > 1:
+            width //= 2
+            lane, e = (Lane(LANE, width), Var(LANE)) if width > 1 else (None, Const(0))
+            half = self.half(width)
+            stmts += self.joined(half, (Const(0), e), held, ((number, e), (number, e + width)), lane)
+            held, number = half, Const(0)
+        return stmts, held, number
 
-    def joined(self, number: int, other: tuple[Int, ...]) -> list[Stmt]:
-        """An accumulator combined with what the accumulators hold elsewhere."""
-        there, held = Read(self.acc, other, self.dtype), self.held(number)
+    def half(self, width: int) -> Pair:
+        """Registers of one vector of so many lanes."""
+        if width not in self.halves:
+            shape, declare = (1, width), self.of.ctx.declare
+            acc, nan = (n and declare(f"{n}_{width}", self.dtype, shape, "register").name for n in (self.acc, self.nan))
+            self.halves[width] = acc, nan
+        return self.halves[width]
+
+    def joined(
+        self, into: Pair, index: Places, held: Pair, both: tuple[Places, Places], lane: Lane | None
+    ) -> list[Stmt]:
+        """Two vectors of the accumulators combined, in a register."""
+        one, other = (tuple(Read(name, place, self.dtype) for name in held) for place in both)
         if not self.nan:
-            return [Assign(self.acc, self.place(number), combine(self.op, held, there), self.lane)]
-        both = Arith("+", Read(self.nan, self.place(number), self.dtype), Read(self.nan, other, self.dtype), self.dtype)
+            return [Assign(into[0], index, combine(self.op, one[0], other[0]), lane)]
         return [
-            Assign(self.acc, self.place(number), self.greater(there, held), self.lane),
-            Assign(self.nan, self.place(number), both, self.lane),
+            Assign(into[0], index, self.greater(other[0], one[0]), lane),
+            Assign(into[1], index, Arith("+", one[1], other[1], self.dtype), lane),
         ]
 
     def greater(self, new: Value, held: Value) -> Value:
