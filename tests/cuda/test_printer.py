@@ -74,6 +74,15 @@ def test_golden(name: str) -> None:
     assert not any(k.spills for k in found.kernels.values())
 
 
+def test_a_share_is_loaded_whole_before_it_is_added() -> None:
+    """Numbers that are neighbours in memory come at once, not one by one in the middle of the sums."""
+    wanted = {**PIPELINE, "swizzle": "64 B", "warps_i": 2, "reg_i": 2, "reg_j": 4, "split": 4}
+    text = printed("matmul", "cuda/mma.m16n8k16.f16.f16.f32", wanted, m=256, n=256, k=1024, **F16).text
+    sums = text[text.rindex('extern "C"') :]
+    assert re.search(r"copy<16>\(&?\w+_share\[", sums)
+    assert not re.search(r"acc\w*(\[\w+\])+ \+ \w+_shares", sums)
+
+
 def test_a_pipeline_meets_once_a_slice_and_loads_by_matrices() -> None:
     text = CASES["mma"]().text
     assert text.count("__syncthreads();") == 1  # after the wait, in the loop over slices

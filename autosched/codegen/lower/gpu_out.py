@@ -7,6 +7,7 @@ nobody: while one worker's results leave, the others compute.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from autosched.codegen.kernel import Assign, Async, Box, BoxMap, Buffer, For, If, Lane, Meet, Publish, Stmt, Wait
 from autosched.codegen.lower.context import Context, identifier
@@ -25,7 +26,12 @@ from autosched.tiling.steps.gpu_epilogue import BULK_STORE, DIRECT, row_axis
 from autosched.tiling.steps.gpu_layout import SWIZZLES, SharedLayout, chunk_elements
 from autosched.tiling.steps.gpu_operand import CHUNK_BYTES, along, output_offset, stored_bytes
 from autosched.tiling.steps.gpu_split import share_columns
+from autosched.tiling.steps.gpu_tile import SCOPE_WARPS
 from autosched.tiling.written import written
+
+WARP = 32
+MOST_WHOLE = 96
+"""Registers of a thread for a share beside as many sums, of some 255 (a thread of `wgmma` n=256 has 128 sums)."""
 
 
 class Out:
@@ -229,9 +235,18 @@ class Out:
         return micro.over(micro.tiled, self.grid.register, (store,))
 
     def add_shares(self, micro: GpuMicro, tile: Int, shares: Buffer) -> tuple[Stmt, ...]:
-        """All shares of a tile, added to a worker's accumulators."""
+        """All shares of a tile, added to a worker's accumulators: each is loaded whole, and not number by number, where
+        a thread has room for it beside its sums."""
         read = Read(shares.name, self._share(micro, Var("from"), tile), shares.dtype)
-        add = micro.add(read, self.grid.register)
+        lanes, counts = micro.accumulator.elements, self.grid.register
+        threads = WARP * SCOPE_WARPS.get(self.nest.intrinsic.scope, 0) or 1
+        load: tuple[Stmt, ...] = ()
+        if lanes * prod(counts.values()) * shares.dtype.bits <= 32 * MOST_WHOLE * threads:
+            shape, at = (*counts.values(), lanes), (*micro.register_index(micro.tiled), micro.element(lanes))
+            held = self.ctx.declare(f"{self.nest.stage.assign.tensor}_share", shares.dtype, shape, "register")
+            load = micro.over(micro.tiled, counts, (Assign(held.name, at, read, self._lane(micro)),))
+            read = Read(held.name, at, held.dtype)
+        add = (*load, *micro.add(read, counts))
         return (For("from", Const(0), self.grid.shares(tile), add, note="shares of the reduction"),)
 
     def _share(self, micro: GpuMicro, share: Int, tile: Int) -> tuple[Int, ...]:
