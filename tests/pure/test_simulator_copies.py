@@ -27,7 +27,11 @@ TMA = COMMON | ALONE | {"copy": 2, "stages": 4, "vector": 0}
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    found = plans("matmul_nt", "wgmma.m64n128k16.bf16.f32", **SIZES)[1]
+    return plan_of("wgmma.m64n128k16.bf16.f32")
+
+
+def plan_of(instruction: str) -> Plan:
+    found = plans("matmul_nt", instruction, **SIZES)[1]
     return next(p for p in found if "wgmma" in p.name)
 
 
@@ -109,12 +113,16 @@ def test_shares_of_a_sum_that_l2_keeps_come_from_there(plan: Plan) -> None:
         ends[split] = runs[1].outcome.end
         assert runs[1].moved["L2"] == runs[0].moved["L2"]
         assert (runs[1].moved["DRAM"] < runs[0].moved["DRAM"] / 4) == (split == 4)
-    assert ends[8] > 3 * ends[4]
+    assert ends[8] > 2.5 * ends[4]
 
 
 def test_few_loads_on_their_way_make_a_sum_of_shares_late(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operands of arithmetic come element by element, so many at a time as a warp has on their way."""
-    made = kernel(plan, split=8, block_p=1, swizzle=32, roles=1, cluster=0, gather=0)
+    """Operands of arithmetic come element by element, so many at a time as a warp has on their way; where a thread has
+    room for a share beside its sums they are loaded whole before."""
+    shared = {"split": 8, "block_p": 1, "swizzle": 32, "roles": 1, "cluster": 0, "gather": 0}
+    whole = kernel(plan, **shared)
+    assert not any(t.single for t in facts(whole, whole.main.body[1]).touches if t.buffer == "S_shares")
+    made = kernel(plan_of("wgmma.m64n256k16.bf16.f32"), **shared)
     second = facts(made, made.main.body[1])
     (shares,) = [t for t in second.touches if t.buffer == "S_shares"]
     assert shares.single
