@@ -18,11 +18,11 @@ from autosched.store.replay_file import read_replay
 from benchmarks.model_quality import ASKED, line
 from benchmarks.record import FOLDER
 
-RANKS = dict(zip(ASKED, (0.82, 0.87, 0.90), strict=True))
-"""Spearman of the clock alone: a little less than when this was written."""
+RANKS = dict(zip(ASKED, (0.82, 0.87, 0.90), strict=True)) | {"depthwise_f32_56x56x128": 0.84}
+"""Spearman of the clock alone: a little less than when this was written; the last of kernels that LLVM made spill."""
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", RANKS)
 def test_the_clock_ranks_recorded_rows(name: str):
     path = FOLDER / f"{name}.json.gz"
     assert path.stat().st_size < 1_000_000
