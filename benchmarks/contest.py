@@ -52,7 +52,8 @@ class Outcome:
     """`peak_ops`: measured operations a second; `bound_s`: measured seconds of moving the least bytes, the best pass of
     a plain loop; `loop_s` and `of_loop`: that loop as a peer, in turn with ours (None in results of before); `huge`:
     which shares of our largest buffer and of the loop's lie in huge pages; `wrong`: peers whose numbers differ from
-    ours, and how."""
+    ours, and how; `within`: what our kernel checks, within which everybody's data are drawn, and `outside_s`: its
+    seconds on data of the whole range, where what stands by runs."""
 
     seconds: Times
     against: list[Against]
@@ -69,6 +70,8 @@ class Outcome:
     loop_s: Times | None = None
     of_loop: Times | None = None
     huge: tuple[float | None, float | None] = (None, None)
+    within: str = ""
+    outside_s: Times | None = None
 
     @property
     def share(self) -> tuple[float, str]:
@@ -106,9 +109,12 @@ def compare(bout: Bout) -> Outcome | str:
     return from_json(json.loads(done.stdout.splitlines()[-1]))
 
 
+TUPLES = ("seconds", "loop_s", "of_loop", "huge", "outside_s")
+
+
 def from_json(data: dict[str, Any]) -> Outcome:
     against = [Against(**a | {"seconds": tuple(a["seconds"]), "ratio": tuple(a["ratio"])}) for a in data["against"]]
-    times = {k: tuple(data[k]) for k in ("seconds", "loop_s", "of_loop", "huge") if data.get(k) is not None}
+    times = {k: tuple(data[k]) for k in TUPLES if data.get(k) is not None}
     return Outcome(**data | times | {"against": against})
 
 
@@ -150,10 +156,14 @@ def _compare(bout: Bout) -> Outcome:
     mine = repeats_of(ours)
     samples: dict[str, list[tuple[float, float]]] = {c.name: [] for c in fair}
     loops: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
+    standing_by: list[float] = []
+    theirs = repeats_of(kernel.outside) if kernel.outside else 0
     for number in range(bout.rounds):
         now = [c for c in fair if not c.why_not or number < SHOWN_ROUNDS]
         for c in now if number % 2 else now[::-1]:
             samples[c.name].append((time_calls(c.run, repeats[c.name]), time_calls(ours, mine)))
+        if kernel.outside:
+            standing_by.append(time_calls(kernel.outside, theirs))
         if number % PEAK_EVERY == 0:
             with cpus.everywhere(own):
                 peak.sample()
@@ -170,6 +180,7 @@ def _compare(bout: Bout) -> Outcome:
         work.bytes_in + work.bytes_out, peak.operations_per_s, peak.name, stream.best_s, cpu_model(), peers.versions(),
         notes, wrong, "", quartiles([s for s, _ in in_turn]), quartiles([s / o for s, o in in_turn]),
         (huge_share(kernel.largest), huge_share(max(stream.memory[0], key=len))),
+        ", ".join(kernel.within), quartiles(standing_by) if standing_by else None,
     )  # fmt: skip
 
 

@@ -24,15 +24,18 @@ place."""
 
 @dataclass(frozen=True)
 class LoadedKernel:
-    """`run` calls it as a caller from C would, without checks of arguments; `arrays` are the program's parameters.
-    `largest` is the largest memory that it works on, packed data included. `elsewhere` answers the same on a copy of
-    the arrays."""
+    """`run` calls it as a caller from C would, without checks of arguments; `arrays` are the program's parameters,
+    drawn within what the kernel checks (`within`: nothing for most). `largest` is the largest memory that it works on,
+    packed data included. `elsewhere` answers the same on a copy of the arrays, `outside` on data of which some break a
+    check, so that what stands by runs (None where nothing is checked)."""
 
     program: Program
     arrays: dict[str, Array]
     run: Callable[[], None]
     largest: Array
     elsewhere: Callable[[], Callable[[], None]]
+    within: tuple[str, ...] = ()
+    outside: Callable[[], None] | None = None
 
 
 def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Array]], None]) -> LoadedKernel:
@@ -40,22 +43,31 @@ def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Ar
     their own must come first."""
     import numpy as np
 
-    from autosched.cli.stored import kernel_of, picked
+    from autosched.cli.stored import picked, plan_of
     from autosched.codegen.callable import CompiledKernel, aligned
     from autosched.codegen.llvm.compile import compile_object
     from autosched.codegen.llvm.jit import load
     from autosched.codegen.llvm.module import print_llvm
+    from autosched.codegen.lower import lower
     from autosched.ir import parse, random_inputs
+    from autosched.search.conditional import measured_on
     from autosched.store.sqlite import SqliteStore
 
     with SqliteStore(store, read_only=True) as opened:
         record, trials = opened.study(study), opened.trials(study)
-    lowered = kernel_of(record, picked(record, trials, None))
+    trial = picked(record, trials, None)
+    plan = plan_of(record, trial)
+    lowered = lower(plan, plan.space.schedule(trial.row))
     program = parse(record.program, filename=record.name)
-    drawn = random_inputs(program, np.random.default_rng(7))
-    held = {n: aligned(t.extents, t.dtype) for n, t in program.tensors.items() if n in program.parameters}
-    for n in program.inputs:
-        held[n][...] = drawn[n]
+
+    def drawn_from(described: Program) -> dict[str, Array]:
+        drawn = random_inputs(described, np.random.default_rng(7))
+        made = {n: aligned(t.extents, t.dtype) for n, t in program.tensors.items() if n in program.parameters}
+        for n in program.inputs:
+            made[n][...] = drawn[n]
+        return made
+
+    held = drawn_from(measured_on(program, [plan]))
     prepare(program, held)
     kernel = CompiledKernel(lowered, load(compile_object(print_llvm(lowered))))
 
@@ -76,7 +88,9 @@ def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Ar
             fresh[n][...] = array
         return fresh
 
-    return LoadedKernel(program, held, *on(held), lambda: on(copied())[0])
+    outside = on(drawn_from(program))[0] if plan.guards else None
+    within = tuple(dict.fromkeys(c.text for m in plan.mappings for c in m.conditions))
+    return LoadedKernel(program, held, *on(held), lambda: on(copied())[0], within, outside)
 
 
 def main() -> None:

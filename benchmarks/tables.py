@@ -60,6 +60,9 @@ class Row:
         others = sorted((a for a in o.against if a is not self.best), key=lambda a: a.ratio[1])
         notes = [f"{a.ratio[1]:.2f} {a.name}" + (f" ({a.why_not})" if a.why_not else "") for a in others]
         notes += [f"{name}: {differs}" for name, differs in o.wrong.items()]
+        if o.within:
+            wider = f"; wider data: {o.seconds[1] / o.outside_s[1]:.2f} of this speed" if o.outside_s else ""
+            notes.append(f"data of all within {o.within}{wider}")
         notes += [f"**{self.error}**"] if self.error else []
         return [
             self.case.name, str(self.threads), f"{middle:.1f} [{slow:.1f}, {fast:.1f}]", _shares(o),

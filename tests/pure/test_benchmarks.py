@@ -107,6 +107,12 @@ def test_wrong_numbers_are_told_beside_the_speed() -> None:
     assert "ORT MatMul: differs<br>**2 candidates computed wrong numbers**" in table([found])
 
 
+def test_what_data_are_drawn_within_is_told_and_what_wider_data_cost() -> None:
+    checked = row("a", replace(outcome(), within="-64 <= B <= 64", outside_s=(1.9, 2.0, 2.1)))
+    assert "data of all within -64 <= B <= 64; wider data: 0.50 of this speed" in table([checked])
+    assert Row.from_json(json.loads(json.dumps(checked.to_json()))) == checked
+
+
 def test_the_nearer_limit_is_the_one_that_counts() -> None:
     assert outcome(share=0.5).share == (0.5, "peak")
     assert outcome(share=0.1).share == (0.25, "bandwidth")
