@@ -46,13 +46,14 @@ from autosched.tiling.steps import (
     tiled_axes,
     vectorises,
 )
-from autosched.tiling.steps.layout import asked_by_lane, line_crossings, row_stride, runs
+from autosched.tiling.steps.by_lane import asked_by_lane, copied_by_lane
+from autosched.tiling.steps.layout import line_crossings, row_stride, runs
 from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.streams import FAR_BYTES
 from autosched.tiling.values import rows_of
 
-VERSION = "5"
+VERSION = "6"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 
@@ -67,7 +68,7 @@ ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by el
 ALIAS_SLOTS = 1.0  # load slots lost where a tile's rows fall into one set of the first cache (16 rows 16 KiB apart)
 ALIAS_SHARE = 0.75  # part of the ways of a set that these rows may take
 PAGE_SLOTS = 2.0  # load slots lost where each step along the depth is on another page (f32 1024³ on Zen 5: one cycle)
-LANE_CYCLES = 3.0  # one lane of a register, loaded behind a branch of its own (u8 depthwise, NCHW, on Zen 5: 3.3)
+LANE_CYCLES = 3.0  # one lane of a register, behind a branch of its own (u8 depthwise, NCHW: 3.3 on Zen 5, 2.9 on Zen 3)
 RUN_SLOTS = 1.2  # load slots of one run of a register that is put together from several: a load and a shuffle
 CHECK_CYCLES = 0.08  # one element looked at by a run-time check (vectors of 32 bytes, two operations each)
 SCALAR_CYCLES = 1.0  # one scalar operation of a stage without an intrinsic
@@ -293,7 +294,8 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: T
         if not axis.intrinsic_axis:
             lost = lost + ALIAS_SLOTS * _aliased(row_stride(nest, operand, axis), v[names.register(axis)], target)
     direct = plain + lost + guard * _checked(nest, names, operand, v)
-    return np.where(kind == DIRECT, direct, np.where(kind == PADDED, plain, 1.0))
+    padded = plain + LANE_CYCLES * LOADS_PER_CYCLE * elements * copied_by_lane(nest, operand)
+    return np.where(kind == DIRECT, direct, np.where(kind == PADDED, padded, 1.0))
 
 
 def _asked_inside(nest: Nest, operand: str) -> bool:

@@ -144,16 +144,6 @@ class Nest:
         moved = {o for o in padded if axis in self.axes_of(self.mapping.operands[o])}
         return not any(moved.issuperset(s) for s in self.mapping.neutral)
 
-    def must_fill(self, operand: str, axis: NestAxis) -> bool:
-        """Whether an operand has to hold its fill past the end of a reduction axis, or may hold anything there: so
-        where sums are of integers, and constants, laid out before the run, hold fills that add nothing to whatever
-        stands beside them. (A float that stands there could be a NaN.)"""
-        padded = self.mapping.padded.get(axis.intrinsic_axis or "", ())
-        known = {o for o in padded if self.mapping.program.known(self.mapping.operands[o].tensor)}
-        if operand in known or self.intrinsic.accumulator.dtype.is_float:
-            return True
-        return not any(known.issuperset(s) for s in self.mapping.neutral)
-
     def fill(self, operand: str) -> Literal:
         """What stands in an operand where the program has no element."""
         dtype = self.intrinsic.operands[operand].dtype

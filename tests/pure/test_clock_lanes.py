@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 import pytest
 from support.plans import plans_of
 
-from autosched.costmodel.clock import clock
+from autosched.costmodel.clock import LANE_CYCLES, clock
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
 from autosched.tiling.plan import Plan
-from autosched.tiling.steps.layout import asked_by_lane
+from autosched.tiling.steps.by_lane import asked_by_lane, copied_by_lane
 
 ZEN = load_target("amd-zen4")
 BYTES = {"a": "u8", "b": "s8", "acc": "s32"}
@@ -46,3 +48,22 @@ def test_who_asks_lane_by_lane(pad: int, stride: int, types: dict[str, str], exp
     nest = plan_of(pad, stride, **types).tensor_parts[0].nest
     image = next(o.name for o in nest.intrinsic.inputs if nest.mapping.operands[o.name].tensor == "X")
     assert asked_by_lane(nest, image) == expected
+
+
+@pytest.mark.parametrize(
+    ("types", "stride", "share"), [(BYTES, 2, 0.0), ({"t": "bf16"}, 1, 0.5), ({"t": "bf16"}, 2, 0.0)]
+)
+def test_copies_are_asked_lane_by_lane_where_both_factors_are_masked(
+    types: dict[str, str], stride: int, share: float
+) -> None:
+    """Three taps in two pairs of floats, of which the second has one that is none. With such a mask on its copy the
+    image of bytes took 1,486 us at stride 2 (144 channels, 2.9 cycles a lane on Zen 3) and 99 us without; the clock had
+    said 45."""
+    plan = plan_of(1, stride, **types)
+    nest = plan.tensor_parts[0].nest
+    image = next(o for o, read in nest.mapping.operands.items() if read.tensor == "X")
+    assert copied_by_lane(nest, image) == share
+    chosen = {f"pack_{o}": "padded" if o == image else "panel" for o in ("a", "b")}
+    plain, asked = seconds(plan, **chosen), share * LANE_CYCLES / ZEN.clock_hz
+    assert plain > 16 * prod(a.units for a in nest.axes) * asked
+    assert share or plain < nest.points * LANE_CYCLES / ZEN.clock_hz / 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.agreement import disagreement, expect
-from support.copies import BATCH, DEPTHWISE, FLOATS, NCHW, STRIDED, TAPS, TRANSPOSED, rows_with
+from support.copies import BATCH, DEPTHWISE, FLOATS, NCHW, STRIDED, TAPS, TRANSPOSED, UNPACKED, rows_with
 from support.plans import plans_of
 
 from autosched.codegen.kernel import Assign, For, Function, statements
@@ -26,6 +26,8 @@ SHUFFLED = {
     "rows_of_both": parse(TRANSPOSED),
     "taps_of_every_other_pixel": parse(TAPS),
     "taps_of_each_pixel": parse(TAPS, sizes={"stride": 1}),
+    "taps_that_are_no_constants": parse(UNPACKED),
+    "pairs_of_taps_that_are_no_constants": parse(UNPACKED, sizes={"t": "s16", "u": "s16", "w": 20, "k": 5}),
 }
 """Registers that hold neighbours from several places: loaded in runs and shuffled."""
 BORDERED = {

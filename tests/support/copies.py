@@ -62,6 +62,7 @@ def taps(X: t[c, h, w], W: const[u[c, k, k]], Y: acc[c, ho, wo],
             if 0 <= y * stride + r - 1 < h and 0 <= x * stride + s - 1 < w:
                 Y[o, y, x] += acc(X[o, y * stride + r - 1, x * stride + s - 1]) * acc(W[o, r, s])
 """
+UNPACKED = TAPS.replace("const[u[c, k, k]]", "u[c, k, k]")
 FLOATS = {"t": "bf16", "u": "bf16", "acc": "f32"}
 
 

@@ -27,6 +27,7 @@ from autosched.tiling.steps import (
     Interleave,
     interleave,
     rounded,
+    runs_on,
     tiled_axes,
 )
 
@@ -43,7 +44,8 @@ class Loads(Protocol):
 class Source:
     """One operand's memory. `kind` is one of the step `pack`; a PADDED or INTERLEAVED copy starts at `lows` of the
     tensor, `how` says what was interleaved, `part` which part of the tensor it holds at a time; `piece` is what a BLOCK
-    panel holds; `inside`: the guard is known to hold."""
+    panel holds; `inside`: the guard is known to hold; `whole`: axes whose last register is read whole from the tensor
+    itself."""
 
     nest: Nest
     operand: str
@@ -54,6 +56,7 @@ class Source:
     piece: Piece = WHOLE
     inside: bool = False
     part: Part = ALL
+    whole: frozenset[str] = frozenset()
 
     def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
         """The value of register element `element` at a place, and under which condition it is real (else zero)."""
@@ -65,7 +68,7 @@ class Source:
         positions = elements(nest, at, lanes)
         axes = nest.at(positions)
         mine = nest.operand_axes(self.operand)
-        held = {self.how.axis} if self.how else set()  # a copy has zeros past the end of these
+        held = {self.how.axis} if self.how else set(self.whole)  # a copy has zeros past the end of these
         if self.kind in (PADDED, INTERLEAVED):
             held |= {a.name for a in rounded(nest, self.operand)}
         valid = [positions[a.name] < a.extent for a in mine if at[a.name].partial and a.name not in held]
@@ -93,7 +96,7 @@ def source(
     read = nest.mapping.operands[operand]
     tensor = ctx.tensor(read.tensor)
     if kind == DIRECT:
-        return Source(nest, operand, DIRECT, tensor), ()
+        return Source(nest, operand, DIRECT, tensor, whole=frozenset(a.name for a in runs_on(nest, operand))), ()
     how = interleave(nest, operand) if kind == INTERLEAVED else None
     lows: tuple[int, ...] = ()
     if kind in (PANEL, BLOCK):

@@ -8,11 +8,12 @@ from autosched.tiling.steps.block_panel import BLOCK, block_loops, outer_axes
 from autosched.tiling.steps.cache_block import cache_block
 from autosched.tiling.steps.copy_each import EACH_PART, WHOLE, part_axes
 from autosched.tiling.steps.edges import APART, apart, conditions, edges, inside
+from autosched.tiling.steps.fills import rounded, runs_on
 from autosched.tiling.steps.gpu_limits import gpu_limits
 from autosched.tiling.steps.gpu_stage import gpu_stage
 from autosched.tiling.steps.gpu_tile import gpu_pair, gpu_tile, is_gpu
 from autosched.tiling.steps.interleave import Interleave, interleave
-from autosched.tiling.steps.layout import rounded, vectorises
+from autosched.tiling.steps.layout import vectorises
 from autosched.tiling.steps.lines import lines
 from autosched.tiling.steps.loop_order import ORDERS, loop_order
 from autosched.tiling.steps.names import StepNames, blocked_axes, tiled_axes
@@ -61,6 +62,7 @@ __all__ = [
     "prefetch",
     "register_tile",
     "rounded",
+    "runs_on",
     "shared_loads",
     "skip",
     "tiled_axes",

@@ -88,27 +88,6 @@ def runs(nest: Nest, operand: str) -> int | None:
 
 
 @of_nest
-def asked_by_lane(nest: Nest, operand: str) -> bool:
-    """Whether a direct load asks for each lane by itself if its element is real: lanes may lie beyond an axis's end, or
-    the operand's condition changes along them, and they are neither neighbours in memory nor runs of different
-    neighbours (which masked loads bring)."""
-    lanes = nest.lane_coordinates(operand, Var("e"))
-    along = [a for a in nest.axes if a.unit > 1 and a.intrinsic_axis in lanes]
-    ragged = any(a.extent % a.unit for a in along)
-    forms = nest.guarded_sums[operand]
-    if not ragged and not any(form is None or any(form.coefficient(a.name) for a in along) for form in forms):
-        return False
-    if vectorises(nest, operand):
-        return False
-    offset = flat_offset(nest, operand, Var("e"))
-    n = nest.intrinsic.operands[operand].elements
-    there = evaluate(offset, dict.fromkeys(free_vars(offset), 0) | {"e": np.arange(n, dtype=np.int64)})
-    places = np.unique(np.broadcast_to(np.asarray(there), (n,)))
-    parts = 1 + int(np.count_nonzero(np.diff(places) > 1))
-    return len(places) < n or RUN_ELEMENTS * parts > n
-
-
-@of_nest
 def depth_stride(nest: Nest, operand: str) -> int:
     """Elements between a register and the next along the depth, in the operand's tensor; 0 where that varies."""
     form = affine(substitute_int(flat_offset(nest, operand, Var("e")), {"e": 0}))
@@ -163,13 +142,6 @@ def panel_elements(nest: Nest, operand: str) -> int:
     for axis in nest.operand_axes(operand):
         total *= axis.units * axis.unit
     return total
-
-
-def rounded(nest: Nest, operand: str) -> tuple[NestAxis, ...]:
-    """Axes that copies of an operand's tensor cover to the end of the last register, so that no load of one is masked:
-    lanes, past whose end sums are never stored, and reductions past whose end it may hold anything."""
-    on = [a for a in nest.operand_axes(operand) if a.intrinsic_axis and len(a.members) == 1]
-    return tuple(a for a in on if not a.reduction or not nest.must_fill(operand, a))
 
 
 @of_nest

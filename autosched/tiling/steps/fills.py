@@ -1,0 +1,64 @@
+"""Past the end of a reduction: which operands hold the fills there, and which may hold anything.
+
+An intrinsic that takes four of a window's three positions adds nothing for the fourth where one factor is zero there,
+whatever integer the other one is. So a mask stays on the loads of one operand, and the loads of the other are whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from autosched.logic import TRUE, Int, interval
+from autosched.tiling.nest import Nest, NestAxis
+from autosched.tiling.remember import of_nest
+from autosched.tiling.steps.layout import tensor_extents, vectorises
+
+
+@of_nest
+def holders(nest: Nest, axis: NestAxis) -> frozenset[str]:
+    """The operands that hold fills past the end of a reduction axis. One set of those that add nothing whatever stands
+    beside them is enough: constants, laid out before the run, else those with the cheapest masks. All of them where
+    floats are multiplied (what stands beside a zero could be a NaN) or no such set is known."""
+    padded = nest.mapping.padded.get(axis.intrinsic_axis or "", ())
+    able = {o for o in padded if axis in nest.operand_axes(o)}
+    sets = [s for s in nest.mapping.neutral if s and able.issuperset(s)]
+    if not sets or any(o.dtype.is_float for o in nest.intrinsic.operands.values()):
+        return frozenset(o.name for o in nest.intrinsic.inputs)
+    return frozenset(min(sets, key=lambda s: _cost(nest, s)))
+
+
+def _cost(nest: Nest, operands: Iterable[str]) -> tuple[int, int, int]:
+    """Masks on these operands: how many are set in the timed call, how many of them on registers that no one load
+    fills, and on how many registers."""
+    program = nest.mapping.program
+    timed = [o for o in operands if not program.known(nest.mapping.operands[o].tensor)]
+    registers = (prod(a.units for a in nest.operand_axes(o)) for o in timed)
+    return len(timed), sum(not vectorises(nest, o) for o in timed), sum(registers)
+
+
+def freed(nest: Nest, operand: str) -> tuple[NestAxis, ...]:
+    """Reduction axes of the intrinsic past whose end the operand may hold anything."""
+    mine = (a for a in nest.operand_axes(operand) if a.reduction and a.intrinsic_axis)
+    return tuple(a for a in mine if operand not in holders(nest, a))
+
+
+def rounded(nest: Nest, operand: str) -> tuple[NestAxis, ...]:
+    """Axes that copies of an operand's tensor cover to the end of the last register, so that no load of one is masked:
+    lanes, past whose end sums are never stored, and reductions past whose end it may hold anything."""
+    on = [a for a in nest.operand_axes(operand) if a.intrinsic_axis and len(a.members) == 1]
+    return tuple(a for a in on if not a.reduction or a in freed(nest, operand))
+
+
+@of_nest
+def runs_on(nest: Nest, operand: str) -> tuple[NestAxis, ...]:
+    """Reduction axes past whose end the operand may hold anything, and whose last register is read whole from the
+    tensor itself: no guard speaks of the operand, and all of the register lies inside the tensor."""
+    axes = tuple(a for a in freed(nest, operand) if len(a.members) <= 1)
+    if nest.guarded[operand] != TRUE:
+        return ()
+    reached = {m: (low, low + a.units * a.unit - 1) for a in axes for m, low, _ in a.members}
+    index = [i for i in nest.mapping.operands[operand].index if isinstance(i, Int)]
+    spans = (interval(i, nest.ranges | reached) for i in index)
+    inside = all(low >= 0 and high < n for (low, high), n in zip(spans, tensor_extents(nest, operand), strict=True))
+    return axes if inside else ()
