@@ -10,12 +10,14 @@ from autosched.cli.output import joules
 from autosched.codegen.cuda.proved import prove_schedule
 from autosched.ir.work import operations
 from autosched.report.text import seconds, speed
+from autosched.search.conditional import standing_by
 from autosched.search.loop import Result
 from autosched.search.noise import ENOUGH
 from autosched.search.tune import Tuning
 from autosched.store.explain import MEMORY, path_of
 from autosched.store.records import Measurement
 from autosched.store.sqlite import SqliteStore
+from autosched.tiling.plan import Plan
 from autosched.tiling.shared_proofs import in_short
 
 DRIFT = 0.10
@@ -41,6 +43,8 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         }
         plan = best.candidate.plan
         asked = [{"kind": c.kind, "text": c.text, "tight": c.tight} for m in plan.mappings for c in m.conditions]
+        spare = standing_by(plan, best.trial.row)
+        found |= {"otherwise": {"plan": spare[0], "predicted_ratio": spare[1]}} if spare else {}
         found |= ({"conditions": asked} if asked else {}) | ({"relies_on": list(plan.relies)} if plan.relies else {})
         if request.objective != "latency":
             found |= {"objective": request.objective, "cost": m.cost, "energy_j": m.extra.get("energy_j")}
@@ -115,7 +119,8 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
     lines += [f"plan   {best.candidate.plan.name}", f"       {best.schedule}", f"check  {_checked(m)}"]
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
     if asked:
-        lines.append(f"where  {' and '.join(asked)}: every call looks, and else takes a slower way")
+        other = _other_way(best.candidate.plan, best.trial.row)
+        lines.append(f"where  {' and '.join(asked)}: every call looks, and else takes {other}")
     if best.candidate.plan.relies:
         lines.append(f"relies on {'; '.join(best.candidate.plan.relies)}")
     if result.failed:
@@ -130,6 +135,11 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
         kind = code or "json"  # the schedule, where there is no text of the kernel
         lines += [f"use it   autosched export {study} -o {request.program.name}.{kind}{where}"]
     return "\n".join(lines)
+
+
+def _other_way(plan: Plan, row: int) -> str:
+    found = standing_by(plan, row)
+    return "a slower way" if found is None else f"{found[0]}, {_times(found[1])} times as long by the clock"
 
 
 def _kept(store: SqliteStore) -> str:

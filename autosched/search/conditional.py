@@ -84,6 +84,19 @@ def _fastest_row(plan: Plan) -> tuple[float, dict[str, int]] | None:
     return float(seconds[best]), dict(plan.space.schedule(int(ids[best])).values)
 
 
+def standing_by(plan: Plan, row: int) -> tuple[str, float] | None:
+    """What runs where a check of this row refuses the data, and its time over the row's, by the clock: nobody measures
+    it. None where nothing is checked, or each checked part has a scalar fallback of its own."""
+    if plan.otherwise is None:
+        return None
+    spare, id_ = plan.otherwise.plan, plan.otherwise.plan.space.row_of(plan.otherwise.values)
+    return spare.name, _clocked_s(spare, id_) / _clocked_s(plan, row)
+
+
+def _clocked_s(plan: Plan, row: int) -> float:
+    return float(clocks.clock(plan, plan.space.values(np.array([row])))["total"][0])
+
+
 def measured_on(program: Program, plans: Iterable[Plan]) -> Program:
     """The program with all that its plans check or assume: data to measure are drawn within that, so that times are
     those of kernels whose checks hold."""
@@ -146,6 +159,7 @@ __all__ = [
     "compatible",
     "data_of",
     "measured_on",
+    "standing_by",
     "usable_as",
     "with_fallbacks",
     "with_stored_data",

@@ -46,9 +46,13 @@ def test_tune_says_what_it_checks_and_relies_on(here: Cli) -> None:
     guard = here(*TUNE).json["best"]
     assert guard["conditions"] == [{"kind": "range", "text": "-64 <= B <= 64", "tight": True}]
     assert "relies_on" not in guard
+    assert guard["otherwise"]["predicted_ratio"] > 1
+    said = here(*TUNE[:-1], "--fresh").out
+    assert f"else takes {guard['otherwise']['plan']}, " in said
+    assert " times as long by the clock" in said
     assume = here(*TUNE, "--conditions", "assume").json["best"]
     assert assume["relies_on"] == ["-64 <= B <= 64"]
-    assert "conditions" not in assume
+    assert not {"conditions", "otherwise"} & set(assume)
     assert here(*TUNE, "--conditions", "refuse").json["best"]["intrinsic"] is None
     given = saved(here.folder, "w.npy", np.full((64, 32), 3, np.int8))
     data = here(*TUNE, "--data", given).json

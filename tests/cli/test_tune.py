@@ -65,8 +65,9 @@ def test_the_json_object_has_the_contract_s_keys(tuned: Cli) -> None:
     assert set(found["space"]) == {"plans", "rows", "rejected"}
     assert set(found["trials"]) == {"done", "failed"}
     best = found["best"]
-    assert set(best) == {"trial", "time_s", "spread", "gflops", "schedule", "intrinsic", "kernel_sha",
-                         "lower_bound_s", "gap"}  # fmt: skip
+    conditional = {"conditions", "otherwise"} & set(best)  # where the instruction asks something of data
+    assert set(best) - conditional == {"trial", "time_s", "spread", "gflops", "schedule", "intrinsic", "kernel_sha",
+                                       "lower_bound_s", "gap"}  # fmt: skip
     assert best["gap"] == best["time_s"] / best["lower_bound_s"] - 1
     assert best["gflops"] == 2 * 48 * 32 * 64 / best["time_s"] / 1e9
     assert set(found["seconds"]) == {"total", "match", "search", "build", "measure", "model"}
