@@ -1,6 +1,8 @@
 """Exported CUDA: one file that needs no header of ours, launchers for every argument, a self-test, an operator."""
 
 import ast
+import shutil
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +52,30 @@ def test_a_kernel_is_two_files_a_test_and_an_operator(kernel):
     assert "@" not in operator.replace("@torch.library", "").replace("@gemm.register", "")
     names = {n.name for n in ast.walk(ast.parse(operator)) if isinstance(n, ast.FunctionDef)}
     assert {"gemm", "_call"} <= names
+
+
+RUNTIME = """typedef int cudaError_t;
+typedef struct stream *cudaStream_t;
+static inline const char *cudaGetErrorString(cudaError_t status) { return status == 100 ? "no device" : "fine"; }
+"""
+"""What the header and the self-test take from CUDA's runtime."""
+
+
+@pytest.mark.compiler
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc on this machine")
+def test_a_self_test_says_why_a_call_failed(kernel, tmp_path):
+    """It once compared what nobody had written, and named the elements."""
+    program, lowered = kernel
+    files = export_cuda(lowered, H200)
+    (tmp_path / "cuda_runtime.h").write_text(RUNTIME)
+    (tmp_path / "gemm.h").write_text(files.header)
+    (tmp_path / "gemm_test.c").write_text(self_test(lowered, files.on_host, program))
+    calls = "(const uint16_t *A, const uint16_t *B, uint16_t *C) { return A && B && C ? 100 : 0; }"
+    (tmp_path / "gemm.c").write_text(f'#include "gemm.h"\ncudaError_t gemm_on_host{calls}\n')
+    strict = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-I."]
+    subprocess.run(["gcc", *strict, "gemm_test.c", "gemm.c", "-o", "gemm_test", "-lm"], cwd=tmp_path, check=True)
+    done = subprocess.run(["./gemm_test"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "gemm_on_host: no device\n")
 
 
 def test_the_kernels_of_the_file_compile_by_themselves(kernel):

@@ -34,7 +34,8 @@ WORKSPACE = ""
 class CSource:
     """`name` is the function's; the files are to be called `name.h` and `name.c`. `calls` are the functions, in the
     order to call them, each with its arguments: buffers and scalars by the kernel's names, and `WORKSPACE`. `compiler`
-    builds the source, which ends in `suffix`, with `flags`."""
+    builds the source, which ends in `suffix`, with `flags`. `failure` is C for the words of a `status` that is not 0,
+    where calls answer one."""
 
     header: str
     source: str
@@ -44,6 +45,7 @@ class CSource:
     workspace_bytes: int = 0
     compiler: str = "cc"
     suffix: str = ".c"
+    failure: str = ""
 
 
 def print_c(kernel: Kernel) -> CSource:

@@ -86,8 +86,8 @@ class _Test:
     ) -> None:  # fmt: skip
         self.kernel, self.code, self.program = kernel, code, program
         self.tables, self.scalars, self.checks = tables, scalars, checks
-        taken = {name for name, _ in code.calls} | {"state", "draw", "memory", "wrong", "check", "i", "work", "stdout"}
-        self.names = Names({*taken, "printf", "puts", "uint64_t", "double", "size_t", "want"})
+        taken = {name for name, _ in code.calls} | {"state", "draw", "memory", "wrong", "check", "i", "work", "status"}
+        self.names = Names({*taken, "printf", "puts", "uint64_t", "double", "size_t", "want", "stdout"})
         self.held = list(dict.fromkeys(a for _, arguments in code.calls for a in arguments if a in kernel.buffers))
         # What is written to but never passed on by name has no place here; all tensors of the program have one.
         self.held += [n for n in (*tables, *checks) if n not in self.held]
@@ -155,7 +155,12 @@ class _Test:
             fill = f"{names(name)}[i] = {names(f'{name}.values')}[draw()];"
             yield f"for (size_t i = 0; i < {self._elements(name)}; ++i) {fill}"
         for function, arguments in self.code.calls:
-            yield f"{function}({', '.join(self._argument(a) for a in arguments)});"
+            call = f"{function}({', '.join(self._argument(a) for a in arguments)})"
+            if self.code.failure:
+                yield f"const int status = (int){call};"
+                yield f'if (status) {{ printf("{function}: %s\\n", {self.code.failure}); return 2; }}'
+            else:
+                yield f"{call};"
         for name, found in self.checks.items():
             dtype, element = self._dtype(name), f"{names(name)}[check->at]"
             got = f"load_{dtype.name}({element})" if dtype.name in BITS_STORED else element

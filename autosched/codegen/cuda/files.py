@@ -79,7 +79,8 @@ class _Exporter:
         flags = f"-gencode=arch=compute_{self.plan.arch[3:]},code={self.plan.arch} -std=c++17 -O3 -fmad=false"
         called = (*self.tensors, *self.kernel.program.scalars)
         call = (f"{self.name}_on_host", called)
-        on_host = CSource("", "", self.name, (call,), flags, compiler="nvcc", suffix=".cu")
+        words = "cudaGetErrorString((cudaError_t)status)"
+        on_host = CSource("", "", self.name, (call,), flags, compiler="nvcc", suffix=".cu", failure=words)
         header, source = "\n".join(self._header(flags)), "\n".join(self._source())
         return CudaFiles(header, source, self.name, self.printed, flags, on_host)
 

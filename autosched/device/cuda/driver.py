@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from autosched.device.cuda.job import Call, Encoding, Mapped, Pointer, Value
 from autosched.errors import AutoschedError, MissingError, UsageError
 
 INSTALL = "pip install 'autosched[cuda]'"
+NO_DRIVER = "no NVIDIA driver on this machine"
 NO_GPU = "use -d simulator with -t nvidia-h200 or another target; autosched doctor says what is here"
 LIMITS = {
     "cores": "MULTIPROCESSOR_COUNT",
@@ -47,14 +49,24 @@ def bindings() -> Any:
     try:
         from cuda.bindings import driver
     except ImportError as error:
+        if not _has_driver():  # what to install would help nobody here
+            raise MissingError(NO_DRIVER, hint=NO_GPU) from None
         raise MissingError(f"cuda-bindings is not here: {error}", hint=INSTALL) from None
     try:
         status = driver.cuInit(0)[0]
     except Exception as error:  # a class of its own for each way in which a library is not found
-        raise MissingError("no NVIDIA driver on this machine", hint=NO_GPU) from error
+        raise MissingError(NO_DRIVER, hint=NO_GPU) from error
     if status != driver.CUresult.CUDA_SUCCESS:
         raise MissingError(f"no NVIDIA GPU that can be used: {status.name}", hint=NO_GPU)
     return driver
+
+
+def _has_driver() -> bool:
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, ceil_div, maximum, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
-from autosched.tiling.placed import from_shared
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu_copy import BOX
 from autosched.tiling.steps.gpu_operand import BULK_COPIES, CHUNK_BYTES, has_any, stored_bytes, stored_in_boxes
 from autosched.tiling.steps.gpu_split import CLUSTER, may_gather, may_split
-from autosched.tiling.steps.gpu_tile import workers_name
+from autosched.tiling.steps.gpu_tile import SCOPE_WARPS, workers_name
 from autosched.tiling.steps.names import StepNames
 from autosched.tiling.written import Written
 
@@ -28,9 +27,9 @@ def row_axis(nest: Nest, output: Written, pair: tuple[NestAxis, ...]) -> NestAxi
 
 def staging_bytes(nest: Nest) -> int:
     """Bytes of shared memory that each warp may need for fragments of which nobody knows what lies where: a piece for
-    each type and size. Where lines of memory are aligned and whole, they pass by it."""
+    each type and size, packed below a byte. Where lines of memory are aligned and whole, they pass by it."""
     held = {(o.dtype, o.elements) for o in nest.intrinsic.operands.values() if o.opaque is not None}
-    return sum(dtype.bytes * elements for dtype, elements in held)
+    return sum(dtype.bits * elements // 8 for dtype, elements in held)
 
 
 def gpu_epilogue(
@@ -55,7 +54,7 @@ def gpu_epilogue(
     size, row_along = output.dtype.bytes, row_axis(nest, output, pair)
     kinds = [DIRECT, ROWS]
     aligned = stored_bytes(nest, output, row_along, size)
-    whole = aligned == CHUNK_BYTES and nest.written == TRUE and bool(from_shared(nest.intrinsic))
+    whole = aligned == CHUNK_BYTES and nest.written == TRUE and nest.intrinsic.scope in SCOPE_WARPS
     kinds += [BULK_STORE] if has_any(target, BULK_COPIES) and whole and stored_in_boxes(nest, output) else []
     tile: Int = Const(1)
     for axis in pair:

@@ -31,8 +31,8 @@ MOST_WAYS = 4
 
 
 def chunk_elements(bits: int) -> int:
-    """Elements of one chunk."""
-    return CHUNK_BYTES * 8 // bits
+    """Elements of one chunk; those below a byte take a whole one in memory."""
+    return CHUNK_BYTES * 8 // max(8, bits)
 
 
 @dataclass(frozen=True)
