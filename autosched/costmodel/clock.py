@@ -20,7 +20,7 @@ from autosched.costmodel.clock_pages import pages_apart, paging_seconds
 from autosched.costmodel.clock_rows import UNASKED, asked_bytes, memory_seconds, revisited_seconds
 from autosched.costmodel.clock_scalar import scalar_cycles, scattered
 from autosched.costmodel.clock_spatial import spatial_tensor
-from autosched.costmodel.clock_streams import knows_prefetch, waited_seconds
+from autosched.costmodel.clock_streams import by_streams, knows_prefetch, waited_seconds
 from autosched.costmodel.clock_team import team_terms
 from autosched.costmodel.clock_visited import work_left
 from autosched.costmodel.copies import copy_seconds
@@ -167,6 +167,7 @@ def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = 
         terms[name] = np.maximum(bytes_in / all_cores, bytes_in * share / one_core)
     for name in ("l2", "l3", "memory"):
         terms.setdefault(name, np.zeros(n))
+    terms["memory"] = terms["memory"] * by_streams(nest, names, values)
     terms["pack"] = once("pack", lambda v: (copy_seconds(nest, names, v, target, least=least),))[0]
     terms["pack"] += CHECK_CYCLES * check_elements(nest.mapping.program, part.guards) * cycle  # by one thread
     terms["overhead"] = np.where(threads > 1, FORK_SECONDS, 0.0) + np.zeros(n)

@@ -16,17 +16,24 @@ import numpy.typing as npt
 from autosched.costmodel.clock_pages import neighbours
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
-from autosched.tiling.steps import DIRECT, StepNames, blocked_axes
+from autosched.tiling.steps import COLUMNS, DIRECT, StepNames, blocked_axes
 from autosched.tiling.steps.layout import tensor_elements
 from autosched.tiling.steps.prefetch import NEXT, NO, passed_over, streamed_bytes, streams
 
-# Constants of the code generator, measured with f32 matrices of 64 MiB and 1 to 33 rows on Zen 5.
+# Constants of the code generator, measured with f32 matrices of 64 MiB and 1 to 33 rows on Zen 5 (streams on Zen 3).
 WAITED, WAITED_AHEAD = 1.2, 0.35  # share of the shorter of work and memory that waits, and where it is asked for ahead
 REREAD = 2.4  # what a pass takes to read lines anew out of L2, as a multiple of their time at its bandwidth
 ASKING = 0.05  # share of the time from memory that asking ahead costs (one row loses 7 %, 16 rows gain 25)
 STARTING = 4.0  # latencies of memory until a first pass over a block is in full flow (4 rows: 0.25 to 0.5 µs a block)
+SEVERAL_STREAMS = 0.8  # share of the time from memory that is left where columns are read (64 MiB; 21 and 27 GB/s)
 
 Column = npt.NDArray[Any]
+
+
+def by_streams(nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]]) -> Column:
+    """The share of the time from memory, by one stream, that is left."""
+    columns = [v[names.pack(o.name)] == COLUMNS for o in nest.intrinsic.inputs]
+    return np.where(np.any(columns, axis=0), SEVERAL_STREAMS, 1.0)
 
 
 def knows_prefetch(nest: Nest) -> bool:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from autosched.logic import Int, affine
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.remember import of_nest
-from autosched.tiling.steps import BLOCK, ORDERS, PANEL, StepNames, blocked_axes, tiled_axes
+from autosched.tiling.steps import ORDERS, PANELS, StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.lines import AROUND, WITHIN
 
 Column = npt.NDArray[Any]
@@ -191,7 +191,7 @@ def _group(
     panel: dict[str, bool | npt.NDArray[np.bool_]] = dict.fromkeys(operands, False)
     for operand in nest.intrinsic.inputs:
         kind = v[names.pack(operand.name)]
-        some = (kind == PANEL) | (kind == BLOCK)
+        some = np.isin(kind, PANELS)
         panel[operand.name] = bool(some[0]) if (some == some[0]).all() else some
     tiled = {a.name for a in tiled_axes(nest)}
     span: dict[str, Column] = {a.name: np.ones(n) for a in nest.axes}

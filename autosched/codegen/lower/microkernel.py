@@ -23,7 +23,7 @@ from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
-from autosched.tiling.steps import APART, DIRECT, EACH, PANEL, Window, tiled_axes, window
+from autosched.tiling.steps import APART, COLUMNS, DIRECT, EACH, PANEL, Window, tiled_axes, window
 from autosched.tiling.steps.prefetch import FAR, FAR_BYTES, NEXT, NO
 from autosched.tiling.steps.visited import settled, skipping_row, unrolled, visited
 
@@ -338,7 +338,7 @@ class Micro:
     def far(self, operand: str, distance: int) -> int:
         """Depth units ahead."""
         o, source = self.intrinsic.operands[operand], self.sources[operand]
-        if distance != FAR or not isinstance(source, Source) or source.kind != PANEL:
+        if distance != FAR or not isinstance(source, Source) or source.kind not in (PANEL, COLUMNS):
             return distance
         registers = prod(self.ctx.values[self.names.register(a)] for a in self.own(operand))
         return max(distance, -(-FAR_BYTES // (registers * o.elements * o.dtype.bytes)))

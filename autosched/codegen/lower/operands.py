@@ -3,7 +3,7 @@ in another shape."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from autosched.codegen.kernel import Buffer, Function, Stmt
@@ -19,11 +19,11 @@ from autosched.logic.walk import substitute_bool
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps import (
-    BLOCK,
+    COLUMNS,
     DIRECT,
     INTERLEAVED,
     PADDED,
-    PANEL,
+    PANELS,
     Interleave,
     interleave,
     rounded,
@@ -63,7 +63,7 @@ class Source:
         nest, read = self.nest, self.nest.mapping.operands[self.operand]
         lanes = nest.lane_coordinates(self.operand, element)
         dtype = self.buffer.dtype
-        if self.kind in (PANEL, BLOCK):
+        if self.kind in PANELS:
             return Read(self.buffer.name, panel_index(nest, self.operand, at, lanes, self.piece), dtype), TRUE
         positions = elements(nest, at, lanes)
         axes = nest.at(positions)
@@ -99,7 +99,8 @@ def source(
         return Source(nest, operand, DIRECT, tensor, whole=frozenset(a.name for a in runs_on(nest, operand))), ()
     how = interleave(nest, operand) if kind == INTERLEAVED else None
     lows: tuple[int, ...] = ()
-    if kind in (PANEL, BLOCK):
+    piece = replace(piece, columns=kind == COLUMNS)
+    if kind in PANELS:
         register = {a.name: ctx.values[names.register(a)] for a in tiled_axes(nest)}
         buffer, body = panel(nest, operand, register, tensor, ctx, piece)
     else:

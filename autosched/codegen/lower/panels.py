@@ -15,7 +15,7 @@ from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Compare, Const, Int, Var, all_of, free_vars, interval, minimum
 from autosched.logic.walk import substitute_bool
 from autosched.tiling.nest import Nest, NestAxis
-from autosched.tiling.steps import tiled_axes
+from autosched.tiling.steps import column_units, tiled_axes
 
 Places = Mapping[str, Position]
 Ranges = Mapping[str, tuple[int, int]]
@@ -34,11 +34,13 @@ class Span:
 @dataclass(frozen=True)
 class Piece:
     """The part of an operand that a panel holds at a time. Axes of `here` stand where the loops around it do, of those
-    in `spans` it holds a part, of any other all. `owner`: a thread and how many there are, each with its own panel."""
+    in `spans` it holds a part, of any other all. `owner`: a thread and how many there are, each with its own panel.
+    `columns`: the units of a tile stand before the reductions, and columns keep apart."""
 
     here: frozenset[str] = frozenset()
     spans: Mapping[str, Span] = field(default_factory=dict)
     owner: tuple[Int, int] | None = None
+    columns: bool = False
 
 
 WHOLE = Piece()
@@ -60,15 +62,18 @@ def panel_index(
 ) -> tuple[Int, ...]:
     """Where a panel holds the element of a place: owner, axes outside, tiles, reductions, units of the tile, lanes."""
     outside, tiled, depth, inside = panel_axes(nest, operand)
-    index: list[Int] = [] if piece.owner is None else [piece.owner[0]]
-    for a in (*outside, *tiled, *depth):
-        if a.name in piece.here:
-            continue
-        where = at[a.name].tile if a in tiled else at[a.name].unit
-        assert where is not None
-        index.append(where - piece.spans[a.name].first if a.name in piece.spans else where)
-    index += [Var(f"{identifier(a.name)}r") for a in tiled]
-    return tuple(index) + tuple(lanes[n] for n in inside)
+    units: list[Int] = [Var(f"{identifier(a.name)}r") for a in tiled]
+    places: list[list[Int]] = [[], []]
+    for k, axes in enumerate(((*outside, *tiled), depth)):
+        for a in axes:
+            if a.name in piece.here:
+                continue
+            where = at[a.name].tile if a in tiled else at[a.name].unit
+            assert where is not None
+            places[k].append(where - piece.spans[a.name].first if a.name in piece.spans else where)
+    owner: list[Int] = [] if piece.owner is None else [piece.owner[0]]
+    order = (owner, places[0], units, places[1]) if piece.columns else (owner, *places, units)
+    return tuple(i for part in order for i in part) + tuple(lanes[n] for n in inside)
 
 
 def panel(
@@ -99,9 +104,14 @@ class Filling:
         outside, tiled, depth, _ = panel_axes(self.nest, self.operand)
         owners = [] if self.piece.owner is None else [self.piece.owner[1]]
         spans = self.piece.spans
-        moving = [a for a in (*outside, *tiled, *depth) if a.name not in self.piece.here]
-        counts = [spans[a.name].most if a.name in spans else self.count(a) for a in moving]
-        return (*owners, *counts, *(self.register[a.name] for a in tiled), *self.widths())
+        moving = [[a for a in axes if a.name not in self.piece.here] for axes in ((*outside, *tiled), depth)]
+        tiles, depths = ([spans[a.name].most if a.name in spans else self.count(a) for a in axes] for axes in moving)
+        units, widths = [self.register[a.name] for a in tiled], self.widths()
+        if not self.piece.columns:
+            return (*owners, *tiles, *depths, *units, *widths)
+        unit_bytes = prod(widths) * self.tensor.dtype.bytes
+        depths[-1] = column_units(prod(depths), unit_bytes) if len(depths) == 1 else depths[-1]
+        return (*owners, *tiles, *units, *depths, *widths)
 
     def widths(self) -> list[int]:
         on = {a.intrinsic_axis: a for a in self.nest.axes if a.intrinsic_axis}

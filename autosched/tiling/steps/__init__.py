@@ -6,6 +6,7 @@ Each file holds what its idea decides, forbids and derives. The code it turns in
 
 from autosched.tiling.steps.block_panel import BLOCK, block_loops, outer_axes
 from autosched.tiling.steps.cache_block import cache_block
+from autosched.tiling.steps.columns import COLUMNS, column_units
 from autosched.tiling.steps.copy_each import EACH_PART, WHOLE, part_axes
 from autosched.tiling.steps.edges import APART, apart, conditions, edges, inside
 from autosched.tiling.steps.fills import rounded, runs_on
@@ -17,7 +18,7 @@ from autosched.tiling.steps.layout import vectorises
 from autosched.tiling.steps.lines import lines
 from autosched.tiling.steps.loop_order import ORDERS, loop_order
 from autosched.tiling.steps.names import StepNames, blocked_axes, tiled_axes
-from autosched.tiling.steps.pack import DIRECT, INTERLEAVED, PADDED, PANEL, pack
+from autosched.tiling.steps.pack import DIRECT, INTERLEAVED, PADDED, PANEL, PANELS, pack
 from autosched.tiling.steps.parallel import parallel
 from autosched.tiling.steps.prefetch import prefetch
 from autosched.tiling.steps.register_tile import register_tile
@@ -28,6 +29,7 @@ from autosched.tiling.steps.visited import skip
 __all__ = [
     "APART",
     "BLOCK",
+    "COLUMNS",
     "DIRECT",
     "EACH",
     "EACH_PART",
@@ -35,6 +37,7 @@ __all__ = [
     "ORDERS",
     "PADDED",
     "PANEL",
+    "PANELS",
     "WHOLE",
     "Interleave",
     "StepNames",
@@ -43,6 +46,7 @@ __all__ = [
     "block_loops",
     "blocked_axes",
     "cache_block",
+    "column_units",
     "conditions",
     "edges",
     "gpu_limits",

@@ -1,5 +1,6 @@
 """Packing: where each operand is read from: its tensor, a panel in the order of use (of all of it, or of one cache
-block at a time), or a copy of the tensor in another shape (with a border of zeros, or interleaved)."""
+block at a time; or one whose registers lie in columns), or a copy of the tensor in another shape (with a border of
+zeros, or interleaved)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.block_panel import BLOCK, block_panel, offers_blocks
+from autosched.tiling.steps.columns import COLUMNS, offers_columns, several_columns
 from autosched.tiling.steps.copy_each import copy_each
 from autosched.tiling.steps.interleave import interleave
 from autosched.tiling.steps.layout import pads, panel_elements, runs, tensor_elements, vectorises
@@ -16,7 +18,9 @@ from autosched.tiling.steps.names import StepNames
 DIRECT, PANEL, PADDED, INTERLEAVED = 0, 1, 2, 3
 COPIES = {PADDED, INTERLEAVED}
 """Those that are copies of the tensor in its own order of dimensions."""
-LABELS = ("direct", "panel", "padded", "interleaved", "block")
+LABELS = ("direct", "panel", "padded", "interleaved", "block", "columns")
+PANELS = (PANEL, BLOCK, COLUMNS)
+"""Those that are copies in the order of use."""
 PANEL_GROWTH = 16
 """A panel may hold each element this many times at most (im2col copies one element for every window it is in)."""
 
@@ -25,7 +29,8 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
     """One decision per input operand. `direct` is offered where a register fills by one vector load, splat or group, or
     by a few loads and shuffles (but for constants, which are laid out before the run); `padded` where a guard says no
     more than that the address is inside the tensor; `interleaved` as `interleave` says; `block` where a panel that
-    is packed within the call outgrows a cache, and loops can be around it. What `copy_each` decides stands beside."""
+    is packed within the call outgrows a cache, and loops can be around it; `columns` as `offers_columns` says. What
+    `copy_each` decides stands beside."""
     decisions: list[Decision] = []
     rules: list[Rule] = []
     derived: dict[str, Int] = {}
@@ -48,6 +53,9 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
             rule, quantities = block_panel(nest, operand.name, target, names)
             rules.append(rule)
             derived |= quantities
+        if PANEL in kinds and known and offers_columns(nest, operand.name):
+            kinds.append(COLUMNS)
+            rules.append(several_columns(nest, operand.name, names))
         kinds = kinds or [DIRECT]
         decisions.append(Decision(names.pack(operand.name), tuple(kinds), tuple(LABELS[k] for k in kinds)))
         copied = Var(names.pack(operand.name)).is_in([k for k in kinds if k in COPIES])

@@ -7,6 +7,7 @@ from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.block_panel import cache_bytes
+from autosched.tiling.steps.columns import STREAMED_BYTES
 from autosched.tiling.steps.layout import tensor_elements
 from autosched.tiling.steps.names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.pack import PANEL
@@ -21,8 +22,6 @@ FAR_BYTES = 16 << 10
 NEXT_SHARE = 4
 """This block and the next one may fill one part in so many of the second level of cache each. Two passes of 8 rows and
 two registers: 29 GB/s with blocks of 128 KiB, 28 with 256 KiB, 25 with 512 KiB, and 24 from `FAR`."""
-STREAMED_BYTES = 4 << 20
-"""An operand of more than that is taken to come from memory."""
 
 
 def streams(nest: Nest) -> bool:

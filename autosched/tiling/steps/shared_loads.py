@@ -16,9 +16,8 @@ from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.remember import of_nest
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.block_panel import BLOCK
 from autosched.tiling.steps.names import StepNames, tiled_axes
-from autosched.tiling.steps.pack import PANEL
+from autosched.tiling.steps.pack import PANELS
 from autosched.tiling.steps.register_tile import register_limit, registers_of
 
 WHOLE_BODY_LIMIT = 200
@@ -109,7 +108,7 @@ def shared_loads(nest: Nest, target: Target, names: StepNames) -> Step:
             live = live + found.live(nest, o.name, names) * wide[o.name]
         registers = where(loads.eq(k), live, registers)
         body = where(loads.eq(k), names.var("accumulators") * found.steps, body)
-        panel = Var(names.pack(found.operand)).is_in((PANEL, BLOCK))
+        panel = Var(names.pack(found.operand)).is_in(PANELS)
         packed.append(loads.ne(k) | ~panel)
     shared = loads > EACH
     derived = {names("shared_registers"): registers, names("whole_body"): body}

@@ -1,0 +1,54 @@
+"""Panels whose registers lie in columns, as machine code and as exported C."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cpu.c_build import missing_features, needs_compiler
+from cpu.native import check_exported_c, check_machine_code
+from support.agreement import Expected, expect
+from support.plans import machine, plans_of
+
+from autosched.codegen.kernel import Kernel
+from autosched.codegen.lower import lower
+from autosched.ir import workload
+from autosched.machine.detect import host_features
+from autosched.tiling.steps import COLUMNS
+
+WIDE = "avx512f" in host_features()
+HERE = machine(host_features(), registers=32 if WIDE else 16, vector_bytes=64 if WIDE else 32)
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Kernel, Expected]]:
+    """Kernels of random rows that read columns, some of whole pages, on one thread and on two."""
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+    monkeypatch.setattr(import_module("autosched.tiling.steps.columns"), "STREAMED_BYTES", 0)
+    found: list[tuple[Kernel, Expected]] = []
+    for m, n, k in ((1, 150, 128), (5, 75, 131)):
+        program = workload("matmul", m=m, n=n, k=k)
+        plan = next(p for p in plans_of(program, HERE, threads=2) if p.tensor_parts)
+        ids = plan.space.enumerate(limit=1_000_000).ids
+        values = plan.space.values(ids)
+        expected = expect(program)
+        for threads in (1, 2):
+            some = ids[(values["pack_b"] == COLUMNS) & (values["threads"] == threads)]
+            rows = np.random.default_rng(threads).choice(some, size=2, replace=False).tolist()
+            found += [(lower(plan, plan.space.schedule(row)), expected) for row in rows]
+    return found
+
+
+@pytest.mark.x86
+def test_machine_code(kernels: list[tuple[Kernel, Expected]]) -> None:
+    for kernel, expected in kernels:
+        check_machine_code([kernel], expected)
+
+
+@needs_compiler
+@pytest.mark.compiler
+def test_exported_c(kernels: list[tuple[Kernel, Expected]], tmp_path: Path) -> None:
+    check_exported_c([(k, e) for k, e in kernels if not missing_features(k)], tmp_path, "-fopenmp")
