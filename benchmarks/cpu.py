@@ -52,10 +52,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--merge", type=Path, help="results whose rows are taken into --kept; nothing is measured")
     parser.add_argument("--code", default="", help="the revision that --merge's results were measured with")
     parser.add_argument("--only-table", action="store_true", help="print the series of --kept; nothing is measured")
-    parser.add_argument("--kept", type=Path, default=KEPT, help=f"results that git keeps (default: {KEPT.name})")
+    parser.add_argument("--kept", type=Path, default=KEPT, help=f"kept results, also by name (default: {KEPT.name})")
     options = parser.parse_args(arguments)
     if options.merge or options.only_table:
-        return show_kept(options.kept, options.merge, options.code)
+        file = options.kept if options.kept.exists() or options.kept.parent != Path() else RESULTS / options.kept
+        return show_kept(file, options.merge, options.code)
     cases = [c for c in CASES if any(fnmatch(c.name, glob) for glob in options.only)]
     cases = list(quick(tuple(cases))) if options.quick else cases
     if options.list:

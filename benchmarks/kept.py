@@ -60,11 +60,13 @@ def series_table(rows: Sequence[Row]) -> str:
     lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     for name, held in sorted(series.items(), key=lambda item: _place(item[0])):
         against = {r.case.label: r.best.ratio[1] for r in held if r.best}
-        least = min(against, key=lambda label: against[label])
+        ratio = geometric_mean(list(against.values()))
+        least = min(against, key=lambda label: against[label], default="")
         outcomes = [r.outcome for r in held if r.outcome]
         turns = [o.held[0] for o in outcomes if o.share[1] == "bandwidth" and o.of_loop]
+        worst = f"{against[least]:.3f} ({least})" if least else "–"
         cells = [
-            name, str(len(held)), f"{geometric_mean(list(against.values())):.3f}", f"{against[least]:.3f} ({least})",
+            name, str(len(held)), f"{ratio:.3f}" if ratio else "no peer", worst,
             _span(o.share[0] for o in outcomes), _span(turns),
         ]  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")

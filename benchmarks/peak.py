@@ -12,8 +12,9 @@ from autosched.tensorize.intrinsic import Intrinsic
 
 
 def fastest_types(program: Program) -> list[Intrinsic]:
-    """Instructions of this machine with the accumulator of the program's largest stage, and inputs as wide as its own,
-    as many operations at once as any has."""
+    """Instructions of this machine with the accumulator of the program's largest stage, and inputs as wide as its own
+    (or of the next width that any has: f32 for bf16 where nothing takes that), as many operations at once as any
+    has."""
     stage = max(program.stages, key=_iterations)
     total = stage.assign.value.dtype
     widest = max((r.dtype.bits for r in stage.reads if r.tensor != stage.assign.tensor), default=total.bits)
@@ -24,8 +25,11 @@ def fastest_types(program: Program) -> list[Intrinsic]:
         and i.scope == "thread"
         and "llvm" in i.emit
         and i.accumulator.dtype == total
-        and {(o.dtype.bits, o.dtype.is_float) for o in i.inputs} == {(widest, total.is_float)}
+        and {o.dtype.is_float for o in i.inputs} == {total.is_float}
+        and len({o.dtype.bits for o in i.inputs}) == 1
     ]
+    width = min((w for i in fitting if (w := i.inputs[0].dtype.bits) >= widest), default=widest)
+    fitting = [i for i in fitting if i.inputs[0].dtype.bits == width]
     most = max((i.operations for i in fitting), default=0)
     return [i for i in fitting if i.operations == most]
 

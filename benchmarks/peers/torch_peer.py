@@ -77,7 +77,11 @@ def _products(torch: Any, task: Task, p: Product) -> Iterator[Contender]:
             yield _contender("_int_mm", lambda: torch._int_mm(a, b), "s32")
         case (("f32", "f32") | ("bf16", "bf16"), after) if after in _AFTER:
             kind = types[0]
-            if task.packed and p.const and a.ndim == 2:
+            packed = task.packed and p.const
+            if kind == "bf16" and not ops._is_mkldnn_bf16_supported():
+                yield _through_f32(torch, task, a, b, packed, p.after)
+                return
+            if packed and a.ndim == 2:
                 weight = ops._reorder_linear_weight(b.t().contiguous(), a.shape[0])
                 form = {"gelu": "none", "gelu_tanh": "tanh"}.get(after, "")
                 pointwise = ops._linear_pointwise
@@ -91,6 +95,16 @@ def _products(torch: Any, task: Task, p: Product) -> Iterator[Contender]:
             yield _contender("plain", lambda: steps[after](join()), kind)
         case _:
             raise UnavailableError(f"no product of {types[0]} and {types[1]} with {p.after or 'nothing'} after it")
+
+
+def _through_f32(torch: Any, task: Task, a: Any, b: Any, packed: bool, after: str) -> Contender:
+    """What a user of a CPU without bf16 would call: torch's own product of that type takes a thousand times as long."""
+    if after:
+        raise UnavailableError(f"no product of bf16 with {after} after it on this CPU")
+    wide = b.float() if packed else None
+    out = torch.bfloat16 if task.dtype(task.program.outputs[0]) == "bf16" else torch.float32
+    call = lambda: torch.matmul(a.float(), b.float() if wide is None else wide).to(out)  # noqa: E731
+    return _contender("through f32", call, "bf16")
 
 
 def _convolutions(torch: Any, task: Task, c: Convolution) -> Iterator[Contender]:

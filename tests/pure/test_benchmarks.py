@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 import autosched
+from autosched import api
 from benchmarks import cpu, metaschedule
 from benchmarks.contest import Against, Outcome
-from benchmarks.kept import rows_of
+from benchmarks.kept import rows_of, series_table
 from benchmarks.pages import huge_share
+from benchmarks.peak import fastest_types
 from benchmarks.peers.task import Contender
 from benchmarks.suite import CASES, Case, quick
 from benchmarks.tables import Row, geometric_mean, summaries, table
@@ -136,6 +138,14 @@ def test_huge_pages_are_those_of_the_mapping() -> None:
     assert huge_share(array, lines[0]) is None
 
 
+def test_the_peak_of_bf16_is_of_the_next_type_where_no_instruction_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = autosched.workload("matmul", m=4, n=4, k=4, t="bf16")
+    for features, wanted in (({"fma", "avx2"}, "vfmadd.f32.ymm"), ({"fma", "avx512f", "avx512_bf16"}, "vdpbf16ps.zmm")):
+        known = api.catalogue().of_isa("x86", features=frozenset(features))
+        monkeypatch.setattr(api, "host_intrinsics", lambda known=known: known)
+        assert [i.name for i in fastest_types(program)] == [f"x86/{wanted}"]
+
+
 def test_rows_come_back_from_json() -> None:
     timed = replace(outcome(), loop_s=(0.8, 0.9, 1.0), of_loop=(0.8, 0.9, 1.0), huge=(0.5, None))
     for found in (row("a", outcome(("oneDNN", 1.2, ""))), row("b", None, error="it broke"), row("c", timed)):
@@ -207,6 +217,8 @@ def test_results_are_kept_without_what_no_table_needs(tmp_path: Path, capsys: py
     assert data["rows"][0]["outcome"]["seconds"] == [1.0, 1.2346, 2.0]
     assert "history" not in data["rows"][0]["tuned"]
     assert rows_of(data)[1].outcome == replace(looped, of_loop=(0.9, 0.91235, 1.0))
+    alone = Row(Case("gemm", "bf16", "a", "matmul", {"m": 8}), 1, True, Tuned("s", 1.0), outcome())
+    assert "| gemm bf16 | 1 | no peer | – | 50% | – |" in series_table([alone])
     again = run("three", row("a", outcome(("oneDNN", 2.0, ""))))
     assert cpu.main(["--merge", str(again), "--code", "r3", "--kept", str(path)]) == 0
     assert "Rows by revision: r3 1, r1 1" in capsys.readouterr().out
