@@ -39,6 +39,8 @@ _CURIOUS = 0.35  # share of a batch drawn from all rows thought well of there
 _SETTLED = 16  # trials after which that share is halved
 _WELL = 0.2  # the best share of the pool by the model: what is thought well of
 _SMALL, _LARGE, _MANY = 4, 8, 32  # candidates between two fits, before and after so many trials
+_TIED = 1.25  # the clock's best of a plan over its best of all, up to which the plan is tried in any case
+_TIED_PLACES = 0.25  # share of a batch for such plans
 _LEADERS = 64
 _MUTANTS = 512  # of these leaders and a quarter as many measured rows: as many as MetaSchedule breeds in a generation
 _APART = 2  # decisions in which two of a batch differ at least, while enough of them do
@@ -80,7 +82,8 @@ class Auto:
             self._model.fit(self._memory.samples())
             self._fitted_to = self._memory.measured
         ranked = self._ranked(rng)
-        batch = self._batch(ranked, n - self._curious(n), round((n + 1) // 2 * self._doubt))
+        new = max(round((n + 1) // 2 * self._doubt), min(int(n * _TIED_PLACES), self._tied(ranked)))
+        batch = self._batch(ranked, n - self._curious(n), new)
         # Places left over go to any row that the model thinks well of, then (a few) to any row at all.
         wild = int(rng.binomial(n, _AT_RANDOM * self._doubt)) if self._memory.measured else 0
         well = ranked.take(rng.permutation(ceil(len(ranked) * _WELL))[: 4 * n])
@@ -177,6 +180,13 @@ class Auto:
         same = rows.plan[chosen] == rows.plan[i]
         distance = np.count_nonzero(decisions[chosen] != decisions[i], axis=1)
         return bool(np.all(~same | (distance >= apart)))
+
+    def _tied(self, ranked: Rows) -> int:
+        """How many plans never tried the clock can hardly tell from the best one, once the model has a say."""
+        if not self._fitted_to:
+            return 0
+        best = float(self._space.best(1)[1][0])
+        return sum(float(self._space.best(1, plan)[1][0]) <= _TIED * best for plan in self._untried(ranked))
 
     def _untried(self, ranked: Rows) -> list[int]:
         """Plausible plans without a proposal so far that are among these rows, fastest by the clock first."""

@@ -54,3 +54,27 @@ def test_a_machine_may_be_faster_or_slower_but_not_by_so_much(times: float, noti
     memory.observe([trial(i, c, m) for i, (c, m) in enumerate(zip(space.candidates(rows), told, strict=True))])
     assert (memory.surprise > 1.0) == noticed
     assert noticed or memory.surprise < 1e-3
+
+
+def slower_for_b(plan: FakePlan, values: Any) -> dict[str, Any]:
+    """The clock, which can just tell plan b from plan a."""
+    terms = clock(FakePlan("a", plan.space), values)
+    return terms | {"total": terms["total"] * (1.12 if plan.name == "b" else 1.0)}
+
+
+class OtherWay(SyntheticDevice):
+    """Plan b takes three quarters of what the clock says, plan a as much more."""
+
+    def measure(self, build: Build, repeats: str = "search") -> Measurement:
+        candidate = build.candidate
+        values = candidate.plan.space.values([candidate.row])
+        cost = float(slower_for_b(FakePlan(candidate.plan.name, candidate.plan.space), values)["total"][0])
+        return Measurement("ok", cost * (0.75 if candidate.plan.name == "b" else 1.2))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_plans_that_the_clock_can_hardly_tell_apart_are_both_tried(seed: int) -> None:
+    space = SearchSpace([make_plan("a"), make_plan("b")], slower_for_b)
+    done = play(strategy("draft", space, seed, cost_model("xgb", seed)), 8, 4, OtherWay())
+    assert "b" in [t.plan for t in done[:12]]
+    assert min(done, key=lambda t: t.measurement.cost or np.inf).plan == "b"
