@@ -13,7 +13,7 @@ from autosched.device.violations import assuming
 from autosched.errors import UsageError
 from autosched.ir.data import KnownData, known_values
 from autosched.ir.inputs import assumed_range
-from autosched.ir.program import Program
+from autosched.ir.program import Assume, Program
 from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.match_types import Mapping as Match1
 from autosched.tensorize.match_types import Match
@@ -106,7 +106,10 @@ def measured_on(program: Program, plans: Iterable[Plan]) -> Program:
 
 def compatible(program: Program, plans: Sequence[Plan]) -> list[Plan]:
     """The plans, in order, without those that ask of some tensor what leaves it fewer than two values with what plans
-    before them ask: all are measured on one data set."""
+    before them ask: all are measured on one data set. A check that admits one sign only (weights of -128 to 0) is for
+    data that hardly occur, and goes where another plan checks the same tensor and admits both."""
+    both = {c.subject for p in plans for c in (*p.guards, *p.granted) if not _one_sided(program, c)}
+    plans = [p for p in plans if not any(c.subject in both and _one_sided(program, c) for c in (*p.guards, *p.granted))]
     ranges: dict[str, tuple[float, float]] = {}
     kept = []
     for plan in plans:
@@ -121,6 +124,14 @@ def compatible(program: Program, plans: Sequence[Plan]) -> list[Plan]:
             ranges |= asked
             kept.append(plan)
     return kept
+
+
+def _one_sided(program: Program, condition: Assume) -> bool:
+    """Whether it leaves values of one sign of a tensor that has both."""
+    low, high = _assumed(program, condition.subject)
+    positive = condition.high is None or condition.high > 0
+    negative = condition.low is None or condition.low < 0
+    return low < 0 < high and not (positive and negative)
 
 
 def _assumed(program: Program, tensor: str) -> tuple[float, float]:

@@ -153,6 +153,12 @@ def test_the_modes() -> None:
         TuneRequest(program, trusted.target, conditions="hope")
 
 
+def test_checks_that_admit_one_sign_only_go_where_another_admits_both() -> None:
+    """-128 <= B <= 0 lets the instruction be turned around for s8·s8, and holds of hardly any weights."""
+    found = [p for p in plans(PROGRAMS["signed"]) if CLAMPING in p.intrinsics]
+    assert {(c.subject, c.low, c.high) for p in found for c in p.guards} == {("B", -64, 64)}
+
+
 def test_an_assumption_of_the_program_needs_no_check() -> None:
     text = print_program(PROGRAMS["weights"]).replace("    for i", "    assume(-64 <= B <= 64)\n    for i", 1)
     for mode in ("refuse", "guard"):
