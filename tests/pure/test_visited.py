@@ -10,6 +10,7 @@ from support.plans import covering_rows, machine, plans_of
 
 from autosched.codegen.kernel import For, If, IntrinsicCall, Stmt
 from autosched.codegen.lower import lower
+from autosched.codegen.lower.simplify import decides
 from autosched.costmodel.clock import clock
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
@@ -101,6 +102,29 @@ def test_tiles_away_from_the_border_share_their_code(stride: int) -> None:
     assert disagreement(plan, [row]) is None
     lines, columns = (3 * 3 - 2, 3 * 20 - 2) if stride == 1 else (2 * 2, 3 * 20 - 1)
     assert calls(kernel.main.body, {}) == lines * columns * 3 * -(-17 // 8)
+
+
+def test_places_of_the_window_that_keep_the_same_rows_share_their_code() -> None:
+    """The first tile of a line leaves out a row at the window's first column, and the last tile one at its last."""
+    program = workload("conv2d", **{**CONV, "h": 3, "w": 20}, pad=1)
+    plan = nest_plan(program)
+    row = plan.space.row_of({"reg_y": 1, "reg_x": 4, "reg_o": 1, "skip": 1, "pack_a": 2})
+    kernel = lower(plan, plan.space.schedule(row))
+    columns = [(s.lower, s.upper) for s in loops(kernel.main.body) if s.var == "s_u"]
+    assert columns == 2 * [(Const(1), Const(3)), (Const(0), Const(3)), (Const(0), Const(2))]  # 17 channels: 16 and 1
+    assert disagreement(plan, [row]) is None
+
+
+def test_reads_that_a_guard_has_to_allow_keep_places_of_the_window_apart() -> None:
+    """There the guard is decided, place by place: in a loop over them it would be asked."""
+    plan = nest_plan(PROGRAMS["border"])
+    merged = 0
+    for row in covering_rows(plan, seed=5):
+        for loop in loops(lower(plan, plan.space.schedule(row)).main.body):
+            if loop.var == "s_u" and (loop.lower, loop.upper) in ((Const(1), Const(3)), (Const(0), Const(2))):
+                merged += 1
+                assert not decides("s_u", loop.body)
+    assert merged
 
 
 def loops(body: tuple[Stmt, ...]) -> list[For]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import groupby
 from math import prod
 from types import MappingProxyType
 
@@ -16,7 +17,7 @@ from autosched.codegen.lower.epilogue import epilogue
 from autosched.codegen.lower.operands import LANE, Loads, Position, Source, elements
 from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.shared_loads import Registers, shared_step
-from autosched.codegen.lower.simplify import bind
+from autosched.codegen.lower.simplify import bind, decides
 from autosched.codegen.lower.turned import turning
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, minimum
@@ -28,6 +29,8 @@ from autosched.tiling.steps.prefetch import FAR, FAR_BYTES, NEXT, NO
 from autosched.tiling.steps.visited import settled, skipping_row, unrolled, visited
 
 Places = dict[str, Position]
+Rows = Mapping[str, tuple[Int, Int]]
+"""The first row of a tile and the one after the last, by axis."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class Micro:
             self.registers[o.name] = ctx.declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register").name
         self.unroll = ctx.values.get(self.names("unroll"), 1)
         self.skips = skipping_row(self.nest) if ctx.values.get(self.names("skip")) else None
+        self.alike: Places = {}
         self.turning = None if self.owner else turning(self.nest, ctx)
         self.next = next_block(self.nest, self.names, ctx.values)
 
@@ -113,7 +117,7 @@ class Micro:
         axes: tuple[NestAxis, ...],
         counts: dict[str, int],
         body: tuple[Stmt, ...],
-        kept: Mapping[str, tuple[Int, Int]] = MappingProxyType({}),
+        kept: Rows = MappingProxyType({}),
     ) -> tuple[Stmt, ...]:
         """Unrolled loops over units of the register tile; over those in `kept` alone where it names an axis."""
         for axis in reversed(axes):
@@ -206,23 +210,48 @@ class Micro:
         apart = unrolled(self.nest, self.skips) if self.skips and not at[self.skips.name].inside else ()
         inner = self.unguarded(at, counts, others)
 
-        def loop(k: int, at: Places) -> tuple[Stmt, ...]:
+        def loop(k: int, at: Places, alike: Places) -> tuple[Stmt, ...]:
             if k == len(others):
-                return self.whole(at, counts, self.window) if self.window else inner.depth_loop(at, counts, depth)
+                if self.window:
+                    return self.whole(at, counts, self.window)
+                return inner.standing(alike).depth_loop(at, counts, depth)
             axis, var = others[k], f"{identifier(others[k].name)}u"
-            here = Position(None, Var(var), axis.extent % axis.unit != 0)
-            body = loop(k + 1, at | {axis.name: here})
+            inside = at | {axis.name: Position(None, Var(var), axis.extent % axis.unit != 0)}
             if axis.units == 1:
-                return bind(body, {var: Const(0)})
+                return bind(loop(k + 1, inside, alike), {var: Const(0)})
             lower, upper = visited(self.nest, axis, self.single(at, counts, others[:k]), Const(0), axis.units)
             if axis not in apart:
-                return (For(var, lower, upper, body),)
+                return (For(var, lower, upper, loop(k + 1, inside, alike)),)
+
+            def one(u: int) -> Places:
+                return {**alike, axis.name: Position(None, Const(u))}
+
+            def asked(u: int) -> tuple[Bool, Rows]:
+                return all_of(lower <= u, upper > u), self.kept(at | one(u), counts)
+
             each: list[Stmt] = []
-            for u in range(axis.units):
-                each += bind((If(all_of(lower <= u, upper > u), body),), {var: Const(u)})
+            for (condition, _), units in groupby(range(axis.units), asked):
+                run = list(units)
+                if len(run) > 1 and condition == TRUE:
+                    body = loop(k + 1, inside, one(run[0]))
+                    if not decides(var, body):
+                        each.append(For(var, Const(run[0]), Const(run[-1] + 1), body))
+                        continue
+                body = loop(k + 1, inside, alike)
+                for u in run:
+                    each += bind((If(all_of(lower <= u, upper > u), body),), {var: Const(u)})
             return tuple(each)
 
-        return loop(0, at)
+        return loop(0, at, {})
+
+    def standing(self, alike: Places) -> Micro:
+        """This tile where a loop runs over units of the window for which the same rows are kept: `alike` has one of
+        them for each such axis."""
+        if not alike:
+            return self
+        plain = copy(self)
+        plain.alike = alike
+        return plain
 
     def single(self, at: Places, counts: dict[str, int], outer: list[NestAxis]) -> dict[str, Int]:
         """Axes with one position in this tile and in the reduction loops `outer`; none where workers share loops."""
@@ -231,11 +260,12 @@ class Micro:
         fixed = [a for a in (*self.nest.rows, *outer) if a.unit == 1 and counts.get(a.name, 1) == 1]
         return {a.name: substitute_int(at[a.name].unit, {f"{identifier(a.name)}r": Const(0)}) for a in fixed}
 
-    def kept(self, at: Places, counts: dict[str, int]) -> dict[str, tuple[Int, Int]]:
+    def kept(self, at: Places, counts: dict[str, int]) -> Rows:
         """The first of the tile's rows that guards do not rule out here, and the one after the last."""
         row = self.skips
         if row is None or counts[row.name] == 1 or at[row.name].inside:
             return {}
+        at = at | self.alike
         window = {a.name: at[a.name].unit for a in unrolled(self.nest, row)}
         first = substitute_int(at[row.name].unit, {f"{identifier(row.name)}r": Const(0)})
         return {row.name: visited(self.nest, row, window, first, counts[row.name])}

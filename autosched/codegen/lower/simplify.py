@@ -26,10 +26,11 @@ from autosched.codegen.kernel import (
     Signal,
     Stmt,
     Wait,
+    bodies,
 )
 from autosched.codegen.lower.rename import place
 from autosched.logic import FALSE, TRUE, Int
-from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.logic.walk import free_vars, substitute_bool, substitute_int
 
 
 def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
@@ -79,6 +80,23 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
             case Comment() | Wait() | Settle() | Publish() | Meet() | Drain():
                 result.append(stmt)
     return tuple(result)
+
+
+def decides(var: str, body: tuple[Stmt, ...]) -> bool:
+    """Whether the variable says what of the body is done: bounds, branches, lanes that are valid."""
+    for stmt in body:
+        match stmt:
+            case For():
+                asked = free_vars(stmt.lower) | free_vars(stmt.upper)
+            case If():
+                asked = free_vars(stmt.condition)
+            case Assign():
+                asked = free_vars(stmt.valid)
+            case _:
+                asked = frozenset()
+        if var in asked or any(decides(var, inner) for inner in bodies(stmt)):
+            return True
+    return False
 
 
 def _bound(ref: RegisterRef, values: Mapping[str, Int]) -> RegisterRef:

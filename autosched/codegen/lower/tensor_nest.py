@@ -18,7 +18,7 @@ from autosched.codegen.lower.microkernel import DepthRange, Micro
 from autosched.codegen.lower.operands import Position, Source, source
 from autosched.codegen.lower.pieces import Around
 from autosched.codegen.lower.simplify import bind
-from autosched.logic import TRUE, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps import BLOCK, ORDERS, blocked_axes, tiled_axes
@@ -208,15 +208,20 @@ class NestLowering:
                         stmts += _loop(var.name, maximum(r.lower, run[0]), minimum(upper, run[-1] + 1), inside)
                         continue
                     for tile in run:
-                        there = (If(all_of(r.lower <= tile, upper > tile), place(var, size, False)),)
-                        stmts += bind(there, {var.name: Const(tile)})
+                        stmts += _where(all_of(r.lower <= tile, upper > tile), place(Const(tile), size, False))
             else:
                 stmts += _loop(var.name, r.lower, upper, place(var, size, False))
         if rest:
-            last = bind(place(var, rest, axis.extent % axis.unit != 0), {var.name: Const(full)})
-            here = all_of(r.lower <= full, r.upper > full)
-            stmts += last if here == TRUE else (If(here, last),)
+            last = place(Const(full), rest, axis.extent % axis.unit != 0)
+            stmts += _where(all_of(r.lower <= full, r.upper > full), last)
         return tuple(stmts)
+
+
+def _where(condition: Bool, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """A branch, where its condition is not decided."""
+    if condition == FALSE:
+        return ()
+    return body if condition == TRUE else (If(condition, body),)
 
 
 def _loop(
