@@ -8,8 +8,10 @@ hold together exactly as written.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from autosched.ir.formula import Formulas
 from autosched.ir.program import Assume, Program, Stage, Statement
@@ -162,6 +164,11 @@ class Otherwise:
 
     plan: Plan
     values: dict[str, int]
+
+    @cached_property
+    def kept(self) -> dict[Hashable, Any]:
+        """What was found out about it once, for all rows of the plan that it stands by for."""
+        return {}
 
 
 @dataclass(frozen=True)

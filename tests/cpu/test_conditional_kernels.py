@@ -19,8 +19,9 @@ from autosched.codegen.callable import CompiledKernel
 from autosched.codegen.kernel import Choose
 from autosched.codegen.llvm.compile import compile_object
 from autosched.codegen.llvm.jit import load
-from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.llvm.module import print_llvm, print_parts
 from autosched.codegen.lower import lower
+from autosched.codegen.text import print_kernel
 from autosched.device.cpu import CpuDevice
 from autosched.errors import UsageError
 from autosched.ir.interpreter import run
@@ -58,10 +59,27 @@ def test_machine_code_takes_the_right_way(name: str, threads: int) -> None:
     plan = guarded(program, threads=threads)[0]
     for row in list(covering_rows(plan, seed=6))[-2:]:
         kernel = lower(plan, plan.space.schedule(row))
-        compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
+        whole = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
+        parts = CompiledKernel(kernel, load(tuple(map(compile_object, print_parts(kernel)))))
         for data, arrays, scalars in data_sets(program, plan):
             want = run(program, arrays, scalars)
-            np.testing.assert_array_equal(compiled(**arrays, **scalars), *want.values(), err_msg=f"{plan.name} {data}")
+            for compiled in (whole, parts):
+                got = compiled(**arrays, **scalars)
+                np.testing.assert_array_equal(got, *want.values(), err_msg=f"{plan.name} {data}")
+
+
+def test_what_stands_by_is_lowered_and_compiled_once() -> None:
+    """Kernels that differ in their loops only have its module in common, letter by letter."""
+    plan = guarded(PROGRAMS["data"])[0]
+    rows = plan.space.enumerate(limit=100_000).ids
+    kernels = [lower(plan, plan.space.schedule(int(row))) for row in rows[:: len(rows) // 20]]
+    bodies = [next(s for s in k.main.body if isinstance(s, Choose)).fallback for k in kernels]
+    mains, others = zip(*((texts[0], texts[-1]) for texts in map(print_parts, kernels)), strict=True)
+    assert len(set(mains)) > 10 > 2 * len({id(body) for body in bodies}) >= len(set(others))
+    assert all("call void @main.fallback(" in main and "define void @main.fallback(" not in main for main in mains)
+    assert all("define void @main.fallback(" in other for other in others)
+    fresh = replace(plan, otherwise=replace(plan.otherwise) if plan.otherwise else None)
+    assert [print_kernel(lower(fresh, fresh.space.schedule(int(rows[0]))))] == [print_kernel(kernels[0])]
 
 
 @needs_compiler

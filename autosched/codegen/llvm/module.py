@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autosched.codegen.kernel import Function, Kernel
 from autosched.codegen.llvm.memory import ONE
+from autosched.codegen.llvm.spare import Printed, Spare, spare_of
 from autosched.codegen.llvm.statements import Printer, Shared, quoted
 from autosched.codegen.llvm.types import memory, scalar
 from autosched.ir.dtypes import DType
@@ -18,22 +19,38 @@ def print_llvm(kernel: Kernel) -> str:
     known and take none. Scalars pass as C passes their type (`b1 u4 s4` as a byte; `f16 bf16` as 16 and floats of 8
     as 8 bits). Raises UnsupportedError where the kernel needs what a CPU does not have.
     """
-    return _module(kernel, kernel.name, (*kernel.prepare, kernel.main))
+    shared = Shared(kernel, spare_of(kernel.main, kernel.buffers))
+    exported = [_function(shared, f) for f in (*kernel.prepare, kernel.main)]
+    if shared.spare is not None:
+        shared.declarations.lines.pop(shared.spare.name)
+        exported.append(_fallback(shared, shared.spare))
+    return _module(kernel.name, shared, exported)
 
 
 def print_parts(kernel: Kernel) -> tuple[str, ...]:
-    """The same as a module for `main` and one for what `prepare` has, if anything: kernels that differ in their loops
-    only have the latter in common, letter by letter, so that it need not be compiled for each of them."""
-    parts = [_module(kernel, kernel.name, (kernel.main,))]
+    """The same as a module for `main`, one for what `prepare` has, if anything, and one for what stands by for `main`:
+    kernels that differ in their loops only have the others in common, letter by letter, so that they need not be
+    compiled for each of them."""
+    shared = Shared(kernel, spare_of(kernel.main, kernel.buffers))
+    parts = [_module(kernel.name, shared, [_function(shared, kernel.main)])]
     if kernel.prepare:
-        parts.append(_module(kernel, "prepare", kernel.prepare))
+        alone = Shared(kernel)
+        parts.append(_module("prepare", alone, [_function(alone, f) for f in kernel.prepare]))
+    if (spare := shared.spare) is not None:
+
+        def text() -> str:
+            alone = Shared(kernel)
+            return _module("fallback", alone, [_fallback(alone, spare)])
+
+        parts.append(_FALLBACKS.of(spare.choice.fallback, kernel.threads, text))
     return tuple(parts)
 
 
-def _module(kernel: Kernel, title: str, functions: tuple[Function, ...]) -> str:
-    """The module that exports these functions of the kernel."""
-    shared = Shared(kernel)
-    exported = [_function(shared, f) for f in functions]
+_FALLBACKS = Printed()
+
+
+def _module(title: str, shared: Shared, exported: list[str]) -> str:
+    """The module that exports these functions."""
     wide = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'
     parts = [
         f"; {title}",
@@ -71,6 +88,29 @@ def _function(shared: Shared, function: Function) -> str:
     printer.body(function.body)
     printer.out.line("  ret void")
     return f"define void @{quoted(function.name)}({', '.join(signature)}) #0 {{\n{printer.text()}\n}}"
+
+
+def _spare(shared: Shared) -> str:
+    """The function for what stands by for `main`, which calls it."""
+    spare = shared.spare
+    assert spare is not None
+    function = Function(spare.name, spare.buffers, spare.choice.fallback)
+    scalars = [f"{scalar(s.dtype)} %{s.name}" for s in shared.kernel.program.scalars.values()]
+    arguments = [*(f"ptr noalias %{b}" for b in spare.buffers), *scalars]
+    printer = Printer(shared, function, arguments)
+    printer.body(function.body)
+    printer.out.line("  ret void")
+    return f"define void @{quoted(spare.name)}({', '.join(arguments)}) #0 {{\n{printer.text()}\n}}"
+
+
+def _fallback(shared: Shared, spare: Spare) -> str:
+    """The function that `main` calls where its checks refuse the data. It is passed scalars as `main` has them."""
+    scalars = [f"{scalar(s.dtype)} %{s.name}" for s in shared.kernel.program.scalars.values()]
+    arguments = [*(f"ptr noalias %{b}" for b in spare.buffers), *scalars]
+    printer = Printer(shared, Function(spare.name, spare.buffers, spare.choice.fallback), arguments)
+    printer.body(spare.choice.fallback)
+    printer.out.line("  ret void")
+    return f"define void @{quoted(spare.name)}({', '.join(arguments)}) #0 {{\n{printer.text()}\n}}"
 
 
 def _without_repeats(declarations: list[str]) -> list[str]:

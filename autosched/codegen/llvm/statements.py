@@ -43,7 +43,8 @@ from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.memory import Memory
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.pool_ir import PARALLEL_FOR
-from autosched.codegen.llvm.types import Val
+from autosched.codegen.llvm.spare import Spare
+from autosched.codegen.llvm.types import Val, scalar
 from autosched.codegen.llvm.values import Values
 from autosched.ir.dtypes import BOOL
 from autosched.ir.value import reads
@@ -53,9 +54,11 @@ from autosched.tensorize.spec.emit import llvm_declarations, render_llvm
 
 @dataclass
 class Shared:
-    """What the functions of one module share: declarations, finished functions, names."""
+    """What the functions of one module share: declarations, finished functions, names; and the `spare` that is called
+    where it stands by."""
 
     kernel: Kernel
+    spare: Spare | None = None
     declarations: Declarations = field(default_factory=Declarations)
     intrinsics: dict[str, None] = field(default_factory=dict)  # declare lines of intrinsics' calls
     declared: set[str] = field(default_factory=set)  # names of the intrinsics in `intrinsics`
@@ -250,11 +253,23 @@ class Printer:
         holds = out.let(f"icmp eq i32 {broken}, 0", "holds")
         then, otherwise, after = out.label("holds"), out.label("fallback"), out.label("after")
         out.branch_if(holds, then, otherwise)
-        for label, body in ((then, stmt.body), (otherwise, stmt.fallback)):
-            out.start(label)
-            self.body(body)
-            out.branch(after)
+        out.start(then)
+        self.body(stmt.body)
+        out.branch(after)
+        out.start(otherwise)
+        if self.shared.spare is not None and self.shared.spare.choice is stmt:
+            self._call_spare(self.shared.spare)
+        else:
+            self.body(stmt.fallback)
+        out.branch(after)
         out.start(after)
+
+    def _call_spare(self, spare: Spare) -> None:
+        """What stands by is a function that takes the buffers it needs and the program's scalars."""
+        scalars = [f"{scalar(s.dtype)} %{s.name}" for s in self.shared.kernel.program.scalars.values()]
+        passed = [*(f"ptr %{b}" for b in spare.buffers), *scalars]
+        name = self.shared.declarations.need("void", spare.name, *(a.split()[0] for a in passed))
+        self.out.line(f"  call void {name}({', '.join(passed)})")
 
     def _assign(self, stmt: Assign) -> None:
         buffer = self.buffers[stmt.buffer]

@@ -19,7 +19,7 @@ from autosched.codegen.lower.scalar import lower_scalar, prepare_scalar
 from autosched.codegen.lower.spatial_nest import lower_spatial
 from autosched.codegen.lower.tensor_nest import lower_tensor
 from autosched.ir.program import Program
-from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.plan import LiteralPart, Otherwise, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.schedule import Schedule
 
 
@@ -37,11 +37,9 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
         body += _lower_part(part, ctx, bare=plan.otherwise is not None)
     counts = [_threads(p, schedule.values) for p in plan.parts]
     if plan.otherwise is not None:
-        spare, values = plan.otherwise.plan, plan.otherwise.values
-        other = replace(ctx, program=_with_tensors(spare.program, program), values=values, limits={})
-        instead = tuple(s for p in spare.parts for s in _lower_part(p, other))
+        instead = _standing_by(plan.otherwise, ctx)
         body = list(choose([p.nest for p in plan.tensor_parts if p.guards], tuple(body), instead, ctx))
-        counts += [_threads(p, values) for p in spare.parts]
+        counts += [_threads(p, plan.otherwise.values) for p in plan.otherwise.plan.parts]
     used = set(used_buffers(tuple(body)))
     scopes = ("global", "packed", "workspace")
     order = sorted(
@@ -65,6 +63,25 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
         plan.target.limits.get("vector_bytes", 16),
         ctx.barriers,
     )
+
+
+def _standing_by(otherwise: Otherwise, ctx: Context) -> tuple[Stmt, ...]:
+    """The statements of what stands by, in the kernel of what it stands by for. They are the same (one object, so that
+    printers know them again) in all kernels that have taken the same names before."""
+    before, prepared = dict(ctx.buffers), len(ctx.prepare)
+    key = frozenset((b.name, b.scope) for b in before.values()), frozenset(ctx.barriers.items())
+    if key not in otherwise.kept:
+        program = _with_tensors(otherwise.plan.program, ctx.program)
+        other = replace(ctx, program=program, values=otherwise.values, limits={})
+        lowered = tuple(s for p in otherwise.plan.parts for s in _lower_part(p, other))
+        more = {n: b for n, b in ctx.buffers.items() if before.get(n) is not b}
+        otherwise.kept[key] = lowered, more, dict(ctx.barriers), tuple(ctx.prepare[prepared:])
+    body: tuple[Stmt, ...]
+    body, buffers, barriers, prepare = otherwise.kept[key]
+    ctx.buffers |= buffers
+    ctx.barriers |= barriers
+    ctx.prepare[prepared:] = prepare
+    return body
 
 
 def _limits(plan: Plan, schedule: Schedule) -> dict[str, int]:
