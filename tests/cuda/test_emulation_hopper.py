@@ -101,6 +101,7 @@ PIPELINE_MISTAKES = (
         "uninitialised read|race",
         "barrier_wait",
     ),
+    Planted("no fence behind the barriers", "        fence_barriers();\n", "", "missing fence", ASKS),
     Planted("too few arrivals", "barrier_init(&empty[s], 32)", "barrier_init(&empty[s], 31)", "race|deadlock", ""),
     Planted("no fence before the store", "fence_async();", "", "missing proxy fence", ""),
     Planted(

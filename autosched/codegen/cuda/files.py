@@ -187,7 +187,8 @@ class _Exporter:
             yield from self._encoder(tensor_map)
         if self.packed:
             yield from self._function(self._prepare_prototype, self.plan.prepare)
-        yield from self._function(self._prototype, self.plan.launches)
+        given = (*self.tensors, *self.packed, *self.kernel.program.scalars)
+        yield from self._function(self._prototype, self.plan.launches, given)
         yield from self._on_host()
 
     def _encoder(self, m: TensorMap) -> Iterator[str]:
@@ -228,7 +229,9 @@ class _Exporter:
         yield "}"
         yield ""
 
-    def _function(self, prototype: str, launches: tuple[Launch, ...]) -> Iterator[str]:
+    def _function(
+        self, prototype: str, launches: tuple[Launch, ...], parameters: tuple[str, ...] = ()
+    ) -> Iterator[str]:
         yield prototype + " {"
         used = {a.name for launch in launches for a in launch.arguments}
         offset = 0
@@ -236,6 +239,9 @@ class _Exporter:
             if w.name in used:
                 yield f"    void *{self.names(w.name)} = (char *)workspace + {offset};"
             offset += -(-w.bytes // ALIGNMENT) * ALIGNMENT
+        used |= {m.buffer for m in self.plan.maps if m.name in used}
+        # A constant beside what it was laid out to: no launch takes it.
+        yield from (f"    (void){self.names(n)};" for n in parameters if n not in used)
         yield "    cudaError_t status = cudaSuccess;"
         for m in (m for m in self.plan.maps if m.name in used):
             yield f"    CUtensorMap {self.names(m.name)};"

@@ -15,6 +15,9 @@ from autosched.ir.program import Program
 
 TYPES = {
     "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
     "s8": "int8",
     "s16": "int16",
     "s32": "int32",

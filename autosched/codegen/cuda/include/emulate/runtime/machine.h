@@ -81,6 +81,8 @@ struct Barrier {
   Knowledge coming, past;  // of the phase under way, and of those that have ended
   int actor = -1;          // the engine whose copies signal it
   uint32_t time = 1;
+  const Fiber* maker = nullptr;
+  bool fenced = false;  // whether its maker has told the copy engine and other blocks of it
   std::vector<std::pair<Fiber*, unsigned>> waiting;
 };
 
