@@ -29,6 +29,28 @@ def test_kernels_of_every_tier(name: str) -> None:
         assert difference.ok, (made.plan.space.schedule(row), difference)
 
 
+STORED: dict[str, int | str] = {"epilogue": "TMA", "stage_a": "shared", "stage_b": "shared", "stages": 2, "split": 1}
+WARPS_STORE = {
+    "mma": CASES["mma f16 k16"],
+    "mma, ragged": Case("matmul_nt", "cuda/mma.m16n8k32.s8.s8.s32", {"m": 33, "n": 20, "k": 64, **S8}),
+    "mma, gelu": replace(CASES["mma, gelu"], cores=1),
+    "wmma": Case("matmul", "cuda/wmma.m16n16k16.f16.f32", {"m": 40, "n": 48, "k": 64, **F16}),
+}
+
+
+@pytest.mark.parametrize("name", WARPS_STORE)
+def test_warps_store_boxes(name: str) -> None:
+    """Each from a tile of its own, which it fills again once the engine has read it."""
+    wishes: list[Mapping[str, int | str]] = [
+        STORED | {"copy": "TMA", "roles": "producer", "persistent": "yes", "warps_i": 2, "warps_j": 1, "reg_i": 1},
+        STORED | {"copy": "cp.async", "persistent": "no", "warps_i": 2},
+    ]
+    made = wished(WARPS_STORE[name], wishes)
+    for n, row in enumerate(made.rows):
+        difference = made.check(n, seed=row)
+        assert difference.ok, (made.plan.space.schedule(row), difference)
+
+
 PADDED = {"padding": "16 B", "vector": "16 B"}
 
 

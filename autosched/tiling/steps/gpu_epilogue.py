@@ -36,8 +36,8 @@ def gpu_epilogue(
     nest: Nest, target: Target, pair: tuple[NestAxis, ...], outputs: Sequence[Written], names: StepNames
 ) -> Step:
     """`epilogue`: registers go to memory lane by lane, or first to a tile in shared memory, from which all threads
-    store whole rows, or each warpgroup has the copy engine store its part while others go on. `outputs`: what the
-    part writes. Derived: `out_bytes` of the tile in shared memory; `shared_bytes` of a block in
+    store whole rows, or each warp or warpgroup has the copy engine store its part while others go on. `outputs`: what
+    the part writes. Derived: `out_bytes` of the tile in shared memory; `shared_bytes` of a block in
     all (at most, where fragments are opaque); `worker_barriers`, at which the threads of one worker meet."""
     epilogue, total = Var(names("epilogue")), names("shared_bytes")
     before = Var(names("slices_bytes")) + Var(names("barrier_bytes")) if nest.depth is not None else Const(0)
@@ -78,12 +78,13 @@ def gpu_epilogue(
     # A share's block leaves its sums to a second grid, whose blocks hold the tile and nothing else.
     out = Var(names("out_bytes"))
     shares: Int = Var(names("share_bytes")) if nest.depth is not None else Const(0)
+    several = SCOPE_WARPS.get(nest.intrinsic.scope, 0) > 1  # lanes of one warp need no barrier
     workers: Int = Const(1)
     for axis in pair:
         workers = workers * Var(workers_name(nest, names, axis))
     derived = {
         names("out_bytes"): where(epilogue.eq(DIRECT), 0, tile),
-        names("worker_barriers"): where(epilogue.eq(BULK_STORE) | apart, workers, 0),
+        names("worker_barriers"): where(epilogue.eq(BULK_STORE) | apart, workers, 0) if several else Const(0),
         total: where(own.eq(1) | apart, before + out + shares, maximum(before, out)),
     }
     return Step(
