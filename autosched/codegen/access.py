@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from math import gcd
 
 import numpy as np
@@ -66,6 +66,7 @@ def plain(name: str, index: tuple[Index, ...]) -> tuple[Int, ...]:
     return index
 
 
+@lru_cache(maxsize=1 << 12)  # kernels of one plan have most of their subscripts in common
 def classify(index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None) -> Access:
     """How the flat offset of `index` in an array of `shape` moves with the lane; `uniform` without a lane.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from autosched.codegen.access import offset_multiple, strides
@@ -25,15 +26,7 @@ class Addresses(LaneIndexing):
         key = (id(index), buffer.name, lane)
         known = self._offsets.get(key)
         if known is None:
-            parts, shape = merge_dimensions(index, buffer.shape)
-            total: Affine | None = Affine()
-            for part, stride in zip(parts, strides(shape), strict=True):
-                form = affine(part) if isinstance(part, Int) else None
-                total = None if form is None or total is None else total.plus(form, stride)
-            if total is not None and lane is not None:
-                total = Affine({v: c for v, c in total.coefficients.items() if v != lane.var}, total.constant)
-            known = (index, total)
-            self._offsets[key] = known
+            known = self._offsets[key] = index, _flat(index, buffer.shape, lane.var if lane is not None else "")
         if known[1] is not None:
             return self._bind(known[1])
         result = Linear(0)
@@ -72,3 +65,16 @@ class Addresses(LaneIndexing):
             return size
         multiple = offset_multiple(dict(offset.terms), offset.constant) * size
         return next(a for a in (64, 32, 16, 8, 4, 2, 1) if multiple % a == 0) if multiple else 64
+
+
+@lru_cache(maxsize=1 << 12)  # kernels of one plan have most of their subscripts in common
+def _flat(index: tuple[Index, ...], shape: tuple[int, ...], lane: str) -> Affine | None:
+    """The flat element offset at lane 0 as a sum over axes, None where it is none."""
+    parts, merged = merge_dimensions(index, shape)
+    total = Affine()
+    for part, stride in zip(parts, strides(merged), strict=True):
+        form = affine(part) if isinstance(part, Int) else None
+        if form is None:
+            return None
+        total = total.plus(form, stride)
+    return Affine({v: c for v, c in total.coefficients.items() if v != lane}, total.constant)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.logic import (
@@ -16,6 +17,7 @@ from autosched.logic import (
     Binary,
     Bool,
     Compare,
+    Const,
     Int,
     Not,
     Or,
@@ -50,6 +52,12 @@ class Linear:
         return Linear(self.constant * factor, tuple((t, c * factor) for t, c in self.terms))
 
 
+@lru_cache(maxsize=1 << 12)
+def fixed(value: int) -> Linear:
+    """A number: unrolled variables and addresses are the same few again and again."""
+    return Linear(value)
+
+
 def make_linear(constant: int, terms: Iterable[tuple[str, int]]) -> Linear:
     """A Linear with equal terms joined."""
     total: dict[str, int] = {}
@@ -74,6 +82,8 @@ class Indexing:
         """`node` in the current environment (KeyError for a variable that no loop binds: a lowering mistake)."""
         if type(node) is Var:  # most often, by far
             return self.env[node.name]
+        if type(node) is Const:
+            return fixed(node.value)
         known = self._forms.get(id(node))
         if known is None:
             known = (node, affine(node))
@@ -111,7 +121,7 @@ class Indexing:
             if value.terms:
                 moving.append((value, c))
         if not moving:
-            return Linear(constant)
+            return fixed(constant)
         if len(moving) == 1:  # the usual case: its terms are different and in order already
             ((value, c),) = moving
             return Linear(constant, value.terms if c == 1 else tuple((t, c * k) for t, k in value.terms))

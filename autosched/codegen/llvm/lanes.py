@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from autosched.codegen.kernel import Lane
-from autosched.codegen.llvm.indexing import COMPARES, Indexing, Linear
+from autosched.codegen.llvm.indexing import COMPARES, Indexing, Linear, fixed
 from autosched.codegen.llvm.types import splat_text, vector_text
 from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Where, affine, evaluate, free_vars
 from autosched.logic.expr import COMPARE
@@ -35,7 +35,7 @@ class LaneIndexing(Indexing):
         """`node` with the lane variable set to a number."""
         if lane is None:
             return self.linear(node)
-        self.env[lane.var] = Linear(element)
+        self.env[lane.var] = fixed(element)
         result = self.linear(node)
         del self.env[lane.var]
         return result

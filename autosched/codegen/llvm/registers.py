@@ -5,7 +5,9 @@ SROA turns them into SSA values; their subscripts are constants once loops are u
 
 from __future__ import annotations
 
-from autosched.codegen.access import Access, classify
+from dataclasses import dataclass
+
+from autosched.codegen.access import classify
 from autosched.codegen.kernel import Buffer, Lane
 from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
@@ -25,22 +27,25 @@ class Registers:
         self.ops = ops
         self.known: dict[tuple[str, int], str] = {}  # alloca of each register (buffer, number) in use
         self._types: dict[str, str] = {}  # of the registers of each buffer
-        self._access: dict[tuple[int, Lane | None], tuple[object, Access]] = {}
+        self._known_subscripts: dict[tuple[int, int], _Subscripts] = {}
         self._held: dict[str, str] = {}
         """What registers hold by now in the block `_block`, as SSA values: no need to load it."""
         self._block = ""
 
     def load(self, buffer: Buffer, index: tuple[Int, ...]) -> str:
         """What one vector register holds, as an SSA value; `index` is all subscripts but the last."""
-        register, held = self.register(buffer, index), self._here()
-        found = held.get(register)
+        return self.held(buffer, self.register(buffer, index))
+
+    def held(self, buffer: Buffer, register: str) -> str:
+        """What a register of the buffer holds."""
+        known = self._here()
+        found = known.get(register)
         if found is None:
-            found = held[register] = self.out.let(f"load {self.register_type(buffer)}, ptr {register}")
+            found = known[register] = self.out.let(f"load {self.register_type(buffer)}, ptr {register}")
         return found
 
-    def store(self, buffer: Buffer, index: tuple[Int, ...], value: str) -> None:
-        """Let one vector register hold an SSA value or a constant of its type."""
-        register = self.register(buffer, index)
+    def hold(self, buffer: Buffer, register: str, value: str) -> None:
+        """Let a register of the buffer hold an SSA value or a constant of its type."""
         self._here()[register] = value
         self.out.line(f"  store {self.register_type(buffer)} {value}, ptr {register}")
 
@@ -81,24 +86,16 @@ class Registers:
             found = self._types[buffer.name] = typed(scalar(buffer.dtype), buffer.shape[-1])
         return found
 
-    def _elements(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None) -> list[int]:
-        """The register's element number in each lane."""
-        last = index[-1]
-        if isinstance(last, Int):
-            access = self._element_access(index, buffer, lane)
-            base = self.indexing.at_lane(last, lane)
-            if access.offsets is not None and not base.terms:
-                return [base.constant + o for o in access.offsets]
-        raise UnsupportedError(
-            f"an element of register {buffer.name} is chosen by {last}", hint="unroll the loops that index registers"
-        )
-
     def read(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None) -> Val:
-        whole, n = self.load(buffer, _outer(buffer, index)), buffer.shape[-1]
-        elements, dtype = self._elements(buffer, index, lane), buffer.dtype
-        kind = self.register_type(buffer)
+        subscripts = self._subscripts(buffer, index, lane)
+        whole, n = self.load(buffer, subscripts.outer), buffer.shape[-1]
+        kind, dtype = self.register_type(buffer), buffer.dtype
         if n == 1:
+            self._elements(buffer, index, lane, subscripts)
             return Val(whole, dtype)
+        if subscripts.all:
+            return Val(whole, dtype, n)
+        elements = self._elements(buffer, index, lane, subscripts)
         if elements == list(range(n)):
             return Val(whole, dtype, n)
         if len(set(elements)) == 1:
@@ -108,27 +105,57 @@ class Registers:
         return Val(self.out.let(f"shufflevector {kind} {whole}, {kind} poison, <{m} x i32> <{picked}>"), dtype, m)
 
     def write(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, value: Val) -> None:
-        outer = _outer(buffer, index)
-        elements, kind, n = self._elements(buffer, index, lane), self.register_type(buffer), buffer.shape[-1]
-        if elements != list(range(n)):
-            whole = self.load(buffer, outer)
-            for e, number in enumerate(elements):
-                part = value.text
-                if value.lanes > 1:
-                    part = f"{scalar(value.dtype)} {self.out.let(f'extractelement {value.text}, i64 {e}')}"
-                whole = self.out.let(f"insertelement {kind} {whole}, {part}, i64 {number}")
-            self.store(buffer, outer, whole)
+        subscripts = self._subscripts(buffer, index, lane)
+        kind, n = self.register_type(buffer), buffer.shape[-1]
+        register = self.register(buffer, subscripts.outer)
+        if subscripts.all or (elements := self._elements(buffer, index, lane, subscripts)) == list(range(n)):
+            self.hold(buffer, register, self.ops.splat(value, n).name)
             return
-        self.store(buffer, outer, self.ops.splat(value, n).name)
+        whole = self.held(buffer, register)
+        for e, number in enumerate(elements):
+            part = value.text
+            if value.lanes > 1:
+                part = f"{scalar(value.dtype)} {self.out.let(f'extractelement {value.text}, i64 {e}')}"
+            whole = self.out.let(f"insertelement {kind} {whole}, {part}, i64 {number}")
+        self.hold(buffer, register, whole)
 
-    def _element_access(self, index: tuple[Index, ...], buffer: Buffer, lane: Lane | None) -> Access:
-        """The classification of the last subscript alone."""
-        key = (id(index), lane)
-        found = self._access.get(key)
+    def _elements(
+        self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, subscripts: _Subscripts
+    ) -> list[int]:
+        """The register's element number in each lane."""
+        last = index[-1]
+        if isinstance(last, Int) and subscripts.offsets is not None:
+            base = self.indexing.at_lane(last, lane)
+            if not base.terms:
+                return [base.constant + o for o in subscripts.offsets]
+        raise UnsupportedError(
+            f"an element of register {buffer.name} is chosen by {last}", hint="unroll the loops that index registers"
+        )
+
+    def _subscripts(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None) -> _Subscripts:
+        """What subscripts say wherever they stand, found out once for each tuple of the tree."""
+        key = id(index), id(lane)
+        found = self._known_subscripts.get(key)
         if found is None:
-            found = (index, classify(index[-1:], buffer.shape[-1:], lane))
-            self._access[key] = found
-        return found[1]
+            offsets = classify(index[-1:], buffer.shape[-1:], lane).offsets
+            first = lane is not None and index[-1] == Var(lane.var)  # lane 0 has element 0
+            every = first and offsets == tuple(range(buffer.shape[-1]))
+            found = _Subscripts(index, lane, _outer(buffer, index), offsets, every)
+            self._known_subscripts[key] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Subscripts:
+    """Subscripts of a register's elements, by lane: which register (`outer`), how elements lie from that of lane 0, and
+    whether they are `all` of its elements, in order. The tuple and the lane are kept, so that their ids stay their
+    own."""
+
+    index: tuple[Index, ...]
+    lane: Lane | None
+    outer: tuple[Int, ...]
+    offsets: tuple[int, ...] | None
+    all: bool
 
 
 def _outer(buffer: Buffer, index: tuple[Index, ...]) -> tuple[Int, ...]:

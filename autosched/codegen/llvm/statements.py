@@ -37,7 +37,7 @@ from autosched.codegen.kernel import (
 from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Declarations, Emitter
 from autosched.codegen.llvm.errors import UnsupportedError
-from autosched.codegen.llvm.indexing import Linear, Range
+from autosched.codegen.llvm.indexing import Linear, Range, fixed
 from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.memory import Memory
@@ -115,12 +115,12 @@ class Printer:
             raise UnsupportedError(f"loop {loop.var} is bound to {loop.kind}, which a CPU kernel does not have")
         lower, upper = self.indexing.linear(loop.lower), self.indexing.linear(loop.upper)
         outer = self.indexing.env.get(loop.var)
-        bounds = self.indexing.range_of(upper.plus(lower, -1))
+        bounds = None if loop.kind == "unrolled" else self.indexing.range_of(upper.plus(lower, -1))
         if loop.kind == "unrolled":
             if lower.terms or upper.terms:
                 raise UnsupportedError(f"unrolled loop {loop.var} has no constant bounds")
             for value in range(lower.constant, upper.constant, loop.step):
-                self.indexing.env[loop.var] = Linear(value)
+                self.indexing.env[loop.var] = fixed(value)
                 self.body(loop.body)
         elif bounds is not None and bounds[1] <= 0:
             pass
@@ -315,23 +315,26 @@ class Printer:
             self.shared.declared.add(intrinsic.name)
             self.shared.intrinsics |= dict.fromkeys(llvm_declarations(intrinsic))
         out, values, registers = self.out, dict[str, str](), self.memory.registers
+        accumulator, target = intrinsic.accumulator, ""
         for name, ref in stmt.operands.items():
             buffer = self.buffers[ref.buffer]
             natural = registers.register_type(buffer)
             declared = intrinsic.operands[name].registers.get("llvm", natural)
-            value = registers.load(buffer, ref.index)
+            register = registers.register(buffer, ref.index)
+            value = registers.held(buffer, register)
+            if name == accumulator.name:
+                target = register
             values[name] = value if declared == natural else out.let(f"bitcast {natural} {value} to {declared}")
         lines, result = render_llvm(intrinsic, values, out.fresh)
         for line in lines:
             out.line(f"  {line}")
-        accumulator = intrinsic.accumulator
         ref = stmt.operands[accumulator.name]
         buffer = self.buffers[ref.buffer]
         natural = registers.register_type(buffer)
         declared = accumulator.registers.get("llvm", natural)
         if declared != natural:
             result = out.let(f"bitcast {declared} {result} to {natural}")
-        registers.store(buffer, ref.index, result)
+        registers.hold(buffer, target, result)
 
     def text(self) -> str:
         return "start.0:\n" + self.out.text()

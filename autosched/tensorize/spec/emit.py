@@ -170,12 +170,21 @@ def _template(intrinsic: Intrinsic, printer: str) -> str:
 
 
 def _fill(text: str, values: Mapping[str, str], temporaries: Mapping[str, str]) -> str:
-    def one(token: re.Match[str]) -> str:
-        if token["temp"]:
-            return temporaries[token["temp"]]
-        return values[token["operand"]] if token["operand"] else token.group(0)[0]
+    known = {"operand": values, "temp": temporaries}
+    return "".join([known[kind][part] if kind else part for kind, part in _pieces(text)])
 
-    return _TOKEN.sub(one, text)
+
+@cache
+def _pieces(text: str) -> tuple[tuple[str, str], ...]:
+    """A template in pieces, in order: ("operand", name), ("temp", name), or ("", the text itself)."""
+    found: list[tuple[str, str]] = []
+    end = 0
+    for token in _TOKEN.finditer(text):
+        found.append(("", text[end : token.start()]))
+        kind = next((kind for kind in ("temp", "operand") if token[kind]), "")
+        found.append((kind, token[kind] if kind else token.group(0)[0]))
+        end = token.end()
+    return (*found, ("", text[end:]))
 
 
 @cache
