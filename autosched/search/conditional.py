@@ -19,10 +19,13 @@ from autosched.tensorize.match_types import Mapping as Match1
 from autosched.tensorize.match_types import Match
 from autosched.tiling.fallback import checkable, exchangeable
 from autosched.tiling.plan import Otherwise, Plan
+from autosched.tiling.table import tabulate
 
 MODES = ("refuse", "guard", "assume")
 SAMPLED = 2048
 """Rows of an unconditional plan of which the fastest by the clock becomes a fallback."""
+FLOOR = 1 - 1e-9
+"""Of a lower bound, which adds the same numbers up in another order."""
 
 
 def usable_as(mapping: Match1, mode: str) -> Match1 | None:
@@ -62,15 +65,24 @@ def candidates_of(matches: Sequence[Match], mode: str = "refuse") -> dict[str, l
 def with_fallbacks(plans: Sequence[Plan], spares: Sequence[Plan]) -> list[Plan]:
     """The plans, those with checks falling back on the spare one without that is fastest by the clock, of those that
     fit into one kernel with them."""
-    if not any(p.guards for p in plans):
-        return list(plans)
-    free = [(_fastest_row(p), p) for p in spares if not p.guards and not p.granted]
-    ranked = sorted(((row, p) for row, p in free if row is not None), key=lambda found: found[0][0])
+    guarded = [p for p in plans if p.guards]
+    fitting = [[g for g in guarded if exchangeable(g, p)] if not p.guards and not p.granted else [] for p in spares]
+    floors = {n: _floor_s(p) for n, p in enumerate(spares) if fitting[n]}
+    best: dict[str, tuple[float, int, Otherwise]] = {}
+    for n in sorted(floors, key=lambda n: floors[n]):
+        # No row is faster than the floor: of plans that cannot win, none is sampled.
+        asks = [g for g in fitting[n] if g.name not in best or floors[n] <= best[g.name][0]]
+        row = _fastest_row(spares[n]) if asks else None
+        if row is not None:
+            found = row[0], n, Otherwise(spares[n], row[1])
+            best |= {g.name: min(found, best.get(g.name, found), key=lambda f: f[:2]) for g in asks}
+    return [replace(p, otherwise=best[p.name][2]) if p.guards and p.name in best else p for p in plans]
 
-    def spare_of(plan: Plan) -> Otherwise | None:
-        return next((Otherwise(p, row[1]) for row, p in ranked if exchangeable(plan, p)), None)
 
-    return [replace(p, otherwise=spare_of(p)) if p.guards else p for p in plans]
+def _floor_s(plan: Plan) -> float:
+    """Seconds by the clock that no row of the plan takes less than."""
+    tables = [tabulate(plan.space, floor) for floor in clocks.floors(plan)]
+    return FLOOR * sum(float(table.column.min()) for table in tables if table is not None)
 
 
 def _fastest_row(plan: Plan) -> tuple[float, dict[str, int]] | None:

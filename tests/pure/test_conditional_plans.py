@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -20,9 +21,12 @@ from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.ir.interpreter import run
 from autosched.ir.printer import print_program
+from autosched.search import conditional
 from autosched.search.request import TuneRequest
 from autosched.tensorize import match
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.fallback import exchangeable
+from autosched.tiling.plan import Plan
 
 PROGRAMS = programs()
 LARGER = {"m": 24, "n": 48, "k": 64}
@@ -199,3 +203,28 @@ def test_a_check_is_one_number() -> None:
     assert isinstance(wide, Buffer)
     with pytest.raises(KernelError, match="not one s32"):
         check_kernel(replace(kernel, buffers={**kernel.buffers, "B_check": wide}))
+
+
+@pytest.mark.parametrize("name", ["data", "weights"])
+def test_the_fastest_plan_of_all_stands_by(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans that a lower bound rules out are not sampled, and would not have been chosen."""
+    seen: list[Plan] = []
+    sampled: list[Plan] = []
+    fastest = conditional._fastest_row
+    fallbacks = conditional.with_fallbacks
+
+    def noted(plan: Plan) -> tuple[float, dict[str, int]] | None:
+        sampled.append(plan)
+        return fastest(plan)
+
+    def remembered(made: Sequence[Plan], spares: Sequence[Plan]) -> list[Plan]:
+        seen.extend(spares)
+        return fallbacks(made, spares)
+
+    monkeypatch.setattr(conditional, "_fastest_row", noted)
+    monkeypatch.setattr(conditional, "with_fallbacks", remembered)
+    plan = guarded(PROGRAMS[name])[0]
+    fitting = [p for p in seen if not p.guards and not p.granted and exchangeable(plan, p)]
+    assert plan.otherwise is not None
+    assert plan.otherwise.plan.name == min(fitting, key=lambda p: (fastest(p) or (np.inf, {}))[0]).name
+    assert 0 < len(sampled) < len(fitting)

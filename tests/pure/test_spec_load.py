@@ -194,3 +194,12 @@ def test_fields_of_every_builtin_file_are_in_the_schema():
     known = json.loads(schema_text())["$defs"]["IntrinsicKeys"]["properties"]
     assert {"name", "semantics", "for", "async", "operands", "emit", "timing"} <= set(known)
     assert not [k for k in known if k.endswith("_") or k == "family"]
+
+
+def test_of_an_isa_those_with_other_features_are_not_built():
+    catalogue = Catalogue.builtin().with_intrinsics([])  # its own, in which nothing is built
+    features = frozenset(["avx2", "fma"])
+    found = catalogue.of_isa("x86", "portable", features=features)
+    built = catalogue.entries._built.keys()
+    assert built == {i.name for i in found} < {n for n in catalogue.entries if n.split("/")[0] in ("x86", "portable")}
+    assert found == tuple(i for i in catalogue.of_isa("x86", "portable") if i.requires <= features)

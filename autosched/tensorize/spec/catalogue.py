@@ -62,9 +62,12 @@ class Catalogue(Mapping[str, Intrinsic]):
         return tuple(_At(self.entries, n).outline() for n in names)
 
     def of_isa(self, *isas: str, features: frozenset[str] | None = None) -> tuple[Intrinsic, ...]:
-        """Intrinsics of these instruction sets, in catalogue order; with `features`, those that need no others."""
-        found = (self.entries[n] for n in self.entries if n.split("/")[0] in isas)
-        return tuple(i for i in found if features is None or i.requires <= features)
+        """Intrinsics of these instruction sets, in catalogue order; with `features`, those that need no others: no
+        other one is built."""
+        names = [n for n in self.entries if n.split("/")[0] in isas]
+        if features is not None:
+            names = [n for n in names if _At(self.entries, n).outline().requires <= features]
+        return tuple(self.entries[n] for n in names)
 
     def select(self, patterns: Iterable[str]) -> tuple[Intrinsic, ...]:
         """Intrinsics whose name matches any glob, in catalogue order; UnknownNameError for a glob that matches none.
