@@ -224,7 +224,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
     n = rows_of(v)
     intrinsic = nest.intrinsic
     rate = target.issues(intrinsic)
-    latency = float(intrinsic.timing.get("latency", 4.0))
+    latency = float(intrinsic.chain_cycles(4.0))
     outside = float(prod(a.units for a in nest.rows if a not in tiled))
     steps = float(prod(a.units for a in nest.reduction))
     visits = np.ones(n)

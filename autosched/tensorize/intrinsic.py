@@ -67,7 +67,8 @@ class Outline:
 class Intrinsic:
     """`name` is complete (`x86/vpdpbusd.zmm`). `program` has one stage, whose target is the accumulator.
 
-    `emit` maps a printer to a template with `{operand}` fields; `timing` holds `latency` and `interval` in cycles.
+    `emit` maps a printer to a template with `{operand}` fields; `timing` holds `latency`, `interval` and `chain` in
+    cycles.
     """
 
     name: str
@@ -100,6 +101,10 @@ class Intrinsic:
         """The intrinsic as a target with these features has it: with its contract."""
         chosen = next((n for needed, n in self.contracts if needed <= features), self.numerics)
         return self if chosen == self.numerics and not self.contracts else replace(self, numerics=chosen, contracts=())
+
+    def chain_cycles(self, unknown: float) -> float:
+        """Cycles after which the next issue may follow on the same accumulator."""
+        return self.timing.get("chain", self.timing.get("latency", unknown))
 
     @property
     def stage(self) -> Stage:

@@ -22,6 +22,19 @@ def seconds(plan: Plan, **chosen: int | str) -> float:
     return float(clock(plan, plan.space.values(np.array([row])))["total"][0])
 
 
+def test_a_sequence_waits_for_its_addition_only_before_it_may_follow_on_an_accumulator() -> None:
+    """VPMADDWD and VPADDD take five cycles, of which the accumulator sees the last."""
+    target = machine(frozenset(["avx2", "fma"]), 16, 32)
+    plans = plans_of(workload("matmul", m=12, n=256, k=1024, t="s16"), target)
+    plan = next(p for p in plans if "vpmaddwd.ymm(i←j" in p.name)
+    names = {d.name.split(".")[-1]: d.name for d in plan.space.decisions}
+    base: dict[str, int | str] = {d.name: d.domain[0] for d in plan.space.decisions}
+    tiles = ({"reg_i": 1, "reg_j": 2}, {"reg_i": 4, "reg_j": 2})
+    rows = [plan.space.row_of({**base, **{names[k]: v for k, v in tile.items()}}) for tile in tiles]
+    few, many = clock(plan, plan.space.values(np.array(rows)))["compute"].tolist()
+    assert few < 1.5 * many
+
+
 def test_asking_ahead_pays_where_work_is_done_on_each_line() -> None:
     many, one = wide(8, 4096, 4096), wide(1, 4096, 4096)
     assert seconds(many, reg_i=8, reg_j=3, prefetch=64) < seconds(many, reg_i=8, reg_j=3, prefetch=0)

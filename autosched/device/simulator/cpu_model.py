@@ -165,8 +165,7 @@ def straight_runs(found: Facts, target: Target) -> dict[tuple[int, ...], Run]:
         run = runs[key_of(issue.path)]
         run.uops += issue.runs
         run.issue += issue.runs / target.issues(issue.intrinsic)
-        latency = issue.intrinsic.timing.get("latency", LATENCY)
-        run.chains[issue.intrinsic.name] += issue.runs / issue.accumulators * latency
+        run.chains[issue.intrinsic.name] += issue.runs / issue.accumulators * issue.intrinsic.chain_cycles(LATENCY)
     for work in found.works:
         run = runs[key_of(work.path)]
         count = work.runs * max(1.0, work.width * 4 / vector)

@@ -132,6 +132,9 @@ class TimingKeys(_Keys):
 
     latency: PositiveFloat | None = Field(None, description="cycles from operands to result", le=1e6)
     interval: PositiveFloat | None = Field(None, description="cycles between two issues", le=1e6)
+    chain: PositiveFloat | None = Field(
+        None, description="cycles from the accumulator to the result, where that is shorter than latency", le=1e6
+    )
     source: str = Field("", description="machine, and document or measurement; unverified where there is none")
 
 
