@@ -15,7 +15,7 @@ SCHEMA = "autosched/benchmarks/cpu/kept/1"
 DIGITS = 5
 LEFT_OUT = {"": ("share",), "tuned": ("history", "events", "costs_s"), "outcome": ("versions", "cpu")}
 ABOUT = ("machine", "versions", "trials")
-"""What all rows of a file have in common. A row that was compared over other rounds than the file says has its own."""
+"""What all rows of a file have in common; their rounds too, but for rows that say another number."""
 HEAD = [
     "series", "shapes", "geometric mean", "least (shape)", "share of the limit, least to greatest",
     "of bandwidth, in turn with a plain loop",
@@ -30,8 +30,8 @@ def merged(kept: dict[str, Any] | None, found: dict[str, Any], code: str) -> dic
         if kept and kept[name] != found[name]:
             raise SystemExit(f"these results are of other {name} ({found[name]}) than those kept ({kept[name]})")
     rounds = (kept or found)["rounds"]
-    told = {"code": code} | ({"rounds": found["rounds"]} if found["rounds"] != rounds else {})
-    rows |= {row["key"]: _less(row) | told for row in found["rows"] if row["outcome"] is not None}
+    more = {"code": code} | ({} if found["rounds"] == rounds else {"rounds": found["rounds"]})
+    rows |= {row["key"]: _less(row) | more for row in found["rows"] if row["outcome"] is not None}
     about = {name: found[name] for name in ABOUT} | {"rounds": rounds}
     return {"schema": SCHEMA, **about, "rows": [rows[key] for key in sorted(rows)]}
 
@@ -78,7 +78,9 @@ def series_table(rows: Sequence[Row]) -> str:
 def codes(data: dict[str, Any]) -> str:
     """How many rows were measured with which code."""
     found = Counter(row["code"] for row in data["rows"])
-    return "Rows by revision: " + ", ".join(f"{code} {count}" for code, count in found.most_common())
+    said = "Rows by revision: " + ", ".join(f"{code} {count}" for code, count in found.most_common())
+    other = Counter(row["rounds"] for row in data["rows"] if "rounds" in row)
+    return said + "".join(f"; {count} of {n} rounds, not {data['rounds']}" for n, count in other.items())
 
 
 def _span(shares: Iterable[float]) -> str:
