@@ -26,11 +26,15 @@ from autosched.tiling.plan import Plan
 from autosched.tiling.plans import make_plans
 from autosched.tiling.request import request
 
+GENERATIONS = ("sm_61", "sm_70", "sm_72", "sm_75")
+"""Those before asynchronous copies."""
+
 
 @dataclass(frozen=True)
 class Case:
     """`cores` are so few that small programs have more tiles than cores, and blocks can be persistent. `turned`: plans
-    are those of the program with the operands turned that the instruction wants along another axis."""
+    are those of the program with the operands turned that the instruction wants along another axis. `arch`: an older
+    generation, which has what it and those before it brought."""
 
     workload: str
     only: str
@@ -39,9 +43,14 @@ class Case:
     numerics: str = "reassociated"
     cores: int = 3
     turned: bool = False
+    arch: str = ""
 
     def chosen(self) -> Target:
-        return dataclasses.replace(load_target(self.target), cores=self.cores)
+        found = dataclasses.replace(load_target(self.target), cores=self.cores)
+        if not self.arch:
+            return found
+        had = frozenset(GENERATIONS[: GENERATIONS.index(self.arch) + 1])
+        return dataclasses.replace(found, features=had, compiler={**found.compiler, "arch": self.arch})
 
     def plans(self) -> list[Plan]:
         target, program = self.chosen(), resolve(self.workload, self.sizes)
@@ -84,6 +93,16 @@ CASES: dict[str, Case] = {
         "cuda/wmma.m8n8k128.b1.and",
         {"m": 8, "n": 9, "k": 256, "a": "b1", "b": "b1", "acc": "s32"},
     ),
+    # generations before asynchronous copies
+    "dp4a on sm_61": Case("matmul_nt", "cuda/dp4a*", {"m": 9, "n": 6, "k": 36, **S8}, arch="sm_61"),
+    "softmax on sm_61": Case("softmax", "portable/*", {"m": 3, "n": 77, "t": "f16"}, arch="sm_61"),
+    "wmma f16 on sm_70": Case(
+        "matmul_bias_relu",
+        "cuda/wmma.m16n16k16.f16.f32",
+        {"m": 20, "n": 33, "k": 40, "out": "f16", **F16},
+        arch="sm_70",
+    ),
+    "mma f16 on sm_75": Case("matmul", "cuda/mma.m16n8k8.f16.f16.f32", {"m": 20, "n": 9, "k": 24, **F16}, arch="sm_75"),
     # warps, fragments by maps
     "mma bf16": Case("matmul", "cuda/mma.m16n8k8.*", {"m": 32, "n": 16, "k": 48, **BF16}),
     "mma f16 ragged": Case("matmul", "cuda/mma.m16n8k8.*", {"m": 17, "n": 9, "k": 20, **F16}),

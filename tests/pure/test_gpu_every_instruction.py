@@ -70,3 +70,12 @@ def test_a_row_computes_the_oracles_numbers(name: str) -> None:
     assert intrinsic in kernel.intrinsics
     difference = check(kernel, compute(program, 0, slack=slack(plan)))
     assert difference.ok, (plan.space.schedule(row), difference)
+
+
+def test_turing_is_offered_what_it_brought() -> None:
+    """What a file requires is required of all of its instructions: some of Turing's once asked for Ampere."""
+    turing = dataclasses.replace(H200, features=frozenset(["sm_61", "sm_70", "sm_72", "sm_75"]))
+    for name in ("mma.m16n8k8.f16.f16.f32", "mma.m8n8k16.s8.s8.s32", "mma.m8n8k32.s4.s4.s32", "mma.m8n8k128.b1.xor"):
+        assert turing.has(CATALOGUE[f"cuda/{name}"].requires), name
+    for name in ("mma.m16n8k8.bf16.bf16.f32", "mma.m16n8k16.f16.f16.f32", "mma.m16n8k8.tf32.tf32.f32"):
+        assert not turing.has(CATALOGUE[f"cuda/{name}"].requires), name

@@ -139,7 +139,8 @@ def _threads(grid: Grid, scope: Scope, body: str) -> Iterator[str]:
 
 
 def _names(body: str, name: str) -> bool:
-    return re.search(rf"\b{name}\b", body) is not None
+    """Whether the code names it; comments may have the word."""
+    return re.search(rf"^(?:(?!//).)*\b{name}\b", body, re.MULTILINE) is not None
 
 
 def _lanes(grid: Grid) -> int:

@@ -1,0 +1,105 @@
+"""Printed kernels through NVRTC, for their own architectures: those that are emulated.
+
+Each becomes its machine instruction, spills nothing and takes the shared memory that its space counts. Every run takes
+a row of each case; `-m slow_cuda` takes the covering samples of several plans.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from cuda.emulated_cases import CASES, Case
+from pure.gpu_plans import H200, covering, plans
+from support.nvrtc import compiled, needs_disassembler
+
+from autosched.codegen.cuda import CudaSource, print_cuda
+from autosched.codegen.lower import lower
+from autosched.device.cuda.sass import instructions_of
+from autosched.machine.target import Target
+from autosched.tiling.plan import Plan
+from autosched.tiling.request import request
+
+PLANS = 3
+SPILLED_BYTES = 20
+"""Of all kernels of covering samples one spills, an e4m3 one: ptxas stays at 32 registers, limit or not."""
+MACHINE = {
+    r"wgmma.*\.e[45]m": "QGMMA",
+    r"wgmma.*\.[su]8\b": "IGMMA",
+    r"wgmma": "HGMMA",
+    r"mma.*\.b1\b": "BMMA",
+    r"mma.*\.[su][48]\b": "IMMA",
+    r"mma.*\.f64\b": "DMMA",
+    r"mma.*\.e[45]m": "[HQ]MMA",  # Hopper's `mma.sync` converts to f16 first
+    r"mma": "HMMA",
+    r"dp4a": "IDP",
+    r"fma\.f32": "FFMA",
+}
+"""What instructions by their names become."""
+
+
+def printed(plan: Plan, row: int, target: Target) -> CudaSource:
+    """The kernel's text, which declares no number in vain. It asks for the shared memory that the space counts; with
+    opaque fragments for that much at most."""
+    source = print_cuda(lower(plan, plan.space.schedule(row)), target)
+    code = re.sub(r"//.*", "", source.text)
+    for name in re.findall(r"const int (\w+) =", code):
+        assert len(re.findall(rf"\b{name}\b", code)) > 1, (name, plan.space.schedule(row))
+    values = plan.space.values([row])
+    if "shared_bytes" in values:
+        most, got = int(values["shared_bytes"][0]), max(launch.shared_bytes for launch in source.plan.launches)
+        opaque = any(o.opaque is not None for m in plan.mappings for o in m.intrinsic.operands.values())
+        assert got <= most if opaque else got == most, plan.space.schedule(row)
+    return source
+
+
+def looked_at(case: Case, number: int, most: int | None) -> None:
+    """Compile rows of a covering sample of the case's plan of this number."""
+    target, found = case.chosen(), case.plans()
+    if number >= len(found):
+        pytest.skip("so many plans there are not")
+    plan = found[number]
+    for n, row in enumerate(covering(plan)[:most]):
+        source = printed(plan, row, target)
+        cubin = compiled(source)
+        spilled = sum(k.spill_store_bytes + k.spill_load_bytes for k in cubin.kernels.values())
+        assert spilled <= (0 if most else SPILLED_BYTES), plan.space.schedule(row)
+        assert not [w for w in cubin.warnings if "setmaxnreg" in w or "warning #" in w], plan.space.schedule(row)
+        if plan.mappings and not n:
+            needs_disassembler()
+            operations = instructions_of(cubin.code, source.arch)
+            for name in {m.intrinsic.name for m in plan.mappings}:
+                wanted = next((op for pattern, op in MACHINE.items() if re.search(pattern, name)), None)
+                assert wanted is None or any(re.fullmatch(wanted, op) for op in operations), (name, operations)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_of_every_tier_compile(name: str) -> None:
+    looked_at(CASES[name], 0, 1)
+
+
+@pytest.mark.slow_cuda
+@pytest.mark.parametrize("number", range(PLANS))
+@pytest.mark.parametrize("name", CASES)
+def test_every_decision_of_several_plans_compiles(name: str, number: int) -> None:
+    looked_at(CASES[name], number, None)
+
+
+def test_what_only_a_comment_names_is_not_declared() -> None:
+    """`block`, in "work of a persistent block"."""
+    case = CASES["wgmma"]
+    plan = case.plans()[0]
+    row = request(plan.space, {"persistent": "yes", "cluster": "2 along i", "copy": "TMA"}).row
+    assert row is not None
+    assert "const int block " not in printed(plan, row, case.chosen()).text
+
+
+@pytest.mark.parametrize("only", ["cuda/mma.m16n8k64.s4*", "cuda/wmma.m8n8k32.s4*", "cuda/wmma.m8n8k128.b1.and"])
+def test_elements_below_a_byte_take_one_in_shared_memory(only: str) -> None:
+    """A space once counted their bits, so that some of its rows could not be launched."""
+    kind = "b1" if "b1" in only else "s4"
+    _, (plan, *_) = plans("matmul_nt", only, m=512, n=512, k=1024, a=kind, b=kind, acc="s32")
+    rows = np.unique(np.ravel(plan.space.sample(60, np.random.default_rng(0))))
+    for n in np.argsort(-plan.space.values(rows)["shared_bytes"])[:8]:
+        printed(plan, int(rows[n]), H200)
