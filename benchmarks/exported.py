@@ -1,7 +1,7 @@
 """Exported C against the JIT: one kernel both ways, built as its header says, timed in turns on one thread.
 
-    python -m benchmarks.exported                    # gcc and clang, whichever is here
-    python -m benchmarks.exported --trials 8 softmax
+    python -m benchmarks.exported                    # gcc, clang and the ziglang wheel, whichever are here
+    python -m benchmarks.exported --trials 8 --compilers gcc,clang-14 softmax
 
 Times are CPU time of the thread, so that a busy neighbour matters less.
 """
@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import shlex
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +46,17 @@ def seconds_of(call: Callable[[], Any], repeats: int) -> float:
     return (time.thread_time() - started) / repeats
 
 
-def compared(store: str, study: str, compilers: list[str]) -> dict[str, float]:
+def compilers_here() -> dict[str, list[str]]:
+    """The commands of C compilers, by name."""
+    here = {name: [name] for name in ("gcc", "clang") if shutil.which(name)}
+    return here | ({"zig": [sys.executable, "-m", "ziglang", "cc"]} if find_spec("ziglang") else {})
+
+
+def compared(store: str, study: str, compilers: dict[str, list[str]]) -> dict[str, float]:
     """Median seconds of a call by `jit` and by each compiler."""
     import numpy as np
 
-    from autosched.cli.stored import kernel_of, picked
+    from autosched.cli.stored import picked, plan_of
     from autosched.codegen.c import print_c
     from autosched.codegen.c.files import WORKSPACE
     from autosched.codegen.c.shared import build_shared
@@ -55,17 +64,21 @@ def compared(store: str, study: str, compilers: list[str]) -> dict[str, float]:
     from autosched.codegen.llvm.compile import compile_object
     from autosched.codegen.llvm.jit import load
     from autosched.codegen.llvm.module import print_llvm
+    from autosched.codegen.lower import lower
     from autosched.ir import random_inputs
     from autosched.ir.dtypes import DTYPES
+    from autosched.search.conditional import measured_on
     from autosched.store.sqlite import SqliteStore
 
     with SqliteStore(store, read_only=True) as opened:
         record, trials = opened.study(study), opened.trials(study)
-    kernel = kernel_of(record, picked(record, trials, None))
+    trial = picked(record, trials, None)
+    plan = plan_of(record, trial)
+    kernel = lower(plan, plan.space.schedule(trial.row))
     program = kernel.program
     compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
     held = {n: aligned(program.tensors[n].extents, program.tensors[n].dtype) for n in program.parameters}
-    for name, values in random_inputs(program, np.random.default_rng(7)).items():
+    for name, values in random_inputs(measured_on(program, [plan]), np.random.default_rng(7)).items():
         held[name][...] = values
     packed = compiled.pack({n: held[n] for n in compiled.constants})
     pointers = compiled.pointers(held, packed)
@@ -78,9 +91,9 @@ def compared(store: str, study: str, compilers: list[str]) -> dict[str, float]:
         work = aligned((max(1, code.workspace_bytes),), DTYPES["u8"])
         memory = {WORKSPACE: work} | packed | held
         arguments = [ctypes.c_void_p(memory[a].ctypes.data) for a in code.calls[-1][1]]
-        for compiler in compilers:
-            library = build_shared(code, source, kernel.isa, [compiler])
-            function = getattr(ctypes.CDLL(str(library.rename(library.with_name(f"{compiler}.so")))), code.name)
+        for number, (compiler, command) in enumerate(compilers.items()):
+            library = build_shared(code, source, kernel.isa, command)
+            function = getattr(ctypes.CDLL(str(library.rename(library.with_name(f"{number}.so")))), code.name)
             calls[compiler] = partial(function, *arguments)
         for call in calls.values():
             call()
@@ -96,8 +109,10 @@ def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("workloads", nargs="*", help="only these (default: all)")
     asked.add_argument("--trials", type=int, default=16)
+    asked.add_argument("--compilers", help="commands of C compilers, by commas (default: those that are here)")
     options = asked.parse_args()
-    compilers = [c for c in ("gcc", "clang") if shutil.which(c)]
+    named = {c: shlex.split(c) for c in options.compilers.split(",")} if options.compilers else None
+    compilers = named or compilers_here()
     print("| kernel | JIT us |" + "".join(f" {c}: speed of JIT |" for c in compilers))
     print("|---|---|" + "---|" * len(compilers))
     with tempfile.TemporaryDirectory() as folder:

@@ -29,6 +29,10 @@ VECTOR_INLINE f32x8 load_f32x8(const float *p) {
 VECTOR_INLINE void store_first_f32x8(float *p, ptrdiff_t count, f32x8 x) {
 #if defined(__AVX512VL__)
   _mm256_mask_storeu_epi32(p, (__mmask8)(((uint64_t)1 << (count < 0 ? 0 : count > 8 ? 8 : count)) - 1), (__m256i)x);
+#elif defined(__AVX2__)
+  const int n = (int)(count < 0 ? 0 : count > 8 ? 8 : count);
+  const __m256i chosen = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+  _mm256_maskstore_ps((float *)p, chosen, x);
 #else
   memcpy(p, &x, (size_t)(count < 0 ? 0 : count > 8 ? 8 : count) * sizeof *p);
 #endif

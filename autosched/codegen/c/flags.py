@@ -26,21 +26,29 @@ def _extensions(features: list[str]) -> str:
 class IsaFlags:
     """How an isa's features are switched on. `vectors` names the feature without which vectors of more than so many
     bytes are split (GCC warns of another calling convention), widest first; `fused` the one without which `fma` is a
-    call."""
+    call; `registers` how many vector registers there are with features that begin so, the last of them with any (none:
+    not known)."""
 
     spell: Spell = _each
     vectors: tuple[tuple[int, str], ...] = ()
     fused: str | None = None
+    registers: tuple[tuple[str, int], ...] = ()
 
     def vector_feature(self, size: int) -> set[str]:
         """What vectors of `size` bytes need."""
         return {next((feature for above, feature in self.vectors if size > above), "")} - {""}
 
+    def vector_registers(self, features: set[str]) -> int:
+        """How many there are to code that needs `features`; 0 where that is not known."""
+        return next((n for stem, n in self.registers if any(f.startswith(stem) for f in features)), 0)
+
 
 PLAIN = IsaFlags()
 ISAS = {
-    "x86": IsaFlags(vectors=((32, "avx512f"), (16, "avx2")), fused="fma"),
-    "arm": IsaFlags(_extensions),
+    "x86": IsaFlags(
+        vectors=((32, "avx512f"), (16, "avx2")), fused="fma", registers=(("avx512", 32), ("avx10", 32), ("", 16))
+    ),
+    "arm": IsaFlags(_extensions, registers=(("", 32),)),
 }
 
 

@@ -119,6 +119,28 @@ _MASKED = {
 """By the bytes of an element and of the vector. Source: Intel Intrinsics Guide."""
 
 
+_ELEMENTS = {"f32": ("ps", "float"), "f64": ("pd", "double"), "s32": ("epi32", "int"), "u32": ("epi32", "int")}
+"""What AVX2 loads and stores some elements of: the ending of its functions, and what they point to."""
+
+
+def _masked_avx2(r: Register) -> tuple[str, str] | None:
+    """The bodies of a load and a store of `count` elements at p by AVX2; None where it has none. By GCC the copy of a
+    few bytes would keep what is stored, an accumulator, in memory all along."""
+    bits = 8 * r.dtype.bytes * r.elements
+    if r.dtype.name not in _ELEMENTS or bits not in (128, 256):
+        return None
+    ending, pointed = _ELEMENTS[r.dtype.name]
+    stem, whole, element = f"_mm{256 if bits == 256 else ''}", f"__m{bits}i", 8 * r.dtype.bytes
+    wide = f"{element}x" if element == 64 else str(element)
+    lanes = ", ".join(str(e) for e in reversed(range(r.elements)))
+    ones = f"{stem}_cmpgt_epi{element}({stem}_set1_epi{wide}(n), {stem}_set_epi{wide}({lanes}))"
+    value = f"({whole})x" if ending == "epi32" else "x"
+    load = f"return ({r.vector}){stem}_maskload_{ending}((const {pointed} *)p, chosen);"
+    store = f"{stem}_maskstore_{ending}(({pointed} *)p, chosen, {value});"
+    chosen = f"  const int n = (int)({_clamped(r.elements)});\n  const {whole} chosen = {ones};\n"
+    return f"{chosen}  {load}\n", f"{chosen}  {store}\n"
+
+
 _STREAMED = {
     16: ("__SSE2__", "_mm_stream_si128", "__m128i"),
     32: ("__AVX__", "_mm256_stream_si256", "__m256i"),
@@ -132,12 +154,12 @@ def _clamped(elements: int) -> str:
     return f"count < 0 ? 0 : count > {elements} ? {elements} : count"
 
 
-def _where(masked: _Masked | None, fast: str) -> str:
-    return f"#if defined({masked.feature})\n{fast}#else\n" if masked else ""
-
-
-def _end(masked: _Masked | None) -> str:
-    return "#endif\n" if masked else ""
+def _choice(ways: list[tuple[str, str]], plain: str) -> str:
+    """The first text whose feature the compiler has, else the plain one."""
+    if not ways:
+        return plain
+    texts = [f"{'#elif' if at else '#if'} defined({feature})\n{text}" for at, (feature, text) in enumerate(ways)]
+    return "".join([*texts, "#else\n", plain, "#endif\n"])
 
 
 class VectorHelpers:
@@ -183,14 +205,14 @@ VECTOR_INLINE {v} {name}(const {t} *p) {{
         v, t, name = self.vector(r), storage_type(r.dtype), f"load_first_{r.vector}"
         n, size = _clamped(r.elements), r.dtype.bytes
         masked = _MASKED.get((size, size * r.elements))
-        fast = f"  return ({v}){masked.load}({masked.mask(n)}, p);\n" if masked else ""
+        ways = [(masked.feature, f"  return ({v}){masked.load}({masked.mask(n)}, p);\n")] if masked else []
+        if avx2 := _masked_avx2(r):
+            ways.append(("__AVX2__", avx2[0]))
+        plain = f"  {v} x = {{0}};\n  memcpy(&x, p, (size_t)({n}) * sizeof *p);\n  return x;\n"
         self.functions[name] = f"""\
 /* The first `count` elements (none where it is negative), then zeros. */
 VECTOR_INLINE {v} {name}(const {t} *p, ptrdiff_t count) {{
-{_where(masked, fast)}  {v} x = {{0}};
-  memcpy(&x, p, (size_t)({n}) * sizeof *p);
-  return x;
-{_end(masked)}}}"""
+{_choice(ways, plain)}}}"""
         return name
 
     def splat(self, r: Register) -> str:
@@ -246,10 +268,12 @@ VECTOR_INLINE void {name}({t} *p, {v} x) {{
         v, t, name = self.vector(r), storage_type(r.dtype), f"store_first_{r.vector}"
         n, size = _clamped(r.elements), r.dtype.bytes
         masked = _MASKED.get((size, size * r.elements))
-        fast = f"  {masked.store}(p, {masked.mask(n)}, ({masked.type})x);\n" if masked else ""
+        ways = [(masked.feature, f"  {masked.store}(p, {masked.mask(n)}, ({masked.type})x);\n")] if masked else []
+        if avx2 := _masked_avx2(r):
+            ways.append(("__AVX2__", avx2[1]))
+        plain = f"  memcpy(p, &x, (size_t)({n}) * sizeof *p);\n"
         self.functions[name] = f"""\
 /* The first `count` elements (none where it is negative). */
 VECTOR_INLINE void {name}({t} *p, ptrdiff_t count, {v} x) {{
-{_where(masked, fast)}  memcpy(p, &x, (size_t)({n}) * sizeof *p);
-{_end(masked)}}}"""
+{_choice(ways, plain)}}}"""
         return name

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from autosched.codegen.c.assignments import AssignPrinter
+from autosched.codegen.c.crowded import crowded
 from autosched.codegen.c.indices import INDEX_TYPE, loop_range
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.kernel import (
@@ -44,6 +45,7 @@ class StatementPrinter:
     def __init__(self, scope: FunctionScope) -> None:
         self.scope = scope
         self.assigns = AssignPrinter(scope)
+        self.crowded = scope.function is scope.kernel.main and crowded(scope.kernel)
 
     def body(self, statements: tuple[Stmt, ...], depth: int) -> Iterator[str]:
         for stmt in statements:
@@ -131,4 +133,8 @@ class StatementPrinter:
             # One call needs no parentheses; an expression with operators does.
             simple = re.fullmatch(r"\w+\(.*\)", result) and not re.search(r"\) [-+*/&|^<>]", result)
             result = f"({register.type}){result}" if simple else f"({register.type})({result})"
-        yield f"{scope.register(target.buffer, target.index)} = {result};"
+        sums = scope.register(target.buffer, target.index)
+        yield f"{sums} = {result};"
+        if self.crowded and register.style == "vector":
+            scope.use("in_order")
+            yield f"in_order({sums});"

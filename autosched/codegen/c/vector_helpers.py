@@ -130,7 +130,7 @@ class LaneHelpers:
         return self._function(
             f"{function}_{v}",
             f"{v} {function}_{v}({parameters})",
-            "#ifdef __clang__",
+            f"#if __has_builtin({builtin})",
             f"return {builtin}({', '.join(names)});",
             *own,
             "#else",
