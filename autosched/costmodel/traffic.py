@@ -24,6 +24,8 @@ from autosched.tiling.steps.lines import AROUND, WITHIN
 
 Column = npt.NDArray[Any]
 
+LINE_BYTES = 64
+"""What a cache fetches at least: of rows that lie apart, the lines at both ends too."""
 SHARPNESS = 4
 """How fast a cache loses what outgrows it: as (capacity / footprint) to this power. Caches are no strict LRU, and what
 is a little larger than one still finds much of itself there (f32 512³ on Zen 5: 2 to 8 rank its schedules alike)."""
@@ -114,19 +116,26 @@ class Footprints:
             if dimension.steps is None:
                 total = total * dimension.extent
             elif dimension.steps:
-                total = total * self._reach((operand, number), dimension.steps, dimension.extent, span)
+                inmost = size if number == len(dimensions) - 1 else 0.0
+                total = total * self._reach((operand, number), dimension, inmost, span)
         if panel is False:
             return np.asarray(total)
         return np.where(panel, prod((span[name] for name in mine), start=size), total)
 
-    def _reach(self, place: tuple[str, int], steps: _Steps, extent: float, span: Mapping[str, Column]) -> Column:
-        """Elements that are touched of the dimension at `place`, an operand's."""
+    def _reach(
+        self, place: tuple[str, int], dimension: _Dimension, inmost: float, span: Mapping[str, Column]
+    ) -> Column:
+        """Elements that are touched of the dimension at `place`, an operand's. `inmost`: bytes of an element where the
+        dimension is the one whose elements lie side by side; then whole lines count."""
+        steps, extent = dimension.steps or (), dimension.extent
         spans = [span[axis] for _, axis, _ in steps]
         known = self._reached.get(place)
         if known is not None and all(map(operator.is_, known[0], spans)):
             return known[1]
         reach = [c * (self._members(axis, span[axis])[name] - 1.0) for name, axis, c in steps]
         found = np.minimum(sum(reach[1:], start=reach[0] + 1.0), extent)
+        if inmost:
+            found = np.minimum(found + _ends(found, extent, inmost), extent)
         self._reached[place] = spans, found
         return found
 
@@ -143,6 +152,14 @@ class Footprints:
                 left = np.maximum(1.0, np.ceil(left / extent))
         self._axes[axis] = span, found
         return found
+
+
+def _ends(run: Column, extent: float, element: float) -> Column:
+    """Elements that runs of so many, in rows of `extent`, fetch besides: where runs begin somewhere in a line, on
+    average all but what every beginning and end is a multiple of."""
+    line = max(1, int(LINE_BYTES // element))  # a power of two
+    common = run.astype(np.int64) | (int(extent) | line)
+    return line - (common & -common).astype(np.float64)  # of all three the lowest bit: what divides them
 
 
 @of_nest

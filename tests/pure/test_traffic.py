@@ -8,6 +8,7 @@ from support.plans import machine, plans_of
 from autosched.costmodel.traffic import LoopColumn, traffic
 from autosched.ir import workload
 
+PRODUCT = next(p for p in plans_of(workload("matmul", m=64, n=196, k=1024), machine()) if p.name.endswith("ymm(i←j)"))
 DEPTHWISE = next(
     p for p in plans_of(workload("depthwise_conv2d", h=56, w=56, c=144), machine()) if p.name.endswith("zmm(i←o)")
 )
@@ -36,3 +37,14 @@ def test_what_trips_cover_is_never_less_than_one() -> None:
     assert axis.units * axis.unit == 144
     loop = LoopColumn(axis, np.array([2.0, 1.0, 9.0, 3.0]), np.array([128.0, 192.0, 16.0, 16.0]))
     np.testing.assert_allclose(loop.covered, [1.125, 1.0, 9.0, 3.0])
+
+
+def test_short_runs_of_lines_that_lie_apart_are_whole_lines() -> None:
+    """Rows of 784 bytes, of which a tile takes 32 a step: two and a half times as many; in a panel they lie side by
+    side."""
+    (part,) = PRODUCT.tensor_parts
+    base: dict[str, int | str] = {d.name: d.domain[0] for d in PRODUCT.space.decisions}
+    rows = [PRODUCT.space.row_of({**base, "pack_b": kind, "block_p": 0}) for kind in ("direct", "panel")]
+    values = PRODUCT.space.values(np.array(rows))
+    (apart, side_by_side) = traffic(part.nest, part.names, values, (24 * 1024.0,))[0]
+    assert 1.4 < (apart - side_by_side) / (1024 * 196 * 4) < 1.6
