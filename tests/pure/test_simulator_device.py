@@ -219,6 +219,7 @@ def test_it_does_not_import_the_clock() -> None:
 def test_auto_takes_the_simulator_for_what_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (registry, cpu):
         monkeypatch.setattr(module, "host_features", lambda: frozenset({"avx2"}))
+    monkeypatch.setattr(registry, "card_runs", lambda target: False)
     assert registry.device("auto", None, H200).describe()["name"] == "simulator"
     assert registry.device("auto", None, AVX512).describe()["name"] == "simulator"
     for target, said in ((AVX512, "avx512f"), (H200, "cuda")):
