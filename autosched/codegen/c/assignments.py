@@ -16,7 +16,7 @@ from autosched.codegen.c.validity import Valid, repeats, split_valid
 from autosched.codegen.c.vector_helpers import NotVector
 from autosched.codegen.kernel import Assign, Lane
 from autosched.ir.value import Literal, Read, Value, is_plain, map_value, walk
-from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, minimum
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, free_vars, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
 
 
@@ -115,9 +115,11 @@ class AssignPrinter:
         """The register's new vector as an expression on vectors, zeros in lanes that are not valid; None where the
         value has no such form."""
         assert stmt.lane is not None
-        if valid.rest != TRUE or register.elements != stmt.lane.width:
+        lane, read = stmt.lane.var, isinstance(stmt.value, Read) and stmt.lane.var in value_vars(stmt.value)
+        of_lane = read and free_vars(valid.rest) == {lane} and valid.count is None
+        if (valid.rest != TRUE and not of_lane) or register.elements != stmt.lane.width:
             return None
-        values, dtype = vector_values(self.scope, stmt.lane), stmt.value.dtype
+        values, dtype = vector_values(self.scope, stmt.lane, valid.rest), stmt.value.dtype
         zero = f"({self.scope.vectors.vector(register)}){{0}}"
         try:
             text = values.stored(stmt.value, valid.count)

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from autosched.codegen.c.scope import FunctionScope
 
 
-def vector_values(scope: FunctionScope, lane: Lane) -> VectorPrinter:
-    """A printer of values in the lanes of one assignment."""
+def vector_values(scope: FunctionScope, lane: Lane, wanted: Bool = TRUE) -> VectorPrinter:
+    """A printer of values in the lanes of one assignment. `wanted`, of the lane alone: where it does not hold, what is
+    read from memory one by one is zero."""
     helpers = LaneHelpers(scope.vectors, lane.width, scope.kernel.vector_bytes)
-    return VectorPrinter(_Lanes(scope, lane, helpers), helpers, lane.width, lane.var, {})
+    return VectorPrinter(_Lanes(scope, lane, helpers, wanted), helpers, lane.width, lane.var, {})
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class _Lanes:
     scope: FunctionScope
     lane: Lane
     helpers: LaneHelpers
+    wanted: Bool = TRUE
 
     def in_memory(self, name: str) -> bool:
         return name not in self.scope.registers
@@ -59,11 +61,15 @@ class _Lanes:
         if not is_plain(read.index):
             raise NotVector
         if not self.in_memory(read.tensor):
+            if self.wanted != TRUE:
+                raise NotVector
             return self._from_registers(read)
         register = self.helpers.register(read.dtype)
         access = classify(read.index, scope.kernel.buffers[read.tensor].shape, lane)
         first = tuple(substitute_int(i, {lane.var: 0}) for i in read.index)
         at = f"&{scope.element(read.tensor, first)}"
+        if self.wanted != TRUE and access.kind in ("contiguous", "group"):
+            raise NotVector
         if access.kind == "contiguous":
             if count is None:
                 return f"{scope.vectors.load(register)}({at})"
@@ -75,8 +81,19 @@ class _Lanes:
             return f"{function}({at})"
         elements = [tuple(substitute_int(i, {lane.var: e}) for i in read.index)
                     for e in range(lane.width)]  # fmt: skip
-        texts = [scope.element(read.tensor, element) for element in elements]
-        return f"({self.helpers.vector(read.dtype)}){{{', '.join(texts)}}}"
+        there = [bool(evaluate(self.wanted, {lane.var: e})) for e in range(lane.width)]
+        if not any(there):
+            raise NotVector
+        real = elements[there.index(True)]
+        texts = []
+        for element, wanted in zip(elements, there, strict=True):
+            real = element if wanted else real  # GCC builds vectors of elements and zeros through memory
+            texts.append(scope.element(read.tensor, real))
+        text = f"({self.helpers.vector(read.dtype)}){{{', '.join(texts)}}}"
+        if all(there):
+            return text
+        mask = self.helpers.constant_mask(there, read.dtype.bits)
+        return self.helpers.select(read.dtype, mask, text, f"({self.helpers.vector(read.dtype)}){{0}}")
 
     def _from_registers(self, read: Read) -> str:
         """Elements of one register, at places that the lane alone decides."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
-
-from autosched.logic import Var, evaluate, free_vars
+from autosched.logic import Var
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.remember import of_nest
 from autosched.tiling.steps.fills import rounded, runs_on
-from autosched.tiling.steps.layout import RUN_ELEMENTS, flat_offset, vectorises
+from autosched.tiling.steps.layout import scattered
 
 
 @of_nest
@@ -22,7 +20,7 @@ def asked_by_lane(nest: Nest, operand: str) -> bool:
     forms = nest.guarded_sums[operand]
     if not ragged and not any(form is None or any(form.coefficient(a.name) for a in along) for form in forms):
         return False
-    return _scattered(nest, operand)
+    return scattered(nest, operand)
 
 
 @of_nest
@@ -32,22 +30,10 @@ def copied_by_lane(nest: Nest, operand: str) -> float:
     last = [a for a in _along(nest, operand) if a.reduction and a.extent % a.unit]
     ragged = [a for a in last if a not in rounded(nest, operand)]
     whole = prod(a.full_units / a.units for a in ragged)
-    return 1.0 - whole if ragged and _scattered(nest, operand) else 0.0
+    return 1.0 - whole if ragged and scattered(nest, operand) else 0.0
 
 
 def _along(nest: Nest, operand: str) -> list[NestAxis]:
     """Axes that lanes of a register lie along."""
     lanes = nest.lane_coordinates(operand, Var("e"))
     return [a for a in nest.axes if a.unit > 1 and a.intrinsic_axis in lanes]
-
-
-def _scattered(nest: Nest, operand: str) -> bool:
-    """Whether lanes are neither neighbours in memory nor runs of different neighbours, which masked loads bring."""
-    if vectorises(nest, operand):
-        return False
-    offset = flat_offset(nest, operand, Var("e"))
-    n = nest.intrinsic.operands[operand].elements
-    there = evaluate(offset, dict.fromkeys(free_vars(offset), 0) | {"e": np.arange(n, dtype=np.int64)})
-    places = np.unique(np.broadcast_to(np.asarray(there), (n,)))
-    parts = 1 + int(np.count_nonzero(np.diff(places) > 1))
-    return len(places) < n or RUN_ELEMENTS * parts > n

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from autosched.logic import TRUE, Int, interval
+import numpy as np
+
+from autosched.logic import TRUE, Int, Var, evaluate, free_vars, interval
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.remember import of_nest
-from autosched.tiling.steps.layout import tensor_extents, vectorises
+from autosched.tiling.steps.layout import flat_offset, runs, scattered, tensor_extents, vectorises
 
 
 @of_nest
@@ -37,10 +39,27 @@ def _cost(nest: Nest, operands: Iterable[str]) -> tuple[int, int, int]:
     return len(timed), sum(not vectorises(nest, o) for o in timed), sum(registers)
 
 
+@of_nest
 def freed(nest: Nest, operand: str) -> tuple[NestAxis, ...]:
-    """Reduction axes of the intrinsic past whose end the operand may hold anything."""
+    """Reduction axes of the intrinsic past whose end the operand is loaded like anywhere else, and may hold anything.
+    Not those along which a mask leaves out whole loads: it costs nothing, and they are not made."""
     mine = (a for a in nest.operand_axes(operand) if a.reduction and a.intrinsic_axis)
-    return tuple(a for a in mine if operand not in holders(nest, a))
+    return tuple(a for a in mine if operand not in holders(nest, a) and not _by_runs(nest, operand, a))
+
+
+def _by_runs(nest: Nest, operand: str, axis: NestAxis) -> bool:
+    """Whether a register is put together from several runs of neighbours, each at one place along the axis: channels of
+    one pixel, then those of the next one in the window."""
+    if vectorises(nest, operand) or scattered(nest, operand) or runs(nest, operand) is None:
+        return False
+    n = nest.intrinsic.operands[operand].elements
+    lane = {"e": np.arange(n, dtype=np.int64)}
+    offset = flat_offset(nest, operand, Var("e"))
+    there = np.broadcast_to(np.asarray(evaluate(offset, dict.fromkeys(free_vars(offset), 0) | lane)), (n,))
+    places = np.asarray(evaluate(nest.lane_coordinates(operand, Var("e"))[axis.intrinsic_axis or ""], lane))
+    order = np.argsort(there)
+    neighbours = np.diff(there[order]) == 1
+    return not np.any(neighbours & (np.diff(np.broadcast_to(places, (n,))[order]) != 0))
 
 
 def rounded(nest: Nest, operand: str) -> tuple[NestAxis, ...]:

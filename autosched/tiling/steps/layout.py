@@ -88,6 +88,19 @@ def runs(nest: Nest, operand: str) -> int | None:
 
 
 @of_nest
+def scattered(nest: Nest, operand: str) -> bool:
+    """Whether lanes are neither neighbours in memory nor runs of different neighbours, which masked loads bring."""
+    if vectorises(nest, operand):
+        return False
+    offset = flat_offset(nest, operand, Var("e"))
+    n = nest.intrinsic.operands[operand].elements
+    there = evaluate(offset, dict.fromkeys(free_vars(offset), 0) | {"e": np.arange(n, dtype=np.int64)})
+    places = np.unique(np.broadcast_to(np.asarray(there), (n,)))
+    parts = 1 + int(np.count_nonzero(np.diff(places) > 1))
+    return len(places) < n or RUN_ELEMENTS * parts > n
+
+
+@of_nest
 def depth_stride(nest: Nest, operand: str) -> int:
     """Elements between a register and the next along the depth, in the operand's tensor; 0 where that varies."""
     form = affine(substitute_int(flat_offset(nest, operand, Var("e")), {"e": 0}))
