@@ -208,11 +208,12 @@ class NestLowering:
                         stmts += _loop(var.name, maximum(r.lower, run[0]), minimum(upper, run[-1] + 1), inside)
                         continue
                     for tile in run:
-                        stmts += _where(all_of(r.lower <= tile, upper > tile), place(Const(tile), size, False))
+                        there = bind(place(Const(tile), size, False), {var.name: Const(tile)})  # fills speak of it too
+                        stmts += _where(all_of(r.lower <= tile, upper > tile), there)
             else:
                 stmts += _loop(var.name, r.lower, upper, place(var, size, False))
         if rest:
-            last = place(Const(full), rest, axis.extent % axis.unit != 0)
+            last = bind(place(Const(full), rest, axis.extent % axis.unit != 0), {var.name: Const(full)})
             stmts += _where(all_of(r.lower <= full, r.upper > full), last)
         return tuple(stmts)
 
