@@ -8,6 +8,7 @@ import pytest
 from support.agreement import disagreement
 from support.plans import covering_rows, machine, plans_of
 
+from autosched.codegen.check import check_kernel
 from autosched.codegen.kernel import For, If, IntrinsicCall, Stmt
 from autosched.codegen.lower import lower
 from autosched.codegen.lower.simplify import decides
@@ -16,6 +17,7 @@ from autosched.ir import parse, workload
 from autosched.ir.program import Program
 from autosched.logic import Const, evaluate
 from autosched.tiling.plan import Plan
+from autosched.tiling.steps import BLOCK
 
 CONV = {"n": 1, "h": 5, "w": 7, "ci": 3, "co": 17, "kh": 3, "kw": 3, "t": "f32", "acc": "f32"}
 MASKED = """
@@ -125,6 +127,15 @@ def test_reads_that_a_guard_has_to_allow_keep_places_of_the_window_apart() -> No
                 merged += 1
                 assert not decides("s_u", loop.body)
     assert merged
+
+
+def test_what_fills_a_panel_knows_the_tile_that_stands_apart() -> None:
+    """A block of the image is packed inside the loop over tiles of lines, of which the last one has no loop."""
+    program = workload("conv2d", **(CONV | {"h": 57, "w": 56, "ci": 64, "co": 64}), pad=1)
+    plans = (p for p in plans_of(program, AVX2, only=("x86/vfmadd.f32.ymm",)) if p.tensor_parts)
+    plan = next(p for p in plans if "i←x)" in p.name)
+    row = plan.space.row_of({"reg_y": 4, "reg_o": 2, "block_x": 1, "order": 3, "pack_b": BLOCK, "skip": 1})
+    check_kernel(lower(plan, plan.space.schedule(row)))
 
 
 def loops(body: tuple[Stmt, ...]) -> list[For]:
