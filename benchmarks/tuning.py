@@ -88,6 +88,7 @@ def tune(request: Request) -> Tuned:
     started = time.perf_counter()
     command = [sys.executable, "-m", "benchmarks.tuning"]
     environment = ONE_THREAD | os.environ | {"XDG_CACHE_HOME": str(Path(request.store).parent)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have it, and no process compiles them anew
     limit_s = request.timeout_s + GRACE_S
     try:
         done = subprocess.run(
