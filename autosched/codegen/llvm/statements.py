@@ -295,14 +295,21 @@ class Printer:
             if register:
                 self.memory.write(buffer, stmt.index, stmt.lane, zero, None)
             return
-        # One condition for all lanes. A register takes zero first; the branch then overwrites it.
-        if register:
+        # One condition for all lanes. A register takes zero first, and the branch then overwrites it. Where the value
+        # is made of what it holds, zero has a branch of its own.
+        in_place = register and any(r.tensor == stmt.buffer for r in reads(stmt.value))
+        if register and not in_place:
             self.memory.write(buffer, stmt.index, stmt.lane, zero, None)
         then, after = self.out.label("if"), self.out.label("endif")
-        self.out.branch_if(valid, then, after)
+        other = self.out.label("else") if in_place else after
+        self.out.branch_if(valid, then, other)
         self.out.start(then)
         self.memory.write(buffer, stmt.index, stmt.lane, self.values.value(stmt.value, stmt.lane), None)
         self.out.branch(after)
+        if in_place:
+            self.out.start(other)
+            self.memory.write(buffer, stmt.index, stmt.lane, zero, None)
+            self.out.branch(after)
         self.out.start(after)
 
     def _call(self, stmt: IntrinsicCall) -> None:

@@ -84,11 +84,19 @@ class Copy:
             return self._outer(d + 1, names, (*at, Const(0)))
         q = Var(names[d])
         inside, border = self._inner(d + 1, names, (*at, q)), self._zeros(d + 1, names, (*at, q))
-        if self._grouped(d) or (cut.before == 0 and cut.after == cut.extent):
-            body = inside if not self._ragged(d) else self._split_tail(d, names, at)
-            return (For(q.name, Const(0), Const(n), body, note=self._note()),)
-        real = all_of(q >= cut.before, q < cut.after)
-        return (For(q.name, Const(0), Const(n), (If(real, inside), If(~real, border)), note=self._note()),)
+        if self._grouped(d):
+            full, real = self._groups(d)
+            parts: list[Stmt] = [If(q < full, inside)] if full < n else list(inside)
+            if real > full:
+                partial = q >= full if real == n else all_of(q >= full, q < real)
+                parts.append(If(partial, self._inner(d + 1, names, (*at, Const(full)))))
+            if real < n:
+                parts.append(If(q >= real, border))
+            return (For(q.name, Const(0), Const(n), tuple(parts), note=self._note()),)
+        if cut.before == 0 and cut.after == cut.extent:
+            return (For(q.name, Const(0), Const(n), inside, note=self._note()),)
+        there = all_of(q >= cut.before, q < cut.after)
+        return (For(q.name, Const(0), Const(n), (If(there, inside), If(~there, border)), note=self._note()),)
 
     def _note(self) -> str:
         how = "with a border of zeros" if self.group is None else f"in groups of {self.group.size}"
@@ -97,28 +105,22 @@ class Copy:
     def _grouped(self, d: int) -> bool:
         return self.group is not None and d == self.group.dim
 
-    def _ragged(self, d: int) -> bool:
-        """Whether the last group of dimension d is not full."""
-        return self.group is not None and d == self.group.dim and self.cuts[d].extent % self.group.size != 0
-
-    def _split_tail(self, d: int, names: list[str], at: tuple[Int, ...]) -> tuple[Stmt, ...]:
-        q = Var(names[d])
-        last = self._count(d) - 1
-        whole = self._inner(d + 1, names, (*at, q))
-        tail = self._inner(d + 1, names, (*at, Const(last)))
-        return (If(q < last, whole), If(q >= last, tail))
+    def _groups(self, d: int) -> tuple[int, int]:
+        """How many groups of dimension d the tensor fills, and in how many it has elements; what is left is zeros."""
+        assert self.group is not None
+        size, real = self.group.size, self.cuts[d].after
+        return real // size, -(-real // size)
 
     def _inner(self, d: int, names: list[str], at: tuple[Int, ...]) -> tuple[Stmt, ...]:
         """Dimensions from d inwards, where all outer positions are inside the tensor."""
         if d == len(names) - 1:
             return self._row(at)
         q, cut = Var(names[d]), self.cuts[d]
-        inside = self._inner(d + 1, names, (*at, q))
+        inside, border = self._inner(d + 1, names, (*at, q)), self._zeros(d + 1, names, (*at, q))
         if self._grouped(d):
-            last = self._count(d) - self._ragged(d)
-            stmts = _loop(q.name, 0, last, inside)
-            return (*stmts, *self._inner(d + 1, names, (*at, Const(last)))) if self._ragged(d) else stmts
-        border = self._zeros(d + 1, names, (*at, q))
+            full, real = self._groups(d)
+            last = self._inner(d + 1, names, (*at, Const(full))) if real > full else ()
+            return (*_loop(q.name, 0, full, inside), *last, *_loop(q.name, real, self._count(d), border))
         return (
             *_loop(q.name, 0, cut.before, border),
             *_loop(q.name, cut.before, cut.after, inside),
@@ -169,7 +171,7 @@ class Copy:
             value = Read(self.tensor.name, source, self.tensor.dtype) if copied else zero
             return Assign(self.target.name, (*self.owner, *index), value, lane)
         member = element % size if size > 1 else Const(0)
-        dim, n = self.group.dim, self.cuts[self.group.dim].extent
+        dim, n = self.group.dim, self.cuts[self.group.dim].after
         position = at[dim] * size + member
         source = tuple(position if d == dim else self._source(d, i) for d, i in enumerate(index))
         read = Read(self.tensor.name, source, self.tensor.dtype)
