@@ -50,7 +50,7 @@ from autosched.tiling.steps.by_lane import asked_by_lane, copied_by_lane
 from autosched.tiling.steps.layout import line_crossings, row_stride, runs
 from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
-from autosched.tiling.streams import FAR_BYTES
+from autosched.tiling.streams import FAR_BYTES, LINE_BYTES
 from autosched.tiling.values import rows_of
 
 VERSION = "7"
@@ -75,7 +75,6 @@ SCALAR_CYCLES = 1.0  # one scalar operation of a stage without an intrinsic
 CALL_CYCLES = 60.0  # a call into the math library
 FORK_SECONDS = 3e-6  # waking the pool and joining it
 CACHE_SHARE = 0.75  # part of a cache that one nest can count on
-LINE_BYTES = 64
 LOADS_PER_CYCLE = 2.0  # where a target does not say
 
 Columns = Mapping[str, npt.NDArray[np.int64]]

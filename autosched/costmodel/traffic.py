@@ -21,11 +21,10 @@ from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.remember import of_nest
 from autosched.tiling.steps import ORDERS, PANELS, StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.lines import AROUND, WITHIN
+from autosched.tiling.streams import LINE_BYTES
 
 Column = npt.NDArray[Any]
 
-LINE_BYTES = 64
-"""What a cache fetches at least: of rows that lie apart, the lines at both ends too."""
 SHARPNESS = 4
 """How fast a cache loses what outgrows it: as (capacity / footprint) to this power. Caches are no strict LRU, and what
 is a little larger than one still finds much of itself there (f32 512³ on Zen 5: 2 to 8 rank its schedules alike)."""

@@ -183,10 +183,10 @@ class Auto:
 
     def _tied(self, ranked: Rows) -> int:
         """How many plans never tried the clock can hardly tell from the best one, once the model has a say."""
-        if not self._fitted_to:
+        if not self._fitted_to or not (untried := self._untried(ranked)):
             return 0
         best = float(self._space.best(1)[1][0])
-        return sum(float(self._space.best(1, plan)[1][0]) <= _TIED * best for plan in self._untried(ranked))
+        return sum(float(self._space.best(1, plan)[1][0]) <= _TIED * best for plan in untried)
 
     def _untried(self, ranked: Rows) -> list[int]:
         """Plausible plans without a proposal so far that are among these rows, fastest by the clock first."""

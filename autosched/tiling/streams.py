@@ -18,6 +18,7 @@ from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 
 LINE_BYTES = 64
+"""What a CPU's cache fetches at least: of rows that lie apart, the lines at both ends too."""
 LEAST_BYTES = 16
 """The smallest vector that an instruction writes past the caches."""
 NEXT, FAR = 1, 2

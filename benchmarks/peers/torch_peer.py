@@ -98,7 +98,7 @@ def _products(torch: Any, task: Task, p: Product) -> Iterator[Contender]:
 
 
 def _through_f32(torch: Any, task: Task, a: Any, b: Any, packed: bool, after: str) -> Contender:
-    """What a user of a CPU without bf16 would call: torch's own product of that type takes a thousand times as long."""
+    """What a user of a CPU without bf16 would call: torch's own product of that type takes 2 s for 512³ (Zen 3)."""
     if after:
         raise UnavailableError(f"no product of bf16 with {after} after it on this CPU")
     wide = b.float() if packed else None

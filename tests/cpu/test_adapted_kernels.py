@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cpu.c_build import build, call, missing_features, needs_compiler
 from support.adapted import adapted_plans, inputs, programs
-from support.plans import covering_rows, machine
+from support.plans import covering_rows, this_machine
 
 from autosched.codegen.c import print_c
 from autosched.codegen.callable import CompiledKernel
@@ -23,7 +23,7 @@ from autosched.machine.detect import host_features
 
 pytestmark = pytest.mark.x86
 PROGRAMS = programs()
-HERE = machine(host_features(), 32 if "avx512f" in host_features() else 16, 64 if "avx512f" in host_features() else 32)
+HERE = this_machine()
 
 
 def _needs_vnni() -> None:

@@ -10,14 +10,13 @@ from cpu.c_build import missing_features, needs_compiler
 from cpu.native import check_exported_c, check_machine_code
 from support.agreement import Expected, expect
 from support.block_panels import PROGRAMS, blocked, small
-from support.plans import machine, plans_of
+from support.plans import plans_of, this_machine
 
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.machine.detect import host_features
 
-WIDE = "avx512f" in host_features()
-HERE = machine(host_features(), registers=32 if WIDE else 16, vector_bytes=64 if WIDE else 32)
+HERE = this_machine()
 
 
 def kernels(name: str, count: int) -> tuple[list[Kernel], Expected]:

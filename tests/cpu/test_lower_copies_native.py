@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pure.test_lower_copies import BORDERED, INTERLEAVED, ONLY, SHUFFLED
 from support.copies import rows_with
-from support.plans import machine, plans_of
+from support.plans import plans_of, this_machine
 
 from autosched.codegen.callable import CompiledKernel
 from autosched.codegen.llvm.compile import compile_object
@@ -17,7 +17,7 @@ from autosched.ir import random_inputs, run_with_error
 from autosched.machine.detect import host_features
 
 pytestmark = pytest.mark.x86
-HERE = machine(host_features(), 32 if "avx512f" in host_features() else 16, 64 if "avx512f" in host_features() else 32)
+HERE = this_machine()
 
 
 @pytest.mark.parametrize("name", INTERLEAVED | SHUFFLED | BORDERED)

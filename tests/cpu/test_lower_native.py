@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.plans import covering_rows, leading, machine, plans_of, small_programs
+from support.plans import covering_rows, leading, machine, plans_of, small_programs, this_machine
 
 from autosched.codegen.callable import CompiledKernel
 from autosched.codegen.llvm.compile import compile_object
@@ -20,7 +20,7 @@ from autosched.tensorize.spec.catalogue import Catalogue
 
 pytestmark = pytest.mark.x86
 PROGRAMS = small_programs()
-HERE = machine(host_features(), 32 if "avx512f" in host_features() else 16, 64 if "avx512f" in host_features() else 32)
+HERE = this_machine()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

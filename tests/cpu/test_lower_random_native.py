@@ -13,7 +13,7 @@ from hypothesis import Phase, given
 from pure.lower_programs import lowered_texts
 from support.agreement import Expected, expect
 from support.examples import examples
-from support.plans import leading, machine, plans_of
+from support.plans import leading, plans_of, this_machine
 
 from autosched.codegen.c import print_c
 from autosched.codegen.callable import CompiledKernel
@@ -26,8 +26,7 @@ from autosched.errors import AutoschedError
 from autosched.ir import parse
 from autosched.machine.detect import host_features
 
-WIDE = "avx512f" in host_features()
-HERE = machine(host_features(), registers=32 if WIDE else 16, vector_bytes=64 if WIDE else 32)
+HERE = this_machine()
 
 
 def each_kernel(count: int, visit: Callable[[str, Kernel, Expected], None]) -> None:

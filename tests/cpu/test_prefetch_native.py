@@ -10,7 +10,7 @@ import pytest
 from cpu.c_build import missing_features, needs_compiler
 from cpu.native import check_exported_c, check_machine_code
 from support.agreement import Expected, expect
-from support.plans import machine, plans_of
+from support.plans import plans_of, this_machine
 
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.module import print_llvm
@@ -19,8 +19,7 @@ from autosched.ir import workload
 from autosched.machine.detect import host_features
 from autosched.tiling.steps.prefetch import NEXT
 
-WIDE = "avx512f" in host_features()
-HERE = machine(host_features(), registers=32 if WIDE else 16, vector_bytes=64 if WIDE else 32)
+HERE = this_machine()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.plans import covering_rows, machine
+from support.plans import covering_rows, this_machine
 
 from autosched.codegen.callable import CompiledKernel
 from autosched.codegen.llvm.compile import compile_object
@@ -13,7 +13,6 @@ from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import parse
 from autosched.ir.interpreter import run
-from autosched.machine.detect import host_features
 from autosched.search.conditional import candidates_of
 from autosched.search.tune import usable
 from autosched.tensorize import match
@@ -38,7 +37,7 @@ def test_machine_code_of_promoted_programs() -> None:
     shapes = {"A": (7, 150), "B": (150, 19)}
     arrays = {n: rng.integers(-3, 4, s).astype(program.tensors[n].dtype.numpy) for n, s in shapes.items()}
     wanted = run(program, arrays)["C"]
-    here = machine(host_features(), 32 if "avx512f" in host_features() else 16, 64)
+    here = this_machine()
     after = {str(m.program): m.program for m in found.mappings}
     assert len(after) >= 2
     for promoted in list(after.values())[:2]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
+from autosched.machine.detect import host_features
 from autosched.machine.target import Memory, Target
 from autosched.search.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
@@ -28,6 +29,12 @@ def machine(features: frozenset[str] = AVX512, registers: int = 32, vector_bytes
     )
     limits = {"vector_registers": registers, "vector_bytes": vector_bytes}
     return Target("test", "x86", features, 2, 4e9, memories, limits=limits)
+
+
+def this_machine() -> Target:
+    """A CPU with this machine's features, and the registers that they stand for."""
+    wide = "avx512f" in host_features()
+    return machine(host_features(), registers=32 if wide else 16, vector_bytes=64 if wide else 32)
 
 
 def plans_of(

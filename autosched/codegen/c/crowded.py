@@ -16,4 +16,3 @@ def crowded(kernel: Kernel) -> bool:
     held = {ref.buffer for call in issued for ref in call.operands.values()}
     used = sum(prod(kernel.buffers[name].shape[:-1]) for name in held if kernel.buffers[name].scope == "register")
     return 0 < there <= used
-

@@ -42,7 +42,7 @@ def print_parts(kernel: Kernel) -> tuple[str, ...]:
             alone = Shared(kernel)
             return _module("fallback", alone, [_fallback(alone, spare)])
 
-        parts.append(_FALLBACKS.of(spare.choice.fallback, kernel.threads, text))
+        parts.append(_FALLBACKS.of(spare.choice.fallback, (kernel.threads, spare.buffers), text))
     return tuple(parts)
 
 
@@ -88,19 +88,6 @@ def _function(shared: Shared, function: Function) -> str:
     printer.body(function.body)
     printer.out.line("  ret void")
     return f"define void @{quoted(function.name)}({', '.join(signature)}) #0 {{\n{printer.text()}\n}}"
-
-
-def _spare(shared: Shared) -> str:
-    """The function for what stands by for `main`, which calls it."""
-    spare = shared.spare
-    assert spare is not None
-    function = Function(spare.name, spare.buffers, spare.choice.fallback)
-    scalars = [f"{scalar(s.dtype)} %{s.name}" for s in shared.kernel.program.scalars.values()]
-    arguments = [*(f"ptr noalias %{b}" for b in spare.buffers), *scalars]
-    printer = Printer(shared, function, arguments)
-    printer.body(function.body)
-    printer.out.line("  ret void")
-    return f"define void @{quoted(spare.name)}({', '.join(arguments)}) #0 {{\n{printer.text()}\n}}"
 
 
 def _fallback(shared: Shared, spare: Spare) -> str:

@@ -14,8 +14,8 @@ from autosched.logic.walk import substitute_int
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps import ORDERS, StepNames, blocked_axes
 from autosched.tiling.steps.prefetch import NEXT, passed_over
+from autosched.tiling.streams import LINE_BYTES
 
-LINE_BYTES = 64
 Places = dict[str, Position]
 
 
