@@ -95,6 +95,17 @@ def test_what_only_a_comment_names_is_not_declared() -> None:
     assert "const int block " not in printed(plan, row, case.chosen()).text
 
 
+def test_products_of_short_loops_over_slices_are_not_serialised() -> None:
+    """With shares of a tile, slices are counted at run time; their loop was unrolled, and ptxas then waits for each
+    product (C7520)."""
+    case = CASES["wgmma conv2d strided"]
+    plan = case.plans()[2]
+    wish = {"split": "stream", "copy": "TMA", "roles": "producer", "cluster": "none", "swizzle": "none", "stages": 2}
+    row = request(plan.space, wish | {"block_c": 1, "epilogue": "direct", "group": 1}).row
+    assert row is not None
+    assert not compiled(printed(plan, row, case.chosen())).warnings
+
+
 @pytest.mark.parametrize("only", ["cuda/mma.m16n8k64.s4*", "cuda/wmma.m8n8k32.s4*", "cuda/wmma.m8n8k128.b1.and"])
 def test_elements_below_a_byte_take_one_in_shared_memory(only: str) -> None:
     """A space once counted their bits, so that some of its rows could not be launched."""

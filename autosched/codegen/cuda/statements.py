@@ -256,6 +256,8 @@ class StatementPrinter:
             inner = list(self.inside(loop.body, path))
         if inner:
             yield from self._turning(ring)
+            if waits:  # unrolled, products of a warpgroup may stand where ptxas finds a divergent path (C7520)
+                yield "#pragma unroll 1"
             yield f"for (int {var} = {lower_text}; {var} < {upper_text}; {advance}) {{{comment}"
             yield from inner
             yield from ring.advance()
