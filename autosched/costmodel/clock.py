@@ -37,7 +37,9 @@ from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart,
 from autosched.tiling.steps import (
     APART,
     DIRECT,
+    EACH,
     PADDED,
+    PANELS,
     StepNames,
     apart,
     blocked_axes,
@@ -53,7 +55,7 @@ from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.streams import FAR_BYTES, LINE_BYTES
 from autosched.tiling.values import rows_of
 
-VERSION = "7"
+VERSION = "8"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 
@@ -67,6 +69,7 @@ GUARD_OUTSIDE = 0.4  # part of it that is left where the condition does not chan
 ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by element
 ALIAS_SLOTS = 1.0  # load slots lost where a tile's rows fall into one set of the first cache (16 rows 16 KiB apart)
 ALIAS_SHARE = 0.75  # part of the ways of a set that these rows may take
+SUM_CYCLES = 2.0  # one register of sums stored and loaded between two blocks of the reduction
 PAGE_SLOTS = 2.0  # load slots lost where each step along the depth is on another page (f32 1024³ on Zen 5: one cycle)
 LANE_CYCLES = 3.0  # one lane of a register, behind a branch of its own (u8 depthwise, NCHW: 3.3 on Zen 5, 2.9 on Zen 3)
 RUN_SLOTS = 1.2  # load slots of one run of a register that is put together from several: a load and a shuffle
@@ -228,8 +231,8 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
     steps = float(prod(a.units for a in nest.reduction))
     visits = np.ones(n)
     unroll = np.ones(n)
-    if nest.depth is not None:
-        visits = v[names(f"blocks_{nest.depth.name}")].astype(np.float64)
+    if nest.depth is not None and nest.cut is not None:
+        visits = v[names(f"blocks_{nest.cut.name}")].astype(np.float64)
         unroll = v[names("unroll")].astype(np.float64)
     windows = offered(nest, target)
     for k, window in windows.items():
@@ -239,6 +242,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
         r = v[names.register(a)].astype(np.float64)
         full = np.floor(a.full_units / r)
         sizes.append(((full, r), (np.where(a.units > full * r, 1.0, 0.0), a.units - full * r)))
+    kinds = {o.name: v[names.pack(o.name)] for o in intrinsic.inputs}
     per_load = {o.name: _load_cost(nest, names, o.name, v, target) for o in intrinsic.inputs}
     scatter = 1.0 if vectorises(nest, intrinsic.accumulator.name) else ELEMENT_CYCLES * intrinsic.accumulator.elements
     turned = turning_row(nest)
@@ -263,6 +267,9 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
                     window.loads(nest, o.name, names), {names.register(a): units[a.name] for a in tiled}
                 )
                 own = np.where(v[names("loads")] == k, tile_loads / window.steps, own)
+                if k == EACH + 1 and o.name == window.operand:  # the depth alone: unrolled, equal loads are one too
+                    merged = (v[names("loads")] == EACH) & (unroll == window.steps) & ~np.isin(kinds[o.name], PANELS)
+                    own = np.where(merged, tile_loads / window.steps, own)
             loads = loads + own * per_load[o.name]
         issued = acc + loads + 3.0 / unroll
         issue = np.maximum(acc / rate, issued / width)
@@ -270,7 +277,9 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
         compute += count * steps * np.maximum(issue, np.where(acc > 0, latency / ahead, 0.0))
         load += count * steps * loads / slots
         left = scatter if turned is None else store_cycles(units[turned.name], scatter)
-        stores = acc * (left * visits + scatter * (visits - 1.0))
+        # Between blocks sums wait in the output, or, where its lanes lie apart, in registers' order (`lower.sums`).
+        again = left + scatter if vectorises(nest, intrinsic.accumulator.name) else SUM_CYCLES
+        stores = acc * (left + again * (visits - 1.0))
         tile += count * visits * np.maximum(TILE_LEAST, TILE_CYCLES / ahead) + count * stores
     return compute, load, tile
 

@@ -22,6 +22,10 @@ from autosched.tensorize.match_types import Mapping
 from autosched.tiling.guards import PlacedGuards, below_zero, place_guards
 from autosched.tiling.placed import from_shared
 
+SHORT_DEPTH = 32
+"""Elements of a depth from which on nothing around it is cut into blocks: a block of it alone fills registers for long
+enough, and what lies around such a depth is a window."""
+
 
 @dataclass(frozen=True)
 class NestAxis:
@@ -98,9 +102,18 @@ class Nest:
 
     @cached_property
     def depth(self) -> NestAxis | None:
-        """The reduction axis that is cut into cache blocks and unrolled: the intrinsic's last, else the innermost."""
+        """The reduction axis that is innermost and unrolled: the intrinsic's last, else the program's last."""
         on = [a for a in self.reduction if a.intrinsic_axis]
         return on[-1] if on else self.reduction[-1] if self.reduction else None
+
+    @cached_property
+    def cut(self) -> NestAxis | None:
+        """The reduction axis that is cut into cache blocks on a CPU: the depth, or, where that is short (a line of a
+        window, channels first), the longest of those around it (the channels)."""
+        depth = self.depth
+        if depth is None or depth.extent >= SHORT_DEPTH:
+            return depth
+        return max((depth, *self.reduction), key=lambda a: a.extent)
 
     @cached_property
     def members(self) -> dict[str, NestAxis]:

@@ -18,9 +18,10 @@ from autosched.codegen.lower.operands import LANE, Loads, Position, Source, elem
 from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.shared_loads import Registers, shared_step
 from autosched.codegen.lower.simplify import bind, decides
+from autosched.codegen.lower.sums import Sums
 from autosched.codegen.lower.turned import turning
 from autosched.ir.value import Literal, Read, Select, Value
-from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, minimum
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, maximum, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
@@ -35,8 +36,9 @@ Rows = Mapping[str, tuple[Int, Int]]
 
 @dataclass(frozen=True)
 class DepthRange:
-    """Depth units that this visit of the register tile covers; whether it is the first and the last visit. `whole`:
-    operands hold zeros beyond the depth's end, and its last unit is like any other."""
+    """Units of the reduction axis that is cut (on a CPU `nest.cut`, else the depth) that this visit of the register
+    tile covers; whether it is the first and the last visit. `whole`: operands hold zeros beyond the axis's end, and its
+    last unit is like any other."""
 
     lower: Int
     upper: Int
@@ -44,12 +46,17 @@ class DepthRange:
     last: Bool | bool
     whole: bool = False
 
+    def of_all(self) -> bool:
+        """Whether this visit covers the axis from end to end."""
+        return self.first is True and self.last is True
+
 
 class Micro:
     """Emits register tiles of one part; its registers are declared once and shared by all variants.
 
     `tiled` are the axes of the tile where they are not those of a CPU's; `owner` is (worker, how many) where
-    accumulators outlive one loop over workers, each of which then has its own; `scope` is where accumulators are.
+    accumulators outlive one loop over workers, each of which then has its own; `scope` is where accumulators are;
+    `sums` is where they wait between visits, if not in the output.
     """
 
     def __init__(
@@ -60,9 +67,11 @@ class Micro:
         tiled: tuple[NestAxis, ...] | None = None,
         owner: tuple[Int, int] | None = None,
         scope: str = "register",
+        sums: Sums | None = None,
     ) -> None:
         self.part, self.nest, self.names, self.sources, self.ctx = part, part.nest, part.names, sources, ctx
         self.tiled = tiled_axes(self.nest) if tiled is None else tiled
+        self.sums = sums
         self.intrinsic = self.nest.intrinsic
         self.accumulator = self.intrinsic.accumulator
         factors = [ctx.values[self.names.register(a)] for a in self.tiled]
@@ -82,6 +91,7 @@ class Micro:
         self.skips = skipping_row(self.nest) if ctx.values.get(self.names("skip")) else None
         self.alike: Places = {}
         self.turning = None if self.owner else turning(self.nest, ctx)
+        self.cut = self.nest.cut if part.scheme == "cpu" else self.nest.depth
         self.next = next_block(self.nest, self.names, ctx.values)
 
     def own(self, operand: str) -> tuple[NestAxis, ...]:
@@ -182,10 +192,13 @@ class Micro:
             return self.over(self.tiled, counts, (Assign(self.acc, index, taken(value), self.lane(n), valid),))
 
         if stage.init is None:
-            return assign(stored, valid)
-        initial = assign(place(stage.init, axes), TRUE if _is_literal(stage.init) else valid)
-        if first == TRUE:
+            initial = assign(stored, valid)
+        else:
+            initial = assign(place(stage.init, axes), TRUE if _is_literal(stage.init) else valid)
+        if first == TRUE or (stage.init is None and self.sums is None):
             return initial
+        if self.sums is not None:
+            stored = replace(stored, tensor=self.sums.buffer, index=self.sums.index(at, index))
         return (If(first, initial), If(~first, assign(stored, valid)))
 
     # -- reduce -----------------------------------------------------------------------------------------------------
@@ -220,6 +233,8 @@ class Micro:
             if axis.units == 1:
                 return bind(loop(k + 1, inside, alike), {var: Const(0)})
             lower, upper = visited(self.nest, axis, self.single(at, counts, others[:k]), Const(0), axis.units)
+            if axis is self.cut and depth is not None and not depth.of_all():
+                lower, upper = maximum(lower, depth.lower), minimum(upper, depth.upper)
             if axis not in apart:
                 return (For(var, lower, upper, loop(k + 1, inside, alike)),)
 
@@ -293,6 +308,8 @@ class Micro:
         axis = self.nest.depth
         if axis is None or depth is None:
             return self.step(at, counts, None)
+        if axis is not self.cut:
+            depth = DepthRange(Const(0), Const(axis.units), True, True, depth.whole)
         var = f"{identifier(axis.name)}u"
         full, rest = (axis.units, 0) if depth.whole else (axis.full_units, axis.extent % axis.unit)
         stmts: list[Stmt] = []
@@ -392,6 +409,10 @@ class Micro:
         whole = (*fused, *(final if self.part.keep else ()))
         if last == TRUE:
             return whole
+        if self.sums is not None:
+            place_of_tile = self.sums.index(at, (*self.acc_index(), self.element(n)))
+            there = Assign(self.sums.buffer, place_of_tile, self.acc_read(), self.lane(n), valid)
+            return (If(~last, self.over(self.tiled, counts, (there,))), If(last, whole))
         if any(inside) or not self.part.keep:
             return (If(~last, stored), *((If(last, whole),) if whole else ()))
         return (*stored, *((If(last, tuple(fused)),) if fused else ()))

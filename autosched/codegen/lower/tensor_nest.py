@@ -18,6 +18,7 @@ from autosched.codegen.lower.microkernel import DepthRange, Micro
 from autosched.codegen.lower.operands import Position, Source, source
 from autosched.codegen.lower.pieces import Around
 from autosched.codegen.lower.simplify import bind
+from autosched.codegen.lower.sums import sums
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
@@ -58,7 +59,8 @@ def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
                 fills += _shared(fill, threads)
             else:
                 inside[held.place] = (*inside.get(held.place, ()), *fill)
-    nest = NestLowering(part, ctx, Micro(part, sources, ctx), ranges, inside)
+    micro = Micro(part, sources, ctx, sums=sums(part, ctx, threads))
+    nest = NestLowering(part, ctx, micro, ranges, inside)
     return (*fills, *nest.threads(threads))
 
 

@@ -69,7 +69,7 @@ def block_panel(nest: Nest, operand: str, target: Target, names: StepNames) -> t
         if a in outer:
             size = size * tile
         elif a in blocked:
-            whole: Int = Const(a.units) if a is nest.depth else Var(names.tiles(a))
+            whole: Int = Const(a.units) if a.reduction else Var(names.tiles(a))
             size = size * tile * where(Var(names.block(a)).eq(0), whole, Var(names.block(a)))
         else:
             size = size * a.units

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from autosched.logic import Bool, Int, Var, ceil_div, where
-from autosched.tiling.nest import Nest
+from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.names import StepNames, blocked_axes
 
@@ -12,6 +14,18 @@ ROW_TILES = (0, 2, 4, 8, 16)
 DEPTH_ELEMENTS = (128, 256, 512)
 FEW_ELEMENTS = (8, 32)
 """Of the depth where there are no rows: an operand that nothing reuses is best read in the order in which it lies."""
+
+
+def depth_blocks(nest: Nest, axis: NestAxis, few: bool) -> list[int]:
+    """Units of one block of the reduction axis that is cut. Where other reductions run inside each of its units (the
+    window of a channel), these count too, and blocks are powers of two: 512 elements are 64 channels of a 3x3 window.
+    """
+    elements = (*(FEW_ELEMENTS if few else ()), *DEPTH_ELEMENTS)
+    inside = prod(a.units * a.unit for a in nest.reduction if a is not axis) if axis is not nest.depth else 1
+    sizes = {-(-n // (axis.unit * inside)) for n in elements}
+    if axis is not nest.depth:
+        sizes = {1 << (n - 1).bit_length() for n in sizes}
+    return sorted(n for n in sizes if n < axis.units)
 
 
 def cache_block(nest: Nest, names: StepNames) -> Step:
@@ -30,9 +44,7 @@ def cache_block(nest: Nest, names: StepNames) -> Step:
         derived[names(f"blocks_{axis.name}")] = where(block.eq(0), 1, ceil_div(count, block))
         inert[block.name] = block >= count
     if depth is not None:
-        few = FEW_ELEMENTS if rows is None else ()
-        sizes = sorted({-(-n // depth.unit) for n in (*few, *DEPTH_ELEMENTS)})
         block = Var(names.block(depth))
-        decisions.append(Decision(block.name, (0, *(n for n in sizes if n < depth.units))))
+        decisions.append(Decision(block.name, (0, *depth_blocks(nest, depth, rows is None))))
         derived[names(f"blocks_{depth.name}")] = where(block.eq(0), 1, ceil_div(depth.units, block))
     return Step("cache block", tuple(decisions), (), derived, inert)

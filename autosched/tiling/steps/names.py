@@ -43,9 +43,10 @@ def tiled_axes(nest: Nest) -> tuple[NestAxis, ...]:
 
 
 def blocked_axes(nest: Nest) -> tuple[NestAxis | None, NestAxis | None, NestAxis | None]:
-    """The axes with a cache block: the first lanes axis, the innermost row, the depth (None where there is none)."""
+    """The axes with a cache block: the first lanes axis, the innermost row, the reduction axis that is cut (None where
+    there is none)."""
     tiled = tiled_axes(nest)
     rows = [a for a in tiled if not a.intrinsic_axis]
     if not nest.lanes and len(rows) > 1:  # a scalar instruction: two rows play both parts
-        return rows[-1], rows[-2], nest.depth
-    return (nest.lanes[0] if nest.lanes else None), (rows[-1] if rows else None), nest.depth
+        return rows[-1], rows[-2], nest.cut
+    return (nest.lanes[0] if nest.lanes else None), (rows[-1] if rows else None), nest.cut

@@ -38,7 +38,9 @@ def passed_over(nest: Nest) -> str | None:
     """The operand whose panel each tile of the rows reads anew: it has the lanes and the depth, and there are no other
     loops. None where there is no such operand."""
     lanes, rows, depth = blocked_axes(nest)
-    if lanes is None or rows is None or depth is None or [a for a in nest.rows if a.units > 1] != [rows]:
+    if lanes is None or rows is None or depth is None or depth is not nest.depth:
+        return None
+    if [a for a in nest.rows if a.units > 1] != [rows]:
         return None
     tiled = [a for a in tiled_axes(nest) if a is not rows]
     axes = {o.name: nest.operand_axes(o.name) for o in nest.intrinsic.inputs}

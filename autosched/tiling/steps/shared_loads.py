@@ -18,7 +18,7 @@ from autosched.tiling.remember import of_nest
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.names import StepNames, tiled_axes
 from autosched.tiling.steps.pack import PANELS
-from autosched.tiling.steps.register_tile import register_limit, registers_of
+from autosched.tiling.steps.register_tile import held_tiles, register_limit, registers_of
 
 WHOLE_BODY_LIMIT = 200
 """Instructions of one wholly unrolled register tile: 5 x 4 outputs of a window of 9, and no more."""
@@ -53,6 +53,17 @@ class Window:
         for axis in (*tiled_axes(nest), *self.axes):
             if axis in mine and axis.name not in counted:
                 total = total * (axis.units if axis.reduction else Var(names.register(axis)))
+        return total
+
+    def sliding(self, nest: Nest, names: StepNames) -> Int:
+        """Registers of the streaming operand that are in use at once where the depth is merely unrolled, step after
+        step: a compiler then loads equal ones once, and keeps all of a step's but the first, which the next has no use
+        for."""
+        total: Int = Const(1)
+        along = {tiled.name: stride == dilation for tiled, axis, stride, dilation in self.shared if axis is nest.depth}
+        for axis in (a for a in tiled_axes(nest) if a in nest.operand_axes(self.operand)):
+            count = Var(names.register(axis))
+            total = total * (where(count > 1, count - 1, count) if along.get(axis.name) else count)
         return total
 
     def live(self, nest: Nest, operand: str, names: StepNames) -> Int:
@@ -110,8 +121,22 @@ def shared_loads(nest: Nest, target: Target, names: StepNames) -> Step:
         body = where(loads.eq(k), names.var("accumulators") * found.steps, body)
         panel = Var(names.pack(found.operand)).is_in(PANELS)
         packed.append(loads.ne(k) | ~panel)
+    sliding: list[Bool] = []
+    derived: dict[str, Int] = {}
+    if EACH + 1 in windows:  # the depth alone
+        found, merged = windows[EACH + 1], names("merged_registers")
+        derived[merged] = names.var("accumulators") * wide[nest.intrinsic.accumulator.name]
+        for o in nest.intrinsic.inputs:
+            streams = o.name == found.operand
+            held = found.sliding(nest, names) if streams else held_tiles(nest, tiled_axes(nest), o.name, names)
+            derived[merged] = derived[merged] + held * wide[o.name]
+        panel = Var(names.pack(found.operand)).is_in(PANELS)
+        alone = all_of(loads.eq(EACH), Var(names("unroll")) > 1, ~panel)
+        sliding.append(alone.implies(Var(merged) <= limit))
     shared = loads > EACH
-    derived = {names("shared_registers"): registers, names("whole_body"): body}
+    cut = nest.cut or nest.depth
+    uncut = loads.is_in(k for k, found in windows.items() if cut in found.axes)
+    derived |= {names("shared_registers"): registers, names("whole_body"): body}
     return Step(
         "shared loads",
         (
@@ -131,9 +156,18 @@ def shared_loads(nest: Nest, target: Target, names: StepNames) -> Step:
                 "{" + names("whole_body") + f"}} instructions in one unrolled tile > {WHOLE_BODY_LIMIT}",
             ),
             Rule(names("loads"), all_of(*packed), "a panel holds each register where it is used: no two are one"),
+            *(
+                Rule(
+                    names("merged_registers"),
+                    fits,
+                    "{" + names("merged_registers") + f"}} vector registers > {limit}, with loads that steps share",
+                )
+                for fits in sliding
+            ),
         ),
         derived,
-        dict.fromkeys((names("unroll"), names.block(nest.depth), *([names("prefetch")] if nest.lanes else [])), shared),
+        dict.fromkeys((names("unroll"), *([names("prefetch")] if nest.lanes else [])), shared)
+        | {names.block(cut): shared if cut is nest.depth else uncut},
     )
 
 
