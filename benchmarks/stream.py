@@ -12,6 +12,7 @@ import numpy as np
 from autosched.codegen.llvm.pool_ir import PARALLEL_FOR
 from autosched.codegen.llvm.runtime import pool
 from autosched.machine import native
+from autosched.machine.loaded import Loaded
 
 VECTOR, UNROLL = 64, 8
 BLOCK = VECTOR * UNROLL
@@ -96,7 +97,7 @@ class Stream:
     def __init__(self, bytes_in: int, bytes_out: int, threads: int) -> None:
         text = "\n".join([_loop(k) + "\n" + _entry(k) for k in KINDS] + [_DECLARED])
         pool()  # whose symbol the text needs
-        self._loaded = native.Loaded(native.compile_ir(text))
+        self._loaded = Loaded(native.compile_ir(text))
         blocks = [max(1, -(-size // (BLOCK * threads))) for size in (bytes_in, bytes_out)]
         sizes = [count * BLOCK * threads for count in blocks]
         places = max(1, min(PLACES, PLACES_BYTES // sum(sizes)))

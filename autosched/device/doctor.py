@@ -23,6 +23,7 @@ from autosched.device.process import WorkerProcess
 from autosched.errors import AutoschedError
 from autosched.machine import native
 from autosched.machine.detect import ISAS, caches, cpu_model, host_features, usable_cpus
+from autosched.machine.loaded import Loaded
 
 COMPILERS = ("cc", "gcc", "clang")
 VECTOR_FEATURES = ("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_int8")
@@ -62,7 +63,7 @@ def _jit() -> Looks:
     native.start()
     version = ".".join(map(str, llvm.llvm_version_info))
     code = native.compile_ir(f"define i32 @answer() {{\n  ret i32 {_ANSWER}\n}}")
-    loaded = native.Loaded(code)
+    loaded = Loaded(code)
     got = ctypes.CFUNCTYPE(ctypes.c_int32)(loaded.address("answer"))()
     detail = f"llvmlite {llvmlite.__version__}, LLVM {version}"
     yield got == _ANSWER, detail, "pip install --force-reinstall 'llvmlite>=0.50,<0.51'"

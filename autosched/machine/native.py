@@ -13,27 +13,14 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from autosched.machine.loaded import Loaded
+
 
 def start() -> None:
     """Make LLVM ready; to be called once a process."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
-
-
-class Loaded:
-    """Object code whose functions have addresses; symbols it lacks come from the process (`memcpy`, `expf`)."""
-
-    def __init__(self, object_code: bytes) -> None:
-        self._engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
-        self._engine.finalize_object()
-
-    def address(self, symbol: str) -> int:
-        found = int(self._engine.get_function_address(symbol))
-        if not found:
-            raise LookupError(f"the object code has no function {symbol}")
-        return found
 
 
 class Calls:
@@ -69,7 +56,6 @@ def compile_ir(text: str, cpu: str | None = None, features: str | None = None) -
 
 
 def _machine() -> Any:
-    """A fresh one each time: an execution engine takes possession of the one it is given."""
     features: str = llvm.get_host_cpu_features().flatten()
     return _target_machine(llvm.get_host_cpu_name(), features)
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from autosched.machine import native
 from autosched.machine.detect import usable_cpus
+from autosched.machine.loaded import Loaded
 from autosched.machine.probes import MOST_ACCUMULATORS, clock_loop, issue_loop, load_loop, register_pitch
 from autosched.machine.target import Memory, Target
 from autosched.tensorize.intrinsic import Intrinsic
@@ -133,8 +134,8 @@ def _unmeasurable(intrinsic: Intrinsic, target: Target) -> str | None:
     return None
 
 
-def _function(code: bytes, *arguments: Any) -> tuple[Any, native.Loaded]:
-    loaded = native.Loaded(code)
+def _function(code: bytes, *arguments: Any) -> tuple[Any, Loaded]:
+    loaded = Loaded(code)
     return ctypes.CFUNCTYPE(None, *arguments)(loaded.address("probe")), loaded
 
 

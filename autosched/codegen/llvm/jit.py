@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.engine import Module, engine_of
+from autosched.codegen.llvm.engine import Module
 from autosched.codegen.llvm.pool_ir import PARALLEL_FOR
 from autosched.codegen.llvm.runtime import pool
 
@@ -17,4 +17,4 @@ def load(code: bytes | str | tuple[bytes, ...], cpu: str | None = None) -> Modul
     objects = built if isinstance(built, tuple) else (built,)
     if any(PARALLEL_FOR.encode() in data for data in objects):
         pool()
-    return Module(engine_of(*objects))
+    return Module(*objects)

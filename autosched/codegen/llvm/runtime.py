@@ -15,10 +15,8 @@ import os
 from collections.abc import Sequence
 from functools import cache
 
-import llvmlite.binding as llvm
-
 from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.engine import Module, engine_of
+from autosched.codegen.llvm.engine import Module, provide
 from autosched.codegen.llvm.pool_ir import PARALLEL_FOR, runtime_ir
 
 
@@ -26,11 +24,11 @@ class Pool:
     """This process's pool. Workers are created by the first parallel loop that wants them, or by `start`."""
 
     def __init__(self) -> None:
-        self._module = Module(engine_of(compile_object(runtime_ir())))
+        self._module = Module(compile_object(runtime_ir()))
         self._start = self._module.function("autosched_pool_start", [ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32])
         self._stop = self._module.function("autosched_pool_stop")
         self._forget = self._module.function("autosched_pool_forget")
-        llvm.add_symbol(PARALLEL_FOR, self._module.address(PARALLEL_FOR))
+        provide(PARALLEL_FOR, self._module.address(PARALLEL_FOR))
 
     def start(self, threads: int, cpus: Sequence[int] = ()) -> None:
         """Create `threads - 1` workers now (the caller is the first thread); worker w is pinned to
