@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from autosched.codegen.llvm.engine import Module
 from autosched.codegen.llvm.pool_ir import PARALLEL_FOR
 from autosched.codegen.llvm.runtime import pool
 from autosched.machine import native
-from autosched.machine.loaded import Loaded
 
 VECTOR, UNROLL = 64, 8
 BLOCK = VECTOR * UNROLL
@@ -97,7 +97,7 @@ class Stream:
     def __init__(self, bytes_in: int, bytes_out: int, threads: int) -> None:
         text = "\n".join([_loop(k) + "\n" + _entry(k) for k in KINDS] + [_DECLARED])
         pool()  # whose symbol the text needs
-        self._loaded = Loaded(native.compile_ir(text))
+        self._module = Module(native.compile_ir(text))
         blocks = [max(1, -(-size // (BLOCK * threads))) for size in (bytes_in, bytes_out)]
         sizes = [count * BLOCK * threads for count in blocks]
         places = max(1, min(PLACES, PLACES_BYTES // sum(sizes)))
@@ -105,7 +105,7 @@ class Stream:
         contexts = [(ctypes.c_int64 * 5)(*(m.ctypes.data for m in pair), *blocks, 1) for pair in self.memory]
         self._threads, self._next = threads, {k: cycle(contexts) for k in KINDS}
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32)
-        self._calls = {k: call(self._loaded.address(f"{k}.on")) for k in KINDS}
+        self._calls = {k: call(self._module.address(f"{k}.on")) for k in KINDS}
         self.best_s = float("inf")
 
     def sample(self, kind: str) -> float:
