@@ -1,13 +1,14 @@
 """How many bytes a nest moves into each cache: footprints of its loops, vectorised over rows.
 
 At each level, the outermost loops whose footprint still fits are free to reuse what they hold; every operand is fetched
-once for each iteration of the loops outside, except those right outside on which its address does not depend.
+once for each iteration of the loops outside, except those right outside on which its address does not depend. What one
+register tile reads is kept for the next as far as it fits.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -235,13 +236,23 @@ def _group(
     moved = {o: _moved(nest, o, loops, [p[o] for p in prints]) for o in operands}
     moved[written] = [np.where(visits > 1, 2.0, 1.0) * bytes_in for bytes_in in moved[written]]
     fetched = [sum(m[d] for m in moved.values()) for d in range(len(loops))]
+    walked = sum((_anew(mine[o.name], loops, prints[-1][o.name]) for o in nest.intrinsic.inputs), start=np.zeros(n))
+    anew = np.maximum(walked + moved[written][-1], fetched[-1])
     result = []
     for capacity in capacities:
         held = _held(totals, capacity, n)
-        # What fits is there from the call before: caches are warm.
+        # What fits is there from the call before: caches are warm. Of a register tile whose own walk along the
+        # reduction outgrows a cache nothing is there for the next tile.
         shares = [held[d + 1] - held[d] for d in range(len(loops))]
-        result.append(np.asarray(sum((s * f for s, f in zip(shares, fetched, strict=True)), start=np.zeros(n))))
+        lost = shares[-1] * (1.0 - _kept(totals[-1], capacity))
+        total = sum((s * f for s, f in zip(shares, fetched, strict=True)), start=np.zeros(n))
+        result.append(np.asarray(total + lost * (anew - fetched[-1])))
     return result
+
+
+def _anew(mine: Set[str], loops: Sequence[LoopColumn], tile: Column) -> Column:
+    """Bytes that are fetched where each register tile fetches all that it touches of an operand with axes `mine`."""
+    return np.asarray(prod((loop.covered if loop.axis.name in mine else loop.trips for loop in loops), start=tile))
 
 
 def _moved(nest: Nest, operand: str, loops: Sequence[LoopColumn], prints: Sequence[Column]) -> list[Column]:
@@ -266,6 +277,11 @@ def _held(totals: Sequence[Any], capacity: float, n: int) -> list[Column]:
     """For each depth of loops, outermost first, the share of accesses that find what those loops touch in a cache."""
     found: list[Column] = []
     for total in totals[:-1]:
-        share = np.minimum(1.0, capacity / np.maximum(total, 1.0)) ** SHARPNESS + np.zeros(n)
+        share = _kept(total, capacity) + np.zeros(n)
         found.append(np.maximum(share, found[-1]) if found else share)
     return [*found, np.ones(n)]
+
+
+def _kept(footprint: Any, capacity: float) -> Column:
+    """The share of a footprint that a cache keeps."""
+    return np.asarray(np.minimum(1.0, capacity / np.maximum(footprint, 1.0)) ** SHARPNESS)

@@ -46,5 +46,17 @@ def test_short_runs_of_lines_that_lie_apart_are_whole_lines() -> None:
     base: dict[str, int | str] = {d.name: d.domain[0] for d in PRODUCT.space.decisions}
     rows = [PRODUCT.space.row_of({**base, "pack_b": kind, "block_p": 0}) for kind in ("direct", "panel")]
     values = PRODUCT.space.values(np.array(rows))
-    (apart, side_by_side) = traffic(part.nest, part.names, values, (24 * 1024.0,))[0]
+    (apart, side_by_side) = traffic(part.nest, part.names, values, (100 * 1024.0,))[0]
     assert 1.4 < (apart - side_by_side) / (1024 * 196 * 4) < 1.6
+
+
+def test_a_tile_that_walks_further_than_a_cache_holds_leaves_nothing_for_the_next() -> None:
+    """A row of A and eight columns of B are 4 and 32 KiB: of a smaller cache each row reads columns anew."""
+    (part,) = PRODUCT.tensor_parts
+    base: dict[str, int | str] = {d.name: d.domain[0] for d in PRODUCT.space.decisions}
+    rows = [PRODUCT.space.row_of({**base, "pack_b": "panel", "block_p": size}) for size in (0, 512)]
+    values = PRODUCT.space.values(np.array(rows))
+    rows_of_a, columns_of_b = 64 * 1024 * 4 * 25, 1024 * 200 * 4  # A once for each eight columns
+    for capacity, times in ((40 * 1024.0, (1, 1)), (20 * 1024.0, (64, 1))):
+        found = traffic(part.nest, part.names, values, (capacity,))[0]
+        np.testing.assert_allclose(found, rows_of_a + columns_of_b * np.array(times), rtol=0.1)
