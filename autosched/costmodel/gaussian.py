@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.learner import load
+from autosched.costmodel.one_thread import one_thread
 from autosched.costmodel.protocol import Floats
 from autosched.costmodel.residual import Matrix, Residual
 
@@ -35,13 +36,14 @@ class GaussianModel(Residual):
         # Slow rows matter less: their noise is larger by what their weight is smaller.
         kernel = ConstantKernel(0.1) * Matern(length_scale=8.0, nu=2.5) + WhiteKernel(1e-2)
         process = GaussianProcessRegressor(kernel, alpha=1e-3 / weight, random_state=self._seed)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a scale at its bound: that quantity hardly matters
             self._process = process.fit(self._standard(matrix), left)
 
     def _guess(self, matrix: Matrix) -> tuple[Floats, Floats]:
         parts = np.array_split(matrix, max(1, len(matrix) // _BLOCK))
-        found = [self._process.predict(self._standard(part), return_std=True) for part in parts]
+        with one_thread():
+            found = [self._process.predict(self._standard(part), return_std=True) for part in parts]
         return np.concatenate([mean for mean, _ in found]), np.concatenate([sigma for _, sigma in found])
 
     def _filled(self, matrix: Matrix) -> npt.NDArray[np.float64]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from autosched.costmodel.calibration import Doubt
 from autosched.costmodel.features import FEATURE_VERSION, FeatureMismatchError, Features
 from autosched.costmodel.learner import load
+from autosched.costmodel.one_thread import one_thread
 from autosched.costmodel.protocol import GENERALISES, Floats, Prediction, Samples
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class Residual:
                 sigma = np.sqrt(sigma**2 + self._doubt.at(matrix))
         valid = np.ones(rows, np.float32)
         if self._failures is not None and rows:
-            valid = self._failures.predict_proba(matrix[:, self._present])[:, 0].astype(np.float32)
+            with one_thread():
+                valid = self._failures.predict_proba(matrix[:, self._present])[:, 0].astype(np.float32)
         return Prediction(log_s, sigma, valid)
 
     def _fit_times(self, matrix: Matrix, analytic_s: Floats, time_s: Floats) -> None:
@@ -112,7 +114,8 @@ class Residual:
         )
         # scikit-learn 1.9 refuses a column that is absent in all rows.
         self._present = np.asarray(np.isfinite(matrix).any(axis=0))
-        self._failures = model.fit(matrix[:, self._present], bad)
+        with one_thread():
+            self._failures = model.fit(matrix[:, self._present], bad)
 
 
 def check_version(features: Features) -> None:

@@ -16,6 +16,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import ndtr
 
 from autosched.costmodel.learner import load
+from autosched.costmodel.one_thread import one_thread
 from autosched.costmodel.protocol import CostModel
 from autosched.search.coordinates import Coordinates, Floats
 from autosched.search.memory import Memory, clocked, draw, topped_up
@@ -59,7 +60,8 @@ class Bayesian:
         rng = np.random.default_rng([self._seed, len(self._memory)])
         rows = Rows.of(0, [])
         if n > 0 and self._memory.measured >= _FIRST and len(self._memory.fastest(1)):
-            rows = self._improving(n, rng)
+            with one_thread():
+                rows = self._improving(n, rng)
         return self._space.candidates(topped_up(self._space, self._memory, rows, n, rng))
 
     def observe(self, trials: Sequence[Trial]) -> None:
@@ -146,7 +148,7 @@ class Bayesian:
         matern = Matern(np.ones(x.shape[1]), (0.05, 20.0), nu=2.5)
         kernel = ConstantKernel(1.0) * matern + WhiteKernel(1e-2, (1e-5, 1.0))
         process = GaussianProcessRegressor(kernel, optimizer=_search_briefly, normalize_y=True)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a scale at its bound: the decision hardly matters
             self._kernel = process.fit(x, y).kernel_
 
