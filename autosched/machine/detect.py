@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 from autosched.machine.features import our_name
 from autosched.machine.spec import version_of
 from autosched.machine.target import Memory, Target
+from autosched.permission import refused
 
 ISAS = {"x86_64": "x86", "amd64": "x86", "aarch64": "arm", "arm64": "arm"}
 ASSUMED_CACHES = {"L1": 32 << 10, "L2": 1 << 20, "L3": 16 << 20}
@@ -120,8 +121,10 @@ def identity(isa: str, features: frozenset[str], cores: int, memories: tuple[Mem
 
 
 def host_features() -> frozenset[str]:
-    """The instruction-set features of this CPU under our names (empty where LLVM cannot tell)."""
-    return frozenset(our_name(k) for k, on in _llvm_features().items() if on)
+    """The instruction-set features of this CPU under our names (empty where LLVM cannot tell), less those that the
+    system does not let this process use."""
+    found = frozenset(our_name(k) for k, on in _llvm_features().items() if on)
+    return found - refused(found)
 
 
 def _llvm_features() -> dict[str, bool]:

@@ -129,7 +129,8 @@ def _unmeasurable(intrinsic: Intrinsic, target: Target) -> str | None:
         return f"not an instruction of a CPU thread ({intrinsic.isa}, {intrinsic.kind}, {intrinsic.scope})"
     if missing := sorted(intrinsic.requires - target.features):
         return f"this machine lacks {', '.join(missing)}"
-    if "llvm" not in intrinsic.emit or any("llvm" not in o.registers for o in intrinsic.operands.values()):
+    named = intrinsic.matrices is not None or all("llvm" in o.registers for o in intrinsic.operands.values())
+    if "llvm" not in intrinsic.emit or not named:
         return "it has no llvm text"
     return None
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.spec.emit import llvm_bits, llvm_declarations, render_llvm
+from autosched.tensorize.matrices import Matrices
+from autosched.tensorize.spec.emit import llvm_bits, llvm_declarations, render, render_llvm
+from autosched.tensorize.spec.matrix_ir import Uses
 
 UNROLL = 4
 CHAIN = 64
@@ -21,6 +23,8 @@ def issue_loop(intrinsic: Intrinsic, vector_registers: int, features: frozenset[
     assembly statement: otherwise the product of a multiply and an add would be computed once, outside the loop.
     ValueError where no register class can hold that input.
     """
+    if intrinsic.matrices is not None:
+        return matrix_loop(intrinsic, intrinsic.matrices)
     inputs = intrinsic.inputs
     accumulators = max(4, min(MOST_ACCUMULATORS, vector_registers - len(inputs) - 2))
     pitch = register_pitch(intrinsic)
@@ -69,8 +73,32 @@ def issue_loop(intrinsic: Intrinsic, vector_registers: int, features: frozenset[
     return "\n".join([*llvm_declarations(intrinsic), *lines]), UNROLL * accumulators
 
 
+def matrix_loop(intrinsic: Intrinsic, matrices: Matrices) -> tuple[str, int]:
+    """The same of an instruction on numbered registers that hold matrices."""
+    inputs, target = intrinsic.inputs, intrinsic.accumulator.name
+    accumulators = matrices.count - len(inputs)
+    pitch = register_pitch(intrinsic)
+    lines = ["define void @probe(ptr %inputs, ptr %acc, i64 %n) {", "entry:"]
+    used = Uses(matrices)
+    lines.append(used("configure", configuration="@configuration"))
+    for k, _ in enumerate(inputs):
+        lines.append(f"  %at{k} = getelementptr i8, ptr %inputs, i64 {pitch * k}")
+        lines.append(used("load", register=accumulators + k, address=f"%at{k}", stride=matrices.row_bytes))
+    lines += [used("zero", register=k) for k in range(accumulators)]
+    lines += ["  br label %loop", "loop:", "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]"]
+    for _ in range(UNROLL):
+        for k in range(accumulators):
+            numbers = {o.name: str(accumulators + n) for n, o in enumerate(inputs)} | {target: str(k)}
+            lines.append(used.line(render(intrinsic, "llvm", numbers)))
+    lines += ["  %next = add i64 %i, 1", "  %more = icmp slt i64 %next, %n", "  br i1 %more, label %loop, label %done"]
+    lines += ["done:", used("release"), "  ret void", "}"]
+    return "\n".join([used.constant("@configuration"), *used.declared, *lines]), UNROLL * accumulators
+
+
 def register_pitch(intrinsic: Intrinsic) -> int:
     """Bytes from one register to the next in the probe's memory: whole cache lines that hold the widest."""
+    if intrinsic.matrices is not None:
+        return -(-intrinsic.matrices.rows * intrinsic.matrices.row_bytes // 64) * 64
     bits = max((llvm_bits(o.registers["llvm"]) or 512) for o in intrinsic.operands.values())
     return -(-bits // 512) * 64
 

@@ -15,6 +15,7 @@ from autosched.ir.map import Map
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Index
 from autosched.logic import Const, Var
+from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.numerics.contract import EXACT, Numerics
 
 
@@ -86,6 +87,7 @@ class Intrinsic:
     asynchronous: bool = False
     overwrite: str | None = None
     state: dict[str, object] = field(default_factory=dict)
+    matrices: Matrices | None = None  # registers of its own, which hold its operands
     rules: tuple[str, ...] = ()
     header: str | None = None
     emit: dict[str, str] = field(default_factory=dict)

@@ -17,9 +17,12 @@ import numpy.typing as npt
 
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
+from autosched.permission import asked_of
 from autosched.tensorize.check.emulator import Calls, Emulator, LackingError
 from autosched.tensorize.intrinsic import Intrinsic, Operand
-from autosched.tensorize.spec.emit import llvm_declarations, render_llvm
+from autosched.tensorize.matrices import Matrices
+from autosched.tensorize.spec.emit import llvm_declarations, render, render_llvm
+from autosched.tensorize.spec.matrix_ir import Uses
 
 Values = npt.NDArray[np.generic]
 Arrays = dict[str, Values]
@@ -34,6 +37,8 @@ class NativeError(Exception):
 
 def issue_ir(intrinsic: Intrinsic) -> str:
     """A function `issue(operand pointers…)`: load the registers, issue the intrinsic once, store the result."""
+    if intrinsic.matrices is not None:
+        return _matrix_ir(intrinsic, intrinsic.matrices)
     names = {o: f"%r.{n}" for n, o in enumerate(intrinsic.operands)}
     numbers = count()
     body, result = render_llvm(intrinsic, names, lambda: f"%t{next(numbers)}")
@@ -47,6 +52,19 @@ def issue_ir(intrinsic: Intrinsic) -> str:
         f"define void @issue({', '.join(f'ptr {p}' for p in pointers.values())}) {{",
     ]
     return "\n".join([*lines, *(f"  {line}" for line in [*loads, *body, store, "ret void"]), "}", ""])
+
+
+def _matrix_ir(intrinsic: Intrinsic, matrices: Matrices) -> str:
+    """The same of an instruction on numbered registers that hold matrices."""
+    used, stride = Uses(matrices), matrices.row_bytes
+    numbers = {o: n for n, o in enumerate(intrinsic.operands)}
+    written = numbers[intrinsic.accumulator.name]
+    lines = [used("configure", configuration="@configuration")]
+    lines += [used("load", register=n, address=f"%p.{n}", stride=stride) for n in numbers.values()]
+    lines.append(used.line(render(intrinsic, "llvm", {o: str(n) for o, n in numbers.items()})))
+    lines += [used("store", register=written, address=f"%p.{written}", stride=stride), used("release"), "  ret void"]
+    head = f"define void @issue({', '.join(f'ptr %p.{n}' for n in numbers.values())}) {{"
+    return "\n".join([used.constant("@configuration"), *used.declared, head, *lines, "}", ""])
 
 
 class NativeRunner:
@@ -96,7 +114,8 @@ class NativeRunner:
                 raise LackingError(f"this LLVM makes no code for {intrinsic.isa}")
             raw = emulator.run([code], calls, data)
         else:
-            head = {"ir": issue_ir(intrinsic), "operands": sizes, "cases": cases, "written": written}
+            asked = [[p.number, *p.arguments] for p in asked_of(intrinsic.requires)]
+            head = {"ir": issue_ir(intrinsic), "operands": sizes, "cases": cases, "written": written, "ask": asked}
             raw = self._ask(json.dumps(head).encode() + b"\n" + data)
         rows = np.frombuffer(raw, np.uint8).reshape(cases, -1)
         return from_register_bytes(operands[written], rows)

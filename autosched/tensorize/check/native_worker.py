@@ -1,9 +1,9 @@
 """A process of its own that compiles and runs LLVM IR: a crash of the compiler or of the code ends it, not the caller.
 
-Run as a script with pipes. A request is a JSON line `{ir, operands, cases, written}` (operands: bytes of each), then
-all operands' bytes, case by case; with no cases the text is only compiled, for the core `[triple, cpu]`. The answer is
-a JSON line `{bytes}` or `{error}`, then the written operand's bytes of every case. Imports nothing of autosched, so
-that it starts quickly.
+Run as a script with pipes. A request is a JSON line `{ir, operands, cases, written}` (operands: bytes of each; `ask`:
+system calls to make first, as numbers), then all operands' bytes, case by case; with no cases the text is only
+compiled, for the core `[triple, cpu]`. The answer is a JSON line `{bytes}` or `{error}`, then the written operand's
+bytes of every case. Imports nothing of autosched, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         sizes, cases = request["operands"], request["cases"]
         blob = requests.read(sum(sizes) * cases)
         try:
+            for call in request.get("ask", []):
+                ctypes.CDLL(None).syscall(*map(ctypes.c_long, call))
             if cases:
                 result = run_cases(request["ir"], sizes, cases, request["written"], blob)
             else:

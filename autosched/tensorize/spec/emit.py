@@ -64,6 +64,22 @@ def render_llvm(intrinsic: Intrinsic, values: Mapping[str, str], fresh: Callable
     return out, result
 
 
+def render(intrinsic: Intrinsic, printer: str, values: Mapping[str, str]) -> str:
+    """A text of one line with its operands filled in: what instructions on numbered registers have."""
+    return " ".join(_fill(_template(intrinsic, printer), values, {}).split())
+
+
+def declaration(text: str) -> tuple[str, str]:
+    """The name of the function that one call calls, and its `declare` line."""
+    called = _CALL.search(text)
+    result, rest = _leading_type(called["rest"]) if called else ("", "")
+    function = re.match(r"\s*@([\w.$-]+)\s*\((.*)\)", rest)
+    if function is None:
+        raise SpecError(f"cannot read the call in {text!r}", hint="write: call TYPE @name(TYPE value, …)")
+    types = [_leading_type(a.strip())[0] for a in _arguments(function[2])]
+    return function[1], f"declare {result} @{function[1]}({', '.join(types)})"
+
+
 def render_c(intrinsic: Intrinsic, values: Mapping[str, str]) -> str:
     """The C expression of the accumulator's new value; `values` maps operands to C expressions of their register type.
 
@@ -80,14 +96,10 @@ def llvm_declarations(intrinsic: Intrinsic) -> list[str]:
         called = _CALL.search(text)
         if called is None:
             continue
-        result, rest = _leading_type(called["rest"])
-        function = re.match(r"\s*(@[\w.$-]+)\s*\((.*)\)", rest)
-        if function is None:
-            raise SpecError(
-                f"{intrinsic.name}: cannot read the call in {text!r}", hint="write: call TYPE @name(TYPE value, …)"
-            )
-        types = [_leading_type(a.strip())[0] for a in _arguments(function[2])]
-        found[f"declare {result} {function[1]}({', '.join(types)})"] = None
+        try:
+            found[declaration(text)[1]] = None
+        except SpecError as error:
+            raise SpecError(f"{intrinsic.name}: {error.message}", hint=error.hint) from None
     return list(found)
 
 

@@ -23,6 +23,7 @@ from autosched.tensorize.intrinsic import Intrinsic, Outline
 from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations
 from autosched.tensorize.spec.family import Fields, fill, members
 from autosched.tensorize.spec.function import parse_function
+from autosched.tensorize.spec.matrices import matrices_of
 from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
 from autosched.tensorize.spec.numerics import contract, target_contracts
 from autosched.tensorize.spec.operands import Source, make_operands, printer_of
@@ -136,7 +137,8 @@ def _intrinsic(
     name = f"{head.isa}/{keys.name}"
     source = Source(document, ("intrinsics", number), name)
     program = parse_semantics(keys.semantics, keys.kind, source)
-    operands = make_operands(keys, head.isa, program, source)
+    matrices = matrices_of(keys, program, source)
+    operands = make_operands(keys, head.isa, program, source, held=matrices is None)
     second = parse_pseudocode(keys.pseudocode, program, operands, source) if keys.pseudocode is not None else None
     emit = keys.emit if isinstance(keys.emit, dict) else {printer_of(head.isa): keys.emit}
     written = program.stages[0].assign.tensor
@@ -163,6 +165,7 @@ def _intrinsic(
         asynchronous=keys.async_,
         overwrite=keys.overwrite,
         state=dict(keys.state),
+        matrices=matrices,
         rules=tuple(keys.rules),
         header=header,
         emit={p: t.rstrip() for p, t in emit.items()},

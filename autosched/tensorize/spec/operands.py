@@ -46,8 +46,11 @@ def lanes_of(isa: str, keys: IntrinsicKeys) -> int | None:
     return keys.lanes or (64 if keys.scope == "warp" and isa in _WAVE64 else _LANES[keys.scope])
 
 
-def make_operands(keys: IntrinsicKeys, isa: str, program: Program, source: Source) -> dict[str, Operand]:
-    """All operands of the semantics, in its order of parameters; SpecError names the operand at fault."""
+def make_operands(
+    keys: IntrinsicKeys, isa: str, program: Program, source: Source, held: bool = True
+) -> dict[str, Operand]:
+    """All operands of the semantics, in its order of parameters; SpecError names the operand at fault. `held`: texts
+    name what a register holds, and not its number."""
     for name in keys.operands:
         if name not in program.tensors:
             close = nearest(name, program.tensors)
@@ -56,10 +59,12 @@ def make_operands(keys: IntrinsicKeys, isa: str, program: Program, source: Sourc
                 f"the operand {name!r} is no parameter of the semantics", "operands", name, key=True, hint=hint
             )
     stage = program.stages[0]
-    return {name: _operand(name, keys, isa, program, stage, source) for name in program.tensors}
+    return {name: _operand(name, keys, isa, program, stage, source, held) for name in program.tensors}
 
 
-def _operand(name: str, keys: IntrinsicKeys, isa: str, program: Program, stage: Stage, source: Source) -> Operand:
+def _operand(
+    name: str, keys: IntrinsicKeys, isa: str, program: Program, stage: Stage, source: Source, held: bool
+) -> Operand:
     own = keys.operands.get(name, OperandKeys())
     tensor = program.tensors[name]
     shape = tensor.extents
@@ -106,7 +111,8 @@ def _operand(name: str, keys: IntrinsicKeys, isa: str, program: Program, stage: 
         opaque=_opaque(own, keys, isa, shape, name, source),
         broadcast=tuple(over),
     )
-    _registers(made, own, keys, isa, source)
+    if held:
+        _registers(made, own, keys, isa, source)
     return made
 
 

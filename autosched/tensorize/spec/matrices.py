@@ -1,0 +1,90 @@
+"""`state: {matrices: …}`: registers of an instruction's own, as `tensorize.matrices` has them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+from autosched.ir.program import Program
+from autosched.tensorize.matrices import USES, Matrices
+from autosched.tensorize.spec.emit import fault_of_fields
+from autosched.tensorize.spec.models import IntrinsicKeys
+from autosched.tensorize.spec.operands import Source
+from autosched.yaml_lines import validate
+
+KEY = "matrices"
+_LLVM = re.compile(r"call void @llvm\.[\w.]+\([^()]*\)")
+_Byte = Annotated[int, Field(ge=0, le=255)]
+
+
+class _Keys(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Run(_Keys):
+    at: Annotated[int, Field(ge=0)]
+    to: list[_Byte]
+
+
+class _Configuration(_Keys):
+    bytes: Annotated[int, Field(ge=1, le=4096)]
+    set: list[_Run] = Field(default_factory=list)
+
+
+class _Texts(_Keys):
+    configure: str
+    release: str
+    zero: str
+    load: str
+    store: str
+
+
+class _MatrixKeys(_Keys):
+    registers: PositiveInt
+    rows: PositiveInt
+    bytes_a_row: PositiveInt
+    configuration: _Configuration
+    llvm: _Texts | None = None
+    c: _Texts | None = None
+    source: str = ""
+
+
+def matrices_of(keys: IntrinsicKeys, program: Program, source: Source) -> Matrices | None:
+    """The registers that the entry's `state` describes; None where it describes none. SpecError where an operand is not
+    one of them, or a text is none."""
+    if KEY not in keys.state:
+        return None
+    place = ("state", KEY)
+    data: object = keys.state[KEY]
+    for part in reversed((*source.path, *place)):
+        data = [None] * part + [data] if isinstance(part, int) else {part: data}
+    found = validate(_MatrixKeys, replace(source.document, data=data), (*source.path, *place))
+    size = found.rows * found.bytes_a_row
+    for name, tensor in program.tensors.items():
+        bits = tensor.dtype.bits
+        for n in tensor.extents:
+            bits *= n
+        if bits != 8 * size:
+            hint = f"{found.rows} rows of {found.bytes_a_row} bytes are {8 * size:,} bits"
+            raise source.error(f"operand {name} has {bits:,} bits, and fills no register", *place, hint=hint)
+    configuration = bytearray(found.configuration.bytes)
+    for run in found.configuration.set:
+        if run.at + len(run.to) > len(configuration):
+            raise source.error(f"configuration: byte {run.at + len(run.to) - 1} is outside", *place, "configuration")
+        configuration[run.at : run.at + len(run.to)] = bytes(run.to)
+    texts = []
+    for printer, given in (("llvm", found.llvm), ("c", found.c)):
+        for use, fields in USES.items():
+            if given is None:
+                continue
+            text: str = getattr(given, use)
+            fault = fault_of_fields(text, set(fields), set(fields))
+            if printer == "llvm" and not fault and not _LLVM.fullmatch(text):
+                fault = f"{text!r} is not accepted: write call void @llvm.…(…)"
+            if fault:
+                raise source.error(f"{printer}.{use}: {fault}", *place, printer, use)
+            texts.append((printer, use, text))
+    return Matrices(found.registers, found.rows, found.bytes_a_row, bytes(configuration), tuple(texts))
