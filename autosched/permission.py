@@ -29,8 +29,15 @@ def asked_of(features: Iterable[str]) -> tuple[Permission, ...]:
 
 
 def refused(features: Iterable[str]) -> frozenset[str]:
-    """Those of these features that this process asked for and may not use."""
-    return frozenset(f for f in set(features) & NEEDED.keys() if not _granted(NEEDED[f]))
+    """Those of these features that this process asked for and may not use, with what works on the same registers
+    (`amx_int8` on those of `amx_tile`)."""
+    found = set(features)
+    denied = {_family(f) for f in found & NEEDED.keys() if not _granted(NEEDED[f])}
+    return frozenset(f for f in found if _family(f) in denied)
+
+
+def _family(feature: str) -> str:
+    return feature.partition("_")[0]
 
 
 @cache

@@ -21,6 +21,7 @@ from autosched.codegen.kernel import (
     Buffer,
     Choose,
     Comment,
+    Configure,
     Drain,
     For,
     Function,
@@ -39,10 +40,10 @@ from autosched.codegen.kernel import (
     Wait,
     statements,
 )
-from autosched.ir.value import Call, FromIndex, Logical, Read, Scalar, Select, Value, is_value, walk
+from autosched.ir.value import Call, FromIndex, Logical, Read, Scalar, Select, Value, is_value, reads, walk
 from autosched.logic import FALSE, Bool, Const, Expr, Int, free_vars
 
-PRIVATE_SCOPES = ("register", "local", "shared", "accumulator")
+PRIVATE_SCOPES = ("register", "matrix", "local", "shared", "accumulator")
 """Scopes whose memory a function declares itself; the others are passed to it."""
 
 
@@ -62,6 +63,14 @@ def check_kernel(kernel: Kernel) -> None:
         _require(all(n > 0 for n in buffer.shape), f"buffer {name}: empty shape {buffer.shape}")
         if buffer.scope == "register":
             _require(len(buffer.shape) >= 1, f"register buffer {name} has no element dimension")
+        if buffer.scope == "matrix":
+            held = buffer.matrices
+            _require(held is not None, f"matrix buffer {name} names no registers")
+            assert held is not None
+            last = buffer.first + buffer.elements // buffer.shape[-1]
+            _require(last <= held.count, f"matrix buffer {name} takes register {last - 1} of {held.count}")
+            size = buffer.shape[-1] * buffer.dtype.bits
+            _require(size == 8 * held.rows * held.row_bytes, f"matrix buffer {name}: {size} bits a register")
         if buffer.scope in ("global", "packed"):
             origin = buffer.origin or name
             _require(origin in kernel.program.tensors, f"buffer {name}: the program has no tensor {origin}")
@@ -173,7 +182,7 @@ class _Checker:
                 self._outside_workers("roles")
                 for part in parts:
                     self._body(part)
-            case Wait() | Settle() | Publish() | Meet() | Drain() | Comment():
+            case Wait() | Settle() | Publish() | Meet() | Drain() | Configure() | Comment():
                 pass
             case _:
                 assert_never(stmt)
@@ -227,6 +236,10 @@ class _Checker:
         self._index(buffer, stmt.index)
         self._known(stmt.valid, f"the validity of {buffer.name}")
         self._value(stmt.value)
+        if "matrix" in {buffer.scope, *(self.kernel.buffers[r.tensor].scope for r in reads(stmt.value))}:
+            from autosched.codegen.matrices import move_of
+
+            move_of(stmt, self.kernel.buffers)
         if stmt.lane is not None:
             del self.variables[stmt.lane.var]
 
@@ -278,7 +291,7 @@ class _Checker:
 
     def _register(self, intrinsic: str, operand: str, ref: RegisterRef) -> None:
         buffer = self._buffer(ref.buffer)
-        held = buffer.scope in ("register", "accumulator")
+        held = buffer.scope in ("register", "matrix", "accumulator")
         self._require(held, f"{intrinsic}: operand {operand} is in {buffer.scope} memory")
         self._require(
             len(ref.index) == len(buffer.shape) - 1,
@@ -286,7 +299,7 @@ class _Checker:
         )
         for subscript in ref.index:
             self._known(subscript, f"a register of {ref.buffer}")
-            if buffer.scope == "register":
+            if buffer.scope in ("register", "matrix"):
                 self._unrolled(buffer, subscript, element=False)
 
     def _descriptor(self, intrinsic: str, operand: str, ref: RegisterRef) -> None:

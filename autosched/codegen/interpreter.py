@@ -28,6 +28,7 @@ from autosched.codegen.kernel import (
     Box,
     Choose,
     Comment,
+    Configure,
     Drain,
     For,
     Function,
@@ -50,6 +51,7 @@ from autosched.codegen.storage import Region, Storage
 from autosched.codegen.text import print_statement
 from autosched.errors import UsageError
 from autosched.ir.numerics import load, store
+from autosched.ir.value import reads
 from autosched.logic import TRUE, evaluate
 
 Runner = Callable[[Env], None]
@@ -97,6 +99,7 @@ class _Machine:
         self.stretches: dict[tuple[int, str], Region] = {}  # of workers since their last barrier, by depth and role
         self.concurrency = Concurrency(self.order)
         self.emulators: dict[str, Emulator] = {}
+        self.configured: frozenset[str] = frozenset()
         self.scalars = {name: _scalar(kernel, name, scalars) for name in kernel.program.scalars}
         self.storages = _storages(kernel, arrays, self.regions, self.block)
 
@@ -133,6 +136,8 @@ class _Machine:
                 return _located(self._concurrent(stmt), stmt)
             case Box():
                 return _located(BoxMover(stmt, self.storages), stmt)
+            case Configure():
+                return self._configure(stmt)
             case Prefetch() | Publish() | Meet() | Drain() | Comment():
                 return lambda env: None
             case _:
@@ -164,6 +169,27 @@ class _Machine:
                     kind = ENGINE if boxes else COPIES
                     return lambda env: beside.start_group((kind, *self.workers), partial(copy, dict(env)))
                 return lambda env: beside.start(partial(copy, dict(env)), barrier, place(env))
+
+    def _configure(self, stmt: Configure) -> Runner:
+        """Registers that hold matrices: nobody touches them before they are configured, and nothing stays in them."""
+        mine = {name for name, s in self.storages.items() if s.buffer.matrices == stmt.matrices}
+        held = [self.storages[name] for name in sorted(mine)]
+
+        def run(env: Env) -> None:
+            self.configured = self.configured | mine if stmt.on else self.configured - mine
+            _forget(held)
+
+        return run
+
+    def _ready(self, *names: str) -> Callable[[], None]:
+        """Complains about registers of these names that hold matrices and are not configured."""
+        held = frozenset(n for n in names if self.storages[n].buffer.scope == "matrix")
+
+        def check() -> None:
+            if not held <= self.configured:
+                raise KernelError(f"{', '.join(sorted(held - self.configured))}: registers that are not configured")
+
+        return check
 
     def _choose(self, checks: tuple[str, ...], body: Runner, fallback: Runner) -> Runner:
         held = [self.storages[name] for name in checks]
@@ -230,8 +256,10 @@ class _Machine:
         register = storage.buffer.scope in ("register", "accumulator")
         offsets = classify(stmt.index, storage.buffer.shape, stmt.lane).offsets
         distinct = offsets is not None and len(set(offsets)) == width
+        ready = self._ready(stmt.buffer, *(r.tensor for r in reads(stmt.value)))
 
         def run(env: Env) -> None:
+            ready()
             env[WIDTH] = width
             if lane is not None:
                 env[lane] = lanes
@@ -263,8 +291,10 @@ class _Machine:
             storage = self.storages[ref.buffer]
             operands.append((name, storage, _elements(ref, storage)))
         accumulator = self.storages[stmt.operands[emulate.target].buffer]
+        ready = self._ready(*(ref.buffer for ref in stmt.operands.values()))
 
         def run(env: Env) -> None:
+            ready()
             places = {name: s.flat(place(env), None) for name, s, place in operands}
             fresh = bool(evaluate(stmt.fresh, env)) and emulate.target
             registers = {name: s.load(places[name], None) for name, s, _ in operands if name != fresh}

@@ -18,11 +18,13 @@ from autosched.ir.program import Program
 from autosched.ir.value import Value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.matrices import Matrices
 
-SCOPES = ("global", "workspace", "packed", "register", "shared", "local", "accumulator")
+SCOPES = ("global", "workspace", "packed", "register", "matrix", "shared", "local", "accumulator")
 """global: a program parameter · workspace: scratch memory of one call · packed: `const` data re-laid out before the
-run · register: vector registers · shared, local: GPU memories; shared is an accelerator's scratchpad too · accumulator:
-the memory that an accelerator accumulates in, tile by tile."""
+run · register: vector registers · matrix: registers of an instruction's own, which hold a matrix each · shared, local:
+GPU memories; shared is an accelerator's scratchpad too · accumulator: the memory that an accelerator accumulates in,
+tile by tile."""
 WORKERS = ("cluster", "warpgroup", "warp", "thread")
 """Loops over the workers of a block (of a cluster's blocks, outside their own); two of them one after the other are
 separated by a barrier."""
@@ -34,7 +36,9 @@ class Buffer:
     """Memory of a dtype and a shape, row-major, in elements. `origin` names the program tensor it holds or re-lays.
 
     `run`, of registers that a warp's threads hold together: so many neighbours lie with one thread, the next ones with
-    the next, and so on in turn; 0 where an instruction says who holds what, or one thread holds all."""
+    the next, and so on in turn; 0 where an instruction says who holds what, or one thread holds all. `matrices`, of
+    scope `matrix`, are the registers, of which the buffer has those from number `first` on: they take zero or a matrix
+    from memory, and give one to memory, as a whole (`codegen.matrices`)."""
 
     name: str
     dtype: DType
@@ -42,6 +46,8 @@ class Buffer:
     scope: str
     origin: str | None = None
     run: int = 0
+    matrices: Matrices | None = None
+    first: int = 0
 
     @property
     def elements(self) -> int:
@@ -303,13 +309,21 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class Configure:
+    """From here on this thread uses the registers `matrices` (`on`), or no more. Either way they hold nothing now."""
+
+    matrices: Matrices
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Comment:
     text: str
 
 
 Concurrent: TypeAlias = Async | Wait | Box | Group | Settle | Publish | Meet | Signal | Await | Roles
 """What only kernels of a GPU have."""
-Stmt: TypeAlias = For | If | Choose | Assign | IntrinsicCall | Prefetch | Drain | Comment | Concurrent
+Stmt: TypeAlias = For | If | Choose | Assign | IntrinsicCall | Prefetch | Drain | Configure | Comment | Concurrent
 
 
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:

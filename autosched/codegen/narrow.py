@@ -35,7 +35,7 @@ def _statements(kernel: Kernel) -> Iterator[Stmt]:
 
 def _registers(stmt: Assign, kernel: Kernel) -> set[str]:
     names = {stmt.buffer, *(v.tensor for v in walk(stmt.value) if isinstance(v, Read))}
-    return {n for n in names if kernel.buffers[n].scope == "register"}
+    return {n for n in names if kernel.buffers[n].scope in ("register", "matrix")}
 
 
 def _fixed(kernel: Kernel) -> frozenset[str]:
@@ -73,7 +73,7 @@ class _Narrowing:
         return replace(self.old, buffers=self.buffers, prepare=prepare, main=main)
 
     def _register(self, name: str) -> bool:
-        return self.old.buffers[name].scope == "register"
+        return self.old.buffers[name].scope in ("register", "matrix")
 
     def _reads_elsewhere(self, value: Value, stmt: Assign) -> bool:
         """Whether a part may read what another part writes. Of registers, parts are told apart by the last index."""

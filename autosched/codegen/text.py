@@ -18,6 +18,7 @@ from autosched.codegen.kernel import (
     Buffer,
     Choose,
     Comment,
+    Configure,
     Drain,
     For,
     Function,
@@ -37,6 +38,7 @@ from autosched.codegen.kernel import (
 )
 from autosched.codegen.value_text import index_text, value_text
 from autosched.logic import FALSE, TRUE, Int, Truth, Var
+from autosched.tensorize.matrices import Matrices
 
 _INDENT = "  "
 
@@ -103,6 +105,8 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
             yield f"{pad}prefetch {buffer}{index_text(index)}{' for writing' if write else ''}"
         case Drain():
             yield f"{pad}drain what went past the caches"
+        case Configure(matrices, on):
+            yield f"{pad}{'configure' if on else 'release'} {matrices.count} registers of {_matrix(matrices)}"
         case Async(body, barrier, slot, boxes):
             yield f"{pad}start{f', then signal {barrier}[{slot}]' if barrier else ''}:"
             yield from _block(boxes or body, depth + 1)
@@ -133,6 +137,10 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
                 yield f"{pad}# {line}".rstrip()
         case _:
             assert_never(stmt)
+
+
+def _matrix(matrices: Matrices) -> str:
+    return f"{matrices.rows} x {matrices.row_bytes} bytes"
 
 
 def _block(body: tuple[Stmt, ...], depth: int) -> Iterator[str]:

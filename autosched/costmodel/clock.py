@@ -49,7 +49,7 @@ from autosched.tiling.steps import (
     vectorises,
 )
 from autosched.tiling.steps.by_lane import asked_by_lane, copied_by_lane
-from autosched.tiling.steps.layout import line_crossings, row_stride, runs
+from autosched.tiling.steps.layout import line_crossings, row_stride, rows_apart, runs
 from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.streams import FAR_BYTES, LINE_BYTES
@@ -61,6 +61,9 @@ TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 
 # Constants of the code generator, not of a machine: what its code costs beyond the instructions it is made for.
 UNHIDDEN = 0.15  # share of the shorter terms that does not overlap with the longest
+# The same where registers hold matrices (Emerald Rapids, four shapes: a product takes 30 to 36 cycles where it alone
+# takes 20, and loads with what comes from the second cache 16 to 35).
+MATRICES_UNHIDDEN = 0.5
 TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address set-up, the pipeline filling
 TILE_LEAST = 6.0  # what is left of it where the next tile starts before this one ends
 WINDOW = 448.0  # operations that a core looks ahead (Zen 5's retire queue): short tiles hide each other's latency
@@ -71,6 +74,7 @@ ALIAS_SLOTS = 1.0  # load slots lost where a tile's rows fall into one set of th
 ALIAS_SHARE = 0.75  # part of the ways of a set that these rows may take
 SUM_CYCLES = 2.0  # one register of sums stored and loaded between two blocks of the reduction
 PAGE_SLOTS = 2.0  # load slots lost where each step along the depth is on another page (f32 1024³ on Zen 5: one cycle)
+ROW_CYCLES = 2.0  # one row of sums that goes through memory: a load and a store (unverified)
 LANE_CYCLES = 3.0  # one lane of a register, behind a branch of its own (u8 depthwise, NCHW: 3.3 on Zen 5, 2.9 on Zen 3)
 RUN_SLOTS = 1.2  # load slots of one run of a register that is put together from several: a load and a shuffle
 CHECK_CYCLES = 0.08  # one element looked at by a run-time check (vectors of 32 bytes, two operations each)
@@ -175,7 +179,8 @@ def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = 
     terms["overhead"] = np.where(threads > 1, FORK_SECONDS, 0.0) + np.zeros(n)
     stack = np.stack([terms[k] for k in ("compute", "load", "l2", "l3", "memory")])
     longest = stack.max(axis=0)
-    hidden = longest + UNHIDDEN * (stack.sum(axis=0) - longest)
+    unhidden = UNHIDDEN if nest.intrinsic.matrices is None else MATRICES_UNHIDDEN
+    hidden = longest + unhidden * (stack.sum(axis=0) - longest)
     if knows_prefetch(nest) and not least:
         hidden = hidden + waited_seconds(nest, names, values, terms, target, UNHIDDEN)
     if not least:
@@ -244,7 +249,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
         sizes.append(((full, r), (np.where(a.units > full * r, 1.0, 0.0), a.units - full * r)))
     kinds = {o.name: v[names.pack(o.name)] for o in intrinsic.inputs}
     per_load = {o.name: _load_cost(nest, names, o.name, v, target) for o in intrinsic.inputs}
-    scatter = 1.0 if vectorises(nest, intrinsic.accumulator.name) else ELEMENT_CYCLES * intrinsic.accumulator.elements
+    scatter = _store_cost(nest)
     turned = turning_row(nest)
     width = float(target.limits.get("issue_width", 6))
     slots = target.rates.get("load", LOADS_PER_CYCLE)
@@ -278,15 +283,40 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
         load += count * steps * loads / slots
         left = scatter if turned is None else store_cycles(units[turned.name], scatter)
         # Between blocks sums wait in the output, or, where its lanes lie apart, in registers' order (`lower.sums`).
-        again = left + scatter if vectorises(nest, intrinsic.accumulator.name) else SUM_CYCLES
+        apart = intrinsic.matrices is None and not vectorises(nest, intrinsic.accumulator.name)
+        again = SUM_CYCLES if apart else left + scatter
         stores = acc * (left + again * (visits - 1.0))
         tile += count * visits * np.maximum(TILE_LEAST, TILE_CYCLES / ahead) + count * stores
     return compute, load, tile
 
 
+def _store_cost(nest: Nest) -> float:
+    """Cycles to store one register of sums."""
+    o = nest.intrinsic.accumulator
+    rows = nest.intrinsic.matrices.rows if nest.intrinsic.matrices else 0
+    if rows and rows_apart(nest, o.name) is not None:
+        return float(rows)
+    if vectorises(nest, o.name):
+        return rows * (1.0 + ROW_CYCLES) or 1.0
+    return rows + ELEMENT_CYCLES * o.elements
+
+
+def _matrix_load_cost(nest: Nest, operand: str, kind: npt.NDArray[np.int64], target: Target) -> Column:
+    """Load slots that one register of the operand takes that holds a matrix: one for each row."""
+    matrices = nest.intrinsic.matrices
+    assert matrices is not None
+    rows = float(matrices.rows)
+    apart = (rows_apart(nest, operand) or 0) * nest.intrinsic.operands[operand].dtype.bytes
+    aliased = _aliased(apart, np.full(len(kind), matrices.rows), target)
+    direct = rows * (1.0 + line_crossings(nest, operand, LINE_BYTES) + ALIAS_SLOTS * aliased)
+    return np.where(kind == DIRECT, direct, rows)
+
+
 def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: Target) -> npt.NDArray[np.float64]:
     """Load slots that one register of the operand takes."""
     kind = v[names.pack(operand)]
+    if nest.intrinsic.matrices is not None:
+        return _matrix_load_cost(nest, operand, kind, target)
     elements = nest.intrinsic.operands[operand].elements
     few = None if vectorises(nest, operand) else runs(nest, operand)
     crossed = line_crossings(nest, operand, LINE_BYTES)

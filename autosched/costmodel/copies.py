@@ -17,7 +17,7 @@ import numpy.typing as npt
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.steps import BLOCK, INTERLEAVED, PADDED, PANEL, WHOLE, StepNames, vectorises
-from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
+from autosched.tiling.steps.layout import filled, panel_elements, runs, tensor_elements
 from autosched.tiling.steps.parallel import split_axes
 
 ELEMENT_CYCLES = 0.8  # one element, or one group of neighbours that is splat, copied by itself
@@ -68,7 +68,7 @@ def register_cycles(nest: Nest, operand: str) -> float:
     """Cycles to copy one register of the operand into a panel, what is splat only once."""
     inside = width(nest, operand)
     if vectorises(nest, operand):
-        if inside != nest.intrinsic.operands[operand].elements or inside == 1:
+        if inside != filled(nest, operand) or inside == 1:
             return ELEMENT_CYCLES
         fresh = min(1.0, tensor_elements(nest, operand) / panel_elements(nest, operand))
         return fresh * VECTOR_CYCLES + (1.0 - fresh) * AGAIN_CYCLES
@@ -77,13 +77,15 @@ def register_cycles(nest: Nest, operand: str) -> float:
 
 
 def width(nest: Nest, operand: str) -> int:
-    """Distinct elements of one register."""
+    """Distinct elements of one register, or of one row where it holds a matrix."""
+    if nest.intrinsic.matrices is not None:
+        return filled(nest, operand)
     names = nest.intrinsic.operand_axes[operand]
     return prod(a.unit for a in nest.operand_axes(operand) if a.intrinsic_axis in names)
 
 
 def registers(nest: Nest, operand: str) -> float:
-    """Registers of a panel of all of the operand."""
+    """Registers (or rows of them) of a panel of all of the operand."""
     return panel_elements(nest, operand) / width(nest, operand)
 
 

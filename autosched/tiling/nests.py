@@ -6,7 +6,7 @@ from bisect import insort
 from collections.abc import Hashable, Sequence
 
 from autosched.ir.program import Program, Stage
-from autosched.logic import free_vars
+from autosched.logic import TRUE, free_vars
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
 from autosched.tiling.dependence import Dependences
@@ -16,6 +16,7 @@ from autosched.tiling.rank import issue_cycles, least_cycles, rankings, scalar_c
 from autosched.tiling.scalar_parts import scalar_part
 from autosched.tiling.scheme import scheme_of
 from autosched.tiling.steps import StepNames, is_gpu
+from autosched.tiling.steps.pack import PANEL_GROWTH, in_place, panel_fits
 from autosched.tiling.steps.register_tile import one_tile_fits
 
 SCOPES = ("thread", "warp", "warpgroup", "core")
@@ -105,7 +106,18 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
         if nest.intrinsic.accumulator.opaque is not None and _drops_elements(nest):
             return "nobody knows which lane holds which of the sums, some of which a guard drops"
         return nest
+    if nest.intrinsic.matrices is not None:
+        if nest.summed != TRUE:
+            return "sums that a guard drops, in registers that are not read lane by lane"
+        if said := _not_loaded(nest):
+            return said
     return nest if one_tile_fits(nest, target) else "one tile needs more registers than the target has"
+
+
+def _not_loaded(nest: Nest) -> str:
+    """Why registers that hold matrices cannot be filled; nothing where they can."""
+    copied = [o.name for o in nest.intrinsic.inputs if not in_place(nest, o.name) and not panel_fits(nest, o.name)]
+    return f"a panel of {copied[0]} would hold each element more than {PANEL_GROWTH} times" if copied else ""
 
 
 def _drops_elements(nest: Nest) -> bool:

@@ -54,6 +54,8 @@ def least_cycles(nest: Nest, cores: int = 1) -> float:
             panel = COPY_CYCLES * panel_elements(nest, operand.name)
             few = runs(nest, operand.name)
             shuffled = panel if few is None else few * prod(a.units for a in nest.axes)
+            if nest.intrinsic.matrices is not None:
+                shuffled = panel if few is None else GROUP_CYCLES * panel_elements(nest, operand.name)
             copied = panel if way is None else GROUP_CYCLES * tensor_elements(nest, operand.name)
             cycles += min(panel, copied, shuffled)
     if not vectorises(nest, nest.intrinsic.accumulator.name):

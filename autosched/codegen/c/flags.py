@@ -12,7 +12,9 @@ ARM_EXTENSIONS = {"asimdhp": "fp16", "asimddp": "dotprod"}
 
 def _each(features: list[str]) -> str:
     """`-mavx2 -mavx512vnni`: a switch for each feature."""
-    return " ".join(f"-m{f.replace('avx512_', 'avx512').replace('avx_', 'avx')}" for f in features)
+    joined = {"avx512_": "avx512", "avx_": "avx", "amx_": "amx-"}
+    stems = [next(((stem, s) for stem, s in joined.items() if f.startswith(stem)), ("", "")) for f in features]
+    return " ".join(f"-m{s}{f[len(stem) :]}" for f, (stem, s) in zip(features, stems, strict=True))
 
 
 def _extensions(features: list[str]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from autosched.codegen.c.arithmetic import ODD_INT, ODD_SUM, float_helper, integer_helper
 from autosched.codegen.c.ctypes import SMALL_FLOATS, compute_type
 from autosched.ir.dtypes import DTYPES, DType
+from autosched.permission import NEEDED, Permission
 
 _INDEX = {
     "min_index": "static inline ptrdiff_t min_index(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }",
@@ -40,6 +41,9 @@ static inline void drain_stores(void) {
 #else
 #define in_order(sum) (void)0
 #endif""",
+    "as_written": """\
+/* Stores stay before or behind a load of a matrix, of which GCC does not know that it reads memory. */
+#define as_written() __asm__ volatile("" ::: "memory")""",
     "prefetch_address": """\
 /* The address may lie outside the array, so it is computed as an integer. */
 static inline const void *prefetch_address(const void *base, ptrdiff_t bytes) {
@@ -105,7 +109,30 @@ _NARROW = {
     "e5m2fnuz": (2, 16, 0x7F, 0x80, 0x80, 0x80),
 }
 
-_FIXED = _INDEX | _BITS | ODD_INT | {"odd_sum": ODD_SUM}
+ASKING = {feature: f"ask_for_{feature}" for feature in NEEDED}
+"""By feature, the function that asks the system for its registers."""
+
+
+def _asking(name: str, permission: Permission) -> str:
+    numbers = ", ".join(hex(n) for n in (permission.number, *permission.arguments))
+    return f"""\
+#ifdef __linux__
+#include <unistd.h>
+#endif
+/* Linux saves these registers for processes that have asked, once. */
+static inline void {name}(void) {{
+#ifdef __linux__
+  static int asked;
+  if (!__atomic_load_n(&asked, __ATOMIC_RELAXED)) {{
+    syscall({numbers});
+    __atomic_store_n(&asked, 1, __ATOMIC_RELAXED);
+  }}
+#endif
+}}"""
+
+
+_PERMISSIONS = {ASKING[feature]: _asking(ASKING[feature], permission) for feature, permission in NEEDED.items()}
+_FIXED = _INDEX | _BITS | _PERMISSIONS | ODD_INT | {"odd_sum": ODD_SUM}
 
 
 def ordered(used: Iterable[str]) -> list[str]:

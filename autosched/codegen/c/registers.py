@@ -51,6 +51,8 @@ def registers_of(kernel: Kernel) -> dict[str, Register]:
     issued = (stmt for f in (*kernel.prepare, kernel.main) for stmt in statements(f.body))
     for call in (stmt for stmt in issued if isinstance(stmt, IntrinsicCall)):
         for name, ref in call.operands.items():
+            if call.intrinsic.matrices is not None:
+                continue
             operand = call.intrinsic.operands[name]
             if "c" not in operand.registers:
                 raise SpecError(

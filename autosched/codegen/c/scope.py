@@ -107,6 +107,8 @@ class FunctionScope:
         lines = []
         for name in self.homes.get(id(at) if at is not None else None, ()):
             buffer, register = self.kernel.buffers[name], self.registers.get(name)
+            if buffer.scope == "matrix":
+                continue  # numbered, and nobody's to declare
             if register is None:
                 lines.append(f"{storage_type(buffer.dtype)} {self.names(name)}[{buffer.elements}];")
                 continue

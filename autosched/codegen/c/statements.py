@@ -9,6 +9,7 @@ from typing import assert_never
 from autosched.codegen.c.assignments import AssignPrinter
 from autosched.codegen.c.crowded import crowded
 from autosched.codegen.c.indices import INDEX_TYPE, loop_range
+from autosched.codegen.c.matrices import MatrixPrinter
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.kernel import (
     WORKERS,
@@ -18,6 +19,7 @@ from autosched.codegen.kernel import (
     Box,
     Choose,
     Comment,
+    Configure,
     Drain,
     For,
     Group,
@@ -32,6 +34,7 @@ from autosched.codegen.kernel import (
     Stmt,
     Wait,
 )
+from autosched.codegen.matrices import move_of
 from autosched.errors import UsageError
 from autosched.logic import Const
 from autosched.tensorize.spec.emit import render_c
@@ -45,6 +48,7 @@ class StatementPrinter:
     def __init__(self, scope: FunctionScope) -> None:
         self.scope = scope
         self.assigns = AssignPrinter(scope)
+        self.matrices = MatrixPrinter(scope)
         self.crowded = scope.function is scope.kernel.main and crowded(scope.kernel)
 
     def body(self, statements: tuple[Stmt, ...], depth: int) -> Iterator[str]:
@@ -69,7 +73,8 @@ class StatementPrinter:
                 yield from self.body(fallback, 1)
                 yield "}"
             case Assign():
-                yield from self.assigns.lines(stmt)
+                move = move_of(stmt, scope.kernel.buffers) if self.matrices.there else None
+                yield from self.assigns.lines(stmt) if move is None else self.matrices.move(move)
             case IntrinsicCall():
                 yield from self._call(stmt)
             case Prefetch(buffer, index, write):
@@ -81,6 +86,8 @@ class StatementPrinter:
             case Drain():
                 scope.use("drain_stores")
                 yield "drain_stores();"
+            case Configure(matrices, on):
+                yield from self.matrices.configure(matrices, on)
             case Comment(text):
                 for line in text.splitlines():
                     yield f"/* {line.replace('*/', '* /')} */"
@@ -120,6 +127,9 @@ class StatementPrinter:
 
     def _call(self, stmt: IntrinsicCall) -> Iterator[str]:
         scope, intrinsic = self.scope, stmt.intrinsic
+        if intrinsic.matrices is not None:
+            yield self.matrices.call(stmt)
+            return
         values = {}
         for name, ref in stmt.operands.items():
             register, text = scope.registers[ref.buffer], scope.register(ref.buffer, ref.index)

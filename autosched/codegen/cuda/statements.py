@@ -22,6 +22,7 @@ from autosched.codegen.kernel import (
     Box,
     Choose,
     Comment,
+    Configure,
     Drain,
     For,
     Group,
@@ -114,7 +115,7 @@ class StatementPrinter:
                 yield f"wait_copies<{pending}>();"
             case Comment(text):
                 yield from (f"// {line}".rstrip() for line in text.splitlines())
-            case Prefetch() | Drain():
+            case Prefetch() | Drain() | Configure():
                 return
             case Box():
                 yield self.engine.box(stmt)

@@ -17,6 +17,7 @@ from autosched.codegen.kernel import (
     Buffer,
     Choose,
     Comment,
+    Configure,
     Drain,
     For,
     Function,
@@ -40,12 +41,14 @@ from autosched.codegen.llvm.errors import UnsupportedError
 from autosched.codegen.llvm.indexing import Linear, Range, fixed
 from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.masks import Mask
+from autosched.codegen.llvm.matrices import MatrixPrinter
 from autosched.codegen.llvm.memory import Memory
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.pool_ir import PARALLEL_FOR
 from autosched.codegen.llvm.spare import Spare
 from autosched.codegen.llvm.types import Val, scalar
 from autosched.codegen.llvm.values import Values
+from autosched.codegen.matrices import move_of
 from autosched.ir.dtypes import BOOL
 from autosched.ir.value import reads
 from autosched.logic import TRUE
@@ -79,6 +82,7 @@ class Printer:
         self.indexing = Addresses(self.out)
         self.ops = Ops(self.out)
         self.memory = Memory(self.out, self.indexing, self.ops, self.buffers)
+        self.matrices = MatrixPrinter(self.out, self.memory, self.buffers)
         self.values = Values(self.out, self.indexing, self.ops, self.memory, shared.kernel.formulas)
 
     def body(self, statements: tuple[Stmt, ...]) -> None:
@@ -101,6 +105,8 @@ class Printer:
                 self.memory.prefetch(self.buffers[buffer], index, write)
             case Drain():
                 self.memory.drain(self.shared.kernel.isa)
+            case Configure(matrices, on):
+                self.matrices.configure(matrices, on)
             case Comment(text):
                 self.out.line(f"  ; {' '.join(text.split())}")
             case Async() | Wait() | Box() | Group() | Settle() | Publish() | Meet() | Signal() | Await() | Roles():
@@ -273,6 +279,9 @@ class Printer:
 
     def _assign(self, stmt: Assign) -> None:
         buffer = self.buffers[stmt.buffer]
+        if self.matrices.there and (move := move_of(stmt, self.buffers)) is not None:
+            self.matrices.move(move)
+            return
         register = buffer.scope == "register"
         valid = True if stmt.valid == TRUE else self.indexing.mask(stmt.valid, stmt.lane, 8 * buffer.dtype.bytes)
         if isinstance(valid, Lanes):
@@ -318,6 +327,9 @@ class Printer:
             raise UnsupportedError(
                 f"{intrinsic.name} has no LLVM text of one thread", hint="add emit.llvm, or choose another intrinsic"
             )
+        if intrinsic.matrices is not None:
+            self.matrices.call(stmt)
+            return
         if intrinsic.name not in self.shared.declared:
             self.shared.declared.add(intrinsic.name)
             self.shared.intrinsics |= dict.fromkeys(llvm_declarations(intrinsic))

@@ -20,6 +20,7 @@ from autosched.codegen.lower.shared_loads import Registers, shared_step
 from autosched.codegen.lower.simplify import bind, decides
 from autosched.codegen.lower.sums import Sums
 from autosched.codegen.lower.turned import turning
+from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, maximum, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
@@ -78,7 +79,7 @@ class Micro:
         acc = self.accumulator
         self.owner: tuple[Int, ...] = () if owner is None else (owner[0],)
         owners = () if owner is None else (owner[1],)
-        self.acc = ctx.declare("acc", acc.dtype, (*owners, *factors, acc.elements), scope).name
+        self.acc = self.declare("acc", acc.dtype, (*owners, *factors, acc.elements), scope)
         self.registers: dict[str, str] = {}
         loads = ctx.values.get(self.names("loads"), EACH)
         self.window = window(self.nest, loads) if loads != EACH else None
@@ -86,13 +87,17 @@ class Micro:
             shape = [f for a, f in zip(self.tiled, factors, strict=True) if a in self.held(o.name)]
             if self.window is not None:
                 shape = [int(evaluate(self.window.live(self.nest, o.name, self.names), ctx.values))]
-            self.registers[o.name] = ctx.declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register").name
+            self.registers[o.name] = self.declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register")
         self.unroll = ctx.values.get(self.names("unroll"), 1)
         self.skips = skipping_row(self.nest) if ctx.values.get(self.names("skip")) else None
         self.alike: Places = {}
         self.turning = None if self.owner else turning(self.nest, ctx)
         self.cut = self.nest.cut if part.scheme == "cpu" else self.nest.depth
         self.next = next_block(self.nest, self.names, ctx.values)
+
+    def declare(self, name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
+        """The name of a new buffer of registers."""
+        return self.ctx.declare(name, dtype, shape, scope).name
 
     def own(self, operand: str) -> tuple[NestAxis, ...]:
         return tuple(a for a in self.tiled if a in self.nest.operand_axes(operand))

@@ -10,7 +10,7 @@ from autosched.codegen.kernel import Buffer, Function, Stmt
 from autosched.codegen.lower.bordered import Copy, Cut, copy_shape
 from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.copied_part import ALL, Part
-from autosched.codegen.lower.panels import WHOLE, Piece, or_zero, panel, panel_index
+from autosched.codegen.lower.panels import WHOLE, Piece, lanes_index, or_zero, panel, panel_index
 from autosched.codegen.lower.places import LANE, Position, elements
 from autosched.codegen.lower.rename import place_index
 from autosched.ir.value import Read, Value
@@ -64,7 +64,8 @@ class Source:
         lanes = nest.lane_coordinates(self.operand, element)
         dtype = self.buffer.dtype
         if self.kind in PANELS:
-            return Read(self.buffer.name, panel_index(nest, self.operand, at, lanes, self.piece), dtype), TRUE
+            index = panel_index(nest, self.operand, at, lanes_index(nest, self.operand, element), self.piece)
+            return Read(self.buffer.name, index, dtype), TRUE
         positions = elements(nest, at, lanes)
         axes = nest.at(positions)
         mine = nest.operand_axes(self.operand)

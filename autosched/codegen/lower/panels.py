@@ -8,6 +8,7 @@ from math import prod
 
 from autosched.codegen.kernel import Assign, Buffer, For, If, Lane, Stmt
 from autosched.codegen.lower.context import Context, identifier
+from autosched.codegen.lower.matrix_rows import ROW, row_lanes
 from autosched.codegen.lower.places import LANE, Position, elements
 from autosched.codegen.lower.rename import place_index
 from autosched.codegen.lower.simplify import bind
@@ -16,6 +17,7 @@ from autosched.logic import TRUE, Bool, Compare, Const, Int, Var, all_of, free_v
 from autosched.logic.walk import substitute_bool
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps import column_units, tiled_axes
+from autosched.tiling.steps.layout import filled
 
 Places = Mapping[str, Position]
 Ranges = Mapping[str, tuple[int, int]]
@@ -58,10 +60,11 @@ def panel_axes(nest: Nest, operand: str) -> tuple[list[NestAxis], list[NestAxis]
 
 
 def panel_index(
-    nest: Nest, operand: str, at: Places, lanes: Mapping[str, Int], piece: Piece = WHOLE
+    nest: Nest, operand: str, at: Places, lanes: tuple[Int, ...], piece: Piece = WHOLE
 ) -> tuple[Int, ...]:
-    """Where a panel holds the element of a place: owner, axes outside, tiles, reductions, units of the tile, lanes."""
-    outside, tiled, depth, inside = panel_axes(nest, operand)
+    """Where a panel holds the element of a place: owner, axes outside, tiles, reductions, units of the tile, `lanes`
+    (`lanes_index`)."""
+    outside, tiled, depth, _ = panel_axes(nest, operand)
     units: list[Int] = [Var(f"{identifier(a.name)}r") for a in tiled]
     places: list[list[Int]] = [[], []]
     for k, axes in enumerate(((*outside, *tiled), depth)):
@@ -73,7 +76,17 @@ def panel_index(
             places[k].append(where - piece.spans[a.name].first if a.name in piece.spans else where)
     owner: list[Int] = [] if piece.owner is None else [piece.owner[0]]
     order = (owner, places[0], units, places[1]) if piece.columns else (owner, *places, units)
-    return tuple(i for part in order for i in part) + tuple(lanes[n] for n in inside)
+    return tuple(i for part in order for i in part) + lanes
+
+
+def lanes_index(nest: Nest, operand: str, element: Int) -> tuple[Int, ...]:
+    """Where a panel holds an element of a register: its coordinates along the intrinsic's axes, or, of a register that
+    holds a matrix, row and place in the row, as the register has them."""
+    if nest.intrinsic.matrices is not None:
+        width = filled(nest, operand)
+        return element // width, element % width
+    lanes = nest.lane_coordinates(operand, element)
+    return tuple(lanes[n] for n in panel_axes(nest, operand)[3])
 
 
 def panel(
@@ -114,6 +127,9 @@ class Filling:
         return (*owners, *tiles, *units, *depths, *widths)
 
     def widths(self) -> list[int]:
+        matrices = self.nest.intrinsic.matrices
+        if matrices is not None:
+            return [matrices.rows, filled(self.nest, self.operand)]
         on = {a.intrinsic_axis: a for a in self.nest.axes if a.intrinsic_axis}
         return [on[n].unit for n in panel_axes(self.nest, self.operand)[3]]
 
@@ -160,14 +176,23 @@ class Filling:
         """One register tile, register by register."""
         nest, (_, tiled, _, inside) = self.nest, panel_axes(self.nest, self.operand)
         widths = self.widths()
-        total = prod(widths)
-        lane = Lane(LANE, total) if total > 1 else None
-        flat: Int = Var(LANE) if lane else Const(0)
-        lanes: dict[str, Int] = {}
-        stride = total
-        for k, (axis_name, width) in enumerate(zip(inside, widths, strict=True)):
-            stride //= width
-            lanes[axis_name] = (flat // stride) % width if k else flat // stride
+        lane: Lane | None
+        if by_row := nest.intrinsic.matrices is not None:
+            rows, total = widths
+            lane = Lane(LANE, total)
+            lanes = row_lanes(nest, self.operand)
+            place: tuple[Int, ...] = (Var(ROW), Var(LANE))
+            ranges = {**ranges, ROW: (0, rows - 1)}
+        else:
+            total = prod(widths)
+            lane = Lane(LANE, total) if total > 1 else None
+            flat: Int = Var(LANE) if lane else Const(0)
+            lanes = {}
+            stride = total
+            for k, (axis_name, width) in enumerate(zip(inside, widths, strict=True)):
+                stride //= width
+                lanes[axis_name] = (flat // stride) % width if k else flat // stride
+            place = tuple(lanes[n] for n in inside)
         positions = elements(nest, at, lanes)
         axes = nest.at(positions)
         box = {**ranges, LANE: (0, total - 1)} | {f"{identifier(n)}r": (0, r - 1) for n, r in units.items()}
@@ -177,8 +202,10 @@ class Filling:
         read = nest.mapping.operands[self.operand]
         element = Read(self.tensor.name, place_index(read.index, axes), self.tensor.dtype)
         value = or_fill(element, all_of(*real), nest.fill(self.operand))
-        index = panel_index(nest, self.operand, at, lanes, self.piece)
+        index = panel_index(nest, self.operand, at, place, self.piece)
         body: tuple[Stmt, ...] = (Assign(buffer.name, index, value, lane),)
+        if by_row:
+            body = (For(ROW, Const(0), Const(widths[0]), body),)
         for a in reversed(tiled):
             body = _loop(f"{identifier(a.name)}r", Const(0), Const(units[a.name]), body, "unrolled")
         return body

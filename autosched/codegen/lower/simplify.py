@@ -12,6 +12,7 @@ from autosched.codegen.kernel import (
     Box,
     Choose,
     Comment,
+    Configure,
     Drain,
     For,
     Group,
@@ -77,7 +78,7 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
                 result.append(Group(bind(stmt.body, values)))
             case Roles():
                 result.append(replace(stmt, bodies=tuple(bind(body, values) for body in stmt.bodies)))
-            case Comment() | Wait() | Settle() | Publish() | Meet() | Drain():
+            case Comment() | Wait() | Settle() | Publish() | Meet() | Drain() | Configure():
                 result.append(stmt)
     return tuple(result)
 

@@ -56,7 +56,7 @@ def sums(part: TensorPart, ctx: Context, threads: int) -> Sums | None:
 
 def held(nest: Nest, names: StepNames, values: Mapping[str, int]) -> bool:
     """Whether a row's sums are kept apart between its blocks."""
-    if nest.cut is None or vectorises(nest, nest.intrinsic.accumulator.name):
+    if nest.cut is None or nest.intrinsic.matrices is not None or vectorises(nest, nest.intrinsic.accumulator.name):
         return False
     return 0 < values[names.block(nest.cut)] < nest.cut.units
 

@@ -14,6 +14,8 @@ from itertools import groupby
 from autosched.codegen.kernel import For, If, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.copied_part import ALL, part_of
+from autosched.codegen.lower.matrix_rows import ROW
+from autosched.codegen.lower.matrix_tile import MatrixMicro, configured
 from autosched.codegen.lower.microkernel import DepthRange, Micro
 from autosched.codegen.lower.operands import Position, Source, source
 from autosched.codegen.lower.pieces import Around
@@ -59,7 +61,10 @@ def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
                 fills += _shared(fill, threads)
             else:
                 inside[held.place] = (*inside.get(held.place, ()), *fill)
-    micro = Micro(part, sources, ctx, sums=sums(part, ctx, threads))
+    if part.nest.intrinsic.matrices is None:
+        micro = Micro(part, sources, ctx, sums=sums(part, ctx, threads))
+    else:
+        micro = MatrixMicro(part, sources, ctx, threads)
     nest = NestLowering(part, ctx, micro, ranges, inside)
     return (*fills, *nest.threads(threads))
 
@@ -82,7 +87,7 @@ def _shared(fill: tuple[Stmt, ...], threads: int) -> tuple[Stmt, ...]:
     """A fill's outermost loop is shared out among the threads: its iterations write different elements."""
     if threads == 1:
         return fill
-    return tuple(replace(s, kind="parallel") if isinstance(s, For) else s for s in fill)
+    return tuple(replace(s, kind="parallel") if isinstance(s, For) and s.var != ROW else s for s in fill)
 
 
 class NestLowering:
@@ -98,6 +103,7 @@ class NestLowering:
     ) -> None:
         """`inside` holds what runs first in each iteration of an axis's loop around the tiles."""
         self.nest, self.names, self.values, self.micro = part.nest, part.names, ctx.values, micro
+        self.part, self.ctx = part, ctx
         self.tiled = tiled_axes(self.nest)
         self.lanes, self.rows, self.depth = blocked_axes(self.nest)
         self.register = {a.name: ctx.values[self.names.register(a)] for a in self.tiled}
@@ -109,10 +115,11 @@ class NestLowering:
         return -(-axis.units // self.register.get(axis.name, 1))
 
     def threads(self, threads: int) -> tuple[Stmt, ...]:
+        body = configured(self.part, self.outside(), self.ctx.buffers)
         if threads == 1:
-            return self.outside()
+            return body
         axis = split_axes(self.nest)[self.values[self.names("split")]]
-        return (For("thread", Const(0), Const(threads), self.outside(), "parallel", note=f"threads share {axis.name}"),)
+        return (For("thread", Const(0), Const(threads), body, "parallel", note=f"threads share {axis.name}"),)
 
     def outside(self) -> tuple[Stmt, ...]:
         """Rows that are not tiled, in program order, then tiles of tiled axes without blocks."""

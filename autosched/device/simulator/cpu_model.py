@@ -156,7 +156,7 @@ def straight_runs(found: Facts, target: Target) -> dict[tuple[int, ...], Run]:
     for touch in found.touches:
         run = runs[key_of(touch.path)]
         n, slots = touch.runs, pieces(touch, vector)
-        run.uops += n * slots * (1.0 if touch.pattern.kind != "elements" else SCALAR_PARTS)
+        run.uops += n * slots * (1.0 if touch.rows or touch.pattern.kind != "elements" else SCALAR_PARTS)
         if touch.write:
             run.stores += n * slots
         else:
@@ -181,8 +181,11 @@ def key_of(path: tuple[Level, ...]) -> tuple[int, ...]:
 
 
 def pieces(touch: Touch, vector_bytes: float) -> float:
-    """Memory operations of one execution: one a vector where lanes lie together, else one an element."""
+    """Memory operations of one execution: one a vector where lanes lie together, else one an element; of a
+    matrix, so for each row."""
     width = touch.lane.width if touch.lane else 1
+    if touch.rows:
+        return touch.rows * max(1.0, width * touch.bytes / touch.rows / vector_bytes)
     if touch.pattern.kind in ("uniform", "contiguous", "group"):
         return max(1.0, width * touch.bytes / vector_bytes)
     return float(width)

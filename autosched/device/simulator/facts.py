@@ -52,6 +52,8 @@ class Touch:
     """Whether a box of the copy engine makes it."""
     single: bool = False
     """Whether threads take its elements one by one: operands of arithmetic in registers, which no copy brings there."""
+    rows: int = 0
+    """Of the matrix that it moves as a whole; 0 where it moves a vector."""
 
 
 @dataclass(frozen=True)

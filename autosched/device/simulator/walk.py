@@ -24,6 +24,7 @@ from autosched.codegen.kernel import (
     Box,
     Choose,
     Comment,
+    Configure,
     Drain,
     For,
     Group,
@@ -42,7 +43,7 @@ from autosched.codegen.kernel import (
 )
 from autosched.codegen.kernel import statements as all_statements
 from autosched.device.simulator.facts import Facts, Fetch, Issue, Level, Stop, Touch, Work
-from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, walk
+from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, reads, walk
 from autosched.logic import TRUE, And, Binary, Const, Int, evaluate, free_vars
 
 SAMPLES = 64
@@ -121,7 +122,7 @@ class _Walker:
                     if any(level.kind in WORKERS and level.var in own for level in path):
                         self.owned.add(accumulator.buffer)
                     turns = [level.trips for level in path if level.kind == "unrolled" and level.var in own]
-                    counts = often, float(np.prod(turns or [1.0]))
+                    counts = often, float(np.prod(turns or [1.0])) * self._numbered(accumulator.buffer)
                     into = accumulator.buffer, max((turns_of(i) for i in accumulator.index), default=1)
                     described = [o for o in stmt.intrinsic.inputs if stmt.operands[o.name].descriptor is not None]
                     size = sum(o.elements * o.dtype.bits / 8 for o in described)
@@ -153,7 +154,7 @@ class _Walker:
                     self.stops.append(Stop(True, path, often, self.statements))
                 case Await():
                     self.stops.append(Stop(False, path, often, self.statements))
-                case Wait() | Settle() | Publish() | Meet() | Signal() | Drain() | Comment():
+                case Wait() | Settle() | Publish() | Meet() | Signal() | Drain() | Configure() | Comment():
                     pass
 
     def _loop(
@@ -187,15 +188,22 @@ class _Walker:
         )
         self.visit(loop.body, (*path, level), env | {loop.var: place}, inside, where)
 
+    def _numbered(self, buffer: str) -> float:
+        """Registers of a buffer that are named by number and not by loops."""
+        of = self.kernel.buffers[buffer]
+        return of.elements / of.shape[-1] if of.scope == "matrix" else 1.0
+
     def _assign(self, stmt: Assign, path: tuple[Level, ...], runs: float) -> None:
         buffers = self.kernel.buffers
         width = stmt.lane.width if stmt.lane else 1
         nodes = list(walk(stmt.value))
         single = buffers[stmt.buffer].scope == "register" and not isinstance(stmt.value, Read)
+        moved = [m for n in (stmt.buffer, *(r.tensor for r in reads(stmt.value))) if (m := buffers[n].matrices)]
+        rows = moved[0].rows if moved else 0
         for node in nodes:
             if isinstance(node, Read):
-                self._touch(node.tensor, node.index, stmt.lane, False, path, runs, single)
-        self._touch(stmt.buffer, stmt.index, stmt.lane, True, path, runs)
+                self._touch(node.tensor, node.index, stmt.lane, False, path, runs, single, rows)
+        self._touch(stmt.buffer, stmt.index, stmt.lane, True, path, runs, rows=rows)
         operations = sum(isinstance(n, Arith | Call | Unary | Select) for n in nodes)
         calls = sum(isinstance(n, Call) and n.function in LIBRARY for n in nodes)
         chained = buffers[stmt.buffer].scope == "register" and any(
@@ -223,6 +231,7 @@ class _Walker:
         path: tuple[Level, ...],
         runs: float,
         single: bool = False,
+        rows: int = 0,
     ) -> None:
         self.buffers.add(buffer)
         if self.kernel.buffers[buffer].scope not in MEMORY:
@@ -237,7 +246,7 @@ class _Walker:
         self.touches.append(
             Touch(
                 place, buffer, of.scope, size, known, lane, pattern, write, path, runs, self.statements, self.engine,
-                single,
+                single, rows,
             )
         )  # fmt: skip
 

@@ -57,6 +57,8 @@ def _some_inside(nest: Nest, operand: str, names: StepNames) -> Bool:
 
 def apart(nest: Nest) -> bool:
     """Whether the decision is there: some guarded operand may be read where it lies, and all guards can be told."""
+    if nest.intrinsic.matrices is not None:
+        return False  # what is guarded comes from panels
     guarded = [o.name for o in nest.intrinsic.inputs if nest.guarded[o.name] != TRUE]
     return any(vectorises(nest, o) for o in guarded) and all(conditions(nest, o) is not None for o in guarded)
 

@@ -30,8 +30,10 @@ class Interleave:
 @of_nest
 def interleave(nest: Nest, operand: str) -> Interleave | None:
     """How an operand's tensor is interleaved so that its registers fill by vector loads, splats or groups; None where
-    the tensor does already, or no such copy helps."""
-    if vectorises(nest, operand) or (nest.guarded[operand] != TRUE and not pads(nest, operand)):
+    the tensor does already, no such copy helps, or registers hold matrices."""
+    if nest.intrinsic.matrices is not None or vectorises(nest, operand):
+        return None
+    if nest.guarded[operand] != TRUE and not pads(nest, operand):
         return None
     read = nest.mapping.operands[operand]
     names = nest.intrinsic.operand_axes[operand]

@@ -45,16 +45,43 @@ def flat_offset(nest: Nest, operand: str, element: Int) -> Int:
     return offset
 
 
+def filled(nest: Nest, operand: str) -> int:
+    """Elements of a register that are filled at a time: all, or one row of one that holds a matrix."""
+    matrices, n = nest.intrinsic.matrices, nest.intrinsic.operands[operand].elements
+    return n if matrices is None else n // matrices.rows
+
+
+@of_nest
+def rows_apart(nest: Nest, operand: str) -> int | None:
+    """Elements in the operand's tensor from one row of a register that holds a matrix to the next, where each row's
+    elements are neighbours, and wherever the tile is; None where it is not so."""
+    matrices = nest.intrinsic.matrices
+    if matrices is None or not vectorises(nest, operand):
+        return None
+    offset, n = flat_offset(nest, operand, Var("e")), nest.intrinsic.operands[operand].elements
+    if affine(substitute_int(offset, {"e": n - 1})) is None:
+        return None  # a fused axis that breaks inside a tile
+    names = sorted(free_vars(offset) - {"e"})
+    lanes = np.arange(n, dtype=np.int64)
+    there = [np.asarray(evaluate(offset, {"e": lanes} | env)) for env in (dict.fromkeys(names, 0), _places(names))]
+    first, second = (np.broadcast_to(o, (n,)) - int(o.flat[0]) for o in there)
+    width = n // matrices.rows
+    apart = int(first[width]) if matrices.rows > 1 else width
+    even = np.array_equal(first, lanes // width * apart + lanes % width)
+    return apart if even and np.array_equal(first, second) else None
+
+
 @of_nest
 def vectorises(nest: Nest, operand: str) -> bool:
-    """Whether the register's elements are contiguous in memory, all one element, or a repeated contiguous group."""
+    """Whether the elements of a register (of one row, where it holds a matrix) are contiguous in memory, all one
+    element, or a repeated contiguous group."""
     return contiguous(nest, operand, flat_offset(nest, operand, Var("e")))
 
 
 @of_nest
 def contiguous(nest: Nest, operand: str, offset: Int) -> bool:
     """Whether `offset`, of a register's element `e`, runs on by one, stays, or repeats a run, wherever the tile is."""
-    n = nest.intrinsic.operands[operand].elements
+    n = filled(nest, operand)
     if any(affine(substitute_int(offset, {"e": e})) is None for e in (0, n - 1)):
         return False  # a fused axis that breaks inside a tile
     env: dict[str, object] = dict.fromkeys(free_vars(offset), 0)
@@ -69,7 +96,7 @@ def runs(nest: Nest, operand: str) -> int | None:
     """How many runs of neighbours in memory (or vectors, over strided ones) hold the register's elements, where that is
     few enough (a quarter of the elements) to load each whole and shuffle, and the same wherever the tile is; else None.
     """
-    n = nest.intrinsic.operands[operand].elements
+    n = filled(nest, operand)
     offset = flat_offset(nest, operand, Var("e"))
     if any(affine(substitute_int(offset, {"e": e})) is None for e in (0, n - 1)):
         return None  # a fused axis that breaks inside a tile
@@ -93,7 +120,7 @@ def scattered(nest: Nest, operand: str) -> bool:
     if vectorises(nest, operand):
         return False
     offset = flat_offset(nest, operand, Var("e"))
-    n = nest.intrinsic.operands[operand].elements
+    n = filled(nest, operand)
     there = evaluate(offset, dict.fromkeys(free_vars(offset), 0) | {"e": np.arange(n, dtype=np.int64)})
     places = np.unique(np.broadcast_to(np.asarray(there), (n,)))
     parts = 1 + int(np.count_nonzero(np.diff(places) > 1))
@@ -130,7 +157,7 @@ def line_crossings(nest: Nest, operand: str, line: int) -> float:
         return 0.0
     spec = nest.intrinsic.operands[operand]
     env: dict[str, object] = dict.fromkeys(free_vars(offset), 0)
-    steps = np.asarray(evaluate(offset, env | {"e": np.arange(spec.elements, dtype=np.int64)}))
+    steps = np.asarray(evaluate(offset, env | {"e": np.arange(filled(nest, operand), dtype=np.int64)}))
     reach = (int(np.max(steps)) - int(np.min(steps)) + 1) * spec.dtype.bytes
     moving = {f"@{a.name}" for a in nest.axes if a.units > 1}
     apart = gcd(line, *(c * spec.dtype.bytes for name, c in form.coefficients.items() if name in moving))

@@ -44,8 +44,10 @@ def tiled_axes(nest: Nest) -> tuple[NestAxis, ...]:
 
 def blocked_axes(nest: Nest) -> tuple[NestAxis | None, NestAxis | None, NestAxis | None]:
     """The axes with a cache block: the first lanes axis, the innermost row, the reduction axis that is cut (None where
-    there is none)."""
+    there is none). A register that holds a matrix has rows of its own."""
     tiled = tiled_axes(nest)
+    if nest.intrinsic.matrices is not None and len(nest.lanes) > 1:
+        return nest.lanes[-1], nest.lanes[-2], nest.cut
     rows = [a for a in tiled if not a.intrinsic_axis]
     if not nest.lanes and len(rows) > 1:  # a scalar instruction: two rows play both parts
         return rows[-1], rows[-2], nest.cut

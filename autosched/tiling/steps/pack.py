@@ -12,7 +12,7 @@ from autosched.tiling.steps.block_panel import BLOCK, block_panel, offers_blocks
 from autosched.tiling.steps.columns import COLUMNS, offers_columns, several_columns
 from autosched.tiling.steps.copy_each import copy_each
 from autosched.tiling.steps.interleave import interleave
-from autosched.tiling.steps.layout import pads, panel_elements, runs, tensor_elements, vectorises
+from autosched.tiling.steps.layout import pads, panel_elements, rows_apart, runs, tensor_elements, vectorises
 from autosched.tiling.steps.names import StepNames
 
 DIRECT, PANEL, PADDED, INTERLEAVED = 0, 1, 2, 3
@@ -36,8 +36,8 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
     derived: dict[str, Int] = {}
     inert: dict[str, Bool] = {}
     for operand in nest.intrinsic.inputs:
-        kinds = [DIRECT] if vectorises(nest, operand.name) else []
-        if panel_elements(nest, operand.name) <= PANEL_GROWTH * tensor_elements(nest, operand.name):
+        kinds = [DIRECT] if in_place(nest, operand.name) else []
+        if panel_fits(nest, operand.name):
             kinds.append(PANEL)
         if shuffles(nest, operand.name):
             kinds.append(DIRECT)
@@ -67,7 +67,24 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
     return Step("pack", tuple(decisions), tuple(rules), derived, inert)
 
 
+def panel_fits(nest: Nest, operand: str) -> bool:
+    """Whether a panel holds each element not too often."""
+    return panel_elements(nest, operand) <= PANEL_GROWTH * tensor_elements(nest, operand)
+
+
+def in_place(nest: Nest, operand: str) -> bool:
+    """Whether loads fill the operand's registers from its tensor as it lies. A register that holds a matrix is loaded
+    whole or not at all: no guard, and no end of an axis, may cut one."""
+    if nest.intrinsic.matrices is None:
+        return vectorises(nest, operand)
+    on = [a for a in nest.axes if a.intrinsic_axis in nest.intrinsic.operand_axes[operand]]
+    whole = all(a.extent % a.unit == 0 for a in on) and nest.guarded[operand] == TRUE
+    return whole and rows_apart(nest, operand) is not None
+
+
 def shuffles(nest: Nest, operand: str) -> bool:
     """Whether a register of the operand is worth putting together from a few vector loads each time it is needed."""
+    if nest.intrinsic.matrices is not None:
+        return False
     known = nest.mapping.program.known(nest.mapping.operands[operand].tensor)
     return not known and not vectorises(nest, operand) and runs(nest, operand) is not None

@@ -38,6 +38,8 @@ def passed_over(nest: Nest) -> str | None:
     """The operand whose panel each tile of the rows reads anew: it has the lanes and the depth, and there are no other
     loops. None where there is no such operand."""
     lanes, rows, depth = blocked_axes(nest)
+    if nest.intrinsic.matrices is not None:
+        return None
     if lanes is None or rows is None or depth is None or depth is not nest.depth:
         return None
     if [a for a in nest.rows if a.units > 1] != [rows]:
@@ -56,6 +58,8 @@ def prefetch(nest: Nest, target: Target, threads: int, names: StepNames, keep: b
     if nest.depth is None or not nest.lanes:
         return Step("prefetch", out)
     column = names("prefetch")
+    if nest.intrinsic.matrices is not None:
+        return Step("prefetch", (Decision(column, (NO,)), *out))  # asking for rows of matrices ahead gained nothing
     if not streams(nest):
         near = Decision(column, (NO, NEAR), ("no", "near")) if nest.depth.units > NEAR else Decision(column, (NO,))
         return Step("prefetch", (near, *out))

@@ -32,15 +32,16 @@ def register_tile(nest: Nest, target: Target, names: StepNames) -> Step:
     accumulators: Int = Const(1)
     for axis in tiled:
         accumulators = accumulators * Var(names.register(axis))
-    wide = {o.name: registers_of(o, target) for o in nest.intrinsic.operands.values()}
+    wide = {o.name: registers_of(nest, o, target) for o in nest.intrinsic.operands.values()}
     accumulator = nest.intrinsic.accumulator.name
     registers = accumulators * wide[accumulator]
     for operand in nest.intrinsic.inputs:
         registers = registers + held_tiles(nest, tiled, operand.name, names) * wide[operand.name]
     derived[names("accumulators")] = accumulators
     derived[names("registers")] = registers
-    limit = register_limit(target)
-    sentence = "{" + names("registers") + "} vector registers > " + str(limit)
+    limit = register_limit(nest, target)
+    kind = "vector" if nest.intrinsic.matrices is None else "matrix"
+    sentence = "{" + names("registers") + f"}} {kind} registers > {limit}"
     return Step(
         "register tile",
         tuple(decisions),
@@ -59,17 +60,22 @@ def held_tiles(nest: Nest, tiled: tuple[NestAxis, ...], operand: str, names: Ste
     return total
 
 
-def registers_of(operand: Operand, target: Target) -> int:
+def registers_of(nest: Nest, operand: Operand, target: Target) -> int:
     """Machine registers that one value of the operand fills."""
+    if nest.intrinsic.matrices is not None:
+        return 1
     width = target.limits.get("vector_bytes", 16)
     return max(1, -(-operand.elements * operand.dtype.bits // 8 // width))
 
 
-def register_limit(target: Target) -> int:
-    """Vector registers that one register tile may fill."""
+def register_limit(nest: Nest, target: Target) -> int:
+    """Registers that one register tile may fill: the instruction's own, or vector registers."""
+    if nest.intrinsic.matrices is not None:
+        return nest.intrinsic.matrices.count
     return int(target.limits.get("vector_registers", 16))
 
 
 def one_tile_fits(nest: Nest, target: Target) -> bool:
     """Whether the smallest register tile is legal: one register value of each operand."""
-    return sum(registers_of(o, target) for o in nest.intrinsic.operands.values()) <= register_limit(target)
+    operands = nest.intrinsic.operands.values()
+    return sum(registers_of(nest, o, target) for o in operands) <= register_limit(nest, target)

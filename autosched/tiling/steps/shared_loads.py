@@ -96,20 +96,23 @@ def window(nest: Nest, count: int) -> Window | None:
 
 
 def offered(nest: Nest, target: Target) -> dict[int, Window]:
-    """The windows that a target's registers may hold, by value of the decision; none where nothing is shared."""
+    """The windows that a target's registers may hold, by value of the decision; none where nothing is shared, or where
+    registers hold matrices."""
+    if nest.intrinsic.matrices is not None:
+        return {}
     found = ((k, window(nest, k)) for k in range(1, len(nest.reduction) + 1))
-    return {k: w for k, w in found if w is not None and w.steps <= register_limit(target)}
+    return {k: w for k, w in found if w is not None and w.steps <= register_limit(nest, target)}
 
 
 def shared_loads(nest: Nest, target: Target, names: StepNames) -> Step:
     """`loads`: every step loads its own registers (`each`), or the reduction axes that the value names are unrolled and
     equal loads shared. No decision where that saves nothing."""
-    limit = register_limit(target)
+    limit = register_limit(nest, target)
     windows = offered(nest, target)
     if not windows or nest.depth is None:
         return Step("shared loads")
     loads = Var(names("loads"))
-    wide = {o.name: registers_of(o, target) for o in nest.intrinsic.operands.values()}
+    wide = {o.name: registers_of(nest, o, target) for o in nest.intrinsic.operands.values()}
     registers: Int = names.var("registers")
     body: Int = names.var("accumulators")
     packed: list[Bool] = []

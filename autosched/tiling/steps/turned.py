@@ -26,6 +26,8 @@ def turning_row(nest: Nest) -> NestAxis | None:
     output is stored whole as it is, or cannot be cut in two as often as there are rows."""
     accumulator = nest.intrinsic.accumulator
     n = accumulator.elements
+    if nest.intrinsic.matrices is not None:
+        return None
     if n & (n - 1) or accumulator.dtype.bits < 8 or nest.written != TRUE or vectorises(nest, accumulator.name):
         return None
     rows = [a for a in tiled_axes(nest) if not a.intrinsic_axis]

@@ -50,6 +50,8 @@ def skip(nest: Nest, names: StepNames, steps: tuple[Step, ...]) -> Step:
 def skipping_row(nest: Nest) -> NestAxis | None:
     """The row of the register tile along which a guard may be skipped: the innermost that one ties to loops around the
     depth, and to nothing else. Channels first, the depth is a line of the window: lines of the image are skipped."""
+    if nest.intrinsic.matrices is not None:
+        return None
     rows = [a for a in tiled_axes(nest) if not a.intrinsic_axis]
     return next((a for a in reversed(rows) if unrolled(nest, a)), None)
 
