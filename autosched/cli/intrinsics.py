@@ -209,6 +209,7 @@ def _data(i: Intrinsic) -> dict[str, Any]:
         },
         "semantics": print_program(i.program),
         "operands": {o.name: {"dtype": o.dtype.name, "shape": list(o.shape)} for o in i.operands.values()},
+        "sequences": [{"when": sorted(f), "registers": dict(s)} for f, s in i.sequences],
         "emit": dict(i.emit),
         "timing": {**i.timing, "source": i.timing_source},
         "file": i.path,

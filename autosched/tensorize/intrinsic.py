@@ -79,6 +79,13 @@ class Intrinsic:
     numerics: Numerics = EXACT
     contracts: tuple[tuple[frozenset[str], Numerics], ...] = ()
     """Contracts of targets that list certain features, the first that fits; `numerics` where none does."""
+    sequences: tuple[tuple[frozenset[str], dict[str, int]], ...] = ()
+    """Of targets whose machine runs a sequence of other instructions: 32-bit registers of a lane that operands take
+    there; the first that fits."""
+    sequence: dict[str, int] = field(default_factory=dict)
+    """Those of the target that the intrinsic is on; empty where it is one instruction."""
+    least_registers: int = 0
+    """Of a thread: a kernel that is told to take fewer is refused by the assembler."""
     requires: frozenset[str] = frozenset()
     summary: str = ""
     source: str = ""
@@ -100,9 +107,12 @@ class Intrinsic:
     family: str = ""  # a glob over the members of its entry; its own name where it stands alone
 
     def on(self, features: frozenset[str]) -> Intrinsic:
-        """The intrinsic as a target with these features has it: with its contract."""
+        """The intrinsic as a target with these features has it: with its contract, and as what its machine runs."""
+        if not self.contracts and not self.sequences:
+            return self
         chosen = next((n for needed, n in self.contracts if needed <= features), self.numerics)
-        return self if chosen == self.numerics and not self.contracts else replace(self, numerics=chosen, contracts=())
+        sequence = next((s for needed, s in self.sequences if needed <= features), self.sequence)
+        return replace(self, numerics=chosen, contracts=(), sequence=sequence, sequences=())
 
     def chain_cycles(self, unknown: float) -> float:
         """Cycles after which the next issue may follow on the same accumulator."""

@@ -177,6 +177,32 @@ extern "C" __global__ void LIMIT_REGISTERS(128, %d) mixed(float *a, int turns) {
     assert compile_cuda(text % 200, "sm_90a", headers).kernels["mixed"].registers <= 200
 
 
+def test_a_kernel_that_spills_within_its_limit_has_its_loops_rolled():
+    """Unrolled, the places of all turns are computed before the loop around."""
+    needs_nvrtc("sm_90a")
+    text = """#include "autosched/limit.cuh"
+extern "C" __global__ void LIMIT_REGISTERS(128, 32) mixed(const float* a, const long long* at, float* b, int slices) {
+    float sums[8] = {};
+    #pragma unroll 1
+    for (int slice = 0; slice < slices; ++slice) {
+        #pragma unroll UNROLL(32)
+        for (int turn = 0; turn < 32; ++turn) {
+            const long long place = (at[turn % 5] * turn) ^ (threadIdx.x * 7 + turn);
+            #pragma unroll
+            for (int i = 0; i < 8; ++i) sums[i] = sums[i] * a[place + slice * 512 + i];
+        }
+    }
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) b[threadIdx.x * 8 + i] = sums[i];
+}"""
+    headers = device_headers()
+    free = compile_cuda(text, "sm_90a", headers, options=(*OPTIONS, UNLIMITED)).kernels["mixed"]
+    assert free.registers > 32
+    found = compile_cuda(text, "sm_90a", headers).kernels["mixed"]
+    assert not found.spills
+    assert found.registers <= 32
+
+
 def test_a_key_depends_on_everything():
     keys = {
         cubin_key("a", {}, "sm_80", "NVRTC 13.0"),

@@ -6,12 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pure.gpu_plans import H200, plans
+from pure.gpu_plans import CATALOGUE, H200, plans
 from support.nvrtc import compiled
 
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.lower import lower
+from autosched.ir import resolve
 from autosched.logic import Const, evaluate
+from autosched.machine.catalogue import load_target
+from autosched.search.conditional import candidates_of
+from autosched.search.tune import usable
+from autosched.tensorize.matcher.match import match
+from autosched.tiling.plans import make_plans
 from autosched.tiling.request import request
 from autosched.tiling.steps.gpu_registers import entry_registers, hands_over, worker_registers
 
@@ -31,6 +37,8 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "mma, ahead": ("cuda/mma.m16n8k16.f16.f16.f32", F16, WARPS | BOXES | {"reg_j": 8, "fragments": "ahead"}),
     "wgmma": ("cuda/wgmma.m64n128k16.f16.f32", F16, {"copy": "TMA", "stages": 3, "reg_i": 1, "reg_j": 1, "split": 1}),
 }
+WIDENED = ("cuda/mma.m16n8k32.e4m3.e4m3.f32", S8 | {"a": "e4m3", "b": "e4m3", "acc": "f32"})
+F64 = {"m": 1024, "n": 1024, "k": 1024, "a": "f64", "b": "f64", "acc": "f64"}
 PRODUCERS = {
     "mma": ("cuda/mma.m16n8k16.f16.f16.f32", WARPS | BOXES | {"reg_j": 8, "warps_j": 4, "roles": "producer"}),
     "wgmma": ("cuda/wgmma.m64n256k16.f16.f32", BOXES | {"stages": 3, "reg_i": 1, "groups_i": 2, "roles": "producer"}),
@@ -57,6 +65,29 @@ def test_registers_are_about_those_of_the_compiler(case: str) -> None:
     assert (derived["register_limit"] == 0) == case.startswith("wgmma")
     most = 1.12 if got <= derived["register_limit"] else 1.25
     assert 0.88 <= got / derived["registers"] <= most, (got, derived)
+
+
+def test_what_a_machine_widens_takes_more() -> None:
+    """8-bit floats of `mma.sync` become f16 on sm_90, and sums of their own; on sm_89 they are what bytes are."""
+    wish = STAGED | {"reg_i": 2, "reg_j": 4, "warps_i": 2, "warps_j": 2, "block_p": 2, "stages": 3, "swizzle": "64 B"}
+    hopper, got = taken(*WIDENED, wish | {"fragments": "in turn"})
+    assert 0.88 <= got / hopper["registers"] <= 1.12, (got, hopper)
+    bytes_, _ = taken("cuda/mma.m16n8k32.s8.s8.s32", S8, wish | {"fragments": "in turn"})
+    assert hopper["registers"] - bytes_["registers"] == pytest.approx(0.45 * (2 * 4 + 4 * 2 + 8 * 4), abs=1)
+    ada = load_target("nvidia-rtx4090")
+    for only, sizes in (WIDENED, ("cuda/mma.m16n8k32.s8.s8.s32", S8)):
+        found = match(resolve("matmul_nt", sizes), usable(CATALOGUE, ada, "simulator", [only]), "real")
+        plan = make_plans(resolve("matmul_nt", sizes), ada, candidates_of(found), 1)[0]
+        answer = request(plan.space, wish | {"fragments": "in turn"})
+        assert int(plan.space.values(answer.row)["registers"][0]) == bytes_["registers"]
+
+
+@pytest.mark.parametrize("only", ["cuda/mma.m16n8k4.f64", "cuda/mma.m16n8k16.f64"])
+def test_what_the_assembler_asks_for_is_given(only: str) -> None:
+    """Of 64 registers: kernels of small tiles were told fewer, and ptxas refused them."""
+    wish = {"reg_i": 1, "reg_j": 1, "warps_i": 1, "warps_j": 1, "fragments": "in turn", "copy": "cp.async"}
+    derived, got = taken(only, F64, wish)
+    assert got <= derived["registers"] == 64 <= derived["register_limit"]
 
 
 @pytest.mark.parametrize("case", ["fma", "wmma", "mma"])

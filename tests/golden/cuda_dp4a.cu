@@ -57,7 +57,7 @@ extern "C" __global__ void LIMIT_REGISTERS(128, 48) matmul_nt(
             copy<16>(B_shared_at, &B_at[slice * 32]);
         }
         __syncthreads();
-        #pragma unroll
+        #pragma unroll UNROLL(8)
         for (int pu = 0; pu < 8; ++pu) {
             #pragma unroll
             for (int jr = 0; jr < 4; ++jr) {

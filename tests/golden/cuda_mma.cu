@@ -66,23 +66,23 @@ extern "C" __global__ void LIMIT_REGISTERS(64, 73) matmul(
     f16* const B_shared_at = &B_shared[thread / 4 * 32 + ((thread % 4) ^ (thread / 8 % 4)) * 8];
     const f16* const B_at = &B[thread / 4 * 256 + jb * 32 + thread % 4 * 8];
     // copy a slice of A
-    #pragma unroll
+    #pragma unroll UNROLL(4)
     for (int turn = 0; turn < 4; ++turn) {
         start_copy<16>(&A_shared_at[turn * 512], &A_at[turn * 4096]);
     }
     // copy a slice of B
-    #pragma unroll
+    #pragma unroll UNROLL(2)
     for (int turn = 0; turn < 2; ++turn) {
         start_copy<16>(&B_shared_at[turn * 512], &B_at[turn * 4096]);
     }
     end_copies();
     // copy a slice of A
-    #pragma unroll
+    #pragma unroll UNROLL(4)
     for (int turn = 0; turn < 4; ++turn) {
         start_copy<16>(&A_shared_at[turn * 512 + 2048], &A_at[turn * 4096 + 32]);
     }
     // copy a slice of B
-    #pragma unroll
+    #pragma unroll UNROLL(2)
     for (int turn = 0; turn < 2; ++turn) {
         start_copy<16>(&B_shared_at[turn * 512 + 1024], &B_at[turn * 4096 + 8192]);
     }
@@ -97,18 +97,18 @@ extern "C" __global__ void LIMIT_REGISTERS(64, 73) matmul(
         __syncthreads();
         if (slice < 6) {
             // copy a slice of A
-            #pragma unroll
+            #pragma unroll UNROLL(4)
             for (int turn = 0; turn < 4; ++turn) {
                 start_copy<16>(&A_shared_at[slot_2 * 2048 + turn * 512], &A_at[turn * 4096 + slice * 32 + 64]);
             }
             // copy a slice of B
-            #pragma unroll
+            #pragma unroll UNROLL(2)
             for (int turn = 0; turn < 2; ++turn) {
                 start_copy<16>(&B_shared_at[slot_2 * 1024 + turn * 512], &B_at[slice * 8192 + turn * 4096 + 16384]);
             }
         }
         end_copies();
-        #pragma unroll
+        #pragma unroll UNROLL(2)
         for (int pu = 0; pu < 2; ++pu) {
             #pragma unroll
             for (int jr = 0; jr < 2; ++jr) {

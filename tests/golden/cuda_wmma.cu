@@ -80,7 +80,7 @@ extern "C" __global__ void LIMIT_REGISTERS(64, 48) matmul_bias_relu(
     for (int ir = 0; ir < 2; ++ir) {
         fill<float>(acc[ir][0], 0.0f);
     }
-    #pragma unroll
+    #pragma unroll UNROLL(4)
     for (int pu = 0; pu < 4; ++pu) {
         wmma_m16n16k16_f16_f32_load_b_row(b_reg[0], &B_at[pu * 1024], 64);
         #pragma unroll

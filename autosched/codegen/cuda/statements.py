@@ -41,6 +41,7 @@ from autosched.codegen.kernel import (
 )
 from autosched.codegen.lower.simplify import bind
 from autosched.errors import UsageError
+from autosched.ir.value import Index, Read, walk
 from autosched.logic import FALSE, TRUE, Bool, Compare, Const, Int, Var, affine, conjuncts, free_vars
 
 INDENT = "    "
@@ -204,7 +205,7 @@ class StatementPrinter:
         if trips == 1:
             return [*note, *lines]
         var = scope.spell(STEP)
-        pragma = "#pragma unroll" if trips <= MOST_UNROLLED else "#pragma unroll 4"
+        pragma = self._unrolled(loop, trips, trips if trips <= MOST_UNROLLED else 4)
         head = f"for (int {var} = 0; {var} < {trips}; ++{var}) {{"
         return [*note, pragma, head, *(INDENT + line for line in lines), "}"]
 
@@ -239,9 +240,9 @@ class StatementPrinter:
             straight = not waits and _straight(loop.body) and not self._counted(loop.body)
             short = straight and trips * _issues(loop.body) <= MOST_ISSUED
             if loop.kind == "unrolled" or short:
-                yield "#pragma unroll"
+                yield "#pragma unroll" if loop.kind == "unrolled" else self._unrolled(loop, trips, trips)
             elif straight and (many := MOST_ISSUED // max(1, _issues(loop.body))) > 1 and not phases:
-                yield f"#pragma unroll {1 << (min(many, trips).bit_length() - 1)}"
+                yield self._unrolled(loop, trips, 1 << (min(many, trips).bit_length() - 1))
             elif phases or waits or self._counted(loop.body):
                 yield "#pragma unroll 1"
             yield f"for (int {var} = 0; {var} < {trips}; ++{var}) {{{comment}"
@@ -263,6 +264,17 @@ class StatementPrinter:
             yield from inner
             yield from ring.advance()
             yield "}"
+
+    def _unrolled(self, loop: For, trips: int, many: int) -> str:
+        """How far the compiler unrolls a loop: it may be told to leave it where registers are limited, unless the
+        loop's variable says which of them are meant."""
+        plain = "#pragma unroll" if many == trips else f"#pragma unroll {many}"
+        return f"#pragma unroll UNROLL({many})" if self.scope.limited and not self._numbers(loop) else plain
+
+    def _numbers(self, loop: For) -> bool:
+        """Whether registers are told apart by a loop's variable."""
+        layouts = self.scope.layouts
+        return any(name in layouts and loop.var in used for name, used in _touched(loop.body))
 
     def _turning(self, ring: Ring) -> Iterator[str]:
         """Declarations of what goes round with a loop."""
@@ -301,6 +313,20 @@ class StatementPrinter:
         opaque = [o.name for o in intrinsic.operands.values() if o.opaque is not None and not o.written]
         majors = tuple(scope.majors.get(stmt.operands[o].buffer, "row") for o in opaque)
         yield f"{scope.used.issue(intrinsic, majors)}({', '.join(texts)});"
+
+
+def _touched(body: tuple[Stmt, ...]) -> Iterator[tuple[str, frozenset[str]]]:
+    """Buffers that a body touches, each with the variables of where."""
+    for stmt in statements(body):
+        places: list[tuple[str, tuple[Index, ...]]] = []
+        match stmt:
+            case Assign():
+                places = [(stmt.buffer, stmt.index)]
+                places += [(v.tensor, v.index) for v in walk(stmt.value) if isinstance(v, Read)]
+            case IntrinsicCall():
+                places = [(ref.buffer, ref.index) for ref in stmt.operands.values()]
+        for name, index in places:
+            yield name, frozenset().union(*(free_vars(i) for i in index if isinstance(i, Int)))
 
 
 def _issues(body: tuple[Stmt, ...]) -> int:

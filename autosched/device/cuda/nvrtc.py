@@ -13,8 +13,8 @@ from autosched.errors import AutoschedError, Location
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
 """Products and additions are fused where the text says so (`fma`), as on the CPU; what else is default is IEEE's."""
-LIMIT, UNLIMITED = "LIMIT_REGISTERS(", "--define-macro=AUTOSCHED_UNLIMITED"
-"""How a text limits a kernel's registers (`limit.cuh`), and what lifts it."""
+LIMIT, UNLIMITED, ROLLED = "LIMIT_REGISTERS(", "--define-macro=AUTOSCHED_UNLIMITED", "--define-macro=AUTOSCHED_ROLLED"
+"""How a text limits a kernel's registers (`limit.cuh`), what lifts it, and what leaves loops as they are."""
 CACHING = 12, 9
 """NVRTCs from this one on know `--no-cache`. Where a driver is they keep what they compiled, for all processes, and
 what they find there comes without the assembler's words: registers, spills and warnings. Our own cache keeps those."""
@@ -46,21 +46,30 @@ def compile_cuda(
     options: tuple[str, ...] = OPTIONS,
 ) -> Cubin:
     """A cubin of `text` for `arch` (`sm_90a`). `headers` are the files that it includes, by the names it includes them
-    by; `name` is what messages call the text. A kernel that spills within the limit that its text sets is compiled
-    without one, if it then spills less. CompileError with the compiler's words and the line; MissingError where no
-    NVRTC is here that knows the architecture.
+    by; `name` is what messages call the text. A kernel that spills within the limit that its text sets takes no more
+    without one, or has its loops rolled, or else goes without the limit: the first of these that spills nothing, or the
+    one that spills least. CompileError with the compiler's words and the line; MissingError where no NVRTC is here that
+    knows the architecture.
     """
     kit, headers = kit or toolkit(arch), dict(headers or {})
     made = _compiled(text, arch, headers, name, kit, options)
-    if LIMIT in text and _spilled(made):
-        free = _compiled(text, arch, headers, name, kit, (*options, UNLIMITED))
-        return min(made, free, key=_spilled)
-    return made
+    if LIMIT not in text or not _spilled(made):
+        return made
+    free = _compiled(text, arch, headers, name, kit, (*options, UNLIMITED))
+    if not _spilled(free) and _registers(free) <= _registers(made):
+        return free
+    rolled = _compiled(text, arch, headers, name, kit, (*options, ROLLED))
+    return min(rolled, free, made, key=_spilled)
 
 
 def _spilled(cubin: Cubin) -> int:
     """Bytes, of all kernels."""
-    return sum(k.spill_store_bytes + k.spill_load_bytes for k in cubin.kernels.values())
+    return sum(k.spill_store_bytes + k.spill_load_bytes + k.stack_bytes for k in cubin.kernels.values())
+
+
+def _registers(cubin: Cubin) -> int:
+    """Of a thread, the most of all kernels."""
+    return max(k.registers for k in cubin.kernels.values())
 
 
 def _compiled(

@@ -28,6 +28,7 @@ from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
 from autosched.tensorize.spec.numerics import contract, target_contracts
 from autosched.tensorize.spec.operands import Source, make_operands, printer_of
 from autosched.tensorize.spec.semantics import parse_pseudocode, parse_semantics
+from autosched.tensorize.spec.sequences import sequences_of
 from autosched.yaml_lines import Document, parse_yaml, validate
 
 MAX_BYTES = 1 << 20
@@ -157,6 +158,8 @@ def _intrinsic(
         operands=operands,
         numerics=contract(keys.numerics, program, source),
         contracts=target_contracts(keys.numerics, program, source),
+        sequences=sequences_of(keys, operands, source),
+        least_registers=keys.least_registers or 0,
         requires=requires,
         summary=keys.summary,
         source=keys.source,

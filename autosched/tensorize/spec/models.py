@@ -127,6 +127,17 @@ class OperandKeys(_Keys):
     load: list[str] = Field(default_factory=list, description="names of the loads that fill the operand")
 
 
+class SequenceKeys(_Keys):
+    """What targets that list certain features run in place of an instruction that their machine does not have."""
+
+    when: Annotated[list[Feature], Field(min_length=1)] = Field(description="features that the target must list")
+    registers: dict[Name, PositiveInt] = Field(
+        default_factory=dict,
+        description="32-bit registers of a lane that operands take there; none where the machine has the instruction",
+    )
+    source: str = Field("", description="how it is known")
+
+
 class TimingKeys(_Keys):
     """Cycles; a target may override."""
 
@@ -166,6 +177,12 @@ class IntrinsicKeys(_Keys):
     numerics: NumericsKeys = Field(default_factory=NumericsKeys)
     operands: dict[Name, OperandKeys] = Field(default_factory=dict)
     emit: dict[Name, str] | str = Field(default_factory=dict, description="printer (llvm, c, cuda, …) to its text")
+    sequences: list[SequenceKeys] = Field(
+        default_factory=list, description="targets whose machine runs a sequence of others: the first that fits holds"
+    )
+    least_registers: Annotated[int, Field(ge=1, le=255)] | None = Field(
+        None, description="registers of a thread below which the assembler refuses a kernel with the instruction"
+    )
     timing: TimingKeys = Field(default_factory=TimingKeys)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 
 from autosched.logic import TRUE, Bool, Const, Int, Var, ceil_div, maximum, minimum, where
 from autosched.machine.target import Target
-from autosched.tensorize.intrinsic import Operand
+from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tiling.nest import Nest
 from autosched.tiling.placed import from_shared
 from autosched.tiling.steps.gpu_copy import BULK
@@ -45,7 +45,8 @@ class Taken:
     `sums`: for each of them, fragments and places that grow with the tile; `held`: registers of the fragments that
     outlive a call; `ahead`: of those that are loaded ahead; `direct`: fragments straight from memory; `copies`: pieces
     of a slice that a thread copies; `checked`: those whose places are asked about; `turned`: depth units of swizzled
-    rows; `persistent`: where a block has several tiles; `sums_copied`, `persistent_copied`: where threads copy, too.
+    rows; `persistent`: where a block has several tiles; `sums_copied`, `persistent_copied`: where threads copy, too;
+    `sequence`: what operands take beside their own where the machine runs others in an instruction's place.
     `limited`: whether a compiler is told how many there may be."""
 
     base: int
@@ -59,6 +60,7 @@ class Taken:
     persistent: int = 0
     sums_copied: int = 0
     persistent_copied: int = 0
+    sequence: int = 0
     limited: bool = False
 
 
@@ -77,6 +79,7 @@ WARPS = Taken(
     turned=37,
     persistent=336,
     persistent_copied=722,
+    sequence=45,
     limited=True,
 )
 DESCRIBED = Taken(26, held=100, copies=20, checked=180)
@@ -87,6 +90,11 @@ DESCRIBED = Taken(26, held=100, copies=20, checked=180)
 def thread_registers(operand: Operand, threads: int) -> int:
     """32-bit registers of each thread that one fragment of the operand fills."""
     return -(-operand.elements * operand.dtype.bits // (32 * threads))
+
+
+def beside(intrinsic: Intrinsic, operand: Operand, own: int) -> int:
+    """Registers that an operand takes beside its own where the machine runs a sequence of others."""
+    return max(0, intrinsic.sequence.get(operand.name, own) - own)
 
 
 def entry_registers(per_lane: int, warps: Int) -> Int:
@@ -126,6 +134,10 @@ def terms(nest: Nest, names: StepNames, threads: int, sums: Int) -> dict[str, In
         loaded = where(source.eq(DESCRIPTOR), 0, 1) if operand.name in from_shared(nest.intrinsic) else Const(1)
         found["held"] = found["held"] + held_tiles(nest, pair, operand.name, names) * each * loaded
         found["direct"] = found["direct"] + where(source.eq(GLOBAL), tiles, 0)
+        found["sequence"] = found["sequence"] + tiles * beside(nest.intrinsic, operand, each)
+    accumulator = nest.intrinsic.accumulator
+    own = thread_registers(accumulator, threads)
+    found["sequence"] = found["sequence"] + Var(names("accumulators")) * beside(nest.intrinsic, accumulator, own)
     copy, staged = Var(names("copy")), Var(names("staged"))
     width = maximum(Var(names("vector")), max(1, min(o.dtype.bits for o in nest.intrinsic.inputs) // 8))
     bytes_ = Var(names("slice_bytes"))
@@ -161,7 +173,9 @@ def registers_taken(nest: Nest, target: Target, names: StepNames) -> Int:
         share = getattr(taken, name)
         whole = whole + count * (share // 100) if share >= 100 else whole
         hundredths = hundredths + count * (share % 100) if share % 100 else hundredths
-    return whole if hundredths == Const(0) else whole + ceil_div(hundredths, 100)
+    whole = whole if hundredths == Const(0) else whole + ceil_div(hundredths, 100)
+    least = nest.intrinsic.least_registers
+    return maximum(whole, least) if least else whole
 
 
 def register_limit(nest: Nest, needed: Int, per_lane: int, warps: Int, blocks: Int) -> Int:
