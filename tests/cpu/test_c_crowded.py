@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -16,48 +17,109 @@ from autosched.codegen.c import print_c
 from autosched.codegen.c.crowded import crowded
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
-from autosched.ir import workload
+from autosched.ir import parse, workload
+from autosched.ir.program import Program
 
+INSTRUCTION = re.compile("vfmadd|vpmaddubsw")
 COMPILERS = [[name] for name in ("gcc", "clang", *(f"clang-{v}" for v in range(14, 24))) if which(name)]
 COMPILERS += [[sys.executable, "-m", "ziglang", "cc"]] if find_spec("ziglang") else []
 
 
+AVX2 = machine(frozenset(["avx2", "fma"]), registers=16, vector_bytes=32)
+
+
+def scheduled(program: Program, instruction: str, wanted: dict[str, object]) -> Kernel:
+    plan = plans_of(program, AVX2, only=(instruction,))[0]
+    found = (plan.space.schedule(int(row)) for row in plan.space.enumerate().ids)
+    return lower(plan, next(s for s in found if wanted.items() <= s.named.items()))
+
+
+@cache
 def tile(rows: int, columns: int, n: int) -> Kernel:
     """A product of f32 matrices in register tiles of AVX2, with a packed operand."""
-    avx2 = machine(frozenset(["avx2", "fma"]), registers=16, vector_bytes=32)
-    plan = plans_of(workload("matmul", m=32, n=n, k=24), avx2, only=("x86/vfmadd.f32.ymm",))[0]
     wanted = {"reg_i": rows, "reg_j": columns, "block_i": 0, "block_p": 0, "pack_b": "panel", "unroll": 1}
-    found = (plan.space.schedule(int(row)) for row in plan.space.enumerate().ids)
-    schedule = next(s for s in found if wanted.items() <= s.named.items() and s.named["inner"] == "rows")
-    return lower(plan, schedule)
+    return scheduled(workload("matmul", m=32, n=n, k=24), "x86/vfmadd.f32.ymm", {**wanted, "inner": "rows"})
 
 
-def test_a_tile_is_crowded_where_it_takes_every_register() -> None:
-    assert crowded(tile(4, 3, 72))  # 12 sums, 3 and 1 operands, 16 registers
-    assert not crowded(tile(6, 2, 72))
+BYTES = """
+def matmul(A: u8[m, k], B: const[s8[k, n]], C: s32[m, n], *, m=32, n=32, k=64):
+    assume(-64 <= B <= 64)
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            C[i, j] += s32(A[i, p]) * s32(B[p, j])
+"""
+
+
+@cache
+def bytes_tile() -> Kernel:
+    """A product of bytes in tiles of 4x2, two steps of the depth a round."""
+    wanted = {"reg_i": 4, "reg_j": 2, "block_i": 0, "block_p": 0, "pack_b": "panel", "unroll": 2, "inner": "rows"}
+    return scheduled(parse(BYTES), "x86/vpmaddubsw.vpmaddwd.ymm", wanted)
+
+
+@cache
+def window() -> Kernel:
+    """A convolution of 3x3 with channels first in tiles of two lines, three pixels and two vectors of channels."""
+    sizes = {"h": 14, "w": 14, "ci": 8, "co": 32, "kh": 3, "kw": 3, "pad": 1, "layout": "nchw"}
+    wanted = {"reg_y": 2, "reg_x": 3, "reg_o": 2, "unroll": 1, "loads": "each", "pack_b": "panel", "inner": "rows"}
+    return scheduled(workload("conv2d", **sizes), "x86/vfmadd.f32.ymm", wanted)
+
+
+def test_a_tile_is_crowded_where_a_second_set_of_operands_has_no_place() -> None:
+    assert crowded(tile(4, 3, 72)) == {"acc"}  # 12 sums, 3 and 1 operands, 16 registers
+    assert crowded(tile(6, 2, 72)) == {"acc"}
+    assert not crowded(tile(2, 2, 64))  # 4 sums, 2 and 1 operands
+
+
+def test_sums_are_said_to_be_in_order_where_they_are_crowded() -> None:
+    assert "in_order(acc[ir][jr]);" in print_c(tile(4, 3, 72)).source
+    assert "in_order" not in print_c(tile(2, 2, 64)).source
+
+
+def test_rounds_are_apart_where_a_window_slides() -> None:
+    assert "next_round();" in print_c(window()).source
+    assert "next_round" not in print_c(tile(4, 3, 72)).source
+    assert "next_round" not in print_c(bytes_tile()).source
 
 
 @pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
 @pytest.mark.parametrize("n", [72, 71])
 def test_sums_stay_in_registers(compiler: list[str], n: int, tmp_path: Path) -> None:
-    code = print_c(tile(4, 3, n))
-    (tmp_path / f"{code.name}.h").write_text(code.header)
-    (tmp_path / f"{code.name}.c").write_text(code.source)
-    command = [*compiler, *code.flags.split(), "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-S", "-g0"]
+    assert_no_spills(tile(4, 3, n), compiler, tmp_path)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
+def test_products_of_bytes_are_not_added_to_each_other_first(compiler: list[str], tmp_path: Path) -> None:
+    assert_no_spills(bytes_tile(), compiler, tmp_path)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
+def test_what_a_window_loads_is_not_kept_for_its_next_step(compiler: list[str], tmp_path: Path) -> None:
+    assert_no_spills(window(), compiler, tmp_path)
+
+
+def assert_no_spills(kernel: Kernel, compiler: list[str], folder: Path) -> None:
+    """That the compiler takes it without warnings, and keeps no vector on the stack in a loop of instructions."""
+    code = print_c(kernel)
+    (folder / f"{code.name}.h").write_text(code.header)
+    (folder / f"{code.name}.c").write_text(code.source)
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    command = [*compiler, *code.flags.split(), *strict, "-S", "-g0", "-fomit-frame-pointer"]
     done = subprocess.run(
-        [*command, f"{code.name}.c", "-o", "out.s"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [*command, f"{code.name}.c", "-o", "out.s"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    blocks = re.split(r"^\.?L\w*:", (tmp_path / "out.s").read_text(), flags=re.MULTILINE)
-    inner = [lines_of_loop(block) for block in blocks if "vfmadd" in block]
+    blocks = re.split(r"^\.?L\w*:", (folder / "out.s").read_text(), flags=re.MULTILINE)
+    inner = [lines_of_loop(block) for block in blocks if INSTRUCTION.search(block)]
     assert inner
     for loop in inner:
-        spilt = [line for line in loop if re.search(r"ymm.*\(%r[sb]p\)|\(%r[sb]p\).*ymm", line)]
+        spilt = [line for line in loop if re.search(r"ymm.*\(%rsp\)|\(%rsp\).*ymm", line)]
         assert not spilt, "\n".join(loop)
 
 
 def lines_of_loop(block: str) -> list[str]:
     """The lines up to the last multiply-add: behind it sums are stored."""
     lines = block.splitlines()
-    last = max(at for at, line in enumerate(lines) if "vfmadd" in line)
+    last = max(at for at, line in enumerate(lines) if INSTRUCTION.search(line))
     return lines[: last + 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +13,23 @@ from support.plans import machine
 from support.scalar_programs import scalar_plans
 
 from autosched.codegen.c import print_c
+from autosched.codegen.c.assignments import streamed
 from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.kernel import Kernel
+from autosched.codegen.kernel import Assign, Kernel, Lane
 from autosched.codegen.llvm.compile import compile_object
 from autosched.codegen.llvm.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import workload
+from autosched.ir.dtypes import DTYPES
 from autosched.ir.program import Program
 from autosched.ir.reuse import keep_common
+from autosched.ir.value import Read
+from autosched.logic import Var
 from autosched.machine.detect import host_features
 from autosched.tiling.streams import exceeds_caches
 
+F32 = DTYPES["f32"]
 HERE = machine(host_features())
 
 
@@ -76,3 +82,22 @@ def test_exported_c(tmp_path: Path) -> None:
     assert "_mm512_stream_si512" in printed.source
     expected = expect(wanted)
     assert expected.difference(call(build([printed], tmp_path, "-O1"), kernel, expected.arrays)) is None
+
+
+def test_stores_that_stand_together_ask_once_for_their_places() -> None:
+    text = print_c(kernel_of(softmax(), 16, 1)).source
+    block = text[text.index("const f32x16 Y_value = ") :]
+    assert block.index("const f32x16 Y_value1 = ") < block.index("if (aligned(") < block.index("past_f32x16(")
+    assert block.index("past_f32x16(") < block.index("} else {") < block.index("store_f32x16(")
+
+
+def test_stores_that_read_what_others_store_are_apart() -> None:
+    lane = Lane("e", 8)
+
+    def store(to: str, source: str, at: int) -> Assign:
+        return Assign(to, (Var("e") + at,), Read(source, (Var("e") + at,), F32), lane=lane, stream=True)
+
+    apart, plain = store("Y", "Y", 16), replace(store("Y", "X", 24), stream=False)
+    body = (store("Y", "X", 0), store("Y", "X", 8), apart, store("Z", "Y", 0), store("Z", "X", 8), plain)
+    assert list(streamed(body)) == [body[:2], body[2:3], body[3:5], body[5:]]
+    assert list(streamed((store("Y", "X", 0), store("Z", "Y", 0)))) == [(b,) for b in (body[0], body[3])]

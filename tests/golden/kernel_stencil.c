@@ -54,16 +54,14 @@ void stencil(const float *restrict X, float *restrict Y, void *restrict workspac
   for (ptrdiff_t i = 0; i < 21; ++i) {
     f32x8 sum;
     for (ptrdiff_t j = 0; j < 3; ++j) {
-      if (j * 8 < 21) {
-        {
-          float lanes[8] = {0};
-          for (ptrdiff_t e = 0; e < 8; ++e) {
-            if (j * 8 + e < 21) {
-              lanes[e] = ((j * 8 + e > 0) ? W_at(j * 8 + e - 1, i) : 0.0f) * 0.5f + ((j * 8 + e + 1 < 21) ? W_at(j * 8 + e + 1, i) : 0.0f) * 0.5f;
-            }
+      {
+        float lanes[8] = {0};
+        for (ptrdiff_t e = 0; e < 8; ++e) {
+          if (j * 8 + e < 21) {
+            lanes[e] = ((j * 8 + e > 0) ? W_at(j * 8 + e - 1, i) : 0.0f) * 0.5f + ((j * 8 + e + 1 < 21) ? W_at(j * 8 + e + 1, i) : 0.0f) * 0.5f;
           }
-          sum = load_f32x8(lanes);
         }
+        sum = load_f32x8(lanes);
       }
       store_first_f32x8(&Y_at(i, j * 8), 21 - j * 8, sum);
     }

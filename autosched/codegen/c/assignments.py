@@ -9,12 +9,13 @@ from autosched.codegen.access import classify, plain, value_vars
 from autosched.codegen.c.ctypes import storage_type
 from autosched.codegen.c.guarded import guarded
 from autosched.codegen.c.indices import INDEX_TYPE
+from autosched.codegen.c.known import known
 from autosched.codegen.c.lanes import vector_values
 from autosched.codegen.c.registers import Register
 from autosched.codegen.c.scope import FunctionScope
-from autosched.codegen.c.validity import Valid, repeats, split_valid
+from autosched.codegen.c.validity import Valid, lower_bound, repeats, split_valid
 from autosched.codegen.c.vector_helpers import NotVector
-from autosched.codegen.kernel import Assign, Lane
+from autosched.codegen.kernel import Assign, Lane, Stmt
 from autosched.ir.value import Literal, Read, Value, is_plain, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, free_vars, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
@@ -23,12 +24,39 @@ from autosched.logic.walk import substitute_bool, substitute_int
 class AssignPrinter:
     def __init__(self, scope: FunctionScope) -> None:
         self.scope = scope
+        self.past: list[tuple[Register, str, str]] | None = None
+
+    def together(self, group: tuple[Assign, ...]) -> Iterator[str]:
+        """The lines of stores past the caches that stand together: whether their places are aligned is asked once, when
+        everything is computed, since compilers do not compute across such a question."""
+        past = self.past = list[tuple[Register, str, str]]()
+        others = [line for stmt in group for line in self.lines(stmt)]
+        self.past = None
+        if any(others) or {self.scope.vectors.streamed(register) for register, _, _ in past} != {True}:
+            for stmt in group:
+                yield from self.lines(stmt)
+            return
+        vectors = self.scope.vectors
+        names = [self.scope.names(f"{group[0].buffer}_value{n or ''}") for n in range(len(past))]
+        named = list(zip(names, past, strict=True))
+        self.scope.use("aligned")
+        yield "{"
+        for name, (register, _, text) in named:
+            yield f"  const {vectors.vector(register)} {name} = {text};"
+        yield f"  if ({' && '.join(f'aligned({place}, sizeof {name})' for name, (_, place, _) in named)}) {{"
+        for name, (register, place, _) in named:
+            yield f"    {vectors.past(register)}({place}, {name});"
+        yield "  } else {"
+        for name, (register, place, _) in named:
+            yield f"    {vectors.store(register)}({place}, {name});"
+        yield "  }"
+        yield "}"
 
     def lines(self, stmt: Assign) -> Iterator[str]:
         """The statement's lines."""
         if stmt.lane is not None:
             self.scope.ranges[stmt.lane.var] = (0, stmt.lane.width - 1)
-        yield from self._lines(stmt)
+        yield from self._lines(replace(stmt, valid=known(stmt.valid, self.scope.ranges)))
         if stmt.lane is not None:
             del self.scope.ranges[stmt.lane.var]
 
@@ -94,10 +122,11 @@ class AssignPrinter:
         """The register's new vector in one expression, where the value is a splat or a plain load; else None."""
         assert stmt.lane is not None
         vectors, scope = self.scope.vectors, self.scope
-        if valid.rest != TRUE:
+        least = lower_bound(valid.rest, stmt.lane.var)
+        if valid.rest != TRUE and least is None:
             return None
         zero = f"({vectors.vector(register)}){{0}}"
-        if stmt.lane.var not in value_vars(stmt.value) and valid.count is None:
+        if stmt.lane.var not in value_vars(stmt.value) and valid.count is None and least is None:
             if isinstance(stmt.value, Literal) and stmt.value.value == 0 and "-" not in str(stmt.value.value):
                 return zero
             value = scope.values.stored(stmt.value)
@@ -106,7 +135,10 @@ class AssignPrinter:
             return f"{vectors.splat(register)}({value})"
         if not isinstance(stmt.value, Read) or stmt.value.dtype != register.dtype:
             return None
-        text = self._load(stmt.value, stmt, register, valid)
+        if least is None:
+            text = self._load(stmt.value, stmt, register, valid)
+        else:
+            text = self._load_between(stmt.value, stmt, register, least, valid.count)
         if text is None or valid.guard == TRUE:
             return text
         return f"({self.scope.index.choice(valid.guard)} ? {text} : {zero})"
@@ -151,6 +183,20 @@ class AssignPrinter:
             function = scope.vectors.repeat(register, access.size)
             return f"{function}(&{scope.element(read.tensor, first)})" if function else None
         return None
+
+    def _load_between(
+        self, read: Read, stmt: Assign, register: Register, least: Int, count: Int | None
+    ) -> str | None:
+        """Elements from lane `least` to `count`: those before may lie before the tensor."""
+        scope, lane = self.scope, stmt.lane
+        assert lane is not None
+        if not is_plain(read.index) or read.tensor in scope.registers:
+            return None
+        if classify(read.index, scope.kernel.buffers[read.tensor].shape, lane).kind != "contiguous":
+            return None
+        offset = scope.flat(read.tensor, _substituted(read.index, lane.var))
+        bounds = f"{scope.index.number(least)}, {lane.width if count is None else scope.index.number(count)}"
+        return f"{scope.vectors.load_between(register)}({scope.names(read.tensor)}, {offset}, {bounds})"
 
     def _lanes_to_register(self, stmt: Assign, register: Register, target: str, whole: bool) -> Iterator[str]:
         """Compute the lanes in an array of the element type, then move that into the register.
@@ -233,6 +279,9 @@ class AssignPrinter:
         scope = self.scope
         first = scope.element(stmt.buffer, _substituted(stmt.index, lane.var))
         if valid.count is None:
+            if stmt.stream and self.past is not None:
+                self.past.append((register, f"&{first}", text))
+                return ""
             store = scope.vectors.stream if stmt.stream else scope.vectors.store
             return f"{store(register)}(&{first}, {text});"
         return f"{scope.vectors.store_first(register)}(&{first}, {scope.index.number(valid.count)}, {text});"
@@ -299,6 +348,28 @@ class AssignPrinter:
             source = register.cast_to_vector(scope.register(*key))
             lines.append(f"const {scope.vectors.vector(register)} {name} = {source};")
         return lines
+
+
+def streamed(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
+    """The statements of a body; stores past the caches that stand together, and read nothing they store, as one."""
+    group: list[Assign] = []
+    for stmt in body:
+        if not isinstance(stmt, Assign) or not stmt.stream or stmt.valid != TRUE or not _apart([*group, stmt]):
+            if group:
+                yield tuple(group)
+            group = []
+        if isinstance(stmt, Assign) and stmt.stream and stmt.valid == TRUE and _apart([stmt]):
+            group.append(stmt)
+        else:
+            yield (stmt,)
+    if group:
+        yield tuple(group)
+
+
+def _apart(group: list[Assign]) -> bool:
+    stored = {stmt.buffer for stmt in group}
+    read = {node.tensor for stmt in group for node in walk(stmt.value) if isinstance(node, Read)}
+    return not stored & read
 
 
 def _reads_other_elements(stmt: Assign) -> bool:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from textwrap import wrap
 
 from autosched.codegen.c.ctypes import storage_type
@@ -219,13 +220,19 @@ class _Printer:
         openmp = "-fopenmp" if kernel.threads > 1 else ""
         # GCC gathers what rows have left in their first lanes into a vector, which all of them then wait for.
         apart = "-fno-tree-slp-vectorize" if self.vectors.typedefs and not kernel.intrinsics else ""
-        return " ".join(f for f in ("-std=gnu11 -O2 -ffp-contract=off", apart, switches, openmp) if f)
+        # GCC says of vectors wider than the machine's that calls would pass them another way; inlined ones do not.
+        wider = "-Wno-psabi" if self._widest() > kernel.vector_bytes else ""
+        return " ".join(f for f in ("-std=gnu11 -O2 -ffp-contract=off", apart, switches, openmp, wider) if f)
+
+    def _widest(self) -> int:
+        """The bytes of the widest vector that is named."""
+        texts = [*self.vectors.typedefs.values(), *self.vectors.operands]
+        found = re.findall(r"vector_size\(([\d *]+)\)", " ".join(texts))
+        return max((prod(int(n) for n in size.split("*")) for size in found), default=0)
 
     def _vector_features(self) -> set[str]:
-        """What the widest vectors need."""
-        text = " ".join(self.vectors.typedefs.values())
-        widest = max((int(size) for size in re.findall(r"vector_size\((\d+)\)", text)), default=0)
-        needed = isa_flags(self.kernel.isa).vector_feature(widest)
+        """What the widest vectors need, of what the target has: compilers cut those that are wider still."""
+        needed = isa_flags(self.kernel.isa).vector_feature(min(self._widest(), self.kernel.vector_bytes))
         if self.kernel.isa == "x86" and self.kernel.vector_bytes > 32:
             # Not needed, but without them the ends of rows go through memcpy.
             asked = " ".join(self.vectors.functions.values())

@@ -24,6 +24,8 @@ static inline ptrdiff_t floor_div_index(ptrdiff_t a, ptrdiff_t b) {
 }""",
     "floor_mod_index": """\
 static inline ptrdiff_t floor_mod_index(ptrdiff_t a, ptrdiff_t b) { return a - floor_div_index(a, b) * b; }""",
+    "aligned": """\
+static inline bool aligned(const void *p, size_t bytes) { return ((uintptr_t)p & (bytes - 1)) == 0; }""",
     "drain_stores": """\
 /* What this thread has written past the caches is in memory before anything that it writes after. */
 static inline void drain_stores(void) {
@@ -34,13 +36,31 @@ static inline void drain_stores(void) {
 #endif
 }""",
     "in_order": """\
-/* Where sums and operands take all registers, Clang (19 and later) loads the next operand ahead and keeps a sum on the
+/* Where sums and operands take most registers, Clang (19 and later) loads the next operand ahead and keeps a sum on the
    stack instead, at half the speed: not where what a sum is made of has to be done in the order of the text. */
 #if defined __clang__ && defined __x86_64__
-#define in_order(sum) __asm__ volatile("" : "+x"(sum))
+#define in_order(sum) __asm__ volatile("" : "+v"(sum))
 #else
 #define in_order(sum) (void)0
 #endif""",
+    "in_order_int": """\
+/* Where sums of integers and their operands take most registers, GCC adds products to each other first, and Clang loads
+   operands ahead; both then keep sums on the stack. Not where that has to be done in the order of the text. */
+#ifdef __x86_64__
+#define in_order_int(sum) __asm__ volatile("" : "+v"(sum))
+#else
+#define in_order_int(sum) (void)0
+#endif""",
+    "held": """\
+/* An operand that stays where it is: GCC would sooner take others from memory again than leave it a register. */
+#if defined __x86_64__ && !defined __clang__
+#define held(operand) __asm__("" : "+v"(operand))
+#else
+#define held(operand) (void)0
+#endif""",
+    "next_round": """\
+/* What one round loads is not kept for the next, nor loaded before it: that takes registers from sums. */
+#define next_round() __asm__ volatile("" : : : "memory")""",
     "as_written": """\
 /* Stores stay before or behind a load of a matrix, of which GCC does not know that it reads memory. */
 #define as_written() __asm__ volatile("" ::: "memory")""",

@@ -25,8 +25,8 @@ _RESERVED = frozenset(
     """.split()  # noqa: SIM905
 )
 _HELPER = (
-    r"^(load|store|stream|splat|first|load_first|store_first|repeat_\d+|select|min|max|greater|lesser|fma|sqrt|rint|floor"
-    r"|ceil|fabs|bits|satrint|approximate_[a-z]+)_[a-z]\w*x\d+$"
+    r"^(load|store|stream|past|splat|first|load_first|load_between|store_first|repeat_\d+|select|min|max|greater|lesser|fma|sqrt|rint|floor"
+    r"|ceil|fabs|bits|satrint|extend|nearest|approximate_[a-z]+)_[a-z]\w*x\d+$"
 )
 _VECTOR = r"^([a-z]?[bfsu]\d+|e\dm\d\w*|bool)x\d+(_operand\d*)?$"  # types of vectors; mm64x64 is free
 

@@ -125,9 +125,9 @@ _ELEMENTS = {"f32": ("ps", "float"), "f64": ("pd", "double"), "s32": ("epi32", "
 """What AVX2 loads and stores some elements of: the ending of its functions, and what they point to."""
 
 
-def _masked_avx2(r: Register) -> tuple[str, str] | None:
-    """The bodies of a load and a store of `count` elements at p by AVX2; None where it has none. By GCC the copy of a
-    few bytes would keep what is stored, an accumulator, in memory all along."""
+def _masked_avx2(r: Register, least: bool = False) -> tuple[str, str] | None:
+    """The bodies of a load and a store of `count` elements at p (`least`: of those from there on) by AVX2; None where
+    it has none. By GCC the copy of a few bytes would keep what is stored, an accumulator, in memory all along."""
     bits = 8 * r.dtype.bytes * r.elements
     if r.dtype.name not in _ELEMENTS or bits not in (128, 256):
         return None
@@ -135,11 +135,16 @@ def _masked_avx2(r: Register) -> tuple[str, str] | None:
     stem, whole, element = f"_mm{256 if bits == 256 else ''}", f"__m{bits}i", 8 * r.dtype.bytes
     wide = f"{element}x" if element == 64 else str(element)
     lanes = ", ".join(str(e) for e in reversed(range(r.elements)))
-    ones = f"{stem}_cmpgt_epi{element}({stem}_set1_epi{wide}(n), {stem}_set_epi{wide}({lanes}))"
+    places = f"{stem}_set_epi{wide}({lanes})"
+    ones = f"{stem}_cmpgt_epi{element}({stem}_set1_epi{wide}(n), {places})"
     value = f"({whole})x" if ending == "epi32" else "x"
     load = f"return ({r.vector}){stem}_maskload_{ending}((const {pointed} *)p, chosen);"
     store = f"{stem}_maskstore_{ending}(({pointed} *)p, chosen, {value});"
-    chosen = f"  const int n = (int)({_clamped(r.elements)});\n  const {whole} chosen = {ones};\n"
+    chosen = f"  const int n = (int)({_clamped(r.elements)});\n"
+    if least:
+        chosen += f"  const int m = (int)({_clamped(r.elements, 'least')});\n"
+        ones = f"{stem}_andnot_si{bits}({stem}_cmpgt_epi{element}({stem}_set1_epi{wide}(m), {places}), {ones})"
+    chosen += f"  const {whole} chosen = {ones};\n"
     return f"{chosen}  {load}\n", f"{chosen}  {store}\n"
 
 
@@ -152,8 +157,8 @@ _STREAMED = {
 Guide."""
 
 
-def _clamped(elements: int) -> str:
-    return f"count < 0 ? 0 : count > {elements} ? {elements} : count"
+def _clamped(elements: int, count: str = "count") -> str:
+    return f"{count} < 0 ? 0 : {count} > {elements} ? {elements} : {count}"
 
 
 def _choice(ways: list[tuple[str, str]], plain: str) -> str:
@@ -217,6 +222,30 @@ VECTOR_INLINE {v} {name}(const {t} *p, ptrdiff_t count) {{
 {_choice(ways, plain)}}}"""
         return name
 
+    def load_between(self, r: Register) -> str:
+        v, t, name = self.vector(r), storage_type(r.dtype), f"load_between_{r.vector}"
+        n, m, size = _clamped(r.elements), _clamped(r.elements, "least"), r.dtype.bytes
+        masked = _MASKED.get((size, size * r.elements))
+        ways = []
+        if masked:
+            load = f"{masked.load}({masked.mask(n)} & ~{masked.mask(m)}, p)"
+            ways.append((masked.feature, f"  return ({v}){load};\n"))
+        if avx2 := _masked_avx2(r, least=True):
+            ways.append(("__AVX2__", avx2[0]))
+        plain = f"""\
+  {v} x = {{0}};
+  {t} lanes[{r.elements}] = {{0}};
+  for (ptrdiff_t e = {m}; e < ({n}); ++e) lanes[e] = p[e];
+  memcpy(&x, lanes, sizeof x);
+  return x;
+"""
+        self.functions[name] = f"""\
+/* Elements `least` to `count - 1` of those from `offset` on, which may lie before the array; zeros around them. */
+VECTOR_INLINE {v} {name}(const {t} *array, ptrdiff_t offset, ptrdiff_t least, ptrdiff_t count) {{
+  const {t} *p = (const {t} *)((uintptr_t)array + (uintptr_t)offset * sizeof *array);
+{_choice(ways, plain)}}}"""
+        return name
+
     def splat(self, r: Register) -> str:
         v, t, name = self.vector(r), storage_type(r.dtype), f"splat_{r.vector}"
         # A scalar minus a vector of zeros: the compilers' splat, right for -0.0 too.
@@ -246,23 +275,35 @@ VECTOR_INLINE {v} {name}(const {t} *p) {{
         self.functions[name] = f"VECTOR_INLINE void {name}({t} *p, {v} x) {{ memcpy(p, &x, sizeof x); }}"
         return name
 
-    def stream(self, r: Register) -> str:
-        v, t, name = self.vector(r), storage_type(r.dtype), f"stream_{r.vector}"
-        size = r.dtype.bytes * r.elements
-        past = _STREAMED.get(size)
-        if past is None:
-            return self.store(r)
-        feature, stem, wide = past
+    def streamed(self, r: Register) -> bool:
+        """Whether x86 stores such a vector past the caches."""
+        return r.dtype.bytes * r.elements in _STREAMED
+
+    def past(self, r: Register) -> str:
+        """The function that stores such a vector past the caches, at an aligned place."""
+        v, t, name = self.vector(r), storage_type(r.dtype), f"past_{r.vector}"
+        feature, stem, wide = _STREAMED[r.dtype.bytes * r.elements]
         self.functions[name] = f"""\
-/* Past the caches where the place is aligned. */
+/* Past the caches; the place is aligned. */
 VECTOR_INLINE void {name}({t} *p, {v} x) {{
 #ifdef {feature}
-  if (((uintptr_t)p & {size - 1}) == 0) {{
-    {stem}(({wide} *)p, ({wide})x);
-    return;
-  }}
-#endif
+  {stem}(({wide} *)p, ({wide})x);
+#else
   memcpy(p, &x, sizeof x);
+#endif
+}}"""
+        return name
+
+    def stream(self, r: Register) -> str:
+        v, t, name = self.vector(r), storage_type(r.dtype), f"stream_{r.vector}"
+        if not self.streamed(r):
+            return self.store(r)
+        past, store = self.past(r), self.store(r)
+        self.helpers.add("aligned")
+        self.functions[name] = f"""\
+VECTOR_INLINE void {name}({t} *p, {v} x) {{
+  if (aligned(p, sizeof x)) {past}(p, x);
+  else {store}(p, x);
 }}"""
         return name
 

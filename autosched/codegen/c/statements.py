@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import assert_never
 
-from autosched.codegen.c.assignments import AssignPrinter
-from autosched.codegen.c.crowded import crowded
+from autosched.codegen.access import plain
+from autosched.codegen.c.assignments import AssignPrinter, streamed
+from autosched.codegen.c.crowded import crowded, repeats_memory, shared_operands, slides, sums_of
 from autosched.codegen.c.indices import INDEX_TYPE, loop_range
+from autosched.codegen.c.known import known
 from autosched.codegen.c.matrices import MatrixPrinter
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.kernel import (
@@ -36,7 +38,7 @@ from autosched.codegen.kernel import (
 )
 from autosched.codegen.matrices import move_of
 from autosched.errors import UsageError
-from autosched.logic import Const
+from autosched.logic import FALSE, TRUE, Const
 from autosched.tensorize.spec.emit import render_c
 
 INDENT = "  "
@@ -49,11 +51,15 @@ class StatementPrinter:
         self.scope = scope
         self.assigns = AssignPrinter(scope)
         self.matrices = MatrixPrinter(scope)
-        self.crowded = scope.function is scope.kernel.main and crowded(scope.kernel)
+        self.crowded = crowded(scope.kernel) if scope.function is scope.kernel.main else frozenset()
+        operands = shared_operands(scope.kernel, self.crowded)
+        self.shared = {name for name in operands if scope.registers[name].style == "vector"}
 
     def body(self, statements: tuple[Stmt, ...], depth: int) -> Iterator[str]:
-        for stmt in statements:
-            for line in self._statement(stmt):
+        for group in streamed(statements):
+            stores = tuple(stmt for stmt in group if isinstance(stmt, Assign))
+            lines = self.assigns.together(stores) if len(stores) > 1 else self._statement(group[0])
+            for line in lines:
                 yield INDENT * depth + line if line and not line.startswith("#") else line
 
     def _statement(self, stmt: Stmt) -> Iterator[str]:
@@ -62,9 +68,13 @@ class StatementPrinter:
             case For():
                 yield from self._for(stmt)
             case If(condition, body):
-                yield f"if ({scope.index.condition(condition)}) {{"
-                yield from self.body(body, 1)
-                yield "}"
+                condition = known(condition, scope.ranges)
+                if condition == TRUE:
+                    yield from self.body(body, 0)
+                elif condition != FALSE:
+                    yield f"if ({scope.index.condition(condition)}) {{"
+                    yield from self.body(body, 1)
+                    yield "}"
             case Choose(checks, body, fallback, note):
                 comment = f"  /* {note.replace('*/', '* /')} */" if note else ""
                 yield f"if ({' && '.join(f'{scope.names(name)}[0] == 0' for name in checks)}) {{{comment}"
@@ -75,6 +85,9 @@ class StatementPrinter:
             case Assign():
                 move = move_of(stmt, scope.kernel.buffers) if self.matrices.there else None
                 yield from self.assigns.lines(stmt) if move is None else self.matrices.move(move)
+                if stmt.buffer in self.shared and repeats_memory(stmt, scope.kernel):
+                    scope.use("held")
+                    yield f"held({scope.register(stmt.buffer, plain(stmt.buffer, stmt.index[:-1]))});"
             case IntrinsicCall():
                 yield from self._call(stmt)
             case Prefetch(buffer, index, write):
@@ -114,6 +127,9 @@ class StatementPrinter:
             trips = -(-(loop.upper.value - loop.lower.value) // loop.step)
             if trips > 1:
                 yield f"#pragma GCC unroll {trips}"
+        sliding = slides(loop, self.crowded, scope.kernel)
+        if sliding:
+            yield "#pragma GCC unroll 1"
         advance = f"++{var}" if loop.step == 1 else f"{var} += {loop.step}"
         yield f"for ({INDEX_TYPE} {var} = {lower}; {var} < {upper}; {advance}) {{{comment}"
         found = loop_range(loop.lower, loop.upper, loop.step, scope.ranges)
@@ -121,6 +137,9 @@ class StatementPrinter:
             scope.ranges[loop.var] = found
         if loop.kind == "parallel":
             yield from (INDENT + line for line in scope.declarations(loop))
+        if sliding:
+            scope.use("next_round")
+            yield f"{INDENT}next_round();"
         yield from self.body(loop.body, 1)
         scope.ranges.pop(loop.var, None)
         yield "}"
@@ -145,6 +164,7 @@ class StatementPrinter:
             result = f"({register.type}){result}" if simple else f"({register.type})({result})"
         sums = scope.register(target.buffer, target.index)
         yield f"{sums} = {result};"
-        if self.crowded and register.style == "vector":
-            scope.use("in_order")
-            yield f"in_order({sums});"
+        if sums_of(stmt) in self.crowded and register.style == "vector":
+            helper = "in_order" if register.dtype.is_float else "in_order_int"
+            scope.use(helper)
+            yield f"{helper}({sums});"

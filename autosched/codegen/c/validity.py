@@ -40,21 +40,37 @@ def split_valid(valid: Bool, lane: str | None) -> Valid:
     return Valid(all_of(*guards), counts[0] if counts else None, all_of(*rest))
 
 
+def lower_bound(valid: Bool, lane: str) -> Int | None:
+    """`c` where `valid` says `c <= lane` and no more.
+
+    >>> print(lower_bound(Var("x") * 8 + Var("e") - 1 >= 0, "e"))
+    0 - x * 8 + 1
+    """
+    found = _compared(valid, lane)
+    return found[1] if found is not None and found[0] in (">", ">=") else None
+
+
 def _upper_bound(part: Bool, lane: str) -> Int | None:
     """`c` where `part` says `lane < c`."""
+    found = _compared(part, lane)
+    return found[1] if found is not None and found[0] in ("<", "<=") else None
+
+
+def _compared(part: Bool, lane: str) -> tuple[str, Int] | None:
+    """How `part` compares the lane, and the bound `c` of `lane < c` or `c <= lane`; None where it says neither."""
     if not isinstance(part, Compare):
         return None
     op, left, right = part.op, part.left, part.right
     if lane in free_vars(right) and lane not in free_vars(left):
         op, left, right = _MIRROR[op], right, left
     form = affine(left)
-    if form is None or form.coefficient(lane) != 1 or lane in free_vars(right) or op not in ("<", "<="):
+    if form is None or form.coefficient(lane) != 1 or lane in free_vars(right):
         return None
-    bound: Int = right + (1 if op == "<=" else 0)
+    bound: Int = right + (1 if op in ("<=", ">") else 0)
     for name, factor in form.coefficients.items():
         if name != lane:
             bound = bound - Var(name) * factor if factor > 0 else bound + Var(name) * -factor
-    return bound - form.constant if form.constant else bound
+    return op, bound - form.constant if form.constant else bound
 
 
 def repeats(node: Expr, lane: str, period: int) -> bool:

@@ -10,10 +10,22 @@ from autosched.codegen.c.registers import Register, VectorHelpers
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.value import Literal, Value
 
-F32, U32, S32 = (DTYPES[name] for name in ("f32", "u32", "s32"))
+F32, U32, S32, U16 = (DTYPES[name] for name in ("f32", "u32", "s32", "u16"))
 
 
 _ELEMENTWISE = {"rint": "roundeven", "fabs": "abs"}
+
+
+def _between(source: DType, dtype: DType) -> tuple[DType, ...]:
+    """Integers by way of which one is converted to the other: GCC takes elements one by one where sizes differ by more
+    than a factor of two, and where size and kind of number change at once."""
+    if source.is_float or (dtype.is_float and source.bits >= 32):
+        return ()
+    wanted = S32 if dtype.is_float else dtype
+    sizes = [b for b in (8, 16, 32, 64) if min(source.bits, wanted.bits) < b < max(source.bits, wanted.bits)]
+    kind = (source if source.bits < wanted.bits else wanted).name[0]
+    steps = [DTYPES[f"{kind}{b}"] for b in (sizes if source.bits < wanted.bits else reversed(sizes))]
+    return (*steps, S32) if dtype.is_float else tuple(steps)
 
 
 class NotVector(Exception):
@@ -50,9 +62,32 @@ class LaneHelpers:
         target = self.signed(wanted)
         return mask if bits == wanted else f"__builtin_convertvector({mask}, {target})"
 
-    def converted(self, dtype: DType, text: str) -> str:
+    def converted(self, source: DType, dtype: DType, text: str) -> str:
         """Each element as C converts it."""
-        return f"__builtin_convertvector({text}, {self.vector(dtype)})"
+        for step in (*_between(source, dtype), dtype):
+            text = self._extended(source, step, text) or f"__builtin_convertvector({text}, {self.vector(step)})"
+            source = step
+        return text
+
+    def _extended(self, source: DType, dtype: DType, text: str) -> str | None:
+        """Wider integers of at most 8 bytes of narrower ones by x86's instruction, which GCC does not find."""
+        size, wide = self.width * source.bytes, self.width * dtype.bytes
+        whole = {4: "_mm_cvtsi32_si128((int)x)", 8: "_mm_cvtsi64_si128((long long)x)", 16: "(__m128i)x"}.get(size)
+        feature = {16: "__SSE4_1__", 32: "__AVX2__"}.get(wide)
+        if source.is_float or dtype.is_float or source.bits >= dtype.bits or not whole or not feature:
+            return None
+        v, w = self.vector(dtype), self.vector(source)
+        kinds = f"ep{'u' if source.kind == 'uint' else 'i'}{source.bits}", f"epi{dtype.bits}"
+        name = f"_mm{'256' if wide == 32 else ''}_cvt{kinds[0]}_{kinds[1]}"
+        return self._function(
+            f"extend_{v}_of_{w}",
+            f"{v} extend_{v}_of_{w}({w} x)",
+            f"#ifdef {feature}",
+            f"return ({v}){name}({whole});",
+            "#else",
+            f"return __builtin_convertvector(x, {v});",
+            "#endif",
+        )(text)
 
     def first(self, count: str, bits: int) -> str:
         """The mask of the lanes below `count`."""
@@ -72,10 +107,14 @@ class LaneHelpers:
         """`a` where the mask (of elements as wide) holds, else `b`."""
         v, m = self.vector(dtype), self.signed(dtype.bits)
         t, k = (storage_type(d) for d in (dtype, DTYPES[f"s{dtype.bits}"]))
+        first = ["#ifdef __clang__"]
+        if blend := self._blend(dtype):
+            there = f"#if defined __clang__ && defined {blend[0]}"
+            first = [there, f"return ({v}){blend[1]};", "#elif defined __clang__"]
         return self._function(
             f"select_{v}",
             f"{v} select_{v}({m} mask, {v} a, {v} b)",
-            "#ifdef __clang__",
+            *first,
             f"return ({v})((mask & ({m})a) | (~mask & ({m})b));",
             "#else  /* GCC makes a blend of this, and several operations of the other */",
             f"{t} x[{self.width}], y[{self.width}];",
@@ -89,6 +128,15 @@ class LaneHelpers:
             "return a;",
             "#endif",
         )(mask, a, b)
+
+    def _blend(self, dtype: DType) -> tuple[str, str] | None:
+        """The macro under which x86 selects from `b` and `a` by `mask` at once, and the call; None for other sizes."""
+        size = self.width * dtype.bytes
+        kind, cast = {32: ("ps", ""), 64: ("pd", "d")}.get(dtype.bits, ("epi8", "i"))
+        feature = {16: "__SSE4_1__", 32: "__AVX2__" if kind == "epi8" else "__AVX__"}.get(size)
+        t = f"__m{8 * size}{cast}"
+        call = f"_mm{'256' if size == 32 else ''}_blendv_{kind}(({t})b, ({t})a, ({t})mask)"
+        return (feature, call) if feature else None
 
     def extreme(self, op: str, dtype: DType, a: str, b: str) -> str:
         """`min` or `max`, of floats the one in which NaN wins."""
@@ -113,7 +161,8 @@ class LaneHelpers:
         size = self.width * dtype.bytes
         feature = ({32: "__AVX__", 64: "__AVX512F__"} | features).get(size)
         width, kind = 8 * size if size > 16 else "", "d" if dtype.bits == 64 else "s"
-        return (feature, f"_mm{width}_{operation}_p{kind}") if feature else None
+        separator = "" if operation == "cvt" else "_"
+        return (feature, f"_mm{width}_{operation}{separator}p{kind}") if feature else None
 
     def each(self, function: str, dtype: DType, arguments: list[str]) -> str:
         """A function of C's library that compilers know as an instruction, element by element."""
@@ -178,29 +227,35 @@ class LaneHelpers:
 
     def rounded(self, source: DType, dtype: DType, text: str) -> str:
         """Floats to nearest even and clamped to a dtype of at most 16 bits, or s32; NaN gives 0."""
-        v, x, whole = self.vector(dtype), self.vector(source), self.vector(S32)
+        v, x = self.vector(dtype), self.vector(source)
         low, high = dtype.limits
         exact = dtype.bits < 32 or source.name == "f64"
         top = float(high) if exact else float(2**31 - 2**7)  # the greatest f32 below 2^31
         at_low, at_top = (self.splat(source, literal(n, source)) for n in (float(low), top))
-        inside = self.select(source, f"x > {at_low}", "x", at_low)
         lines = [
-            f"x = {self.each('rint', source, ['x'])};",
             f"x = {self.select(source, 'x == x', 'x', f'({x}){{0}}')};",
-            f"x = {inside};",
+            f"x = {self.chosen('>', source, 'x', at_low)};",
         ]
-        result = f"__builtin_convertvector({self.select(source, f'x < {at_top}', 'x', at_top)}, {whole})"
+        result = self._nearest(source, self.chosen("<", source, "x", at_top))
         if not exact:
             beyond = self.splat(source, literal(float(high + 1), source))
             result = self.select(S32, f"x >= {beyond}", self.splat(S32, literal(high, S32)), result)
-        lines.append(f"return {result if dtype == S32 else f'__builtin_convertvector({result}, {v})'};")
+        lines.append(f"return {result if dtype == S32 else self.converted(S32, dtype, result)};")
         name = f"satrint_{v}_of_{x}"
         return self._function(name, f"{v} {name}({x} x)", *lines)(text)
 
+    def _nearest(self, source: DType, text: str) -> str:
+        """Floats within s32 to its nearest, ties to even."""
+        v, x = self.vector(S32), self.vector(source)
+        plain = f"return __builtin_convertvector({self.each('rint', source, ['x'])}, {v});"
+        body = [plain]
+        if source == F32 and (own := self._on_x86("cvt", source, {16: "__SSE2__"})):
+            body = [f"#ifdef {own[0]}", f"return ({v}){own[1]}_epi32(x);", "#else", plain, "#endif"]
+        return self._function(f"nearest_{v}_of_{x}", f"{v} nearest_{v}_of_{x}({x} x)", *body)(text)
+
     def bf16_value(self, bits: str) -> str:
         """bf16 as stored, as f32."""
-        wide = f"__builtin_convertvector({bits}, {self.vector(U32)})"
-        return f"({self.vector(F32)})({wide} << 16)"
+        return f"({self.vector(F32)})({self.converted(U16, U32, bits)} << 16)"
 
     def bf16_bits(self, text: str) -> str:
         """f32 rounded to bf16 as stored."""

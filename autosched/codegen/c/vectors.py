@@ -231,7 +231,7 @@ class VectorPrinter:
             return self.helpers.rounded(source, dtype, text)
         if saturate and not dtype.is_float:
             text = self.helpers.clamped(source, dtype, text)
-        return self.helpers.converted(dtype, text)
+        return self.helpers.converted(source, dtype, text)
 
     def mask_of(self, v: Value, bits: int) -> str:
         """A truth value of a formula as a mask."""

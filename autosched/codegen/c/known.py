@@ -1,0 +1,44 @@
+"""Conditions less what the ranges of the loops around them say already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autosched.logic import FALSE, TRUE, And, Bool, Compare, Not, Or, all_of, any_of, interval
+
+
+def known(condition: Bool, ranges: Mapping[str, tuple[int, int]]) -> Bool:
+    """`condition` where every variable in `ranges` lies within its inclusive bounds.
+
+    >>> from autosched.logic import Var
+    >>> x = Var("x")
+    >>> print(known(all_of(x + 1 > 0, x * 8 + 3 < 56), {"x": (0, 6)}), known(x < 0, {"x": (0, 6)}))
+    x * 8 + 3 < 56 False
+    """
+    match condition:
+        case And(parts):
+            return all_of(*(known(p, ranges) for p in parts))
+        case Or(parts):
+            return any_of(*(known(p, ranges) for p in parts))
+        case Not(part):
+            inner = known(part, ranges)
+            return FALSE if inner == TRUE else TRUE if inner == FALSE else Not(inner)
+        case Compare():
+            return _compared(condition, ranges)
+    return condition
+
+
+def _compared(comparison: Compare, ranges: Mapping[str, tuple[int, int]]) -> Bool:
+    try:
+        low, high = interval(comparison.left - comparison.right, ranges)
+    except (KeyError, ValueError):
+        return comparison
+    always, never = {
+        "<": (high < 0, low >= 0),
+        "<=": (high <= 0, low > 0),
+        ">": (low > 0, high <= 0),
+        ">=": (low >= 0, high < 0),
+        "==": (low == high == 0, low > 0 or high < 0),
+        "!=": (low > 0 or high < 0, low == high == 0),
+    }[comparison.op]
+    return TRUE if always else FALSE if never else comparison
