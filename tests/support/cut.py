@@ -8,7 +8,7 @@ from support.plans import machine, plans_of
 from autosched.ir import parse, workload
 from autosched.tiling.plan import Plan
 
-NCHW = {"h": 4, "w": 6, "ci": 20, "co": 11, "kh": 3, "kw": 3, "pad": 1, "layout": "nchw"}
+NCHW = {"h": 3, "w": 6, "ci": 18, "co": 11, "kh": 3, "kw": 3, "pad": 1, "layout": "nchw"}
 ADDED = """
 def added(A: f32[m, k], B: const[f32[k, n]], C: f32[n, m], *, m=7, n=11, k=140):
     for j, i in grid(n, m):
