@@ -138,3 +138,13 @@ def test_elements_below_a_byte_take_one_in_shared_memory(only: str) -> None:
     rows = np.unique(np.ravel(plan.space.sample(60, np.random.default_rng(0))))
     for n in np.argsort(-plan.space.values(rows)["shared_bytes"])[:8]:
         printed(plan, int(rows[n]), H200)
+
+
+def test_sums_of_many_warps_spill_nothing() -> None:
+    """What 31 warps leave for one was read in one go, in a block whose threads have few registers each."""
+    case = CASES["sum of bytes"]
+    plan = case.plans()[0]
+    row = request(plan.space, {"warps": 32, "vector": 4, "split": 1}).row
+    assert row is not None
+    cubin = compiled(printed(plan, row, case.chosen()))
+    assert not any(k.spill_store_bytes + k.spill_load_bytes for k in cubin.kernels.values())

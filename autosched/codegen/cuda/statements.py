@@ -240,7 +240,7 @@ class StatementPrinter:
             straight = not waits and _straight(loop.body) and not self._counted(loop.body)
             short = straight and trips * _issues(loop.body) <= MOST_ISSUED
             if loop.kind == "unrolled" or short:
-                yield "#pragma unroll" if loop.kind == "unrolled" else self._unrolled(loop, trips, trips)
+                yield self._whole(loop, trips) if loop.kind == "unrolled" else self._unrolled(loop, trips, trips)
             elif straight and (many := MOST_ISSUED // max(1, _issues(loop.body))) > 1 and not phases:
                 yield self._unrolled(loop, trips, 1 << (min(many, trips).bit_length() - 1))
             elif phases or waits or self._counted(loop.body):
@@ -264,6 +264,12 @@ class StatementPrinter:
             yield from inner
             yield from ring.advance()
             yield "}"
+
+    def _whole(self, loop: For, trips: int) -> str:
+        """A loop that is to be unrolled: on a team's registers, which take several elements a trip, some trips at a
+        time. More spill where a block has all the threads that it may have."""
+        part = trips > MOST_UNROLLED and self._counted(loop.body) and not self._numbers(loop)
+        return f"#pragma unroll {MOST_UNROLLED // 2}" if part else "#pragma unroll"
 
     def _unrolled(self, loop: For, trips: int, many: int) -> str:
         """How far the compiler unrolls a loop: it may be told to leave it where registers are limited, unless the
