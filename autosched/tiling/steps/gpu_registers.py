@@ -82,9 +82,9 @@ WARPS = Taken(
     sequence=45,
     limited=True,
 )
-DESCRIBED = Taken(26, held=100, copies=20, checked=180)
+DESCRIBED = Taken(26, held=50, copies=65, checked=180)
 """Of instructions of a thread, of a warp with opaque fragments, of a warp, and of those that read shared memory
-(`copies` and `checked` of these by 390 kernels more)."""
+(those of the last by 104 and 390 kernels more)."""
 
 
 def thread_registers(operand: Operand, threads: int) -> int:
