@@ -42,4 +42,6 @@ def covering(plan: Plan, seed: int = 0) -> list[int]:
         if has & missing:
             missing -= has
             rows.append(int(ids[i]))
+        if not missing:
+            break
     return rows

@@ -64,7 +64,7 @@ def disassemble(code: bytes) -> str:
     with tempfile.TemporaryDirectory(prefix="autosched-") as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(code)
-        done = subprocess.run([disassembler(), "-c", str(path)], capture_output=True, text=True, check=False)
+        done = subprocess.run([disassembler(), "-c", "-ndf", str(path)], capture_output=True, text=True, check=False)
     if not done.stdout:
         raise MissingError(f"nvdisasm: {done.stderr.strip()}", hint=FIX)
     return done.stdout
