@@ -9,20 +9,16 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from autosched.machine.features import our_name
-from autosched.permission import refused
+from autosched.machine.detect import host_features
 
 _LIBRARY = "loaded"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @cache
-def host_permissions() -> frozenset[str]:
-    """Ask the system for the registers that this CPU's features need; the features that it refuses."""
-    try:
-        return refused(our_name(k) for k, on in dict(llvm.get_host_cpu_features()).items() if on)
-    except RuntimeError:  # LLVM does not know how to ask on this platform
-        return frozenset()
+def _ask() -> None:
+    """Ask the system for the registers that this CPU's features need."""
+    host_features()
 
 
 class Loaded:
@@ -37,7 +33,7 @@ class Loaded:
     """
 
     def __init__(self, *objects: bytes, imports: Mapping[str, int] = _NOTHING) -> None:
-        host_permissions()
+        _ask()
         # One each: a linker that is shared keeps something of every library it ever had.
         self._jit: Any = llvm.create_lljit_compiler(use_jit_link=True, suppress_errors=True)
         library = llvm.JITLibraryBuilder().add_current_process()

@@ -14,7 +14,7 @@ from support.plans import covering_rows, plans_of
 from autosched import permission
 from autosched.codegen.check import KernelError, check_kernel
 from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Configure, Kernel, statements
+from autosched.codegen.kernel import Configure, For, Kernel, statements
 from autosched.codegen.llvm.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
@@ -87,7 +87,8 @@ def test_each_thread_configures_its_own() -> None:
     row = int(legal[np.flatnonzero(plan.space.values(legal)["threads"] == 2)[0]])
     kernel = lower(plan, plan.space.schedule(row))
     loop = next(s for s in kernel.main.body if touches((s,), kernel.buffers))
-    assert [isinstance(s, Configure) for s in (loop.body[0], loop.body[-1])] == [True, True]  # type: ignore[union-attr]
+    assert isinstance(loop, For)
+    assert [isinstance(s, Configure) for s in (loop.body[0], loop.body[-1])] == [True, True]
 
 
 def test_a_register_beyond_the_last_is_refused() -> None:

@@ -92,7 +92,8 @@ def _parse(ir: str, machine: Any) -> Any:
 
 
 @cache
-def _initialise(everything: bool) -> None:
+def initialise(everything: bool = False) -> None:
+    """Make LLVM ready for this machine's code, or for that of any."""
     if everything:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
@@ -109,7 +110,7 @@ def _host() -> tuple[str, str]:
 
 def target_machine(cpu: str | None = None, features: str | None = None, opt: int = 2, triple: str | None = None) -> Any:
     """LLVM's target machine, of this machine's kind where `triple` is None; MissingError for an unknown one."""
-    _initialise(triple is not None)
+    initialise(triple is not None)
     here = triple is None
     name = cpu or (_host()[0] if here else "generic")
     if features is None:

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from autosched.codegen.llvm.compile import target_machine
+from autosched.codegen.llvm.compile import initialise
 from autosched.codegen.llvm.errors import CompileError
 from autosched.machine.loaded import Loaded
 
@@ -22,7 +22,7 @@ class Module:
     """Loaded machine code of these object files. It lives as long as this object or one of its functions does."""
 
     def __init__(self, *objects: bytes) -> None:
-        target_machine()  # makes LLVM ready
+        initialise()
         try:
             self._loaded = Loaded(*objects, imports=_PROVIDED)
         except RuntimeError as error:

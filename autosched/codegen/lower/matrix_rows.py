@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from autosched.codegen.access import split_divisible
 from autosched.codegen.lower.places import LANE
-from autosched.logic import Binary, Const, Int, Var, affine, interval
+from autosched.logic import Binary, Const, Int, Var, interval
 from autosched.logic.walk import substitute_int
 from autosched.tiling.nest import Nest
 from autosched.tiling.steps.layout import filled
@@ -44,16 +45,11 @@ class _Folding:
         left, right = self._visit(node.left), self._visit(node.right)
         if node.op not in ("//", "%") or not isinstance(right, Const):
             return substitute_int(Binary(node.op, left, right), {})
-        form, divisor = affine(left), right.value
-        if form is None:
+        divisor = right.value
+        split = split_divisible(left, divisor)
+        if split is None:
             return self._part(Binary(node.op, left, right))
-        whole: Int = Const(form.constant // divisor)
-        rest: Int = Const(form.constant % divisor)
-        for name, factor in form.coefficients.items():
-            if factor % divisor:
-                rest = rest + Var(name) * factor
-            else:
-                whole = whole + Var(name) * (factor // divisor)
+        whole, rest = split
         low, high = interval(rest, self.ranges)
         if low >= 0 and high < divisor:
             return whole if node.op == "//" else rest

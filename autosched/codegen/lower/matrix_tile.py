@@ -77,7 +77,8 @@ class MatrixMicro(Micro):
         """The element of the accumulator that lies in memory just now."""
         return Read(self.between, (self.thread, Var(ROW), Var(LANE)), self.accumulator.dtype)
 
-    def lane(self, count: int) -> Lane | None:  # type: ignore[override]  # of what `output` speaks of
+    def lane(self, count: int) -> Lane | None:
+        """Of a row, which is what `output` speaks of."""
         return self.row_lane
 
     def _matrix(self) -> tuple[Int, ...]:

@@ -153,8 +153,7 @@ class Micro:
     def element(count: int) -> Int:
         return Var(LANE) if count > 1 else Const(0)
 
-    @staticmethod
-    def lane(count: int) -> Lane | None:
+    def lane(self, count: int) -> Lane | None:
         return Lane(LANE, count) if count > 1 else None
 
     def acc_read(self) -> Read:
