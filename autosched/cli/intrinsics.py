@@ -14,7 +14,7 @@ from autosched.device.registry import CPU_ISAS
 from autosched.errors import UnknownNameError
 from autosched.ir.dtypes import dtype
 from autosched.ir.printer import print_program
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 from autosched.tensorize.check.emulator import installed
 from autosched.tensorize.check.verify import CheckReport, check_all
 from autosched.tensorize.intrinsic import Intrinsic, Outline

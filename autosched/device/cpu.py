@@ -31,7 +31,8 @@ from autosched.device.rounds import Rounds
 from autosched.device.violations import violations
 from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.program import Program
-from autosched.machine.detect import ISAS, cpu_model, detect, host_features, usable_cpus
+from autosched.machine.detect import ISAS, cpu_model, detect, usable_cpus
+from autosched.machine.host import host_features
 from autosched.machine.target import Target
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate

@@ -22,7 +22,8 @@ from autosched.device.cuda.toolkit import toolkits
 from autosched.device.process import WorkerProcess
 from autosched.errors import AutoschedError
 from autosched.machine import native
-from autosched.machine.detect import ISAS, caches, cpu_model, host_features, usable_cpus
+from autosched.machine.detect import ISAS, caches, cpu_model, usable_cpus
+from autosched.machine.host import host_features
 from autosched.machine.loaded import Loaded
 
 COMPILERS = ("cc", "gcc", "clang")

@@ -12,7 +12,8 @@ from typing import Any
 from autosched.device.protocol import Device
 from autosched.errors import AutoschedError, MissingError, UnknownNameError, UsageError
 from autosched.ir.program import Program
-from autosched.machine.detect import ISAS, host_features
+from autosched.machine.detect import ISAS
+from autosched.machine.host import host_features
 from autosched.machine.target import Target
 
 GROUP = "autosched.devices"

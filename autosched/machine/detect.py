@@ -9,10 +9,9 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from autosched.machine.features import our_name
+from autosched.machine.host import host_features, llvm_features
 from autosched.machine.spec import version_of
 from autosched.machine.target import Memory, Target
-from autosched.permission import refused
 
 ISAS = {"x86_64": "x86", "amd64": "x86", "aarch64": "arm", "arm64": "arm"}
 ASSUMED_CACHES = {"L1": 32 << 10, "L2": 1 << 20, "L3": 16 << 20}
@@ -90,7 +89,7 @@ def detect(sysfs: Path = Path("/sys/devices/system/cpu"), cpuinfo: Path = Path("
             sources[f"memories.{name}.bandwidth"] = sources[f"memories.{name}.latency"] = "assumed, not measured"
     memories.append(_level("DRAM", max(_ram_bytes(), *(m.bytes for m in memories)), "device", clock_hz))
     sources["memories.DRAM.bandwidth"] = sources["memories.dram.latency"] = "assumed, not measured"
-    flags = ",".join(f"{'+' if on else '-'}{k}" for k, on in sorted(_llvm_features().items()))
+    flags = ",".join(f"{'+' if on else '-'}{k}" for k, on in sorted(llvm_features().items()))
     cores, model = len(usable_cpus()), cpu_model(cpuinfo)
     return Target(
         name="native",
@@ -118,20 +117,6 @@ def identity(isa: str, features: frozenset[str], cores: int, memories: tuple[Mem
     """A version that holds what this machine is, and nothing measured: results of two runs on it belong together."""
     sizes = {m.name: m.bytes for m in memories if m.name != "DRAM"}
     return version_of([model, isa, sorted(features), cores, sizes])
-
-
-def host_features() -> frozenset[str]:
-    """The instruction-set features of this CPU under our names (empty where LLVM cannot tell), less those that the
-    system does not let this process use."""
-    found = frozenset(our_name(k) for k, on in _llvm_features().items() if on)
-    return found - refused(found)
-
-
-def _llvm_features() -> dict[str, bool]:
-    try:
-        return dict(llvm.get_host_cpu_features())
-    except RuntimeError:  # LLVM does not know how to ask on this platform
-        return {}
 
 
 def _vectors(isa: str, features: frozenset[str]) -> tuple[int, int]:

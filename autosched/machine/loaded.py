@@ -9,7 +9,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 
 _LIBRARY = "loaded"
 _NOTHING: Mapping[str, int] = MappingProxyType({})

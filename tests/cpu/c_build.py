@@ -15,7 +15,7 @@ import pytest
 from autosched.codegen.c import CSource, print_c
 from autosched.codegen.kernel import Buffer, Function, Kernel
 from autosched.ir.dtypes import DType
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 
 COMPILER = shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no gcc or clang on this machine")

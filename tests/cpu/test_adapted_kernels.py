@@ -19,7 +19,7 @@ from autosched.codegen.lower import lower
 from autosched.ir import random_inputs
 from autosched.ir.inputs import split_inputs
 from autosched.ir.interpreter import run
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 
 pytestmark = pytest.mark.x86
 PROGRAMS = programs()

@@ -7,7 +7,7 @@ import pytest
 
 import autosched
 from autosched.ir.interpreter import run
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 
 HEAD = (
     "*, m=12, n=20, k=40):\n    for i, j in grid(m, n):\n        C[i, j] = 0\n        for p in range(k):\n            "

@@ -15,7 +15,7 @@ from support.plans import plans_of, this_machine
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.ir import workload
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 from autosched.tiling.steps import COLUMNS
 
 HERE = this_machine()

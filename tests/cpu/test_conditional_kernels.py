@@ -26,7 +26,7 @@ from autosched.device.cpu import CpuDevice
 from autosched.errors import UsageError
 from autosched.ir.interpreter import run
 from autosched.ir.program import Program
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 from autosched.search.conditional import measured_on
 from autosched.store.sqlite import SqliteStore
 from autosched.tiling.schedule import Candidate

@@ -10,7 +10,8 @@ from autosched.device.cpu import CpuDevice
 from autosched.errors import UsageError
 from autosched.ir import parse, workload
 from autosched.machine.catalogue import load_target
-from autosched.machine.detect import host_features, usable_cpus
+from autosched.machine.detect import usable_cpus
+from autosched.machine.host import host_features
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plans import make_plans

@@ -20,7 +20,7 @@ from autosched.device.orders import Order
 from autosched.errors import MissingError, UnknownNameError, UsageError
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 from autosched.machine.probes import issue_loop
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plans import make_plans

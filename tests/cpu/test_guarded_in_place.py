@@ -15,7 +15,7 @@ from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.ir import parse
 from autosched.ir.program import Program
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 
 TEXT = """
 def f(A: f32[5, 3], B: f32[3, 44], C: f32[5, 5, 40]):

@@ -15,7 +15,7 @@ from autosched.codegen.llvm.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import random_inputs, run_with_error
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 from autosched.tensorize.spec.catalogue import Catalogue
 
 pytestmark = pytest.mark.x86

@@ -24,7 +24,7 @@ from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.errors import AutoschedError
 from autosched.ir import parse
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 
 HERE = this_machine()
 

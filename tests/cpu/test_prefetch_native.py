@@ -16,7 +16,7 @@ from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import workload
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 from autosched.tiling.steps.prefetch import NEXT
 
 HERE = this_machine()

@@ -23,7 +23,7 @@ from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import parse, workload
 from autosched.ir.formula import evaluate_formula
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 from autosched.tensorize.check.function import arguments
 
 HERE = machine(host_features())

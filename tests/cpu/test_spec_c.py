@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 from autosched.tensorize.check.native import from_register_bytes, register_bytes
 from autosched.tensorize.check.values import cases
 from autosched.tensorize.check.verify import same_bits

@@ -5,7 +5,7 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 from autosched.tensorize.check.native import NativeError, NativeRunner
 from autosched.tensorize.check.verify import check, check_all
 from autosched.tensorize.intrinsic import Intrinsic

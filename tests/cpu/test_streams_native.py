@@ -26,7 +26,7 @@ from autosched.ir.program import Program
 from autosched.ir.reuse import keep_common
 from autosched.ir.value import Read
 from autosched.logic import Var
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 from autosched.tiling.streams import exceeds_caches
 
 F32 = DTYPES["f32"]

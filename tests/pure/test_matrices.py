@@ -23,7 +23,7 @@ from autosched.codegen.text import print_kernel
 from autosched.costmodel.clock import clock
 from autosched.errors import SpecError
 from autosched.ir import workload
-from autosched.machine import detect
+from autosched.machine import host
 from autosched.machine.probes import issue_loop
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import load_text
@@ -168,9 +168,9 @@ def test_a_wrong_description_is_refused(old: str, new: str, wanted: str) -> None
 
 def test_a_refused_permission_takes_the_feature_away(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"amx-tile": True, "amx-int8": True, "avx2": True}
-    monkeypatch.setattr(detect, "_llvm_features", lambda: found)
+    monkeypatch.setattr(host, "llvm_features", lambda: found)
     for granted in (False, True):
         monkeypatch.setattr(permission, "_granted", lambda asked, granted=granted: granted)
-        assert ("amx_tile" in detect.host_features()) == granted
-        assert ("amx_int8" in detect.host_features()) == granted
-        assert "avx2" in detect.host_features()
+        assert ("amx_tile" in host.host_features()) == granted
+        assert ("amx_int8" in host.host_features()) == granted
+        assert "avx2" in host.host_features()

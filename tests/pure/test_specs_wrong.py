@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autosched.errors import SpecError
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 from autosched.tensorize.check.verify import CheckReport, check
 from autosched.tensorize.spec.load import load_text
 

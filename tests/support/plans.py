@@ -8,7 +8,7 @@ import numpy as np
 
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
-from autosched.machine.detect import host_features
+from autosched.machine.host import host_features
 from autosched.machine.target import Memory, Target
 from autosched.search.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
