@@ -18,7 +18,7 @@ from autosched.errors import MissingError
 START_LIMIT_S = 60.0
 # A child needs few modules of ours. Package objects with nothing but a path keep what their `__init__` loads (solver,
 # learner, command line; matcher, parser and YAML) out of it: half of the second that the builder took to start.
-_BARE = ("", ".ir", ".tensorize")
+_BARE = ("", ".ir", ".tensorize", ".store")
 _BOOT = """
 import gc, sys, types
 gc.set_threshold({objects})

@@ -13,11 +13,21 @@ HEAVY = {"pydantic", "yaml", "z3", "scipy", "sklearn", "xgboost", "typer", "auto
 """A tenth of a second each, or on the way there."""
 
 
-@pytest.mark.parametrize("module", ["autosched.device.worker", "autosched.device.builder"])
-def test_a_child_loads_little(module):
+def loaded_by(module, also="pass"):
     path = str(Path(autosched.__file__).parent)
     boot = process._BOOT.format(objects=1000, bare=process._BARE, path=path, module=module, arguments="")
-    text = f"{boot}\nprint(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()
+    text = f"{boot}\n{also}\nprint(*sys.modules)"
+    return set(subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split())
+
+
+@pytest.mark.parametrize("module", ["autosched.device.worker", "autosched.device.builder"])
+def test_a_child_loads_little(module):
+    loaded = loaded_by(module)
     assert "llvmlite" in loaded
-    assert not HEAVY & set(loaded)
+    assert not HEAVY & loaded
+
+
+def test_what_prints_for_a_cpu_loads_nothing_for_gpus():
+    loaded = loaded_by("autosched.device.builder", "import autosched.device.orders")
+    assert not {m for m in loaded if m.startswith(("autosched.codegen.lower.gpu", "autosched.codegen.cuda"))}
+    assert not {"pydantic", "yaml", "sqlite3"} & loaded

@@ -9,10 +9,6 @@ from typing import assert_never
 from autosched.codegen.kernel import Function, Kernel, Stmt
 from autosched.codegen.lower.checks import choose
 from autosched.codegen.lower.context import Context, called_functions, used_buffers
-from autosched.codegen.lower.gpu_columns import lower_column_team
-from autosched.codegen.lower.gpu_nest import lower_gpu
-from autosched.codegen.lower.gpu_rows import lower_row_team
-from autosched.codegen.lower.gpu_team import team_of
 from autosched.codegen.lower.literal import lower_literal
 from autosched.codegen.lower.rows import lower_rows
 from autosched.codegen.lower.scalar import lower_scalar, prepare_scalar
@@ -102,7 +98,9 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
         case ScalarPart(prepared=True):
             prepare_scalar(part, ctx)
             return ()
-        case TensorPart(scheme="gpu"):
+        case TensorPart(scheme="gpu"):  # a process that prints for a CPU loads nothing of it, nor of teams
+            from autosched.codegen.lower.gpu_nest import lower_gpu
+
             return lower_gpu(part, ctx, ctx.cores)
         case TensorPart(scheme="spatial"):
             return lower_spatial(part, ctx)
@@ -119,6 +117,10 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
         case RowsPart():
             return lower_rows(part, ctx)
         case TeamPart():
+            from autosched.codegen.lower.gpu_columns import lower_column_team
+            from autosched.codegen.lower.gpu_rows import lower_row_team
+            from autosched.codegen.lower.gpu_team import team_of
+
             lower_team = lower_row_team if part.across else lower_column_team
             return lower_team(part, ctx, team_of(part, ctx.values))
         case LiteralPart():
