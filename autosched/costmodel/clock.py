@@ -28,28 +28,41 @@ from autosched.costmodel.gpu_code import OURS, GpuCode
 from autosched.costmodel.traffic import traffic
 from autosched.ir.program import Axis
 from autosched.ir.value import walk
-from autosched.logic import TRUE, Const, evaluate
+from autosched.logic import TRUE, Const, Var, evaluate
 from autosched.machine.target import Target
 from autosched.tiling.apiece import apiece
 from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.remember import of_nest
 from autosched.tiling.steps import (
     APART,
     DIRECT,
     EACH,
+    INTERLEAVED,
     PADDED,
     PANELS,
     StepNames,
     apart,
     blocked_axes,
     conditions,
+    interleave,
     offered,
     tiled_axes,
     vectorises,
 )
 from autosched.tiling.steps.by_lane import asked_by_lane, copied_by_lane
-from autosched.tiling.steps.layout import line_crossings, row_stride, rows_apart, runs
+from autosched.tiling.steps.fills import copied_offset
+from autosched.tiling.steps.interleave import interleaved_offset
+from autosched.tiling.steps.layout import (
+    crossings,
+    even_rows,
+    flat_offset,
+    line_crossings,
+    row_stride,
+    rows_apart,
+    runs,
+)
 from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.streams import FAR_BYTES, LINE_BYTES
@@ -305,11 +318,23 @@ def _matrix_load_cost(nest: Nest, operand: str, kind: npt.NDArray[np.int64], tar
     """Load slots that one register of the operand takes that holds a matrix: one for each row."""
     matrices = nest.intrinsic.matrices
     assert matrices is not None
-    rows = float(matrices.rows)
-    apart = (rows_apart(nest, operand) or 0) * nest.intrinsic.operands[operand].dtype.bytes
-    aliased = _aliased(apart, np.full(len(kind), matrices.rows), target)
-    direct = rows * (1.0 + line_crossings(nest, operand, LINE_BYTES) + ALIAS_SLOTS * aliased)
-    return np.where(kind == DIRECT, direct, rows)
+    slots = np.full(len(kind), float(matrices.rows))
+    for way, (stride, crossed) in _from_rows(nest, operand).items():
+        aliased = _aliased(stride, np.array([matrices.rows]), target)[0]
+        slots = np.where(kind == way, matrices.rows * (1.0 + crossed + ALIAS_SLOTS * aliased), slots)
+    return slots
+
+
+@of_nest
+def _from_rows(nest: Nest, operand: str) -> dict[int, tuple[int, float]]:
+    """Where a register that holds a matrix is not loaded from a panel: bytes from one row to the next, and the share of
+    rows that touch two lines."""
+    size = nest.intrinsic.operands[operand].dtype.bytes
+    offsets = {DIRECT: flat_offset(nest, operand, Var("e")), PADDED: copied_offset(nest, operand)}
+    if (how := interleave(nest, operand)) is not None:
+        offsets[INTERLEAVED] = interleaved_offset(nest, operand, how, Var("e"))
+    apart = {kind: even_rows(nest, operand, offset) for kind, offset in offsets.items()}
+    return {k: (size * (apart[k] or 0), crossings(nest, operand, offsets[k], LINE_BYTES)) for k in offsets}
 
 
 def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: Target) -> npt.NDArray[np.float64]:

@@ -16,7 +16,18 @@ import numpy.typing as npt
 
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
-from autosched.tiling.steps import BLOCK, INTERLEAVED, PADDED, PANEL, WHOLE, StepNames, vectorises
+from autosched.tiling.steps import (
+    BLOCK,
+    DIRECT,
+    INTERLEAVED,
+    PADDED,
+    PANEL,
+    WHOLE,
+    StepNames,
+    cut_by_ends,
+    tiled_axes,
+    vectorises,
+)
 from autosched.tiling.steps.layout import filled, panel_elements, runs, tensor_elements
 from autosched.tiling.steps.parallel import split_axes
 
@@ -54,6 +65,7 @@ def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target, *, le
             refills = 1 if least else v[names(f"refills_{o.name}")]
             sharing = threads if least else _sharing(nest, names, o.name, v)
             seconds += np.where(kind == BLOCK, once * np.maximum(refills, 1) / sharing, 0.0)
+        seconds += np.where(kind == DIRECT, once * _ends_share(nest, names, o.name, v) / threads, 0.0)
         seconds += np.where(kind == PADDED, PAD_CYCLES * size / target.clock_hz / threads, 0.0)
         seconds += np.where(kind == INTERLEAVED, GROUP_CYCLES * size / target.clock_hz / threads, 0.0)
         if not least:
@@ -62,6 +74,16 @@ def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target, *, le
             whole = np.isin(kind, (PADDED, INTERLEAVED)) & (v.get(names.copy(o.name), WHOLE) == WHOLE)
             seconds += np.where(whole, READ_AND_WRITE * size / rate / threads, 0.0)
     return seconds
+
+
+def _ends_share(nest: Nest, names: StepNames, operand: str, v: Columns) -> Column | float:
+    """The share of a panel of all of the operand that those of the ends of its axes are, where registers that are cut
+    there come from such."""
+    share: Column | float = 0.0
+    for axis in cut_by_ends(nest, operand) if nest.intrinsic.matrices is not None else ():
+        size = v[names.register(axis)] if axis in tiled_axes(nest) else 1
+        share = share + (axis.units - axis.full_units // size * size) / axis.units
+    return share
 
 
 def register_cycles(nest: Nest, operand: str) -> float:

@@ -16,7 +16,7 @@ from autosched.tiling.rank import issue_cycles, least_cycles, rankings, scalar_c
 from autosched.tiling.scalar_parts import scalar_part
 from autosched.tiling.scheme import scheme_of
 from autosched.tiling.steps import StepNames, is_gpu
-from autosched.tiling.steps.pack import PANEL_GROWTH, in_place, panel_fits
+from autosched.tiling.steps.pack import PANEL_GROWTH, fillable
 from autosched.tiling.steps.register_tile import one_tile_fits
 
 SCOPES = ("thread", "warp", "warpgroup", "core")
@@ -116,7 +116,7 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
 
 def _not_loaded(nest: Nest) -> str:
     """Why registers that hold matrices cannot be filled; nothing where they can."""
-    copied = [o.name for o in nest.intrinsic.inputs if not in_place(nest, o.name) and not panel_fits(nest, o.name)]
+    copied = [o.name for o in nest.intrinsic.inputs if not fillable(nest, o.name)]
     return f"a panel of {copied[0]} would hold each element more than {PANEL_GROWTH} times" if copied else ""
 
 

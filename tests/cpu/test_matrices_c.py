@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cpu.c_build import COMPILER, build, call, needs_compiler
 from support.agreement import expect
-from support.matrices import matrix_plans, programs
+from support.matrices import copied, matrix_plans, programs, windows
 from support.plans import covering_rows
 
 from autosched.codegen.c import print_c
@@ -35,6 +35,21 @@ def test_exported_c_computes_the_program(name: str, tmp_path: Path) -> None:
             library = build([print_c(kernel)], folder, *flags)
             wrong = expected.difference(call(library, kernel, expected.arrays, expected.scalars))
             assert wrong is None, f"{plan.name}\n{plan.space.schedule(row)}\n{wrong}"
+
+
+@needs_compiler
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", ["window_thin", "window_first_odd", "point"])
+def test_exported_c_reads_images(name: str, tmp_path: Path) -> None:
+    program = windows()[name]
+    plan, rows = copied(name, program, 2)
+    expected = expect(program)
+    for row in rows:
+        kernel = lower(plan, plan.space.schedule(row))
+        folder = tmp_path / str(row)
+        folder.mkdir()
+        library = build([print_c(kernel)], folder, *FLAGS, "-fopenmp")
+        assert expected.difference(call(library, kernel, expected.arrays, expected.scalars)) is None
 
 
 @needs_compiler

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 from support.plans import AVX512, CHAIN, CONV, machine, plans_of
 
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
+from autosched.ir.rewrite import simplify
 from autosched.machine.target import Target
 from autosched.tiling.plan import Plan
+from autosched.tiling.steps import DIRECT, INTERLEAVED, PADDED
 
 FEATURES = AVX512 | {"amx_tile", "amx_int8", "amx_bf16"}
 
@@ -69,6 +72,63 @@ def programs() -> dict[str, Program]:
         sizes={"h": 8, "w": 16, "ci": 64, "co": 32, "kh": 1, "kw": 1, "pad": 0, **types},
     )
     return found
+
+
+def windows() -> dict[str, Program]:
+    """Windows whose registers are filled from the image or a copy of it: borders, strides, dilation, odd channels,
+    lines that a register's rows run past, channels first."""
+    bytes_ = {"a": "u8", "b": "s8"}
+    conv = {"h": 3, "w": 18, "ci": 64, "co": 20, "kh": 3, "kw": 3, "pad": 1}
+    odd = {**conv, "ci": 24}
+    thin = {"h": 5, "w": 40, "ci": 3, "co": 18, "kh": 7, "kw": 7, "stride": 2, "pad": 3}
+    floats = {"a": "bf16", "b": "bf16"}
+    shapes = {
+        "window": ("conv2d", {**conv, **bytes_}),
+        "window_signed": ("conv2d", {**conv, "w": 16, "a": "s8", "b": "s8"}),
+        "window_s2": ("conv2d", {**conv, "h": 5, "w": 35, "stride": 2, **bytes_}),
+        "window_no_border": ("conv2d", {**conv, "h": 5, "w": 20, "pad": 0, **bytes_}),
+        "window_dilated": ("conv2d", {**conv, "h": 5, "pad": 2, "dilation": 2, **bytes_}),
+        "window_odd": ("conv2d", {**odd, **bytes_}),
+        "window_thin": ("conv2d", {**thin, **bytes_}),
+        "window_bf16": ("conv2d", {**conv, "ci": 32, **floats}),
+        "window_bf16_odd": ("conv2d", {**odd, **floats}),
+        "window_bf16_thin": ("conv2d", {**thin, **floats}),
+        "window_first": ("conv2d_nchw", {**conv, **bytes_}),
+        "window_first_odd": ("conv2d_nchw", {**odd, **bytes_}),
+        "window_first_bf16": ("conv2d_nchw", {**odd, **floats}),
+        "point": ("conv2d", {**conv, "h": 2, "w": 20, "ci": 100, "kh": 1, "kw": 1, "pad": 0, **bytes_}),
+        "point_bf16": ("conv2d", {**conv, "h": 2, "w": 20, "ci": 70, "kh": 1, "kw": 1, "pad": 0, **floats}),
+        "point_first": ("conv2d_nchw", {**odd, "kh": 1, "kw": 1, "pad": 0, **bytes_}),
+    }
+    return {name: simplify(workload(function, **sizes))[0] for name, (function, sizes) in shapes.items()}
+
+
+COPIED = {
+    "window": ("i←x, j←o, k←c", "pack_a", PADDED),
+    "window_signed": ("i←x, j←o, k←s.c", "pack_a", PADDED),
+    "window_s2": ("i←x, j←o, k←c", "pack_a", PADDED),
+    "window_no_border": ("i←x, j←o, k←c", "pack_a", DIRECT),
+    "window_dilated": ("i←x, j←o, k←c", "pack_a", PADDED),
+    "window_odd": ("i←x, j←o, k←s.c", "pack_a", PADDED),
+    "window_thin": ("i←x, j←o, k←s.c", "pack_a", PADDED),
+    "window_bf16": ("i←x, j←o, k←s.c", "pack_a", PADDED),
+    "window_bf16_odd": ("i←x, j←o, k←c", "pack_a", PADDED),
+    "window_first": ("i←o, j←x, k←c", "pack_b", INTERLEAVED),
+    "window_first_odd": ("i←o, j←x, k←c", "pack_b", INTERLEAVED),
+    "point": ("i←y.x, j←o, k←c", "pack_a", DIRECT),
+    "point_bf16": ("i←y.x, j←o, k←c", "pack_a", DIRECT),
+    "point_first": ("i←o, j←y.x, k←c", "pack_b", INTERLEAVED),
+}
+"""Windows with a mapping, and which operand is filled from the image itself or which copy of it."""
+
+
+def copied(name: str, program: Program, count: int, seed: int = 7) -> tuple[Plan, list[int]]:
+    """A plan of a window for two threads, and legal rows that read the image as `COPIED` says."""
+    mapping, column, kind = COPIED[name]
+    plan = next(p for p in matrix_plans(program, threads=2) if f"({mapping})" in p.name)
+    ids = plan.space.enumerate().ids
+    there = ids[plan.space.values(ids)[column] == kind]
+    return plan, np.random.default_rng(seed).permutation(there)[:count].tolist()
 
 
 def matrix_plans(program: Program, threads: int = 1) -> list[Plan]:

@@ -3,18 +3,19 @@ in another shape."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from autosched.codegen.kernel import Buffer, Function, Stmt
 from autosched.codegen.lower.bordered import Copy, Cut, copy_shape
 from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.copied_part import ALL, Part
-from autosched.codegen.lower.panels import WHOLE, Piece, lanes_index, or_zero, panel, panel_index
+from autosched.codegen.lower.panels import WHOLE, Piece, Span, lanes_index, or_zero, panel, panel_index
 from autosched.codegen.lower.places import LANE, Position, elements
 from autosched.codegen.lower.rename import place_index
 from autosched.ir.value import Read, Value
-from autosched.logic import TRUE, Bool, Int, all_of, interval
+from autosched.logic import TRUE, Bool, Const, Int, all_of
 from autosched.logic.walk import substitute_bool
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import TensorPart
@@ -23,11 +24,14 @@ from autosched.tiling.steps import (
     DIRECT,
     INTERLEAVED,
     PADDED,
+    PANEL,
     PANELS,
     Interleave,
+    cut_by_ends,
     interleave,
     rounded,
     runs_on,
+    spans,
     tiled_axes,
 )
 
@@ -45,7 +49,7 @@ class Source:
     """One operand's memory. `kind` is one of the step `pack`; a PADDED or INTERLEAVED copy starts at `lows` of the
     tensor, `how` says what was interleaved, `part` which part of the tensor it holds at a time; `piece` is what a BLOCK
     panel holds; `inside`: the guard is known to hold; `whole`: axes whose last register is read whole from the tensor
-    itself."""
+    itself; `ends`: by axis, where registers that its end cuts come from."""
 
     nest: Nest
     operand: str
@@ -57,9 +61,13 @@ class Source:
     inside: bool = False
     part: Part = ALL
     whole: frozenset[str] = frozenset()
+    ends: Mapping[str, Source] = field(default_factory=dict)
 
     def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
         """The value of register element `element` at a place, and under which condition it is real (else zero)."""
+        for axis, end in self.ends.items():
+            if at[axis].partial:
+                return end.load(at, element)
         nest, read = self.nest, self.nest.mapping.operands[self.operand]
         lanes = nest.lane_coordinates(self.operand, element)
         dtype = self.buffer.dtype
@@ -78,8 +86,8 @@ class Source:
             starts = self.part.starts(at)
             index = tuple(i - starts.get(d, low) for d, (i, low) in enumerate(zip(index, self.lows, strict=True)))
             if self.how:
-                group = at[self.how.axis].unit
-                index = (*index[: self.how.dim], group, *index[self.how.dim + 1 :], lanes[self.how.intrinsic_axis])
+                group, member = self.how.group(at[self.how.axis].unit, lanes, nest), self.how.member(lanes, nest)
+                index = (*index[: self.how.dim], group, *index[self.how.dim + 1 :], member)
             index = (*self.part.owners, *index)
         elif not self.inside:
             valid.append(substitute_bool(nest.guarded[self.operand], axes))
@@ -97,7 +105,9 @@ def source(
     read = nest.mapping.operands[operand]
     tensor = ctx.tensor(read.tensor)
     if kind == DIRECT:
-        return Source(nest, operand, DIRECT, tensor, whole=frozenset(a.name for a in runs_on(nest, operand))), ()
+        ends, fills = _ends(part, operand, tensor, ctx)
+        whole = frozenset(a.name for a in runs_on(nest, operand))
+        return Source(nest, operand, DIRECT, tensor, whole=whole, ends=ends), fills
     how = interleave(nest, operand) if kind == INTERLEAVED else None
     lows: tuple[int, ...] = ()
     piece = replace(piece, columns=kind == COLUMNS)
@@ -105,7 +115,7 @@ def source(
         register = {a.name: ctx.values[names.register(a)] for a in tiled_axes(nest)}
         buffer, body = panel(nest, operand, register, tensor, ctx, piece)
     else:
-        lows = tuple(min(0, low) for low, _ in _spans(nest, operand, how))
+        lows = tuple(min(0, low) for low, _ in spans(nest, operand, how.axis if how else None))
         buffer, body = copied(nest, operand, how, tensor, ctx, copied_part)
     const = ctx.program.tensors[read.tensor].const or tensor.scope == "packed"
     if const:
@@ -115,32 +125,36 @@ def source(
     return Source(nest, operand, kind, ctx.buffers[buffer.name], lows, how, piece, part=copied_part), body
 
 
+def _ends(part: TensorPart, operand: str, tensor: Buffer, ctx: Context) -> tuple[dict[str, Source], tuple[Stmt, ...]]:
+    """Panels of the last register tile (or the last unit of the depth) along each axis whose end cuts a register that
+    holds a matrix, and what fills them: such registers are not loaded lane by lane."""
+    nest, tiled = part.nest, tiled_axes(part.nest)
+    ends, fills = dict[str, Source](), list[Stmt]()
+    for axis in cut_by_ends(nest, operand) if nest.intrinsic.matrices is not None else ():
+        size = ctx.values[part.names.register(axis)] if axis in tiled else 1
+        last = Span(Const(axis.full_units // size), Const(-(-axis.units // size)), 1)
+        piece = Piece(spans={axis.name: last})
+        register = {a.name: ctx.values[part.names.register(a)] for a in tiled}
+        buffer, body = panel(nest, operand, register, tensor, ctx, piece)
+        ends[axis.name] = Source(nest, operand, PANEL, buffer, piece=piece)
+        fills += body
+    return ends, tuple(fills)
+
+
 def copied(
     nest: Nest, operand: str, how: Interleave | None, tensor: Buffer, ctx: Context, part: Part = ALL
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     """A copy in the tensor's own order of dimensions: the border that the guard leaves out holds zeros, and what `how`
     names is interleaved."""
-    spans = _spans(nest, operand, how)
+    reached = spans(nest, operand, how.axis if how else None)
     cuts = []
-    for d, ((low, high), real) in enumerate(zip(spans, tensor.shape, strict=True)):
+    for d, ((low, high), real) in enumerate(zip(reached, tensor.shape, strict=True)):
         here = part.along.get(d)
         cuts.append(Cut(here.size, 0, here.size) if here else Cut(high - min(0, low) + 1, min(0, low), real))
     name = f"{tensor.name}_{'groups' if how else 'padded'}"
     shape = (*((part.owner[1],) if part.owner else ()), *copy_shape(cuts, how))
     buffer = ctx.declare(name, tensor.dtype, shape, "workspace", tensor.name)
     return buffer, Copy(buffer, tensor, tuple(cuts), how, part.begins(), part.owners).statements()
-
-
-def _spans(nest: Nest, operand: str, how: Interleave | None) -> list[tuple[int, int]]:
-    """The first and last position that each subscript takes, partial registers counted whole (but for groups: those
-    are filled up as they are copied)."""
-    ranges = nest.ranges
-    for axis in rounded(nest, operand):
-        if how is not None and axis.name == how.axis:
-            continue
-        ((name, low, _),) = axis.members
-        ranges = ranges | {name: (low, low + axis.units * axis.unit - 1)}
-    return [interval(i, ranges) for i in nest.mapping.operands[operand].index if isinstance(i, Int)]
 
 
 __all__ = ["LANE", "Loads", "Position", "Source", "elements", "or_zero", "source"]

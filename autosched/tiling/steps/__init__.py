@@ -9,7 +9,7 @@ from autosched.tiling.steps.cache_block import cache_block
 from autosched.tiling.steps.columns import COLUMNS, column_units
 from autosched.tiling.steps.copy_each import EACH_PART, WHOLE, part_axes
 from autosched.tiling.steps.edges import APART, apart, conditions, edges, inside
-from autosched.tiling.steps.fills import rounded, runs_on
+from autosched.tiling.steps.fills import cut_by_ends, rounded, runs_on, spans
 from autosched.tiling.steps.gpu_limits import gpu_limits
 from autosched.tiling.steps.gpu_stage import gpu_stage
 from autosched.tiling.steps.gpu_tile import gpu_pair, gpu_tile, is_gpu
@@ -48,6 +48,7 @@ __all__ = [
     "cache_block",
     "column_units",
     "conditions",
+    "cut_by_ends",
     "edges",
     "gpu_limits",
     "gpu_pair",
@@ -69,6 +70,7 @@ __all__ = [
     "runs_on",
     "shared_loads",
     "skip",
+    "spans",
     "tiled_axes",
     "unroll",
     "vectorises",

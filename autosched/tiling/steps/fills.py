@@ -14,7 +14,7 @@ import numpy as np
 from autosched.logic import TRUE, Int, Var, evaluate, free_vars, interval
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.remember import of_nest
-from autosched.tiling.steps.layout import flat_offset, runs, scattered, tensor_extents, vectorises
+from autosched.tiling.steps.layout import flat_offset, offset_within, runs, scattered, tensor_extents, vectorises
 
 
 @of_nest
@@ -50,6 +50,8 @@ def freed(nest: Nest, operand: str) -> tuple[NestAxis, ...]:
 def _by_runs(nest: Nest, operand: str, axis: NestAxis) -> bool:
     """Whether a register is put together from several runs of neighbours, each at one place along the axis: channels of
     one pixel, then those of the next one in the window."""
+    if nest.intrinsic.matrices is not None:
+        return False  # a matrix is loaded whole
     if vectorises(nest, operand) or scattered(nest, operand) or runs(nest, operand) is None:
         return False
     n = nest.intrinsic.operands[operand].elements
@@ -64,9 +66,57 @@ def _by_runs(nest: Nest, operand: str, axis: NestAxis) -> bool:
 
 def rounded(nest: Nest, operand: str) -> tuple[NestAxis, ...]:
     """Axes that copies of an operand's tensor cover to the end of the last register, so that no load of one is masked:
-    lanes, past whose end sums are never stored, and reductions past whose end it may hold anything."""
-    on = [a for a in nest.operand_axes(operand) if a.intrinsic_axis and len(a.members) == 1]
-    return tuple(a for a in on if not a.reduction or a in freed(nest, operand))
+    lanes, past whose end sums are never stored, and reductions past whose end it may hold anything. A register that
+    holds a matrix has fused ones too, and those past whose end a copy holds zeros."""
+    matrix = nest.intrinsic.matrices is not None
+    on = [a for a in nest.operand_axes(operand) if a.intrinsic_axis and (len(a.members) == 1 or (matrix and a.members))]
+    free = freed(nest, operand)
+    return tuple(a for a in on if not a.reduction or a in free or (matrix and _zeros_behind(nest, operand, a)))
+
+
+def cut_by_ends(nest: Nest, operand: str) -> tuple[NestAxis, ...]:
+    """Axes of the intrinsic whose end cuts a register of the operand."""
+    names = nest.intrinsic.operand_axes[operand]
+    return tuple(a for a in nest.axes if a.intrinsic_axis and a.intrinsic_axis in names and a.extent % a.unit)
+
+
+def reach_ends(nest: Nest, operand: str) -> bool:
+    """Whether copies of an operand's tensor reach to the end of every register: none is cut by the end of an axis."""
+    held = rounded(nest, operand)
+    return all(a in held for a in cut_by_ends(nest, operand))
+
+
+def copied_extents(nest: Nest, operand: str) -> tuple[int, ...]:
+    """The shape of a copy of an operand's tensor with a border."""
+    return tuple(high - min(0, low) + 1 for low, high in spans(nest, operand))
+
+
+@of_nest
+def copied_offset(nest: Nest, operand: str) -> Int:
+    """`flat_offset` in that copy (its border's beginning aside)."""
+    return offset_within(nest, operand, Var("e"), copied_extents(nest, operand))
+
+
+def _zeros_behind(nest: Nest, operand: str, axis: NestAxis) -> bool:
+    """Whether the axis is one dimension of the tensor, all of it: what a copy has past its end is a border."""
+    (name, low, extent), *others = axis.members
+    index = nest.mapping.operands[operand].index
+    dims = [d for d, part in enumerate(index) if isinstance(part, Int) and name in free_vars(part)]
+    if others or low or len(dims) != 1 or index[dims[0]] != Var(name):
+        return False
+    return extent == tensor_extents(nest, operand)[dims[0]]
+
+
+def spans(nest: Nest, operand: str, grouped: str | None = None) -> list[tuple[int, int]]:
+    """The first and last position that each subscript of an operand takes, partial registers counted whole (but along
+    the axis `grouped`, unless a register holds a matrix: groups are filled up as they are copied)."""
+    ranges = nest.ranges
+    for axis in rounded(nest, operand):
+        if axis.name == grouped and nest.intrinsic.matrices is None:
+            continue
+        (name, low, extent), *_ = axis.members  # the outermost one of those that are fused goes on
+        ranges = ranges | {name: (low, low + (axis.units * axis.unit - 1) // (axis.extent // extent))}
+    return [interval(i, ranges) for i in nest.mapping.operands[operand].index if isinstance(i, Int)]
 
 
 @of_nest

@@ -30,6 +30,11 @@ RUN_ELEMENTS = 4
 @of_nest
 def flat_offset(nest: Nest, operand: str, element: Int) -> Int:
     """Row-major offset of an operand's register element; `@axis` variables are positions of the tile's origin."""
+    return offset_within(nest, operand, element, tensor_extents(nest, operand))
+
+
+def offset_within(nest: Nest, operand: str, element: Int, extents: tuple[int, ...]) -> Int:
+    """The same in an array of these extents that has the tensor's elements where the tensor has them."""
     read = nest.mapping.operands[operand]
     lanes = nest.lane_coordinates(operand, element)
     positions: dict[str, Int] = {}
@@ -38,7 +43,7 @@ def flat_offset(nest: Nest, operand: str, element: Int) -> Int:
         positions[axis.name] = Var(f"@{axis.name}") * axis.unit + inside
     values = nest.at(positions)
     placed = [substitute_int(part, values) for part in read.index if isinstance(part, Int)]
-    parts, extents = merge_dimensions(placed, tensor_extents(nest, operand))
+    parts, extents = merge_dimensions(placed, extents)
     offset: Int = Const(0)
     for part, extent in zip(parts, extents, strict=True):
         offset = offset * extent + part
@@ -55,11 +60,13 @@ def filled(nest: Nest, operand: str) -> int:
 def rows_apart(nest: Nest, operand: str) -> int | None:
     """Elements in the operand's tensor from one row of a register that holds a matrix to the next, where each row's
     elements are neighbours, and wherever the tile is; None where it is not so."""
-    matrices = nest.intrinsic.matrices
-    if matrices is None or not vectorises(nest, operand):
-        return None
-    offset, n = flat_offset(nest, operand, Var("e")), nest.intrinsic.operands[operand].elements
-    if affine(substitute_int(offset, {"e": n - 1})) is None:
+    return even_rows(nest, operand, flat_offset(nest, operand, Var("e")))
+
+
+def even_rows(nest: Nest, operand: str, offset: Int) -> int | None:
+    """The same where the register's element `e` lies at `offset`."""
+    matrices, n = nest.intrinsic.matrices, nest.intrinsic.operands[operand].elements
+    if matrices is None or any(affine(substitute_int(offset, {"e": e})) is None for e in (0, n - 1)):
         return None  # a fused axis that breaks inside a tile
     names = sorted(free_vars(offset) - {"e"})
     lanes = np.arange(n, dtype=np.int64)
@@ -75,7 +82,27 @@ def rows_apart(nest: Nest, operand: str) -> int | None:
 def vectorises(nest: Nest, operand: str) -> bool:
     """Whether the elements of a register (of one row, where it holds a matrix) are contiguous in memory, all one
     element, or a repeated contiguous group."""
-    return contiguous(nest, operand, flat_offset(nest, operand, Var("e")))
+    offset = flat_offset(nest, operand, Var("e"))
+    return contiguous(nest, operand, offset if nest.intrinsic.matrices is None else _in_a_row(nest, operand))
+
+
+def _in_a_row(nest: Nest, operand: str) -> Int:
+    """`flat_offset` of element `e` of a row, wherever the row is along axes that do not move within it: those may be
+    fused of several."""
+    n, read = filled(nest, operand), nest.mapping.operands[operand]
+    lanes = nest.lane_coordinates(operand, Var("e"))
+    values: dict[str, Int] = {}
+    for axis in nest.axes:
+        inside = lanes.get(axis.intrinsic_axis or "", Const(0))
+        along = np.broadcast_to(np.asarray(evaluate(inside, {"e": np.arange(n, dtype=np.int64)})), (n,))
+        moves = bool(np.any(along != along[0]))
+        values |= axis.program_values(Var(f"@{axis.name}") * axis.unit + inside) if moves else {}
+    placed = [substitute_int(part, values) for part in read.index if isinstance(part, Int)]
+    parts, extents = merge_dimensions(placed, tensor_extents(nest, operand))
+    offset: Int = Const(0)
+    for part, extent in zip(parts, extents, strict=True):
+        offset = offset * extent + part
+    return offset
 
 
 @of_nest
@@ -151,7 +178,11 @@ def _places(names: list[str]) -> dict[str, int]:
 def line_crossings(nest: Nest, operand: str, line: int) -> float:
     """The share of an operand's vector loads that touch two cache lines (of `line` bytes), over all places of a tile; 0
     where a register is not one load, or its address is not known so well."""
-    offset = flat_offset(nest, operand, Var("e"))
+    return crossings(nest, operand, flat_offset(nest, operand, Var("e")), line)
+
+
+def crossings(nest: Nest, operand: str, offset: Int, line: int) -> float:
+    """The same where the register's element `e` lies at `offset`."""
     form = affine(substitute_int(offset, {"e": 0}))
     if form is None or not contiguous(nest, operand, offset):
         return 0.0
@@ -160,7 +191,8 @@ def line_crossings(nest: Nest, operand: str, line: int) -> float:
     steps = np.asarray(evaluate(offset, env | {"e": np.arange(filled(nest, operand), dtype=np.int64)}))
     reach = (int(np.max(steps)) - int(np.min(steps)) + 1) * spec.dtype.bytes
     moving = {f"@{a.name}" for a in nest.axes if a.units > 1}
-    apart = gcd(line, *(c * spec.dtype.bytes for name, c in form.coefficients.items() if name in moving))
+    rows = (even_rows(nest, operand, offset) or 0) * spec.dtype.bytes
+    apart = gcd(line, rows, *(c * spec.dtype.bytes for name, c in form.coefficients.items() if name in moving))
     starts = [(form.constant * spec.dtype.bytes + k * apart) % line for k in range(line // apart)]
     return sum(start + reach > line for start in starts) / len(starts) if reach <= line else 1.0
 

@@ -4,15 +4,27 @@ zeros, or interleaved)."""
 
 from __future__ import annotations
 
+from math import prod
+
 from autosched.logic import TRUE, Bool, Int, Var
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
+from autosched.tiling.remember import of_nest
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.block_panel import BLOCK, block_panel, offers_blocks
 from autosched.tiling.steps.columns import COLUMNS, offers_columns, several_columns
 from autosched.tiling.steps.copy_each import copy_each
+from autosched.tiling.steps.fills import copied_extents, copied_offset, cut_by_ends, reach_ends
 from autosched.tiling.steps.interleave import interleave
-from autosched.tiling.steps.layout import pads, panel_elements, rows_apart, runs, tensor_elements, vectorises
+from autosched.tiling.steps.layout import (
+    even_rows,
+    pads,
+    panel_elements,
+    rows_apart,
+    runs,
+    tensor_elements,
+    vectorises,
+)
 from autosched.tiling.steps.names import StepNames
 
 DIRECT, PANEL, PADDED, INTERLEAVED = 0, 1, 2, 3
@@ -41,7 +53,7 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
             kinds.append(PANEL)
         if shuffles(nest, operand.name):
             kinds.append(DIRECT)
-        if nest.guarded[operand.name] != TRUE and DIRECT in kinds and pads(nest, operand.name):
+        if padded(nest, operand.name, DIRECT in kinds):
             kinds.append(PADDED)
         if interleave(nest, operand.name) is not None:
             kinds.append(INTERLEAVED)
@@ -74,12 +86,41 @@ def panel_fits(nest: Nest, operand: str) -> bool:
 
 def in_place(nest: Nest, operand: str) -> bool:
     """Whether loads fill the operand's registers from its tensor as it lies. A register that holds a matrix is loaded
-    whole or not at all: no guard, and no end of an axis, may cut one."""
+    whole or not at all: no guard may cut one. Those that the end of an axis cuts come from panels of their own, which
+    are only worth it beside others, and of what is not laid out before the run anyway."""
     if nest.intrinsic.matrices is None:
         return vectorises(nest, operand)
-    on = [a for a in nest.axes if a.intrinsic_axis in nest.intrinsic.operand_axes[operand]]
-    whole = all(a.extent % a.unit == 0 for a in on) and nest.guarded[operand] == TRUE
-    return whole and rows_apart(nest, operand) is not None
+    if nest.guarded[operand] != TRUE or rows_apart(nest, operand) is None:
+        return False
+    known = nest.mapping.program.known(nest.mapping.operands[operand].tensor)
+    return all(a.full_units and not known for a in cut_by_ends(nest, operand))
+
+
+def padded(nest: Nest, operand: str, direct: bool) -> bool:
+    """Whether loads fill the operand's registers from a copy of its tensor with a border: where they do from the tensor
+    itself (`direct`), but for a guard. A register that holds a matrix has no other loads, so axes that end within one
+    are reason enough: the copy goes on to its end."""
+    if nest.intrinsic.matrices is None:
+        return direct and nest.guarded[operand] != TRUE and pads(nest, operand)
+    known = nest.mapping.program.known(nest.mapping.operands[operand].tensor)
+    return not direct and not known and copied_rows(nest, operand) is not None
+
+
+@of_nest
+def copied_rows(nest: Nest, operand: str) -> int | None:
+    """Elements from one row to the next of a register that holds a matrix in a copy of the operand's tensor with a
+    border; None where no such copy fills it."""
+    if (nest.guarded[operand] != TRUE and not pads(nest, operand)) or not reach_ends(nest, operand):
+        return None
+    if prod(copied_extents(nest, operand)) > PANEL_GROWTH * tensor_elements(nest, operand):
+        return None
+    return even_rows(nest, operand, copied_offset(nest, operand))
+
+
+def fillable(nest: Nest, operand: str) -> bool:
+    """Whether anything fills registers of the operand that hold matrices."""
+    copied = padded(nest, operand, direct=False) or interleave(nest, operand) is not None
+    return copied or in_place(nest, operand) or panel_fits(nest, operand)
 
 
 def shuffles(nest: Nest, operand: str) -> bool:

@@ -1,0 +1,95 @@
+"""Registers that hold matrices, filled from an image or a copy of it: what is offered, that rows compute the program,
+what the copies are, and what the clock says of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.agreement import disagreement, expect
+from support.matrices import COPIED, copied, matrix_plans, windows
+
+from autosched.codegen.kernel import Assign, Kernel, statements
+from autosched.codegen.llvm.compile import assembly
+from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.lower import lower
+from autosched.codegen.matrices import move_of
+from autosched.costmodel.clock import clock
+from autosched.costmodel.copies import register_cycles
+from autosched.ir import workload
+from autosched.tiling.steps import PADDED
+
+PROGRAMS = windows()
+
+def a_kernel(name: str) -> Kernel:
+    plan, rows = copied(name, PROGRAMS[name], 1)
+    return lower(plan, plan.space.schedule(rows[0]))
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_copies_of_the_image_fill_them(name: str) -> None:
+    plan, rows = copied(name, PROGRAMS[name], 3)
+    assert disagreement(plan, rows, expect(PROGRAMS[name])) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "apart"), [("window", 64), ("window_s2", 128), ("window_thin", 6), ("window_odd", 24)]
+)
+def test_rows_are_loaded_where_the_copy_has_them(name: str, apart: int) -> None:
+    kernel = a_kernel(name)
+    moves = [move_of(s, kernel.buffers) for s in statements(kernel.main.body) if isinstance(s, Assign)]
+    from_copy = [m for m in moves if m and m.use == "load" and m.memory and m.memory.name == "X_padded"]
+    assert {m.stride for m in from_copy} == {apart}
+
+
+def test_channels_first_stand_in_groups_of_those_that_a_register_takes_together() -> None:
+    kernel = a_kernel("window_first_odd")
+    groups = kernel.buffers["X_groups"]
+    assert groups.shape[-1] == 4
+    assert groups.shape[1] == 16  # of 64 channels, where the image has 24: zeros behind them
+    assert "tileloadd" in assembly(print_llvm(kernel), "sapphirerapids")
+
+
+def test_floats_beside_a_fill_are_zeros_too() -> None:
+    """Past a line's window stand other pixels, which may be infinite: no such copy is for floats."""
+    for name in ("window_bf16_odd", "window_bf16_thin"):
+        for plan in matrix_plans(PROGRAMS[name]):
+            kinds = next(d for d in plan.space.decisions if d.name == "pack_a").domain
+            assert PADDED not in kinds or "k←c)" in plan.name
+
+
+def test_an_image_that_is_filled_in_place_is_not_copied() -> None:
+    program = workload("conv2d", h=4, w=32, ci=64, co=32, kh=1, kw=1, pad=0, a="u8", b="s8")
+    for plan in matrix_plans(program):
+        kinds = next(d for d in plan.space.decisions if d.name == "pack_a")
+        assert ("padded" in kinds.labels) == ("i←y," in plan.name)  # 4 lines of 16
+
+
+def test_what_the_end_of_an_axis_cuts_has_panels_of_its_own() -> None:
+    plan, rows = copied("point", PROGRAMS["point"], 100)
+    row = next(r for r in rows if plan.space.schedule(r).values["reg_y.x"] == 1)
+    kernel = lower(plan, plan.space.schedule(row))
+    ends = sorted(b.elements for b in kernel.buffers.values() if b.name.startswith("X_panel"))
+    assert ends == [2 * 1024, 3 * 1024]  # 2 units of channels of the last 8 pixels; the last 36 channels of all pixels
+
+
+def test_the_clock_prices_a_copy_by_its_size_and_its_rows() -> None:
+    program = workload("conv2d", h=56, w=56, ci=64, co=64, kh=3, kw=3, pad=1, a="u8", b="s8")
+    plan = next(p for p in matrix_plans(program) if "i←x, j←o, k←c)" in p.name)
+    ids = plan.space.enumerate().ids
+    v = plan.space.values(ids)
+    terms = clock(plan, v)
+    same = (v["reg_y"] == 1) & (v["reg_x"] == 2) & (v["reg_o"] == 2) & (v["lines"] == 0)
+    same &= (v["block_o"] == 0) & (v["block_x"] == 0) & (v["block_c"] == 0) & (v["order"] == 0)
+    whole, panel = (int(np.flatnonzero(same & (v["pack_a"] == kind))[0]) for kind in (PADDED, 1))
+    assert terms["pack"][whole] * 5 < terms["pack"][panel]  # each pixel once, not nine times
+    assert terms["load"][whole] == pytest.approx(terms["load"][panel])  # whole lines both
+    thin = next(p for p in matrix_plans(PROGRAMS["window_thin"]) if "k←s.c)" in p.name)
+    rows = thin.space.enumerate().ids[:50]
+    crossed = clock(thin, thin.space.values(rows))["load"]
+    assert (crossed > 0).all()
+
+
+def test_rows_of_a_panel_are_copied_whole_along_a_fused_axis() -> None:
+    plan = next(p for p in matrix_plans(PROGRAMS["window"]) if "i←y.x" in p.name)
+    nest = plan.tensor_parts[0].nest
+    assert register_cycles(nest, "a") < 10  # 64 neighbours of one pixel, not 64 elements
