@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import mmap
 from dataclasses import dataclass
+from functools import cache
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +23,52 @@ timing (a large positive one), so that a maximum or minimum that forgot its firs
 SCRATCH_POISON = 0xFF
 """Kernel-owned memory: not a number in every float type, so that even zero times it is seen."""
 ALIGN = 64
+FREE_BYTES = 64 << 20
+"""Pages that are kept for the next candidate, at most."""
 _PROT_NONE, _PROT_READ, _PROT_WRITE = 0, 1, 2
 
 
+@cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
+
+
+class _Pages:
+    """`span` bytes of whole pages at `inside`, between two that nobody may touch."""
+
+    def __init__(self, span: int) -> None:
+        page = mmap.PAGESIZE
+        self._map = mmap.mmap(-1, span + 2 * page)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self.inside, self.span = base + page, span
+        self._flags = _PROT_READ | _PROT_WRITE
+        _protect(base, page, _PROT_NONE)
+        _protect(self.inside + span, page, _PROT_NONE)
+
+    def protect(self, flags: int) -> None:
+        """Allow this of all of it."""
+        if flags != self._flags:
+            _protect(self.inside, self.span, flags)
+            self._flags = flags
+
+
+_FREE: dict[int, list[_Pages]] = {}
+"""Pages that nobody uses, by their span: candidates want the same sizes again, and to touch new pages takes longer than
+to fill them (10 us each in some virtual machines)."""
+
+
+def _taken(span: int) -> _Pages:
+    free = _FREE.get(span)
+    return free.pop() if free else _Pages(span)
+
+
+def _given_back(pages: _Pages) -> None:
+    if pages.span > FREE_BYTES:
+        return
+    if sum(span * len(free) for span, free in _FREE.items()) + pages.span > FREE_BYTES:
+        _FREE.clear()  # sizes of long ago
+    pages.protect(_PROT_READ | _PROT_WRITE)
+    _FREE.setdefault(pages.span, []).append(pages)
 
 
 @dataclass
@@ -39,24 +82,20 @@ class Guarded:
     align: int = 1
 
     def __post_init__(self) -> None:
-        page = mmap.PAGESIZE
-        span = -(-max(self.size, 1) // page) * page
-        self._map = mmap.mmap(-1, span + 2 * page)
-        self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
-        self._inside, self._span = self._base + page, span
-        start = (self._inside + span - self.size) // self.align * self.align
+        self._pages = _taken(-(-max(self.size, 1) // mmap.PAGESIZE) * mmap.PAGESIZE)
+        inside, span = self._pages.inside, self._pages.span
+        start = (inside + span - self.size) // self.align * self.align
         self.address = start
-        whole = _view(self._inside, self._span)
+        whole = _view(inside, span)
         whole[:] = CANARY
-        offset = start - self._inside
+        offset = start - inside
         self.view = whole[offset : offset + self.size]
         self._before, self._after = whole[:offset], whole[offset + self.size :]
-        _protect(self._base, page, _PROT_NONE)
-        _protect(self._inside + self._span, page, _PROT_NONE)
+        finalize(self, _given_back, self._pages).atexit = False
 
     def freeze(self) -> None:
         """Make the whole buffer read-only: a write to an input is a crash."""
-        _protect(self._inside, self._span, _PROT_READ)
+        self._pages.protect(_PROT_READ)
 
     def intact(self) -> bool:
         """Whether no byte around the buffer was written; what was is made good, for the next kernel."""
