@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from autosched.errors import Location
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Condition, FromIndex, Index, Literal, Read, Value, is_value, reads, walk
+from autosched.ir.value import Call, Condition, FromIndex, Index, Literal, Read, Value, is_value, reads, walk
 from autosched.logic import Const, Int, free_vars
 
 if TYPE_CHECKING:
@@ -131,6 +131,13 @@ class Stage:
             if is_value(g):
                 found += reads(g)
         return tuple(found)
+
+    @property
+    def calls(self) -> bool:
+        """Whether it calls a function (`exp`, …) anywhere."""
+        start = () if self.init is None else (self.init,)
+        roots = (self.assign.value, *start, *(v for v in (*self.guards, *self.assign.index) if is_value(v)))
+        return any(isinstance(v, Call) for root in roots for v in walk(root))
 
     @property
     def target(self) -> Read:

@@ -194,24 +194,23 @@ def map_value(
 
 def walk(value: Value) -> Iterator[Value]:
     """All value nodes of the tree, parents first (data-dependent subscripts and conditions included)."""
-    yield value
-    match value:
-        case Read(_, idx, _):
-            parts: list[object] = [i for i in idx if is_value(i)]
-        case Unary() | Cast():
-            parts = [value.operand]
-        case Arith() | Comparison():
-            parts = [value.left, value.right]
-        case Logical(_, conditions, _):
-            parts = [c for c in conditions if is_value(c)]
-        case Select(c, a, b, _):
-            parts = [*([c] if is_value(c) else []), a, b]
-        case Call(_, args, _):
-            parts = list(args)
-        case _:
-            parts = []
-    for part in parts:
-        yield from walk(part)  # type: ignore[arg-type]
+    waiting: list[object] = [value]
+    while waiting:
+        node = waiting.pop()
+        yield node  # type: ignore[misc]
+        match node:
+            case Read(_, idx, _):
+                waiting += [i for i in reversed(idx) if is_value(i)]
+            case Unary() | Cast():
+                waiting.append(node.operand)
+            case Arith() | Comparison():
+                waiting += (node.right, node.left)
+            case Logical(_, conditions, _):
+                waiting += [c for c in reversed(conditions) if is_value(c)]
+            case Select(c, a, b, _):
+                waiting += (b, a, c) if is_value(c) else (b, a)
+            case Call(_, args, _):
+                waiting += reversed(args)
 
 
 def reads(value: Value) -> tuple[Read, ...]:

@@ -94,7 +94,8 @@ def peak_of(request: TuneRequest, matches: Sequence[Match]) -> tuple[str, float]
 def usable(catalogue: Catalogue, target: Target, device: str, only: Sequence[str] = ()) -> tuple[Intrinsic, ...]:
     """Intrinsics that the target has and the device can run. Raises UnknownNameError for a glob without a match,
     UsageError where the target has none of those asked for."""
-    chosen = catalogue.select(only) if only else catalogue.of_isa(target.isa, "portable", features=target.features)
+    isas = target.isa, "portable"
+    chosen = catalogue.select(only) if only else catalogue.of_isa(*isas, features=target.features, kind="compute")
     emits = device not in ("auto", "cpu") or target.isa not in ("x86", "arm", "portable")
     found = [i for i in offered(chosen, target) if i.kind == "compute" and (emits or "llvm" in i.emit)]
     if only and not found:
@@ -254,10 +255,12 @@ def leeway_of(request: TuneRequest) -> Leeway:
     that the catalogue describes for this target."""
     if request.numerics == "bitwise":
         return Leeway(reassociate=False)
+    if not fuses(request.target) or not any(s.calls for s in request.program.stages):
+        return Leeway()  # no function would be asked for: none is built
+    features = request.target.features
     isas = request.target.isa, "portable"  # a target's own first
-    known = (i for isa in isas for i in request.catalogue.of_isa(isa, features=request.target.features))
-    functions = (i for i in known if i.kind == "function")
-    return Leeway(formulas=formulas_of(functions) if fuses(request.target) else {})
+    known = (i for isa in isas for i in request.catalogue.of_isa(isa, features=features, kind="function"))
+    return Leeway(formulas=formulas_of(known))
 
 
 def _why_empty(plans: Sequence[Plan]) -> str:

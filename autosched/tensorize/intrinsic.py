@@ -62,6 +62,7 @@ class Outline:
     summary: str
     printers: frozenset[str]
     family: str
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ class Intrinsic:
 
     @property
     def outline(self) -> Outline:
-        return Outline(self.name, self.isa, self.requires, self.summary, frozenset(self.emit), self.family or self.name)
+        family = self.family or self.name
+        return Outline(self.name, self.isa, self.requires, self.summary, frozenset(self.emit), family, self.kind)
 
     @cached_property
     def operand_axes(self) -> dict[str, tuple[str | None, ...]]:

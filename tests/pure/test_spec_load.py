@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 
 from autosched.device.registry import CPU_ISAS
 from autosched.errors import SpecError, UnknownNameError
+from autosched.ir import workload
+from autosched.machine.catalogue import load_target
+from autosched.search.request import TuneRequest
+from autosched.search.tune import leeway_of, usable
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import deferred_text, load_text
 from autosched.tensorize.spec.schema import schema_text
@@ -204,3 +208,14 @@ def test_of_an_isa_those_with_other_features_are_not_built():
     built = catalogue.entries._built.keys()
     assert built == {i.name for i in found} < {n for n in catalogue.entries if n.split("/")[0] in ("x86", "portable")}
     assert found == tuple(i for i in catalogue.of_isa("x86", "portable") if i.requires <= features)
+
+
+def test_functions_are_built_for_programs_that_call_some():
+    target = load_target("x86-avx2")
+    for name, called in (("matmul", False), ("softmax", True)):
+        catalogue = Catalogue.builtin().with_intrinsics([])
+        assert {i.kind for i in usable(catalogue, target, "cpu")} == {"compute"}
+        request = TuneRequest(workload(name), target, catalogue=catalogue)
+        assert bool(leeway_of(request).formulas) is called
+        kinds = {catalogue.entries.outline(n).kind for n in catalogue.entries._built}
+        assert ("function" in kinds) is called

@@ -61,12 +61,19 @@ class Catalogue(Mapping[str, Intrinsic]):
         names = self.entries if patterns is None else self._matching(patterns)
         return tuple(_At(self.entries, n).outline() for n in names)
 
-    def of_isa(self, *isas: str, features: frozenset[str] | None = None) -> tuple[Intrinsic, ...]:
-        """Intrinsics of these instruction sets, in catalogue order; with `features`, those that need no others: no
-        other one is built."""
+    def of_isa(
+        self, *isas: str, features: frozenset[str] | None = None, kind: str | None = None
+    ) -> tuple[Intrinsic, ...]:
+        """Intrinsics of these instruction sets, in catalogue order; with `features`, those that need no others, with
+        `kind`, those of it: no other one is built."""
         names = [n for n in self.entries if n.split("/")[0] in isas]
-        if features is not None:
-            names = [n for n in names if _At(self.entries, n).outline().requires <= features]
+        if features is not None or kind is not None:
+            outlines = [_At(self.entries, n).outline() for n in names]
+            names = [
+                o.name
+                for o in outlines
+                if (features is None or o.requires <= features) and (kind is None or o.kind == kind)
+            ]
         return tuple(self.entries[n] for n in names)
 
     def select(self, patterns: Iterable[str]) -> tuple[Intrinsic, ...]:

@@ -92,7 +92,8 @@ class Entry:
         emit = self.raw.get("emit", {})
         printers = frozenset(emit) if isinstance(emit, dict) else frozenset([printer_of(self.head.isa)])
         summary = str(fill(self.raw.get("summary", ""), self.fields))
-        return Outline(self.name, self.head.isa, requires, summary, printers, self.family)
+        kind = str(fill(self.raw.get("kind", IntrinsicKeys.model_fields["kind"].default), self.fields))
+        return Outline(self.name, self.head.isa, requires, summary, printers, self.family, kind)
 
 
 def _entries(text: str, file: str) -> Iterator[Entry]:
