@@ -110,7 +110,7 @@ def from_json(data: dict[str, Any]) -> Tuned:
 
 def _run(request: Request) -> Tuned:
     from autosched import api
-    from autosched.costmodel.registry import load_soon
+    from autosched.costmodel import learner
     from autosched.errors import AutoschedError
     from autosched.search.events import Event, TrialDone
     from autosched.search.request import TuneRequest
@@ -118,10 +118,10 @@ def _run(request: Request) -> Tuned:
 
     history: list[tuple[int, float, float]] = []
     told: dict[str, int] = {}
+    learner.alone()  # as the command does
     before = time.perf_counter()
     target = api.target("native")
     started = time.perf_counter()
-    load_soon("xgb", alone=True)  # as the command does
 
     def listen(event: Event) -> None:
         told[type(event).__name__] = told.get(type(event).__name__, 0) + 1

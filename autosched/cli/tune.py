@@ -18,7 +18,7 @@ from autosched.cli.progress import Progress
 from autosched.cli.tune_many import Said, tune_many
 from autosched.cli.tune_report import as_json, as_text
 from autosched.cli.warm import warm_from as earlier
-from autosched.costmodel.registry import load_soon
+from autosched.costmodel import learner
 from autosched.errors import UsageError
 from autosched.search.conditional import MODES
 from autosched.search.request import EFFORTS, TuneRequest
@@ -125,7 +125,7 @@ def tune(
             raise UsageError("--schedule is for one program", hint="tune the programs one by one")
         weights = inputs.occurrences(occurs, len(loaded))
         with inputs.open_store(store) as opened:
-            load_soon(cost_model, alone=True)
+            learner.alone()
             machine = inputs.target(target)
             first = TuneRequest(
                 loaded[0],

@@ -11,16 +11,21 @@ from importlib import import_module
 from threading import Lock
 
 _LOADING = Lock()
+_alone = False
 
 
-def load(module: str, alone: bool = False) -> None:
-    """Have `module` loaded whole. Whoever imports it afterwards gets it at once. ImportError where it is missing.
+def alone() -> None:
+    """Say that this process is ours, so that nobody in it wants xgboost's classes for scikit-learn. They take four
+    fifths of the second that loading it costs, with parts of scipy and pandas; without them its boosters are the
+    same."""
+    global _alone
+    _alone = True
 
-    `alone`: this process is ours, and nobody in it wants xgboost's classes for scikit-learn. They take four fifths of
-    the second that loading it costs, with parts of scipy and pandas; without them its boosters are the same.
-    """
+
+def load(module: str) -> None:
+    """Have `module` loaded whole. Whoever imports it afterwards gets it at once. ImportError where it is missing."""
     with _LOADING:
-        hidden = alone and module == "xgboost" and not {"xgboost", "sklearn"} & sys.modules.keys()
+        hidden = _alone and module == "xgboost" and not {"xgboost", "sklearn"} & sys.modules.keys()
         if hidden:
             sys.modules["sklearn"] = None  # type: ignore[assignment]  # what is None here cannot be imported
         try:

@@ -38,13 +38,13 @@ _LEARNER = {
 }
 
 
-def load_soon(name: str, alone: bool = False) -> None:
+def load_soon(name: str) -> None:
     """Begin to load what a model learns with, in a thread of its own: it takes a second, and is wanted only once the
-    first candidates are measured. What cannot be loaded is reported there. `alone`: see `learner.load`."""
+    first candidates are measured. What cannot be loaded is reported there."""
 
     def begin() -> None:
         with suppress(ImportError):
-            load(_LEARNER[name], alone)
+            load(_LEARNER[name])
 
     if name in _LEARNER:
         Thread(target=begin, name=f"load {_LEARNER[name]}").start()

@@ -12,8 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
-from scipy.special import ndtr
 
 from autosched.costmodel.learner import load
 from autosched.costmodel.one_thread import one_thread
@@ -96,6 +94,9 @@ class Bayesian:
 
     def _posterior(self, z: Floats) -> tuple[Floats, Floats, Floats]:
         """Mean and variance of the process at these coordinates, and the factors that its covariances are made of."""
+        load("scipy.linalg")  # here: nothing in a first second needs it
+        from scipy.linalg import cholesky, solve_triangular
+
         x, y = self._measured()
         self._seek(x, y)
         self._scale = float(y.std()) or 1.0
@@ -163,6 +164,9 @@ def _search_briefly(objective: Any, start: Floats, bounds: Floats) -> tuple[Floa
 
 def _expected_improvement(mean: Floats, sigma: Floats, best: float) -> Floats:
     """Of ln(seconds) below the best so far."""
+    load("scipy.special")
+    from scipy.special import ndtr
+
     sigma = np.maximum(sigma, 1e-9)
     z = (best - mean) / sigma
     density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)

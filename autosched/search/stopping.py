@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
+from autosched.costmodel.learner import load
 from autosched.costmodel.protocol import CostModel, Floats
 from autosched.errors import UsageError
 from autosched.search.memory import Memory, draw
@@ -110,6 +110,9 @@ class Outlook:
 def saved(log_ratio: Floats, sigma: Floats) -> npt.NDArray[np.float64]:
     """The expected share of the best time that rows save, where ln(time / best) is normal: mean `log_ratio`, deviation
     `sigma`; a slower row saves nothing."""
+    load("scipy.special")
+    from scipy.special import ndtr
+
     s = np.maximum(np.asarray(sigma, np.float64), 1e-9)
     mean = np.asarray(log_ratio, np.float64)
     return np.asarray(ndtr(-mean / s) - np.exp(mean + s * s / 2) * ndtr(-mean / s - s), np.float64)

@@ -147,8 +147,6 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     if recording is None:
         emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
         emit(NotPlanned(lambda: by_reason(left_out(matches, plans, request.target, request.conditions))))
-    if request.trials > BATCH:  # else nothing is learnt
-        load_soon(request.cost_model)
     with watch.phase("search"):
         if recording is None:
             space = space_of(plans, objective=request.objective, seed=request.seed)
@@ -173,13 +171,15 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     )
     if wished:
         study.first(wished)
-    return Tuning(
-        request, study, device, tuple(matches), tuple(plans), watch, meanwhile=_scored(space, watch, emit)
-    )
+    meanwhile = _meanwhile(request, space, watch, emit)
+    return Tuning(request, study, device, tuple(matches), tuple(plans), watch, meanwhile=meanwhile)
 
 
-def _scored(space: SearchSpace, watch: Stopwatch, emit: Listener) -> Iterator[None]:
-    """Lay out and score the whole space, a piece at a time."""
+def _meanwhile(request: TuneRequest, space: SearchSpace, watch: Stopwatch, emit: Listener) -> Iterator[None]:
+    """Load what the model learns with; lay out and score the whole space, a piece at a time."""
+    if request.trials > BATCH:  # else nothing is learnt
+        load_soon(request.cost_model)
+        yield
     yield from space.prepared()
     emit(Scored(len(space.plausible), space.legal, space.rows_in_all, space.rejected, watch.seconds()["search"]))
 

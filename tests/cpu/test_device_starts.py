@@ -31,3 +31,10 @@ def test_what_prints_for_a_cpu_loads_nothing_for_gpus():
     loaded = loaded_by("autosched.device.builder", "import autosched.device.orders")
     assert not {m for m in loaded if m.startswith(("autosched.codegen.lower.gpu", "autosched.codegen.cuda"))}
     assert not {"pydantic", "yaml", "sqlite3"} & loaded
+
+
+def test_a_search_begins_without_what_models_learn_with():
+    text = "import sys, autosched.search.tune\nprint(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()
+    assert "autosched.search.bayesian" in loaded
+    assert not {"scipy", "sklearn", "xgboost", "pandas"} & set(loaded)
