@@ -69,8 +69,10 @@ def check_kernel(kernel: Kernel) -> None:
             assert held is not None
             last = buffer.first + buffer.elements // buffer.shape[-1]
             _require(last <= held.count, f"matrix buffer {name} takes register {last - 1} of {held.count}")
+            rows, rest = divmod(buffer.shape[-1], held.row_elements(buffer.dtype))
             size = buffer.shape[-1] * buffer.dtype.bits
-            _require(size == 8 * held.rows * held.row_bytes, f"matrix buffer {name}: {size} bits a register")
+            some = rows == held.rows or (held.rows_at is not None and 0 < rows < held.rows)
+            _require(some and not rest, f"matrix buffer {name}: {size} bits a register")
         if buffer.scope in ("global", "packed"):
             origin = buffer.origin or name
             _require(origin in kernel.program.tensors, f"buffer {name}: the program has no tensor {origin}")

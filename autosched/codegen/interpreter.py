@@ -47,6 +47,7 @@ from autosched.codegen.kernel import (
     Wait,
     statements,
 )
+from autosched.codegen.matrices import fits
 from autosched.codegen.storage import Region, Storage
 from autosched.codegen.text import print_statement
 from autosched.errors import UsageError
@@ -172,7 +173,8 @@ class _Machine:
 
     def _configure(self, stmt: Configure) -> Runner:
         """Registers that hold matrices: nobody touches them before they are configured, and nothing stays in them."""
-        mine = {name for name, s in self.storages.items() if s.buffer.matrices == stmt.matrices}
+        mine = {name for name, s in self.storages.items() if stmt.matrices.same(s.buffer.matrices)}
+        mine = {name for name in mine if not stmt.on or fits(self.storages[name].buffer, stmt.matrices)}
         held = [self.storages[name] for name in sorted(mine)]
 
         def run(env: Env) -> None:

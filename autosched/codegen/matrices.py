@@ -6,7 +6,7 @@ row's elements are neighbours and rows lie evenly apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.access import classify, plain
@@ -15,6 +15,7 @@ from autosched.codegen.kernel import Assign, Buffer, IntrinsicCall, Lane, Regist
 from autosched.ir.value import Literal, Read, reads
 from autosched.logic import TRUE, Const, Int, Var, evaluate
 from autosched.logic.walk import substitute_int
+from autosched.tensorize.matrices import Matrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def apart_in_memory(index: tuple[Int, ...], memory: Buffer, register: Buffer, la
     """Elements from one row to the next of what lies at `index`, lane by lane; None where it is no matrix."""
     assert register.matrices is not None
     offsets = classify(index, memory.shape, lane).offsets
-    width = lane.width // register.matrices.rows
+    width = register.matrices.row_elements(register.dtype)
     if offsets is None:
         return None
     apart = offsets[width] if lane.width > width else width
@@ -103,6 +104,25 @@ def apart_in_memory(index: tuple[Int, ...], memory: Buffer, register: Buffer, la
 
 def touches(body: tuple[Stmt, ...], buffers: Mapping[str, Buffer]) -> bool:
     """Whether statements use a register that holds a matrix."""
+    return next(held_in(body, buffers), None) is not None
+
+
+def rows_by_number(buffer: Buffer) -> Iterator[tuple[int, int]]:
+    """The number of each register of a buffer, and its rows."""
+    assert buffer.matrices is not None
+    rows, count = buffer.matrices.rows_of(buffer.shape[-1], buffer.dtype), buffer.elements // buffer.shape[-1]
+    yield from ((buffer.first + k, rows) for k in range(count))
+
+
+def fits(buffer: Buffer, matrices: Matrices) -> bool:
+    """Whether registers so configured hold the buffer: they are of its kind, and have its rows."""
+    if buffer.matrices is None or not matrices.same(buffer.matrices):
+        return False
+    return all(matrices.rows_in(register) == rows for register, rows in rows_by_number(buffer))
+
+
+def held_in(body: tuple[Stmt, ...], buffers: Mapping[str, Buffer]) -> Iterator[Buffer]:
+    """The buffers in registers that hold matrices, each as often as statements use it."""
     for stmt in statements(body):
         match stmt:
             case Assign():
@@ -111,9 +131,17 @@ def touches(body: tuple[Stmt, ...], buffers: Mapping[str, Buffer]) -> bool:
                 names = tuple(ref.buffer for ref in stmt.operands.values())
             case _:
                 names = ()
-        if any(buffers[n].scope == "matrix" for n in names):
-            return True
-    return False
+        yield from (buffers[n] for n in names if buffers[n].scope == "matrix")
 
 
-__all__ = ["Move", "apart_in_memory", "move_of", "number_of", "ref_number", "touches"]
+__all__ = [
+    "Move",
+    "apart_in_memory",
+    "fits",
+    "held_in",
+    "move_of",
+    "number_of",
+    "ref_number",
+    "rows_by_number",
+    "touches",
+]

@@ -140,7 +140,9 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
 
 
 def _matrix(matrices: Matrices) -> str:
-    return f"{matrices.rows} x {matrices.row_bytes} bytes"
+    rows = [matrices.rows_in(register) for register in range(matrices.count)]
+    fewer = f", with {' '.join(map(str, rows))} rows" if min(rows) < matrices.rows else ""
+    return f"{matrices.rows} x {matrices.row_bytes} bytes{fewer}"
 
 
 def _block(body: tuple[Stmt, ...], depth: int) -> Iterator[str]:

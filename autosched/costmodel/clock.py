@@ -61,6 +61,7 @@ from autosched.tiling.steps.layout import (
     line_crossings,
     row_stride,
     rows_apart,
+    rows_held,
     runs,
 )
 from autosched.tiling.steps.lines import line_axis
@@ -306,7 +307,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
 def _store_cost(nest: Nest) -> float:
     """Cycles to store one register of sums."""
     o = nest.intrinsic.accumulator
-    rows = nest.intrinsic.matrices.rows if nest.intrinsic.matrices else 0
+    rows = rows_held(nest, o.name) if nest.intrinsic.matrices else 0
     if rows and rows_apart(nest, o.name) is not None:
         return float(rows)
     if vectorises(nest, o.name):
@@ -316,12 +317,11 @@ def _store_cost(nest: Nest) -> float:
 
 def _matrix_load_cost(nest: Nest, operand: str, kind: npt.NDArray[np.int64], target: Target) -> Column:
     """Load slots that one register of the operand takes that holds a matrix: one for each row."""
-    matrices = nest.intrinsic.matrices
-    assert matrices is not None
-    slots = np.full(len(kind), float(matrices.rows))
+    rows = rows_held(nest, operand)
+    slots = np.full(len(kind), float(rows))
     for way, (stride, crossed) in _from_rows(nest, operand).items():
-        aliased = _aliased(stride, np.array([matrices.rows]), target)[0]
-        slots = np.where(kind == way, matrices.rows * (1.0 + crossed + ALIAS_SLOTS * aliased), slots)
+        aliased = _aliased(stride, np.array([rows]), target)[0]
+        slots = np.where(kind == way, rows * (1.0 + crossed + ALIAS_SLOTS * aliased), slots)
     return slots
 
 

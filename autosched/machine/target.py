@@ -62,7 +62,8 @@ class Target:
 
     def issues(self, intrinsic: Intrinsic) -> float:
         """Issues of an intrinsic per cycle and core, without regard to classes of operations."""
-        return self.rates.get(intrinsic.name) or 1.0 / intrinsic.timing.get("interval", 1.0)
+        rate = self.rates.get(intrinsic.name)
+        return rate / intrinsic.share if rate else 1.0 / intrinsic.timing.get("interval", 1.0)
 
     def has(self, features: frozenset[str]) -> bool:
         """Whether the target lists all of an intrinsic's required features."""

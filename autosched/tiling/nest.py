@@ -19,6 +19,7 @@ from autosched.logic import Affine, Bool, Const, Int, Var, all_of, conjuncts, fr
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Mapping
+from autosched.tiling.fitted import fitted
 from autosched.tiling.guards import PlacedGuards, below_zero, place_guards
 from autosched.tiling.placed import from_shared
 
@@ -227,8 +228,10 @@ class Nest:
 def make_nest(mapping: Mapping) -> Nest:
     """The nest of a mapping. Raises ValueError for what a nest cannot hold: data-dependent guards or subscripts, and
     loops that never run."""
-    stage, intrinsic = mapping.stage, mapping.intrinsic
+    stage = mapping.stage
     box, bounds = box_of(stage.axes)
+    mapping = fitted(mapping, box)
+    intrinsic = mapping.intrinsic
     guard = all_of(*_formulas(stage.guards))
     for read in mapping.operands.values():
         if any(is_value(i) for i in read.index):

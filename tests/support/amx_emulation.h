@@ -1,5 +1,6 @@
-/* AMX's intrinsics on plain arrays, for machines without it: palette 1 at the full tile. Anything else is an abort, as is a
-   tile that is used before it is configured, zeroed or loaded. Tiles are a thread's own. Include before the kernel. */
+/* AMX's intrinsics on plain arrays, for machines without it: palette 1, rows of 64 bytes, up to 16 of them. Anything else
+   is an abort, as is a tile that is used before it is configured, zeroed or loaded, or a product of tiles whose rows do not
+   fit. Tiles are a thread's own. Include before the kernel. */
 #include <immintrin.h>
 #include <math.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 
 enum { EMULATED_TILES = 8, EMULATED_ROWS = 16, EMULATED_BYTES = 64 };
 static _Thread_local uint8_t emulated_tile[EMULATED_TILES][EMULATED_ROWS][EMULATED_BYTES];
-static _Thread_local int emulated_on, emulated_held[EMULATED_TILES];
+static _Thread_local int emulated_on, emulated_held[EMULATED_TILES], emulated_rows[EMULATED_TILES];
 
 __attribute__((unused)) static void emulated_fault(const char *what, int tile) {
   fprintf(stderr, "AMX emulation: %s (tile %d)\n", what, tile);
@@ -28,8 +29,9 @@ static inline void emulated_configure(const void *from) {
   if (c[0] != 1 || c[1] != 0) emulated_fault("not palette 1 from row 0", -1);
   for (int i = 2; i < 64; ++i) {
     const int word = i >= 16 && i < 32, rows = i >= 48 && i < 56;
-    const uint8_t wanted = word ? (i % 2 ? 0 : EMULATED_BYTES) : rows ? EMULATED_ROWS : 0;
-    if (c[i] != wanted) emulated_fault("not the full tile", i);
+    const uint8_t wanted = word && i % 2 == 0 ? EMULATED_BYTES : 0;
+    if (rows ? c[i] == 0 || c[i] > EMULATED_ROWS : c[i] != wanted) emulated_fault("not such a tile", i);
+    if (rows) emulated_rows[i - 48] = c[i];
   }
   emulated_on = 1;
   memset(emulated_held, 0, sizeof emulated_held);
@@ -48,13 +50,15 @@ static inline void emulated_zero(int tile) {
 
 static inline void emulated_load(int tile, const void *from, ptrdiff_t stride) {
   emulated_use(tile, 0);
-  for (int r = 0; r < EMULATED_ROWS; ++r) memcpy(emulated_tile[tile][r], (const char *)from + r * stride, EMULATED_BYTES);
+  memset(emulated_tile[tile], 0, sizeof emulated_tile[tile]);
+  for (int r = 0; r < emulated_rows[tile]; ++r)
+    memcpy(emulated_tile[tile][r], (const char *)from + r * stride, EMULATED_BYTES);
   emulated_held[tile] = 1;
 }
 
 static inline void emulated_store(int tile, void *to, ptrdiff_t stride) {
   emulated_use(tile, 1);
-  for (int r = 0; r < EMULATED_ROWS; ++r) memcpy((char *)to + r * stride, emulated_tile[tile][r], EMULATED_BYTES);
+  for (int r = 0; r < emulated_rows[tile]; ++r) memcpy((char *)to + r * stride, emulated_tile[tile][r], EMULATED_BYTES);
 }
 
 static inline void emulated_distinct(int c, int a, int b) {
@@ -62,11 +66,13 @@ static inline void emulated_distinct(int c, int a, int b) {
   emulated_use(a, 1);
   emulated_use(b, 1);
   if (c == a || c == b || a == b) emulated_fault("the same tile twice", c);
+  if (emulated_rows[a] != emulated_rows[c]) emulated_fault("other rows than its sums", a);
+  if (emulated_rows[b] != EMULATED_ROWS) emulated_fault("not a row for every four bytes", b);
 }
 
 static inline void emulated_bytes(int c, int a, int b, int signed_a, int signed_b) {
   emulated_distinct(c, a, b);
-  for (int m = 0; m < 16; ++m)
+  for (int m = 0; m < emulated_rows[c]; ++m)
     for (int k = 0; k < 16; ++k)
       for (int n = 0; n < 16; ++n) {
         uint32_t sum;
@@ -92,7 +98,7 @@ static inline float emulated_bf16(const uint8_t *at) {
 
 static inline void emulated_pairs(int c, int a, int b) {
   emulated_distinct(c, a, b);
-  for (int m = 0; m < 16; ++m)
+  for (int m = 0; m < emulated_rows[c]; ++m)
     for (int n = 0; n < 16; ++n) {
       float sum, even = 0, odd = 0;
       for (int k = 0; k < 16; ++k) {

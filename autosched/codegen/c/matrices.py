@@ -24,7 +24,7 @@ class MatrixPrinter:
         if not on:
             yield self._text(matrices, "release")
             return
-        needed = {feature for i in self.scope.kernel.intrinsics if i.matrices == matrices for feature in i.requires}
+        needed = {feature for i in self.scope.kernel.intrinsics if matrices.same(i.matrices) for feature in i.requires}
         for helper in permission_helpers(needed):
             self.scope.use(helper)
             yield f"{helper}();"

@@ -9,7 +9,7 @@ from autosched.codegen.lower.places import LANE
 from autosched.logic import Binary, Const, Int, Var, interval
 from autosched.logic.walk import substitute_int
 from autosched.tiling.nest import Nest
-from autosched.tiling.steps.layout import filled
+from autosched.tiling.steps.layout import filled, rows_held
 
 ROW = "er"
 """The variable of loops over rows: none of a nest's is called so."""
@@ -19,7 +19,7 @@ def row_lanes(nest: Nest, operand: str) -> dict[str, Int]:
     """For each intrinsic axis the operand has, its coordinate at element `e` of row `er`."""
     assert nest.intrinsic.matrices is not None
     width = filled(nest, operand)
-    ranges = {ROW: (0, nest.intrinsic.matrices.rows - 1), LANE: (0, width - 1)}
+    ranges = {ROW: (0, rows_held(nest, operand) - 1), LANE: (0, width - 1)}
     lanes = nest.lane_coordinates(operand, Var(ROW) * width + Var(LANE))
     return {name: _Folding(ranges).fold(coordinate) for name, coordinate in lanes.items()}
 

@@ -17,7 +17,7 @@ from autosched.codegen.lower.microkernel import Micro, Places
 from autosched.codegen.lower.operands import LANE, Loads, elements
 from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.simplify import bind
-from autosched.codegen.matrices import apart_in_memory, touches
+from autosched.codegen.matrices import apart_in_memory, held_in, rows_by_number, touches
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
@@ -25,7 +25,7 @@ from autosched.logic.walk import substitute_bool
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.steps import tiled_axes
-from autosched.tiling.steps.layout import filled
+from autosched.tiling.steps.layout import filled, rows_held
 
 
 class MatrixMicro(Micro):
@@ -40,7 +40,8 @@ class MatrixMicro(Micro):
         width = filled(self.nest, self.accumulator.name)
         self.whole_lane, self.row_lane = Lane(LANE, self.accumulator.elements), Lane(LANE, width)
         self.thread: Int = Var("thread") if threads > 1 else Const(0)
-        shape = (threads, matrices.rows, width)
+        self.rows = rows_held(self.nest, self.accumulator.name)
+        shape = (threads, self.rows, width)
         self.between = ctx.declare("sums", self.accumulator.dtype, shape, "workspace").name
 
     def _spare(self, part: TensorPart, ctx: Context) -> bool:
@@ -102,7 +103,7 @@ class MatrixMicro(Micro):
     def prefetch_out(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
         """Ask for each row of the output."""
         asked = super().prefetch_out(at, counts)
-        return (For(ROW, Const(0), Const(self.matrices.rows), asked),) if asked else ()
+        return (For(ROW, Const(0), Const(self.rows), asked),) if asked else ()
 
     # -- start ------------------------------------------------------------------------------------------------------
 
@@ -123,7 +124,7 @@ class MatrixMicro(Micro):
             zero = Literal(0.0 if dtype.is_float else 0, dtype)
             each = value if valid == TRUE else Select(valid, value, zero, dtype)
             row = Assign(self.between, (self.thread, Var(ROW), Var(LANE)), each, self.row_lane)
-            rows = For(ROW, Const(0), Const(self.matrices.rows), (row,))
+            rows = For(ROW, Const(0), Const(self.rows), (row,))
             moved = Assign(self.acc, self._register(), Read(self.between, self._matrix(), dtype), self.whole_lane)
             return all_tiles(rows, moved)
 
@@ -162,7 +163,7 @@ class MatrixMicro(Micro):
             tensor = self.nest.stage.assign.tensor
             return self.over(self.tiled, counts, (Assign(tensor, self.there, held, self.whole_lane),))
         moved = Assign(self.between, self._matrix(), held, self.whole_lane)
-        rows = For(ROW, Const(0), Const(self.matrices.rows), stores)
+        rows = For(ROW, Const(0), Const(self.rows), stores)
         return self.over(self.tiled, counts, (moved, rows))
 
 
@@ -176,7 +177,9 @@ def configured(part: TensorPart, body: tuple[Stmt, ...], buffers: Mapping[str, B
     matrices = part.nest.intrinsic.matrices
     if matrices is None:
         return body
-    return (Configure(matrices, on=True), *_numbered(body, buffers), Configure(matrices, on=False))
+    numbered = _numbered(body, buffers)
+    matrices = matrices.with_rows({n: rows for b in held_in(numbered, buffers) for n, rows in rows_by_number(b)})
+    return (Configure(matrices, on=True), *numbered, Configure(matrices, on=False))
 
 
 def _numbered(body: tuple[Stmt, ...], buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:

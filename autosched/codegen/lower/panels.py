@@ -17,7 +17,7 @@ from autosched.logic import TRUE, Bool, Compare, Const, Int, Var, all_of, free_v
 from autosched.logic.walk import substitute_bool
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps import column_units, tiled_axes
-from autosched.tiling.steps.layout import filled
+from autosched.tiling.steps.layout import filled, rows_held
 
 Places = Mapping[str, Position]
 Ranges = Mapping[str, tuple[int, int]]
@@ -127,9 +127,8 @@ class Filling:
         return (*owners, *tiles, *units, *depths, *widths)
 
     def widths(self) -> list[int]:
-        matrices = self.nest.intrinsic.matrices
-        if matrices is not None:
-            return [matrices.rows, filled(self.nest, self.operand)]
+        if self.nest.intrinsic.matrices is not None:
+            return [rows_held(self.nest, self.operand), filled(self.nest, self.operand)]
         on = {a.intrinsic_axis: a for a in self.nest.axes if a.intrinsic_axis}
         return [on[n].unit for n in panel_axes(self.nest, self.operand)[3]]
 

@@ -198,8 +198,9 @@ class _Walker:
         width = stmt.lane.width if stmt.lane else 1
         nodes = list(walk(stmt.value))
         single = buffers[stmt.buffer].scope == "register" and not isinstance(stmt.value, Read)
-        moved = [m for n in (stmt.buffer, *(r.tensor for r in reads(stmt.value))) if (m := buffers[n].matrices)]
-        rows = moved[0].rows if moved else 0
+        named = (stmt.buffer, *(r.tensor for r in reads(stmt.value)))
+        moved = [m.rows_of(b.shape[-1], b.dtype) for b in map(buffers.__getitem__, named) if (m := b.matrices)]
+        rows = moved[0] if moved else 0
         for node in nodes:
             if isinstance(node, Read):
                 self._touch(node.tensor, node.index, stmt.lane, False, path, runs, single, rows)

@@ -173,7 +173,7 @@ def _intrinsic(
         rules=tuple(keys.rules),
         header=header,
         emit={p: t.rstrip() for p, t in emit.items()},
-        timing={k: v for k in ("latency", "interval", "chain") if (v := getattr(keys.timing, k)) is not None},
+        timing={k: v for k in ("latency", "interval", "chain", "least") if (v := getattr(keys.timing, k)) is not None},
         timing_source=keys.timing.source,
         pseudocode=second,
         formula=formula,

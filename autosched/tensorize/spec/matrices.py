@@ -31,6 +31,7 @@ class _Run(_Keys):
 
 class _Configuration(_Keys):
     bytes: Annotated[int, Field(ge=1, le=4096)]
+    rows: Annotated[int, Field(ge=0)] | None = None
     set: list[_Run] = Field(default_factory=list)
 
 
@@ -75,6 +76,10 @@ def matrices_of(keys: IntrinsicKeys, program: Program, source: Source) -> Matric
         if run.at + len(run.to) > len(configuration):
             raise source.error(f"configuration: byte {run.at + len(run.to) - 1} is outside", *place, "configuration")
         configuration[run.at : run.at + len(run.to)] = bytes(run.to)
+    at = found.configuration.rows
+    if at is not None and list(configuration[at : at + found.registers]) != [found.rows] * found.registers:
+        where = (*place, "configuration", "rows")
+        raise source.error(f"bytes {at} on are not the rows of {found.registers} registers", *where)
     texts = []
     for printer, given in (("llvm", found.llvm), ("c", found.c)):
         for use, fields in USES.items():
@@ -87,4 +92,4 @@ def matrices_of(keys: IntrinsicKeys, program: Program, source: Source) -> Matric
             if fault:
                 raise source.error(f"{printer}.{use}: {fault}", *place, printer, use)
             texts.append((printer, use, text))
-    return Matrices(found.registers, found.rows, found.bytes_a_row, bytes(configuration), tuple(texts))
+    return Matrices(found.registers, found.rows, found.bytes_a_row, bytes(configuration), tuple(texts), at)

@@ -146,6 +146,9 @@ class TimingKeys(_Keys):
     chain: PositiveFloat | None = Field(
         None, description="cycles from the accumulator to the result, where that is shorter than latency", le=1e6
     )
+    least: PositiveFloat | None = Field(
+        None, description="cycles between two issues on however few rows, of registers that hold matrices", le=1e6
+    )
     source: str = Field("", description="machine, and document or measurement; unverified where there is none")
 
 

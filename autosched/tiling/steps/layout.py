@@ -52,8 +52,13 @@ def offset_within(nest: Nest, operand: str, element: Int, extents: tuple[int, ..
 
 def filled(nest: Nest, operand: str) -> int:
     """Elements of a register that are filled at a time: all, or one row of one that holds a matrix."""
-    matrices, n = nest.intrinsic.matrices, nest.intrinsic.operands[operand].elements
-    return n if matrices is None else n // matrices.rows
+    matrices, o = nest.intrinsic.matrices, nest.intrinsic.operands[operand]
+    return o.elements if matrices is None else matrices.row_elements(o.dtype)
+
+
+def rows_held(nest: Nest, operand: str) -> int:
+    """Rows of a register that holds a matrix."""
+    return nest.intrinsic.operands[operand].elements // filled(nest, operand)
 
 
 @of_nest
@@ -72,8 +77,8 @@ def even_rows(nest: Nest, operand: str, offset: Int) -> int | None:
     lanes = np.arange(n, dtype=np.int64)
     there = [np.asarray(evaluate(offset, {"e": lanes} | env)) for env in (dict.fromkeys(names, 0), _places(names))]
     first, second = (np.broadcast_to(o, (n,)) - int(o.flat[0]) for o in there)
-    width = n // matrices.rows
-    apart = int(first[width]) if matrices.rows > 1 else width
+    width = filled(nest, operand)
+    apart = int(first[width]) if n > width else width
     even = np.array_equal(first, lanes // width * apart + lanes % width)
     return apart if even and np.array_equal(first, second) else None
 

@@ -1,0 +1,82 @@
+"""The same instruction on registers that hold matrices of fewer rows than they could: what the end of an axis leaves of
+a register is then neither loaded, computed nor stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from autosched.ir.program import Axis, Guard, Loop, Program, Statement
+from autosched.logic import Const, evaluate
+from autosched.tensorize.intrinsic import Intrinsic, Operand
+
+FEWEST = 2
+"""A loop of one iteration is no axis."""
+
+
+def axis_of_rows(intrinsic: Intrinsic) -> Axis | None:
+    """The axis whose positions are the rows of every register that has it, and that no sum runs over; None where there
+    is none, or the registers always have all their rows."""
+    if intrinsic.matrices is None or intrinsic.matrices.rows_at is None:
+        return None
+    for axis in intrinsic.spatial:
+        having = [o for o in intrinsic.operands.values() if axis.name in intrinsic.operand_axes[o.name]]
+        if having and all(_along_rows(intrinsic, o, axis.name) for o in having):
+            return axis
+    return None
+
+
+def _along_rows(intrinsic: Intrinsic, operand: Operand, axis: str) -> bool:
+    """Whether the register's rows are the axis's positions."""
+    assert intrinsic.matrices is not None
+    elements = np.arange(operand.elements, dtype=np.int64)
+    ((variable, _),) = operand.order.domain
+    coordinate = operand.order.coordinates[intrinsic.operand_axes[operand.name].index(axis)]
+    row = elements // intrinsic.matrices.row_elements(operand.dtype)
+    return bool(np.array_equal(np.asarray(evaluate(coordinate, {variable: elements})), row))
+
+
+def with_rows(intrinsic: Intrinsic, axis: Axis, rows: int) -> Intrinsic:
+    """The intrinsic with so many positions of the axis that `axis_of_rows` gives."""
+    full = axis.extent
+    interval = intrinsic.timing.get("interval", 1.0)
+    taken = max(interval * rows / full, min(interval, intrinsic.timing.get("least", 0.0)))
+    operands = {}
+    for operand in intrinsic.operands.values():
+        names = intrinsic.operand_axes[operand.name]
+        shape = tuple(rows if n == axis.name else size for n, size in zip(names, operand.shape, strict=True))
+        shorter = replace(operand, shape=shape)
+        ((variable, _),) = operand.order.domain
+        order = replace(operand.order, domain=((variable, shorter.elements),))
+        operands[operand.name] = replace(shorter, order=order)
+    tensors = {
+        name: replace(tensor, shape=tuple(Const(n) for n in operands[name].shape))
+        for name, tensor in intrinsic.program.tensors.items()
+    }
+    program = replace(intrinsic.program, tensors=tensors, body=_cut(intrinsic.program, axis, rows))
+    timing = intrinsic.timing | {"interval": taken}
+    share = intrinsic.share * taken / interval
+    return replace(intrinsic, program=program, operands=operands, timing=timing, share=share, pseudocode=None)
+
+
+def _cut(program: Program, axis: Axis, rows: int) -> tuple[Statement, ...]:
+    """The program's statements with so many iterations of the axis."""
+
+    def cut(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        found: list[Statement] = []
+        for stmt in body:
+            match stmt:
+                case Loop(there, inner):
+                    here = replace(there, upper=Const(rows)) if there.name == axis.name else there
+                    found.append(replace(stmt, axis=here, body=cut(inner)))
+                case Guard(_, inner):
+                    found.append(replace(stmt, body=cut(inner)))
+                case _:
+                    found.append(stmt)
+        return tuple(found)
+
+    return cut(program.body)
+
+
+__all__ = ["FEWEST", "axis_of_rows", "with_rows"]

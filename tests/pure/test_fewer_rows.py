@@ -1,0 +1,119 @@
+"""Instructions on registers of fewer rows than these could have: what they compute, which mappings take them, how their
+registers are configured, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.agreement import disagreement, expect
+from support.matrices import matrix_plans, target
+
+from autosched.codegen.check import KernelError, check_kernel
+from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.kernel import Configure
+from autosched.codegen.llvm.compile import assembly
+from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.lower import lower
+from autosched.codegen.text import print_kernel
+from autosched.errors import SpecError
+from autosched.ir import workload
+from autosched.ir.interpreter import run
+from autosched.tensorize.fewer_rows import axis_of_rows, with_rows
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.load import load_text
+from autosched.tiling.plan import Plan
+
+PRODUCT = Catalogue.builtin()["x86/tdpbusd"]
+
+
+def a_plan(rows: int, columns: int = 32) -> Plan:
+    program = workload("matmul", m=rows, n=columns, k=128, a="u8", b="s8")
+    return next(p for p in matrix_plans(program) if "i←i, j←j" in p.name)
+
+
+def test_the_rows_of_sums_and_of_one_factor_are_an_axis() -> None:
+    axis = axis_of_rows(PRODUCT)
+    assert axis is not None
+    assert axis.name == "i"
+    assert axis_of_rows(Catalogue.builtin()["x86/vpdpbusd.zmm"]) is None
+
+
+def test_fewer_rows_are_the_first_of_all() -> None:
+    axis = axis_of_rows(PRODUCT)
+    assert axis is not None
+    short = with_rows(PRODUCT, axis, 5)
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 255, (16, 64)).astype(np.uint8), rng.integers(-128, 127, (64, 16)).astype(np.int8)
+    c = rng.integers(-99, 99, (16, 16)).astype(np.int32)
+    whole = run(PRODUCT.program, {"a": a, "b": b, "c": c})["c"]
+    assert np.array_equal(run(short.program, {"a": a[:5], "b": b, "c": c[:5]})["c"], whole[:5])
+    assert [short.operands[n].shape for n in "abc"] == [(5, 64), (64, 16), (5, 16)]
+
+
+@pytest.mark.parametrize(("extent", "rows"), [(56, 14), (14, 14), (28, 14), (7, 7), (18, 9), (196, 16), (64, 16)])
+def test_tiles_are_cut_evenly(extent: int, rows: int) -> None:
+    nest = a_plan(extent).tensor_parts[0].nest
+    unit = next(a.unit for a in nest.axes if a.intrinsic_axis == "i")
+    assert unit == rows
+    assert sum(a.units for a in nest.axes if a.intrinsic_axis == "i") == -(-extent // 16)
+
+
+@pytest.mark.parametrize("extent", [14, 21, 33])
+def test_rows_compute_the_program(extent: int) -> None:
+    plan = a_plan(extent, 20)
+    ids = np.random.default_rng(3).permutation(plan.space.enumerate().ids)[:4].tolist()
+    assert disagreement(plan, ids, expect(plan.program)) is None
+
+
+def test_registers_are_configured_with_their_rows() -> None:
+    plan = a_plan(14)
+    kernel = lower(plan, plan.space.schedule(int(plan.space.enumerate().ids[0])))
+    (on, *_) = [s for s in kernel.main.body if isinstance(s, Configure)]
+    rows = {b.name: b.shape[-1] * b.dtype.bytes // 64 for b in kernel.buffers.values() if b.scope == "matrix"}
+    assert rows == {"acc": 14, "a_reg": 14, "b_reg": 16}
+    for b in (b for b in kernel.buffers.values() if b.scope == "matrix"):
+        assert on.matrices.rows_in(b.first) == rows[b.name]
+    assert "rows" in next(line for line in print_kernel(kernel).splitlines() if "configure 8 registers" in line)
+    code = assembly(print_llvm(kernel), "sapphirerapids")
+    assert "ldtilecfg" in code
+    full = tuple(replace(s, matrices=PRODUCT.matrices) if isinstance(s, Configure) else s for s in kernel.main.body)
+    with pytest.raises(KernelError, match="not configured"):
+        run_kernel(replace(kernel, main=replace(kernel.main, body=full)), expect(plan.program).arrays)
+
+
+def test_whole_tiles_at_the_end_of_a_line_go_straight_to_memory() -> None:
+    plan = a_plan(14)
+    kernel = lower(plan, plan.space.schedule(int(plan.space.enumerate().ids[0])))
+    assert "sums" not in kernel.main.buffers
+
+
+def test_more_rows_than_there_are_is_refused() -> None:
+    plan = a_plan(14)
+    kernel = lower(plan, plan.space.schedule(int(plan.space.enumerate().ids[0])))
+    acc = kernel.buffers["acc"]
+    longer = replace(acc, shape=(*acc.shape[:-1], 17 * 16))
+    with pytest.raises(KernelError, match="bits a register"):
+        check_kernel(replace(kernel, buffers=kernel.buffers | {"acc": longer}))
+
+
+def test_their_time_is_in_proportion_down_to_the_least() -> None:
+    axis = axis_of_rows(PRODUCT)
+    assert axis is not None
+    eight, two = with_rows(PRODUCT, axis, 12), with_rows(PRODUCT, axis, 2)
+    assert eight.timing["interval"] == 12
+    assert two.timing["interval"] == PRODUCT.timing["least"]
+    here = target()
+    measured = replace(here, rates={PRODUCT.name: 1 / 20})
+    assert measured.issues(eight) == pytest.approx(1 / 15)
+    assert here.issues(eight) == pytest.approx(1 / 12)
+
+
+def test_the_place_of_rows_is_checked() -> None:
+    text = Path(PRODUCT.path).read_text(encoding="utf-8")
+    with pytest.raises(SpecError, match="are not the rows of 8 registers"):
+        load_text(text.replace("rows: 48", "rows: 47"))
+    fixed = load_text(text.replace("          rows: 48\n", ""))
+    assert all(axis_of_rows(i) is None for i in fixed)
