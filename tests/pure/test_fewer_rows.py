@@ -21,6 +21,7 @@ from autosched.codegen.text import print_kernel
 from autosched.errors import SpecError
 from autosched.ir import workload
 from autosched.ir.interpreter import run
+from autosched.machine.catalogue import load_target
 from autosched.tensorize.fewer_rows import axis_of_rows, with_rows
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import load_text
@@ -109,6 +110,14 @@ def test_their_time_is_in_proportion_down_to_the_least() -> None:
     measured = replace(here, rates={PRODUCT.name: 1 / 20})
     assert measured.issues(eight) == pytest.approx(1 / 15)
     assert here.issues(eight) == pytest.approx(1 / 12)
+
+
+def test_a_described_machine_knows_their_rate() -> None:
+    """What is told of a peak is of the fastest instruction whose rate the target has."""
+    here = load_target("intel-sapphire-rapids")
+    held = [i for i in Catalogue.builtin().of_isa("x86", features=here.features) if i.matrices is not None]
+    assert len(held) == 5
+    assert all(here.rates[i.name] == 1 / i.timing["interval"] for i in held)
 
 
 def test_the_place_of_rows_is_checked() -> None:
