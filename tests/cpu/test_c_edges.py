@@ -1,5 +1,5 @@
-"""Exported C at the edges of images: lanes before a line's first element and behind its last one are masked loads; and
-vectors wider than the target's."""
+"""Exported C at the edges of images: lanes before a line's first element and behind its last one are masked loads. Lanes
+that lie close together are whole loads and a shuffle; vectors wider than the target's are cut."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cpu.c_build import build, call, missing_features, needs_compiler
+from cpu.c_build import WARNINGS, build, call, missing_features, needs_compiler
 from pure.kernel_cases import inputs_for
 from pure.value_cases import differing
 from support.plans import machine, plans_of
+from support.scalar_programs import scalar_plans
 
 from autosched.codegen.c import print_c
 from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
-from autosched.ir import workload
+from autosched.ir import parse, workload
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
 NARROW = machine(frozenset({"avx2", "fma"}), registers=16, vector_bytes=32)
@@ -50,10 +51,52 @@ def test_edges_of_lines_are_masked_loads(features: tuple[str, ...], tmp_path: Pa
         assert not differing(got["Y"], want["Y"]).any()
 
 
-def test_wide_vectors_ask_for_no_more_than_the_target_has() -> None:
-    """Sixteen sums of four bytes, on a target whose vectors have 32."""
-    kernels = depthwise("portable/mac.u8.s8.s32.v16", a="u8", b="s8", acc="s32")
-    code = print_c(next(iter(kernels)))
-    assert re.search(r"s32x16 acc\[", code.source)
-    assert "avx512" not in code.flags
-    assert "-mavx2" in code.flags
+def test_wide_vectors_ask_for_no_more_than_the_target_has(tmp_path: Path) -> None:
+    """Sixteen sums of four bytes, on a target whose vectors have 32: GCC kept them in memory."""
+    made = [replace(k, name=f"wide_{n}") for n, k in enumerate(islice(bytes_by_lane(), 3))]
+    for kernel in made:
+        assert next(b for b in kernel.buffers.values() if b.name == "acc").shape[-1] == 16
+        code = print_c(kernel)
+        assert re.search(r"s32x8 acc\[", code.source)
+        assert "s32x16" not in code.source
+        assert "avx512" not in code.flags
+        assert "-mavx2" in code.flags
+    run_and_compare(made, tmp_path)
+
+
+def bytes_by_lane() -> Iterator[Kernel]:
+    return depthwise("portable/mac.u8.s8.s32.v16", a="u8", b="s8", acc="s32")
+
+
+def run_and_compare(made: list[Kernel], folder: Path, *flags: str) -> None:
+    if missing_features(made[0]):
+        pytest.skip("needs AVX2")
+    library = build([print_c(kernel) for kernel in made], folder, "-O2", *flags)
+    for kernel in made:
+        arrays = inputs_for(kernel.program)
+        want, got = run_kernel(kernel, arrays), call(library, kernel, arrays)
+        (output,) = kernel.program.outputs
+        assert not differing(got[output], want[output]).any()
+
+
+EVERY_OTHER = """
+def f(X: f32[m, n], Y: f32[m, k], *, m=3, k=20):
+    n = 2 * k - 1
+    for i, j in grid(m, k):
+        Y[i, j] = X[i, 2 * j] * 3.0
+"""
+
+
+def test_lanes_that_lie_close_together_are_whole_loads(tmp_path: Path) -> None:
+    """Windows of two numbers that move by one, and every other number: no load reaches past what lanes ask for."""
+    windows = depthwise("x86/vpmaddwd.ymm", a="s16", b="s16", acc="s32")
+    plan = scalar_plans(parse(EVERY_OTHER, filename="f.py"), NARROW)[0]
+    rows = (plan.space.schedule(int(row)) for row in plan.space.enumerate().ids)
+    strided = (lower(plan, row) for row in rows)
+    for number, kernels in enumerate((windows, strided)):
+        picked = (k for k in kernels if re.search(r"pick\d+_\w+\(&", print_c(k).source))
+        made = [replace(k, name=f"picked_{number}_{n}") for n, k in enumerate(islice(picked, 2))]
+        assert made
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        run_and_compare(made, folder, *WARNINGS)

@@ -35,6 +35,8 @@ PROGRAMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("layer_norm", {"m": 3, "n": 45}),
     ("conv2d_bias_relu", {"n": 1, "h": 5, "w": 7, "ci": 3, "co": 19, "kh": 3, "kw": 3, "pad": 1, "residual": 1}),
     ("depthwise_conv2d", {"h": 7, "w": 19, "c": 3, "layout": "nchw"}),
+    ("depthwise_conv2d", {"h": 7, "w": 19, "c": 3, "layout": "nchw", "a": "u8", "b": "s8", "acc": "s32"}),
+    ("depthwise_conv2d", {"h": 5, "w": 7, "c": 35, "a": "u8", "b": "s8", "acc": "s32"}),
 )
 
 

@@ -22,6 +22,13 @@ typedef float f32x16 __attribute__((vector_size(64)));
 /* Inlined: a vector that is passed to a function, or returned, goes through memory. */
 #define VECTOR_INLINE static inline __attribute__((always_inline, unused))
 
+/* Clang does not align the stack for vectors that it keeps there: they would lie across lines, some across pages. */
+#if defined __clang__ && defined __x86_64__
+#define aligned_stack __attribute__((force_align_arg_pointer))
+#else
+#define aligned_stack
+#endif
+
 VECTOR_INLINE s8x64 load_s8x64(const int8_t *p) {
   s8x64 x;
   memcpy(&x, p, sizeof x);
@@ -90,7 +97,7 @@ void dot_relu_prepare_B(const int8_t *restrict B, int8_t *restrict B_packed) {
   }
 }
 
-void dot_relu(
+aligned_stack void dot_relu(
     const uint8_t *restrict A,
     const float *restrict bias,
     float *restrict Y,

@@ -17,6 +17,13 @@ typedef float f32x16 __attribute__((vector_size(64)));
 /* Inlined: a vector that is passed to a function, or returned, goes through memory. */
 #define VECTOR_INLINE static inline __attribute__((always_inline, unused))
 
+/* Clang does not align the stack for vectors that it keeps there: they would lie across lines, some across pages. */
+#if defined __clang__ && defined __x86_64__
+#define aligned_stack __attribute__((force_align_arg_pointer))
+#else
+#define aligned_stack
+#endif
+
 /* The address may lie outside the array, so it is computed as an integer. */
 static inline const void *prefetch_address(const void *base, ptrdiff_t bytes) {
   return (const void *)((uintptr_t)base + (uintptr_t)bytes);
@@ -44,7 +51,7 @@ VECTOR_INLINE void store_first_f32x16(float *p, ptrdiff_t count, f32x16 x) {
 #endif
 }
 
-void gemm(const float *restrict A, const float *restrict B, float *restrict C) {
+aligned_stack void gemm(const float *restrict A, const float *restrict B, float *restrict C) {
   __m512 acc[3][2];
   __m512 b[2];
   __m512 a[3];

@@ -20,6 +20,8 @@ from autosched.codegen.c.statements import INDENT, StatementPrinter
 from autosched.codegen.kernel import Buffer, Choose, Function, Kernel, Stmt, statements
 from autosched.codegen.lower.context import called_functions
 from autosched.codegen.narrow import narrow
+from autosched.codegen.unheld import scarce
+from autosched.codegen.written_out import written_out
 from autosched.ir.program import Program
 from autosched.ir.value import Call, walk
 
@@ -59,7 +61,7 @@ def print_c(kernel: Kernel) -> CSource:
 
 class _Printer:
     def __init__(self, kernel: Kernel) -> None:
-        kernel = narrow(kernel)
+        kernel = narrow(written_out(kernel))
         self.kernel = kernel
         self.names = Names()
         self.name = self.names.fresh(kernel.name)
@@ -69,7 +71,7 @@ class _Printer:
         self.vectors = VectorHelpers()
         self.used: set[str] = set()
         self.macros: dict[str, str] = {}
-        self.formulas = Formulas(kernel.formulas, self.names, self.used.add)
+        self.formulas = Formulas(kernel.formulas, self.names, self.used.add, scarce=scarce(kernel))
         self.constants: dict[str, str] = {}
         self.workspaces = [kernel.buffers[b] for b in kernel.main.buffers if kernel.buffers[b].scope == "workspace"]
 
@@ -77,6 +79,9 @@ class _Printer:
         functions = [self._scope(f) for f in (*self.kernel.prepare, self.kernel.main)]
         bodies = ["\n".join(self._function(scope)) for scope in functions]
         prototypes = [self._prototype(scope) for scope in functions]
+        if self._spills_wide():
+            self.used.add("aligned_stack")
+            bodies[-1] = f"aligned_stack {bodies[-1]}"
         self.used |= self.vectors.helpers
         calls = tuple((self._function_name(scope.function), tuple(self._arguments(scope))) for scope in functions)
         header, source = "\n".join(self._header(prototypes)), "\n".join(self._source(bodies))
@@ -218,11 +223,17 @@ class _Printer:
         features = {f for i in kernel.intrinsics for f in i.requires}
         switches = flags(kernel.isa, features | self._vector_features() | self._fused_features())
         openmp = "-fopenmp" if kernel.threads > 1 else ""
+        if openmp and self._spills_wide():
+            openmp += " -mstackrealign"  # Clang's threads run functions of its own making
         # GCC gathers what rows have left in their first lanes into a vector, which all of them then wait for.
         apart = "-fno-tree-slp-vectorize" if self.vectors.typedefs and not kernel.intrinsics else ""
         # GCC says of vectors wider than the machine's that calls would pass them another way; inlined ones do not.
         wider = "-Wno-psabi" if self._widest() > kernel.vector_bytes else ""
         return " ".join(f for f in ("-std=gnu11 -O2 -ffp-contract=off", apart, switches, openmp, wider) if f)
+
+    def _spills_wide(self) -> bool:
+        """Whether what does not fit into registers is wider than the stack's alignment."""
+        return self.kernel.isa == "x86" and self._widest() > 16
 
     def _widest(self) -> int:
         """The bytes of the widest vector that is named."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from autosched.codegen.c.ctypes import compute_type
+from autosched.codegen.c.ctypes import compute_type, literal
 from autosched.codegen.c.indices import IndexPrinter
 from autosched.codegen.c.names import Names
 from autosched.codegen.c.values import ValuePrinter
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
+from autosched.codegen.unheld import unheld
 from autosched.ir.dtypes import BOOL, DType
 from autosched.ir.formula import Formula
-from autosched.ir.value import Read, Value
+from autosched.ir.value import Literal, Read, Value
 from autosched.logic import Bool, Int
 
 
@@ -20,9 +21,15 @@ class Formulas:
     """The formulas that a kernel may call; those it does call are printed."""
 
     def __init__(
-        self, formulas: Mapping[str, Formula], names: Names, use: Callable[[str], None], printer: str = "c"
+        self,
+        formulas: Mapping[str, Formula],
+        names: Names,
+        use: Callable[[str], None],
+        printer: str = "c",
+        scarce: bool = False,
     ) -> None:
-        self.formulas, self.names, self.use, self.printer = formulas, names, use, printer
+        """`scarce`: vector registers are, so that constants are taken from memory where they can be."""
+        self.formulas, self.names, self.use, self.printer, self.scarce = formulas, names, use, printer, scarce
         self.called: dict[str, str] = {}
         self.vectors: dict[tuple[str, int], tuple[str, str]] = {}  # name and text
 
@@ -44,7 +51,10 @@ class Formulas:
         if key not in self.vectors:
             v = helpers.vector(formula.dtype)
             name = f"approximate_{formula.function}_{v}"
-            self.vectors[key] = name, _vector_text(formula, name, v, helpers)
+            constants = unheld(formula) if self.scarce else ()
+            if constants:
+                self.use("from_memory")
+            self.vectors[key] = name, _vector_text(formula, name, v, helpers, constants)
         return self.vectors[key][0]
 
     def texts(self) -> list[str]:
@@ -62,19 +72,27 @@ class Formulas:
         return "\n".join([head, *lines, f"  return {values.value(formula.result)};", "}"])
 
 
-def _vector_text(formula: Formula, name: str, vector: str, helpers: LaneHelpers) -> str:
-    """Truth values of steps are masks as wide as the argument's elements."""
-    bits = formula.dtype.bits
+def _vector_text(
+    formula: Formula, name: str, vector: str, helpers: LaneHelpers, constants: tuple[Literal, ...]
+) -> str:
+    """Truth values of steps are masks as wide as the argument's elements. `constants` are taken from memory."""
+    bits, x, table = formula.dtype.bits, formula.argument, f"{name}_constants"
     masks = {n: bits for n, step in formula.steps if step.dtype == BOOL}
-    values = VectorPrinter(_Steps(), helpers, helpers.width, None, masks)
-    lines = []
+    named = {c: f"constants[{n}]" for n, c in enumerate(constants)}
+    values = VectorPrinter(_Steps(), helpers, helpers.width, None, masks, named)
+    before, lines = list[str](), list[str]()
+    if constants:
+        before.append(f"static const {vector} {table}[{len(constants)}] = {{")
+        before += [f"  {{{', '.join([literal(c.value, c.dtype)] * helpers.width)}}}," for c in constants]
+        before += ["};", ""]
+        lines += [f"  const {vector} *constants = {table};", f"  from_memory(constants, {x});"]
     for n, step in formula.steps:
         if step.dtype == BOOL:
             lines.append(f"  const {helpers.signed(bits)} {n} = {values.mask_of(step, bits)};")
         else:
             lines.append(f"  const {helpers.vector(step.dtype)} {n} = {values.value(step)};")
-    head = f"VECTOR_INLINE {vector} {name}({vector} {formula.argument}) {{  /* within {formula.ulp:g} ulp */"
-    return "\n".join([head, *lines, f"  return {values.value(formula.result)};", "}"])
+    head = f"VECTOR_INLINE {vector} {name}({vector} {x}) {{  /* within {formula.ulp:g} ulp */"
+    return "\n".join([*before, head, *lines, f"  return {values.value(formula.result)};", "}"])
 
 
 class _Steps:

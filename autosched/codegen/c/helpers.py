@@ -58,6 +58,21 @@ static inline void drain_stores(void) {
 #else
 #define held(operand) (void)0
 #endif""",
+    "aligned_stack": """\
+/* Clang does not align the stack for vectors that it keeps there: they would lie across lines, some across pages. */
+#if defined __clang__ && defined __x86_64__
+#define aligned_stack __attribute__((force_align_arg_pointer))
+#else
+#define aligned_stack
+#endif""",
+    "from_memory": """\
+/* These constants are taken from memory where they are needed: to keep or repeat each in one of sixteen registers would
+   put what loops carry on the stack. */
+#ifdef __x86_64__
+#define from_memory(constants, x) __asm__("" : "+r"(constants) : "x"(x))
+#else
+#define from_memory(constants, x) (void)0
+#endif""",
     "next_round": """\
 /* What one round loads is not kept for the next, nor loaded before it: that takes registers from sums. */
 #define next_round() __asm__ volatile("" : : : "memory")""",

@@ -84,6 +84,9 @@ class _Lanes:
         there = [bool(evaluate(self.wanted, {lane.var: e})) for e in range(lane.width)]
         if not any(there):
             raise NotVector
+        if all(there) and (function := scope.vectors.pick(register, access.offsets, scope.kernel.vector_bytes)):
+            nearest = access.offsets.index(min(access.offsets))
+            return f"{function}(&{scope.element(read.tensor, elements[nearest])})"
         real = elements[there.index(True)]
         texts = []
         for element, wanted in zip(elements, there, strict=True):

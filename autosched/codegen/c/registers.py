@@ -177,6 +177,7 @@ class VectorHelpers:
         self.functions: dict[str, str] = {}
         self.helpers: set[str] = set()  # functions of one element that these call
         self.tables: dict[tuple[str, ...], int] = {}  # what they look up, numbered
+        self.picks: dict[tuple[object, ...], int] = {}  # which elements they pick, numbered
         self.operands: dict[str, str] = {}
 
     def declared(self, register: Register) -> str:
@@ -267,6 +268,37 @@ VECTOR_INLINE {v} {name}(const {t} *p) {{
   uint{8 * size}_t group;
   memcpy(&group, p, sizeof group);
   return ({v})(group - ({wide}){{0}});
+}}"""
+        return name
+
+    def pick(self, r: Register, offsets: tuple[int, ...], limit: int) -> str | None:
+        """The function that loads elements at these distances, from the nearest one on, by one or two loads of at most
+        `limit` bytes that cover them; None where that takes more, or lanes are too few to be worth it."""
+        least, t = min(offsets), storage_type(r.dtype)
+        span = max(offsets) - least + 1
+        piece = 1 << (span.bit_length() - 1)
+        count = 1 if piece == span else 2
+        if piece == 1 or 4 * count > r.elements or piece * r.dtype.bytes > limit:
+            return None
+        part = Register("vector", vector_name(r.dtype, piece), r.dtype, piece)
+        v, load, first = self.vector(r), self.load(part), span - piece
+        # Where the loads overlap, the first has the element.
+        lanes = [o if o < piece else o - first + piece for o in (o - least for o in offsets)]
+        number = self.picks.setdefault((r.vector, *(o - least for o in offsets)), len(self.picks) + 1)
+        name = f"pick{number}_{r.vector}"
+        others, sources = (f", b = {load}(p + {first})", "a, b") if count == 2 else ("", "a, a")
+        lines = [f"const {part.vector} a = {load}(p){others};"]
+        if count == 2 and 2 * piece * r.dtype.bytes <= 16:  # what shuffles take
+            both = Register("vector", vector_name(r.dtype, 2 * piece), r.dtype, 2 * piece)
+            joined = ", ".join(str(e) for e in range(2 * piece))
+            lines.append(f"const {self.vector(both)} all = __builtin_shufflevector(a, b, {joined});")
+            sources = "all, all"
+        lines.append(f"return __builtin_shufflevector({sources}, {', '.join(map(str, lanes))});")
+        body = "\n".join(f"  {line}" for line in lines)
+        self.functions[name] = f"""\
+/* Some of p[0] to p[{span - 1}], some more than once. */
+VECTOR_INLINE {v} {name}(const {t} *p) {{
+{body}
 }}"""
         return name
 

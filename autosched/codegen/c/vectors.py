@@ -6,7 +6,8 @@ a loop over its lanes. A truth value is a mask: a vector of signed integers, eac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from autosched.codegen.access import value_vars
@@ -61,13 +62,14 @@ class Source(Protocol):
 @dataclass(frozen=True)
 class VectorPrinter:
     """`lane` is None inside a formula, where every value is one of each lane; `masks` are the widths of the formula's
-    truth values by name."""
+    truth values by name, `named` constants that have vectors of their own."""
 
     source: Source
     helpers: LaneHelpers
     width: int
     lane: str | None
     masks: dict[str, int]
+    named: Mapping[Literal, str] = field(default_factory=dict)
 
     def value(self, v: Value, count: Int | None = None) -> str:
         """A vector of the value's dtype. Lanes from `count` on touch no memory."""
@@ -107,6 +109,8 @@ class VectorPrinter:
         return self.lane is not None and self.lane not in value_vars(v)
 
     def _splat(self, v: Value) -> str:
+        if isinstance(v, Literal) and v in self.named:
+            return self.named[v]
         text = literal(v.value, v.dtype) if isinstance(v, Literal) else self.source.uniform(v)
         if isinstance(v, Literal) and text in ("0", "0u", "0.0f", "0.0"):
             return f"({self.helpers.vector(self._held(v.dtype))}){{0}}"

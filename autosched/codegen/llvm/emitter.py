@@ -16,15 +16,25 @@ Chunk = list[Any]  # lines and nested chunks
 
 @dataclass
 class Declarations:
-    """External functions of a module, each declared once, by name."""
+    """External functions of a module, each declared once, by name; numbers that it loads, each once."""
 
     lines: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, str] = field(default_factory=dict)
 
     def need(self, result: str, name: str, *arguments: str) -> str:
         """Declare `result @name(arguments)` and return `@name`."""
         if name not in self.lines:
             self.lines[name] = f"declare {result} @{name}({', '.join(arguments)})"
         return f"@{name}"
+
+    def number(self, text: str, align: int) -> str:
+        """The address of a number, type and value, that LLVM takes for one that may change: it is loaded where it is
+        used, not before a loop, and no register has to keep it."""
+        names = self.numbers
+        if text not in names:
+            names[text] = f"@number.{len(names)}"
+            self.lines[names[text]] = f"{names[text]} = internal global {text}, align {align}"
+        return names[text]
 
 
 class Emitter:

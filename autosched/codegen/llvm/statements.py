@@ -49,6 +49,7 @@ from autosched.codegen.llvm.spare import Spare
 from autosched.codegen.llvm.types import Val, scalar
 from autosched.codegen.llvm.values import Values
 from autosched.codegen.matrices import move_of
+from autosched.codegen.unheld import scarce
 from autosched.ir.dtypes import BOOL
 from autosched.ir.value import reads
 from autosched.logic import TRUE
@@ -83,7 +84,8 @@ class Printer:
         self.ops = Ops(self.out)
         self.memory = Memory(self.out, self.indexing, self.ops, self.buffers)
         self.matrices = MatrixPrinter(self.out, self.memory, self.buffers)
-        self.values = Values(self.out, self.indexing, self.ops, self.memory, shared.kernel.formulas)
+        formulas, few = shared.kernel.formulas, scarce(shared.kernel)
+        self.values = Values(self.out, self.indexing, self.ops, self.memory, formulas, few)
 
     def body(self, statements: tuple[Stmt, ...]) -> None:
         for stmt in statements:

@@ -18,6 +18,7 @@ from autosched.codegen.llvm.memory import Memory
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.types import Val, constant, scalar, typed
 from autosched.codegen.llvm.words import Words
+from autosched.codegen.unheld import unheld
 from autosched.ir.dtypes import BOOL, DTYPES
 from autosched.ir.formula import Formula
 from autosched.ir.value import (
@@ -40,6 +41,8 @@ from autosched.ir.value import (
 from autosched.logic import Bool, Int, all_of, free_vars
 
 S64 = DTYPES["s64"]
+LINE = 64
+"""Bytes of a cache line."""
 _Side = Callable[[Mask | None], Val]
 """One side of a choice, evaluated under a mask."""
 
@@ -48,22 +51,33 @@ class Values:
     """Evaluation at the current place of a function."""
 
     def __init__(
-        self, emitter: Emitter, indexing: Addresses, ops: Ops, memory: Memory, formulas: Mapping[str, Formula]
+        self,
+        emitter: Emitter,
+        indexing: Addresses,
+        ops: Ops,
+        memory: Memory,
+        formulas: Mapping[str, Formula],
+        scarce: bool = False,
     ) -> None:
+        """`scarce`: vector registers are, so that constants of formulas are loaded where they are used."""
         self.out = emitter
         self.indexing = indexing
         self.ops = ops
         self.memory = memory
         self.formulas = formulas
+        self.scarce = scarce
         self.words = Words(ops)
         self.steps: dict[str, Val] = {}  # argument and steps of the formula that is being printed
         self.features: frozenset[str] = frozenset()  # what that formula requires
+        self.loaded: dict[Literal, int] = {}  # its constants that are loaded, and in how many lanes
         memory.places.index_value = self.subscript
 
     def value(self, v: Value, lane: Lane | None, mask: Mask | None = None) -> Val:
         """The value in every lane (or one for all)."""
         match v:
             case Literal(number, dtype):
+                if v in self.loaded:
+                    return self._loaded(v, self.loaded[v])
                 return self.ops.literal(number, dtype)
             case Read(tensor, index, _):
                 return self.memory.read(self.memory.buffers[tensor], index, lane, mask)
@@ -98,13 +112,22 @@ class Values:
 
     def _formula(self, formula: Formula, argument: Val) -> Val:
         """The formula's steps in place; they touch no memory, so no mask concerns them."""
-        outer = self.steps, self.features
+        outer = self.steps, self.features, self.loaded
         self.steps, self.features = {formula.argument: argument}, formula.requires
+        several = self.scarce and argument.lanes > 1
+        self.loaded = dict.fromkeys(unheld(formula), argument.lanes) if several else {}
         for name, step in formula.steps:
             self.steps[name] = self.value(step, None)
         result = self.value(formula.result, None)
-        self.steps, self.features = outer
+        self.steps, self.features, self.loaded = outer
         return result
+
+    def _loaded(self, v: Literal, lanes: int) -> Val:
+        """A constant as a vector in memory."""
+        held = self.ops.literal(v.value, v.dtype, lanes)
+        align = min(LINE, 1 << (lanes * v.dtype.bytes - 1).bit_length())
+        address = self.out.declarations.number(held.text, align)
+        return Val(self.out.let(f"load {held.type}, ptr {address}, align {align}"), v.dtype, lanes)
 
     def subscript(self, part: Index, lane: Lane | None, mask: Mask | None) -> Val:
         """A data-dependent subscript as s64."""
