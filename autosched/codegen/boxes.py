@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.check import KernelError
-from autosched.codegen.evaluate import Env, compile_int
 from autosched.codegen.kernel import Box
+from autosched.codegen.places import Env, compile_int
 from autosched.codegen.storage import Storage
 
 SWIZZLED_BITS = {0: 0, 32: 1, 64: 2, 128: 3}

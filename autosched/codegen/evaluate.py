@@ -6,13 +6,14 @@ mask: a `Select` evaluates each side only for the lanes that choose it, so an ad
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, assert_never
+from collections.abc import Mapping
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
 
+from autosched.codegen.kernel import Lane
+from autosched.codegen.places import WIDTH, Env, Evaluator, Mask, compile_bool, compile_int, compile_place
 from autosched.codegen.storage import Storage
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.evaluate import arith, call
@@ -34,66 +35,24 @@ from autosched.ir.value import (
     Unary,
     Value,
 )
-from autosched.logic import Bool, Int, affine, evaluate
-from autosched.logic.expr import COMPARE, Binary
+from autosched.logic import Bool, Int
+from autosched.logic.expr import COMPARE
 
 _S64 = DTYPES["s64"]
-
-Env: TypeAlias = dict[str, Any]
-Mask: TypeAlias = "npt.NDArray[np.bool_] | None"
-"""The lanes that are evaluated; None is all of them."""
-Evaluator: TypeAlias = Callable[[Env, Mask], Any]
-
-
-def compile_int(node: Int) -> Callable[[Env], Any]:
-    """`node` as a function of the loop variables (ints) and the lane variable (an int64 array)."""
-    form = affine(node)
-    if form is None:
-        return _compile_parts(node)
-    constant, terms = form.constant, tuple(form.coefficients.items())
-
-    def run(env: Env) -> Any:
-        total: Any = constant
-        for name, factor in terms:
-            total = total + env[name] * factor
-        return total
-
-    return run
-
-
-def _compile_parts(node: Int) -> Callable[[Env], Any]:
-    """A formula that is not affine, its affine parts compiled."""
-    if not isinstance(node, Binary) or node.op not in _ARITHMETIC:
-        return lambda env: evaluate(node, env)
-    combine, left, right = _ARITHMETIC[node.op], compile_int(node.left), compile_int(node.right)
-    return lambda env: combine(left(env), right(env))
-
-
-_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "%": operator.mod,
-}
-
 
 def compile_value(
     value: Value,
     storages: Mapping[str, Storage],
     scalars: Mapping[str, Any],
     formulas: Mapping[str, Formula] = {},
+    lane: Lane | None = None,
 ) -> Evaluator:
     """`value` as a function of variables and mask; its answers are container values (`ir.numerics`) that broadcast.
 
     Entries of masked-off lanes mean nothing. `scalars` are container values; `formulas` are functions that values call
     by name.
     """
-    return _Compiler(storages, scalars, formulas).value(value)
-
-
-WIDTH = ""
-"""The key under which an Env holds the number of lanes; no loop variable can have this name."""
+    return _Compiler(storages, scalars, formulas, lane).value(value)
 
 
 def _lanes(truth: Any, env: Env) -> npt.NDArray[np.bool_]:
@@ -102,11 +61,16 @@ def _lanes(truth: Any, env: Env) -> npt.NDArray[np.bool_]:
 
 class _Compiler:
     def __init__(
-        self, storages: Mapping[str, Storage], scalars: Mapping[str, Any], formulas: Mapping[str, Formula]
+        self,
+        storages: Mapping[str, Storage],
+        scalars: Mapping[str, Any],
+        formulas: Mapping[str, Formula],
+        lane: Lane | None,
     ) -> None:
         self.storages = storages
         self.scalars = scalars
         self.formulas = formulas
+        self.lane = lane
 
     def value(self, value: Value) -> Evaluator:
         match value:
@@ -151,8 +115,8 @@ class _Compiler:
 
     def condition(self, condition: Condition) -> Evaluator:
         if isinstance(condition, Bool):
-            formula = condition
-            return lambda env, mask: evaluate(formula, env)
+            formula = compile_bool(condition)
+            return lambda env, mask: formula(env)
         return self.value(condition)
 
     def _index(self, index: Index) -> Evaluator:
@@ -163,14 +127,22 @@ class _Compiler:
         return lambda env, mask: np.asarray(inner(env, mask)).astype(np.int64)
 
     def _read(self, read: Read) -> Evaluator:
-        storage = self.storages[read.tensor]
-        subscripts = [self._index(i) for i in read.index]
+        storage, dtype = self.storages[read.tensor], read.dtype
+        same = dtype.name != "b1" and storage.data.dtype == container(dtype)
+        place = self._place(read, storage)
 
         def run(env: Env, mask: Mask) -> Any:
-            flat = storage.flat([s(env, mask) for s in subscripts], mask)
-            return load(storage.load(flat, mask), read.dtype)
+            stored = storage.load(place(env, mask), mask)
+            return stored if same else load(stored, dtype)
 
         return run
+
+    def _place(self, read: Read, storage: Storage) -> Evaluator:
+        fixed = [i for i in read.index if isinstance(i, Int)]
+        if len(fixed) == len(read.index):
+            return compile_place(fixed, storage, self.lane)
+        subscripts = [self._index(i) for i in read.index]
+        return lambda env, mask: storage.flat([s(env, mask) for s in subscripts], mask)
 
     def _logical(self, op: str, parts: list[Evaluator]) -> Evaluator:
         if op == "not":
@@ -194,7 +166,10 @@ class _Compiler:
         condition, then, other = self.condition(select.condition), self.value(select.then), self.value(select.other)
 
         def run(env: Env, mask: Mask) -> Any:
-            chosen = _lanes(condition(env, mask), env)
+            truth = condition(env, mask)
+            if isinstance(truth, bool | np.bool_):
+                return then(env, mask) if truth else other(env, mask)
+            chosen = _lanes(truth, env)
             if mask is not None:
                 chosen, rest = chosen & mask, ~chosen & mask
             else:

@@ -19,7 +19,7 @@ from autosched.codegen.boxes import BoxMover
 from autosched.codegen.check import PRIVATE_SCOPES, KernelError
 from autosched.codegen.concurrent import Concurrency
 from autosched.codegen.emulate import Emulator
-from autosched.codegen.evaluate import WIDTH, Env, compile_int, compile_value
+from autosched.codegen.evaluate import compile_value
 from autosched.codegen.kernel import (
     WORKERS,
     Assign,
@@ -36,6 +36,7 @@ from autosched.codegen.kernel import (
     If,
     IntrinsicCall,
     Kernel,
+    Lane,
     Meet,
     Prefetch,
     Publish,
@@ -48,12 +49,13 @@ from autosched.codegen.kernel import (
     statements,
 )
 from autosched.codegen.matrices import fits
+from autosched.codegen.places import WIDTH, Env, Evaluator, Mask, compile_bool, compile_int, compile_place
 from autosched.codegen.storage import Region, Storage
 from autosched.codegen.text import print_statement
 from autosched.errors import UsageError
 from autosched.ir.numerics import load, store
 from autosched.ir.value import reads
-from autosched.logic import TRUE, evaluate
+from autosched.logic import Var
 
 Runner = Callable[[Env], None]
 COPIES, CALLS, ENGINE = -1, -2, -3
@@ -125,8 +127,8 @@ class _Machine:
             case For():
                 return self._parallel(stmt) if stmt.kind in INDEPENDENT else self._for(stmt)
             case If(condition, body):
-                inner = self._body(body)
-                return lambda env: inner(env) if evaluate(condition, env) else None
+                inner, met = self._body(body), compile_bool(condition)
+                return lambda env: inner(env) if met(env) else None
             case Choose(checks, body, fallback):
                 return self._choose(checks, self._body(body), self._body(fallback))
             case Assign():
@@ -251,32 +253,36 @@ class _Machine:
 
     def _assign(self, stmt: Assign) -> Runner:
         storage = self.storages[stmt.buffer]
-        subscripts = [compile_int(i) for i in stmt.index]
-        value = compile_value(stmt.value, self.storages, self.scalars, formulas=self.kernel.formulas)
+        place, guard = compile_place(stmt.index, storage, stmt.lane), compile_bool(stmt.valid)
+        value = compile_value(stmt.value, self.storages, self.scalars, self.kernel.formulas, stmt.lane)
         lane, width = (stmt.lane.var if stmt.lane else None), (stmt.lane.width if stmt.lane else 1)
         lanes, dtype = np.arange(width, dtype=np.int64), storage.buffer.dtype
         register = storage.buffer.scope in ("register", "accumulator")
         offsets = classify(stmt.index, storage.buffer.shape, stmt.lane).offsets
-        distinct = offsets is not None and len(set(offsets)) == width
+        distinct = width == 1 or (offsets is not None and len(set(offsets)) == width)
         ready = self._ready(stmt.buffer, *(r.tensor for r in reads(stmt.value)))
+
+        def write(env: Env, mask: Mask) -> None:
+            values = store(np.asarray(value(env, mask)), dtype)
+            if register and mask is not None:
+                values, mask = np.where(mask, values, storage.data.dtype.type(0)), None
+            flat = place(env, mask)
+            if not distinct:
+                used = np.broadcast_to(storage.numbers[flat] if isinstance(flat, slice) else flat, (width,))
+                if mask is not None:
+                    used = used[mask]
+                if len(np.unique(used)) != len(used):
+                    raise KernelError(f"two lanes write one element of {storage.buffer.name}")
+            storage.store(flat, values.reshape(()) if isinstance(flat, int) else values, mask)
 
         def run(env: Env) -> None:
             ready()
             env[WIDTH] = width
             if lane is not None:
                 env[lane] = lanes
-            mask = None
-            if stmt.valid != TRUE:
-                mask = np.broadcast_to(np.asarray(evaluate(stmt.valid, env), np.bool_), (width,))
+            mask = _mask(guard(env), width)
             if mask is None or register or mask.any():
-                values = np.broadcast_to(store(np.asarray(value(env, mask)), dtype), (width,))
-                if register and mask is not None:
-                    values, mask = np.where(mask, values, storage.data.dtype.type(0)), None
-                flat = np.broadcast_to(storage.flat([s(env) for s in subscripts], mask), (width,))
-                used = flat if mask is None else flat[mask]
-                if not distinct and len(np.unique(used)) != len(used):
-                    raise KernelError(f"two lanes write one element of {storage.buffer.name}")
-                storage.store(flat, values, mask)
+                write(env, mask)
             env[WIDTH] = 1
             if lane is not None:
                 del env[lane]
@@ -293,15 +299,15 @@ class _Machine:
             storage = self.storages[ref.buffer]
             operands.append((name, storage, _elements(ref, storage)))
         accumulator = self.storages[stmt.operands[emulate.target].buffer]
-        ready = self._ready(*(ref.buffer for ref in stmt.operands.values()))
+        ready, starts = self._ready(*(ref.buffer for ref in stmt.operands.values())), compile_bool(stmt.fresh)
 
         def run(env: Env) -> None:
             ready()
-            places = {name: s.flat(place(env), None) for name, s, place in operands}
-            fresh = bool(evaluate(stmt.fresh, env)) and emulate.target
+            places = {name: place(env, None) for name, _, place in operands}
+            fresh = bool(starts(env)) and emulate.target
             registers = {name: s.load(places[name], None) for name, s, _ in operands if name != fresh}
             if fresh:
-                registers[fresh] = np.zeros(len(places[fresh]), accumulator.data.dtype)
+                registers[fresh] = accumulator.data.dtype.type(0)
             result = emulate(registers)
             for name, storage, _ in operands:
                 if name == emulate.target:
@@ -310,14 +316,20 @@ class _Machine:
         return run
 
 
-def _elements(ref: RegisterRef, storage: Storage) -> Callable[[Env], list[Any]]:
-    """The indices of all elements of an instruction's operand."""
-    index = [compile_int(i) for i in ref.index]
-    if ref.lane is None:
-        every = np.arange(storage.buffer.shape[-1])
-        return lambda env: [*(i(env) for i in index), every]
-    lanes, var = np.arange(ref.lane.width), ref.lane.var
-    return lambda env: [i(env | {var: lanes}) for i in index]
+def _elements(ref: RegisterRef, storage: Storage) -> Evaluator:
+    """Where all elements of an instruction's operand lie."""
+    if ref.lane is not None:
+        return compile_place(ref.index, storage, ref.lane)
+    every = Lane("every element", storage.buffer.shape[-1])
+    return compile_place((*ref.index, Var(every.var)), storage, every)
+
+
+def _mask(truth: Any, width: int) -> Mask:
+    """The lanes for which a condition holds: None for all of them."""
+    if truth is True:
+        return None
+    mask = truth if np.shape(truth) == (width,) else np.full(width, truth)
+    return None if np.count_nonzero(mask) == width else mask
 
 
 def _forget(storages: list[Storage]) -> None:

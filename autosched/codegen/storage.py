@@ -15,7 +15,7 @@ import numpy.typing as npt
 from autosched.codegen.check import KernelError
 from autosched.codegen.kernel import Buffer
 
-Flat = Any  # a flat element number, or an int64 array of them
+Flat = Any  # a flat element number, an int64 array of them, or a slice of lanes that stand evenly apart
 
 
 class OutOfBoundsError(KernelError):
@@ -50,25 +50,38 @@ class Region:
 
     def wrote(self, storage: Storage, flat: Flat) -> None:
         writers, readers = self._of(storage)
-        for verb, others in (("written", writers), ("read", readers)):
-            clash = (others[flat] != _NOBODY) & (others[flat] != self.iteration)
-            self._refuse(storage, flat, clash, verb, others)
+        self._look(storage, flat, writers, "written")
+        self._look(storage, flat, readers, "read")
         writers[flat] = self.iteration
 
     def read(self, storage: Storage, flat: Flat) -> None:
         writers, readers = self._of(storage)
-        self._refuse(storage, flat, (writers[flat] != _NOBODY) & (writers[flat] != self.iteration), "written", writers)
+        self._look(storage, flat, writers, "written")
         before = readers[flat]
-        readers[flat] = np.where((before == _NOBODY) | (before == self.iteration), self.iteration, _SEVERAL)
+        others = before != self.iteration
+        if _any(others):
+            shared = others & (before != _NOBODY)
+            readers[flat] = np.where(shared, _SEVERAL, self.iteration) if _any(shared) else self.iteration
 
-    def _refuse(self, storage: Storage, flat: Flat, clash: Any, verb: str, others: npt.NDArray[np.int32]) -> None:
-        if np.any(clash):
-            at = int(np.broadcast_to(flat, np.shape(clash))[clash][0]) if np.ndim(clash) else int(flat)
-            other = "several" if others[at] == _SEVERAL else f"number {others[at]}"
+    def _look(self, storage: Storage, flat: Flat, touched: npt.NDArray[np.int32], verb: str) -> None:
+        """RaceError where another iteration has touched one of the elements."""
+        seen = touched[flat]
+        others = seen != self.iteration
+        if not _any(others):  # nearly always all are this one's, or nobody's
+            return
+        clash = others & (seen != _NOBODY)
+        if _any(clash):
+            at = int(np.atleast_1d(storage.numbers[flat])[np.atleast_1d(clash)][0])
+            other = "several" if touched[at] == _SEVERAL else f"number {touched[at]}"
             raise RaceError(
                 f"race in parallel loop {self.loop}: iteration number {self.iteration} touches "
                 f"{storage.element(at)}, which is {verb} by another ({other})"
             )
+
+
+def _any(truth: Any) -> bool:
+    """`np.any`, which takes longer than what it looks at."""
+    return bool(np.count_nonzero(truth)) if isinstance(truth, np.ndarray) else bool(truth)
 
 
 class Storage:
@@ -87,6 +100,11 @@ class Storage:
             strides.append(strides[-1] * n)
         self.strides = tuple(reversed(strides)) if buffer.shape else ()
 
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The number of each element: `numbers[flat]` has those that a slice means."""
+        return np.arange(self.data.size)
+
     def element(self, flat: int) -> str:
         """`C[3, 5]` for a flat element number."""
         index = np.unravel_index(flat, self.buffer.shape) if self.buffer.shape else ()
@@ -102,7 +120,7 @@ class Storage:
                 outside = (i < 0) | (i >= n)
                 if mask is not None:
                     outside &= mask
-                if outside.any():
+                if _any(outside):
                     self._outside(index, int(np.flatnonzero(outside)[0]))
             elif not 0 <= i < n and (mask is None or mask.any()):
                 self._outside(index, 0 if mask is None else int(np.flatnonzero(mask)[0]))
@@ -120,8 +138,8 @@ class Storage:
         """The elements, checked; masked-off lanes read element 0 unchecked."""
         if self.written is not None or self.regions:
             used = flat if mask is None else flat[mask]
-            if self.written is not None and not np.all(self.written[used]):
-                missing = used if np.ndim(used) == 0 else used[~self.written[used]][0]
+            if self.written is not None and _any(~self.written[used]):
+                missing = np.atleast_1d(self.numbers[used])[np.atleast_1d(~self.written[used])][0]
                 raise UninitialisedError(f"{self.element(int(missing))} is read but was never written")
             for region in self.regions or ():
                 region.read(self, used)

@@ -226,6 +226,8 @@ def _fma(a: Any, b: Any, c: Any, dtype: DType) -> Any:
     s = p + c
     t = s - p
     error = (p - (s - t)) + (c - t)  # TwoSum (Knuth): s + error == p + c
+    if not np.count_nonzero(error):
+        return round_float(s, dtype)
     even = (s.view(np.int64) & 1) == 0
     moved = np.nextafter(s, np.where(error > 0, np.inf, -np.inf))
     return round_float(np.where(np.isfinite(s) & (error != 0) & even, moved, s), dtype)

@@ -28,6 +28,8 @@ from autosched.tiling.values import Lazy
 
 EFFORT = 20_000_000
 """Of z3, in its own count of steps (some seconds): the same answer on a busy machine."""
+_ANSWERS: dict[str, tuple[bool | None, str]] = {}
+"""By the formula's text: operands whose rows are of one length ask the same, and so do the plans of one program."""
 EIGHT = 8  # rows that are read together: 8 x 16 bytes fill the banks once
 
 
@@ -146,16 +148,22 @@ def _conflicts(layout: SharedLayout) -> z3.BoolRef:
 
 
 def valid(statement: str, operand: str, case: str, formula: z3.BoolRef) -> Proof:
-    """Whether z3 finds no values for which the formula is false."""
+    """Whether z3 finds no values for which the formula is false; a name is of one sort in all formulas."""
+    text = formula.sexpr()
+    if text not in _ANSWERS:
+        _ANSWERS[text] = _answer(formula)
+    return Proof(statement, operand, case, *_ANSWERS[text])
+
+
+def _answer(formula: z3.BoolRef) -> tuple[bool | None, str]:
+    """Whether it is valid, None where the solver gave up; what refutes it."""
     solver = z3.Solver()
     solver.set("rlimit", EFFORT)
     solver.add(z3.Not(formula))
     answer = solver.check()
-    if answer == z3.unsat:
-        return Proof(statement, operand, case, True)
-    if answer == z3.unknown:
-        return Proof(statement, operand, case, None)
-    return Proof(statement, operand, case, False, str(solver.model()))
+    if answer == z3.sat:
+        return False, str(solver.model())
+    return (True if answer == z3.unsat else None), ""
 
 
 def proof_lines(proofs: Sequence[Proof]) -> list[str]:
