@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.agreement import expect
-from support.matrices import COPIED, copied, matrix_plans, programs, windows
+from support.matrices import COPIED, copied, matrix_plans, programs
 from support.plans import covering_rows
 
 from autosched.codegen.callable import CompiledKernel
@@ -36,8 +36,8 @@ def wrong(program: Program, plan: Plan, rows: list[int]) -> str | None:
 
 @pytest.mark.parametrize("name", COPIED)
 def test_images_fill_them(name: str) -> None:
-    program = windows()[name]
-    assert wrong(program, *copied(name, program, 4)) is None
+    plan, rows = copied(name, 4)
+    assert wrong(plan.program, plan, rows) is None
 
 
 @pytest.mark.parametrize("name", [n for n in programs() if n != "matmul_small"])

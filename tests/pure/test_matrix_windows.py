@@ -22,13 +22,13 @@ from autosched.tiling.steps import PADDED
 PROGRAMS = windows()
 
 def a_kernel(name: str) -> Kernel:
-    plan, rows = copied(name, PROGRAMS[name], 1)
+    plan, rows = copied(name, 1)
     return lower(plan, plan.space.schedule(rows[0]))
 
 
 @pytest.mark.parametrize("name", COPIED)
 def test_copies_of_the_image_fill_them(name: str) -> None:
-    plan, rows = copied(name, PROGRAMS[name], 3)
+    plan, rows = copied(name, 2)
     assert disagreement(plan, rows, expect(PROGRAMS[name])) is None
 
 
@@ -67,7 +67,7 @@ def test_an_image_that_is_filled_in_place_is_not_copied() -> None:
 
 
 def test_what_the_end_of_an_axis_cuts_has_panels_of_its_own() -> None:
-    plan, rows = copied("point", PROGRAMS["point"], 100)
+    plan, rows = copied("point", 100)
     row = next(r for r in rows if plan.space.schedule(r).values["reg_y.x"] == 1)
     kernel = lower(plan, plan.space.schedule(row))
     ends = sorted(b.elements for b in kernel.buffers.values() if b.name.startswith("X_panel"))

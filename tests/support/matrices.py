@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from support.plans import AVX512, CHAIN, CONV, machine, plans_of
 
@@ -74,6 +76,7 @@ def programs() -> dict[str, Program]:
     return found
 
 
+@cache
 def windows() -> dict[str, Program]:
     """Windows whose registers are filled from the image or a copy of it: borders, strides, dilation, odd channels,
     lines that a register's rows run past, channels first."""
@@ -122,10 +125,17 @@ COPIED = {
 """Windows with a mapping, and which operand is filled from the image itself or which copy of it."""
 
 
-def copied(name: str, program: Program, count: int, seed: int = 7) -> tuple[Plan, list[int]]:
-    """A plan of a window for two threads, and legal rows that read the image as `COPIED` says."""
-    mapping, column, kind = COPIED[name]
-    plan = next(p for p in matrix_plans(program, threads=2) if f"({mapping})" in p.name)
+@cache
+def copied_plan(name: str) -> Plan:
+    """A plan of a window for two threads, with the mapping that `COPIED` says."""
+    mapping, _, _ = COPIED[name]
+    return next(p for p in matrix_plans(windows()[name], threads=2) if f"({mapping})" in p.name)
+
+
+def copied(name: str, count: int, seed: int = 7) -> tuple[Plan, list[int]]:
+    """That plan, and legal rows that read the image as `COPIED` says."""
+    _, column, kind = COPIED[name]
+    plan = copied_plan(name)
     ids = plan.space.enumerate().ids
     there = ids[plan.space.values(ids)[column] == kind]
     return plan, np.random.default_rng(seed).permutation(there)[:count].tolist()
