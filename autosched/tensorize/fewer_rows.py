@@ -38,7 +38,9 @@ def _along_rows(intrinsic: Intrinsic, operand: Operand, axis: str) -> bool:
 
 
 def with_rows(intrinsic: Intrinsic, axis: Axis, rows: int) -> Intrinsic:
-    """The intrinsic with so many positions of the axis that `axis_of_rows` gives."""
+    """The intrinsic with so many positions of the axis that `axis_of_rows` gives. Its interval is in proportion, down
+    to the least, and its latency with it (three sums of 7 rows take turns every 26 cycles on an Emerald Rapids, of 16
+    every 47)."""
     full = axis.extent
     interval = intrinsic.timing.get("interval", 1.0)
     taken = max(interval * rows / full, min(interval, intrinsic.timing.get("least", 0.0)))
@@ -55,9 +57,10 @@ def with_rows(intrinsic: Intrinsic, axis: Axis, rows: int) -> Intrinsic:
         for name, tensor in intrinsic.program.tensors.items()
     }
     program = replace(intrinsic.program, tensors=tensors, body=_cut(intrinsic.program, axis, rows))
-    timing = intrinsic.timing | {"interval": taken}
-    share = intrinsic.share * taken / interval
-    return replace(intrinsic, program=program, operands=operands, timing=timing, share=share, pseudocode=None)
+    part = taken / interval
+    timing = {name: cycles if name == "least" else cycles * part for name, cycles in intrinsic.timing.items()}
+    made = replace(intrinsic, program=program, operands=operands, timing=timing, pseudocode=None)
+    return replace(made, share=intrinsic.share * part)
 
 
 def _cut(program: Program, axis: Axis, rows: int) -> tuple[Statement, ...]:

@@ -103,13 +103,14 @@ def test_more_rows_than_there_are_is_refused() -> None:
 def test_their_time_is_in_proportion_down_to_the_least() -> None:
     axis = axis_of_rows(PRODUCT)
     assert axis is not None
-    eight, two = with_rows(PRODUCT, axis, 12), with_rows(PRODUCT, axis, 2)
-    assert eight.timing["interval"] == 12
+    some, two = with_rows(PRODUCT, axis, 12), with_rows(PRODUCT, axis, 2)
+    assert some.timing["interval"] == 12
+    assert some.timing["latency"] == PRODUCT.timing["latency"] * 12 / 16
     assert two.timing["interval"] == PRODUCT.timing["least"]
     here = target()
     measured = replace(here, rates={PRODUCT.name: 1 / 20})
-    assert measured.issues(eight) == pytest.approx(1 / 15)
-    assert here.issues(eight) == pytest.approx(1 / 12)
+    assert measured.issues(some) == pytest.approx(1 / 15)
+    assert here.issues(some) == pytest.approx(1 / 12)
 
 
 def test_a_described_machine_knows_their_rate() -> None:
