@@ -83,6 +83,22 @@ def test_rounds_are_apart_where_a_window_slides() -> None:
     assert "next_round" not in print_c(bytes_tile()).source
 
 
+@cache
+def residual() -> Kernel:
+    """A convolution to which a bias and an image are added, in tiles of six pixels and two vectors of channels."""
+    sizes = {"h": 13, "w": 13, "ci": 8, "co": 32, "kh": 3, "kw": 3, "pad": 1, "residual": 1}
+    wanted = {"reg_y": 1, "reg_x": 6, "reg_o": 2, "unroll": 2, "inner": "rows"}
+    return scheduled(workload("conv2d_bias_relu", **sizes), "x86/vfmadd.f32.ymm", wanted)
+
+
+def test_what_sums_are_combined_with_is_loaded_when_they_are_finished() -> None:
+    """GCC kept the bias in registers, and a sum on the stack."""
+    text = print_c(residual()).source
+    body = text[text.index("acc[0][xr][or] = (__m256){0};") :]
+    assert re.search(r"\}\n +sums_done\(\);\n#pragma GCC unroll \d\n +for .*\n(.*\n){1,3} +store_f32x8\(&Y_at", body)
+    assert "sums_done" not in print_c(tile(4, 3, 72)).source
+
+
 @pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
 @pytest.mark.parametrize("n", [72, 71])
 def test_sums_stay_in_registers(compiler: list[str], n: int, tmp_path: Path) -> None:

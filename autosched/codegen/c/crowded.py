@@ -79,6 +79,21 @@ def slides(loop: For, sums: frozenset[str], kernel: Kernel) -> bool:
     return False
 
 
+def adds(stmt: Stmt, sums: frozenset[str]) -> bool:
+    """Whether a statement, or one inside it, adds to some of `sums`."""
+    return any(isinstance(s, IntrinsicCall) and sums_of(s) in sums for s in statements((stmt,)))
+
+
+def finishes(stmt: Stmt, sums: frozenset[str], kernel: Kernel) -> bool:
+    """Whether a statement, or one inside it, combines some of `sums` with memory."""
+    for inner in statements((stmt,)):
+        if isinstance(inner, Assign):
+            read = {node.tensor for node in walk(inner.value) if isinstance(node, Read)}
+            if read & sums and any(kernel.buffers[name].scope not in ("register", "matrix") for name in read):
+                return True
+    return False
+
+
 def _within(ahead: int, apart: int, count: int) -> bool:
     """Whether one of `count` places, each `apart` from the one before, is `ahead` of another."""
     return bool(ahead and apart) and ahead % apart == 0 and abs(ahead // apart) < count

@@ -76,6 +76,9 @@ static inline void drain_stores(void) {
     "next_round": """\
 /* What one round loads is not kept for the next, nor loaded before it: that takes registers from sums. */
 #define next_round() __asm__ volatile("" : : : "memory")""",
+    "sums_done": """\
+/* What finished sums are combined with is loaded when they are finished: compilers would keep it beside them. */
+#define sums_done() __asm__ volatile("" : : : "memory")""",
     "as_written": """\
 /* Stores stay before or behind a load of a matrix, of which GCC does not know that it reads memory. */
 #define as_written() __asm__ volatile("" ::: "memory")""",

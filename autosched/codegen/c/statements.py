@@ -8,7 +8,15 @@ from typing import assert_never
 
 from autosched.codegen.access import plain
 from autosched.codegen.c.assignments import AssignPrinter, streamed
-from autosched.codegen.c.crowded import crowded, repeats_memory, shared_operands, slides, sums_of
+from autosched.codegen.c.crowded import (
+    adds,
+    crowded,
+    finishes,
+    repeats_memory,
+    shared_operands,
+    slides,
+    sums_of,
+)
 from autosched.codegen.c.indices import INDEX_TYPE, loop_range
 from autosched.codegen.c.known import known
 from autosched.codegen.c.matrices import MatrixPrinter
@@ -56,7 +64,12 @@ class StatementPrinter:
         self.shared = {name for name in operands if scope.registers[name].style == "vector"}
 
     def body(self, statements: tuple[Stmt, ...], depth: int) -> Iterator[str]:
+        added = False
         for group in streamed(statements):
+            if added and finishes(group[0], self.crowded, self.scope.kernel):
+                self.scope.use("sums_done")
+                yield f"{INDENT * depth}sums_done();"
+            added = adds(group[0], self.crowded)
             stores = tuple(stmt for stmt in group if isinstance(stmt, Assign))
             lines = self.assigns.together(stores) if len(stores) > 1 else self._statement(group[0])
             for line in lines:
