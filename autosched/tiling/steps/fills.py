@@ -32,11 +32,13 @@ def holders(nest: Nest, axis: NestAxis) -> frozenset[str]:
 
 def _cost(nest: Nest, operands: Iterable[str]) -> tuple[int, int, int]:
     """Masks on these operands: how many are set in the timed call, how many of them on registers that no one load
-    fills, and on how many registers."""
+    fills (of those that hold matrices, on registers that rows of the tensor fill: others come from copies that are
+    filled up anyway), and on how many registers."""
     program = nest.mapping.program
     timed = [o for o in operands if not program.known(nest.mapping.operands[o].tensor)]
     registers = (prod(a.units for a in nest.operand_axes(o)) for o in timed)
-    return len(timed), sum(not vectorises(nest, o) for o in timed), sum(registers)
+    masked = nest.intrinsic.matrices is not None
+    return len(timed), sum(vectorises(nest, o) == masked for o in timed), sum(registers)
 
 
 @of_nest
