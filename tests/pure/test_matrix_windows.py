@@ -13,6 +13,7 @@ from autosched.codegen.llvm.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.codegen.matrices import move_of
+from autosched.codegen.text import print_kernel
 from autosched.costmodel.clock import clock
 from autosched.costmodel.copies import register_cycles
 from autosched.ir import workload
@@ -92,7 +93,14 @@ def test_the_clock_prices_a_copy_by_its_size_and_its_rows() -> None:
     assert (crossed > 0).all()
 
 
-def test_rows_of_a_panel_are_copied_whole_along_a_fused_axis() -> None:
-    plan = next(p for p in matrix_plans(PROGRAMS["window"]) if "i←y.x" in p.name)
+@pytest.mark.parametrize("name", ["window", "window_bf16_odd"])
+def test_rows_of_a_panel_are_copied_whole_along_a_fused_axis(name: str) -> None:
+    plan = next(p for p in matrix_plans(PROGRAMS[name]) if "i←y.x, j←o, k←c)" in p.name)
     nest = plan.tensor_parts[0].nest
     assert register_cycles(nest, "a") < 10  # 64 neighbours of one pixel, not 64 elements
+    row = int(plan.space.enumerate().ids[0])
+    lines = [line.strip() for line in print_kernel(lower(plan, plan.space.schedule(row))).splitlines()]
+    filled = next(n for n, line in enumerate(lines) if line.startswith("X_panel["))
+    around = [line for line in lines[:filled] if line.startswith("for er")]
+    assert around[-1].startswith("for er in 0..14:")  # where a pixel lies is asked once for all its channels
+    assert disagreement(plan, [row], expect(PROGRAMS[name])) is None

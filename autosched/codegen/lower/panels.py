@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 
 from autosched.codegen.kernel import Assign, Buffer, For, If, Lane, Stmt
@@ -142,10 +143,27 @@ class Filling:
         def loop(k: int, at: Places, units: Mapping[str, int], ranges: Ranges) -> tuple[Stmt, ...]:
             if k == len(axes):
                 return self.tile(buffer, at, units, ranges)
-            return self.along(axes[k], lambda where, n, more: loop(k + 1, {**at, **where}, units | n, ranges | more))
+            inner = self.along(axes[k], lambda where, n, more: loop(k + 1, {**at, **where}, units | n, ranges | more))
+            return self.rows(inner) if axes[k] is self.nest.depth and self.rows_around else inner
 
         body = loop(0, start, sizes, {})
         return tuple(_noted(s, f"pack {self.tensor.name} in the order of use") for s in body)
+
+    @cached_property
+    def rows_around(self) -> bool:
+        """Whether the rows of a register that holds a matrix run around the depth: where a row lies takes arithmetic
+        (of fused axes, of guards), and is the same all along the depth."""
+        nest, depth = self.nest, self.nest.depth
+        if nest.intrinsic.matrices is None or depth is None or depth not in nest.operand_axes(self.operand):
+            return False
+        lanes = row_lanes(nest, self.operand)
+        moved = [a for a in nest.axes if a.intrinsic_axis in lanes and ROW in free_vars(lanes[a.intrinsic_axis])]
+        dear = nest.guarded[self.operand] != TRUE or any(len(a.members) > 1 for a in moved)
+        return dear and depth not in moved
+
+    def rows(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The loop over the rows of a register that holds a matrix."""
+        return (For(ROW, Const(0), Const(self.widths()[0]), body),)
 
     def along(self, axis: NestAxis, body: Callable[..., tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
         """The loop over an axis; `body` takes places, units of a tile, and the range of the loop's variable."""
@@ -203,8 +221,8 @@ class Filling:
         value = or_fill(element, all_of(*real), nest.fill(self.operand))
         index = panel_index(nest, self.operand, at, place, self.piece)
         body: tuple[Stmt, ...] = (Assign(buffer.name, index, value, lane),)
-        if by_row:
-            body = (For(ROW, Const(0), Const(widths[0]), body),)
+        if by_row and not self.rows_around:
+            body = self.rows(body)
         for a in reversed(tiled):
             body = _loop(f"{identifier(a.name)}r", Const(0), Const(units[a.name]), body, "unrolled")
         return body
