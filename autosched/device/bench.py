@@ -16,7 +16,8 @@ from autosched.codegen.llvm.jit import load
 from autosched.device.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Guarded, plain
 from autosched.device.compare import Difference, compare, scale
 from autosched.device.job import Effort, Entry, Job, Outcome, Tensor
-from autosched.device.timing import batch, sample
+from autosched.device.pace import Pace
+from autosched.device.timing import Sampler, batch, sample
 from autosched.machine.native import Calls
 
 COLD_LIMIT_BYTES = 1 << 30
@@ -134,6 +135,7 @@ class Bench:
         self.cold_bytes = cold_bytes
         self.folder = folder
         self._violations: dict[str, Data] = {}
+        self._pace = Pace()
 
     def measure(self, job: Job, effort: Effort, report: Report) -> Outcome:
         """Check and time one candidate."""
@@ -147,7 +149,7 @@ class Bench:
                 return _fine([ready.first_s], difference, costs, "slow")
             report("time")
             clock = time.perf_counter()
-            samples, why = sample(self.sampler(ready), effort, ready.first_s)
+            samples, why, level = self._samples(self.sampler(ready), effort, ready.first_s)
             costs["time"] = time.perf_counter() - clock
             clock = time.perf_counter()
             self._again(ready, {n: self.data.guarded[n].view for n in self.data.outputs})
@@ -158,7 +160,14 @@ class Bench:
             detail = {"index": wrong.index, "wrong_elements": d.wrong} if d else {}
             error, tolerance = (d.error, d.tolerance) if d else (None, None)
             return Outcome("wrong", (), error, tolerance, str(wrong), costs, detail)
-        return _fine(samples, difference, costs, why)
+        return _fine(samples, difference, costs, why, level)
+
+    def _samples(self, run: Sampler, effort: Effort, warm_s: float) -> tuple[list[float], str, float]:
+        """Times of one call, why sampling stopped, and the machine's level (1.0 where nobody looks)."""
+        if not effort.paced or effort.cold:
+            return *sample(run, effort, warm_s), 1.0
+        allowed = effort.slowed(max(1.0, self._pace.last))
+        return self._pace.paced(run, lambda: sample(run, allowed, warm_s), effort)
 
     def interleaved(self, jobs: tuple[Job, ...], rounds: int, effort: Effort, report: Report) -> list[Outcome]:
         """All jobs in turn, `rounds` times (A B C A B C …), after a check each; a wrong one is left out."""
@@ -249,7 +258,7 @@ class Bench:
         except Wrong as wrong:
             raise Wrong(f"where {name}: {wrong}", wrong.difference, wrong.index) from None
 
-    def sampler(self, ready: Ready) -> Callable[[int], float]:
+    def sampler(self, ready: Ready) -> Sampler:
         """Time a number of calls, inouts put back to their first values before (or they would run to infinity)."""
 
         def run(times: int) -> float:
@@ -296,9 +305,12 @@ class Bench:
         return sets
 
 
-def _fine(samples: list[float], difference: Difference | None, costs: dict[str, float], why: str) -> Outcome:
+def _fine(
+    samples: list[float], difference: Difference | None, costs: dict[str, float], why: str, level: float = 1.0
+) -> Outcome:
     error, tolerance = (difference.error, difference.tolerance) if difference else (0.0, 0.0)
-    return Outcome("ok", tuple(samples), error, tolerance, "", costs, {"stopped": why})
+    extra = {"stopped": why} | ({"level": level} if level != 1.0 else {})
+    return Outcome("ok", tuple(samples), error, tolerance, "", costs, extra)
 
 
 def _words(view: Bytes) -> npt.NDArray[Any]:

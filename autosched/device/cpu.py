@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from autosched.device.build import Draft as Printed
 
 EFFORTS = {
-    "search": Effort(most=15, budget_s=0.01),
+    "search": Effort(most=15, budget_s=0.01, paced=True),
     "final": Effort(fewest=10, most=100, sample_s=1e-3, budget_s=0.2, tolerance=0.002),
 }
 ROUGH = 1.25

@@ -3,7 +3,7 @@ because the worker's start must stay short."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -59,7 +59,8 @@ class Effort:
     Sampling ends when the median is known to `tolerance` (relative), after `budget_s`, or after `most` samples; never
     before `fewest`, or five that last as long as so many of `sample_s`. `slower_than_s`: a candidate whose calls all
     take longer is not sampled further. `rough_above_s`: one whose samples all take longer will not win, and a few of
-    them say what a model learns from it.
+    them say what a model learns from it. `paced`: times are compared with those of trials before and after
+    (`device.pace`).
     """
 
     fewest: int = 5
@@ -70,6 +71,12 @@ class Effort:
     slower_than_s: float | None = None
     rough_above_s: float | None = None
     cold: bool = False
+    paced: bool = False
+
+    def slowed(self, by: float) -> Effort:
+        """The same on a machine that is slower by this factor."""
+        slower, rough = self.slower_than_s, self.rough_above_s
+        return replace(self, slower_than_s=slower and by * slower, rough_above_s=rough and by * rough)
 
 
 @dataclass(frozen=True)
