@@ -14,6 +14,11 @@ from autosched.store.records import Measurement, Trial
 
 FINALISTS = 5
 ROUNDS = 5
+RACE_S = 0.5
+"""What a race on a device that interleaves may take where its rounds are short: on a shared server the fastest of five
+after 15 rounds was 0 to 8 % behind the best of them, by 120 rounds in three processes."""
+LEAST, MOST = 3, 12
+"""Bounds of such a race's rounds, for each round of the others."""
 _WITHIN = 1.3  # a candidate this much slower in the search does not win by noise
 
 
@@ -61,6 +66,13 @@ class Interleaves(Protocol):
     def measure_interleaved(self, builds: Sequence[Build], rounds: int) -> list[Measurement]:
         """One measurement a build, in order, with one sample a round."""
         ...
+
+
+def rounds_of(times_s: Sequence[float], rounds: int) -> int:
+    """How often a device runs kernels of these times in turn by itself, instead of `rounds` measurements of each. In a
+    round each is called twice, and for a millisecond at least."""
+    round_s = sum(2 * max(t, 1e-3) for t in times_s)
+    return min(MOST * rounds, max(LEAST * rounds, int(RACE_S / max(round_s, 1e-9))))
 
 
 def raced_by_device(device: Interleaves, builds: Sequence[Build], rounds: int) -> list[Measurement]:

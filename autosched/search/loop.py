@@ -36,6 +36,7 @@ from autosched.search.final import (
     pooled,
     race,
     raced_by_device,
+    rounds_of,
     verdict,
 )
 from autosched.search.measuring import Measured, Measuring, UnderWay
@@ -47,7 +48,6 @@ from autosched.tiling.schedule import Candidate
 
 BATCH = 8
 """Candidates between two fits of the model."""
-_SHORT_ROUNDS = 3  # a round of a device that interleaves by itself is one sample, so more of them are affordable
 
 
 @dataclass(frozen=True)
@@ -349,16 +349,17 @@ class _Run:
         self._emit(FinalRound(len(chosen)))
         candidates = [self.study.candidate(trial) for trial in chosen]
         builds = [self.kept.get(candidate.key) or self.building.one(candidate) for candidate in candidates]
-        raced, noise = settled(lambda: self._raced(builds), self._say_noise, self._over)
-        self.noise = replace(noise, drift=noise_of(raced, [t.measurement.time_s or 0.0 for t in chosen]).drift)
+        times_s = [t.measurement.time_s or 0.0 for t in chosen]
+        raced, noise = settled(lambda: self._raced(builds, times_s), self._say_noise, self._over)
+        self.noise = replace(noise, drift=noise_of(raced, times_s).drift)
         for trial, candidate, measurement in zip(chosen, candidates, raced, strict=True):
             self.study.tell(candidate, measurement, number=trial.number)
         return verdict(self.study.finals)
 
-    def _raced(self, builds: Sequence[Build]) -> list[Measurement]:
+    def _raced(self, builds: Sequence[Build], times_s: Sequence[float]) -> list[Measurement]:
         if isinstance(self.device, Interleaves):
             with self.watch.phase("measure"):
-                return raced_by_device(self.device, builds, _SHORT_ROUNDS * self.final_rounds)
+                return raced_by_device(self.device, builds, rounds_of(times_s, self.final_rounds))
         raced = race(builds, lambda build: self._measured(build, "final"), self.final_rounds, late=self._over)
         return [pooled(measurements) for measurements in raced]
 

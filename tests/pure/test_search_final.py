@@ -13,7 +13,7 @@ from support.studies import SPACE, kinds, tune
 from autosched.device.protocol import Build
 from autosched.search import open_study
 from autosched.search.events import FinalRound
-from autosched.search.final import distinguishable, finalists, pooled, race
+from autosched.search.final import distinguishable, finalists, pooled, race, rounds_of
 from autosched.store import Measurement, SqliteStore, Trial
 
 
@@ -72,7 +72,7 @@ def test_fifteen_rounds_may_disagree_three_times() -> None:
 def test_a_device_that_interleaves_races_by_itself() -> None:
     class Interleaving(SyntheticDevice):
         def measure_interleaved(self, builds: list[Build], rounds: int) -> list[Measurement]:
-            assert rounds == 15
+            assert rounds == 50  # half a second of five kernels, each called twice, for a millisecond at least
             samples = [tuple([1.0 - 0.1 * i] * rounds) for i in range(len(builds))]
             return [Measurement("ok", s[0], s) for s in samples[:-1]] + [Measurement("timeout", message="late")]
 
@@ -82,6 +82,13 @@ def test_a_device_that_interleaves_races_by_itself() -> None:
     assert result.best.trial == study.finals[-2]
     assert study.finals[-1].measurement.status == "timeout"
     assert {t.round for t in study.finals} == {"final"}
+
+
+def test_short_kernels_race_more_often() -> None:
+    assert rounds_of([1e-6] * 5, 5) == rounds_of([1e-3] * 5, 5) == 50
+    assert rounds_of([5e-6], 5) == 60, "no more than twelve times as often"
+    assert rounds_of([2e-3] * 5, 5) == 25
+    assert rounds_of([0.1, 0.2], 5) == rounds_of([3.0], 5) == 15
 
 
 def test_only_candidates_that_can_win_race() -> None:
