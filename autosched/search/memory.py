@@ -77,6 +77,10 @@ class Memory:
         """Whether any row of the plan was proposed or measured."""
         return bool(self._taken[plan])
 
+    def taken(self) -> Rows:
+        """Rows proposed or measured."""
+        return Rows.join([Rows.of(plan, sorted(ids)) for plan, ids in self._taken.items()])
+
     def rows(self) -> Rows:
         """Measured rows, in order."""
         return Rows(np.array(self._plan, np.int32), np.array(self._row, np.int64))

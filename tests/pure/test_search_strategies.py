@@ -171,7 +171,10 @@ def test_auto_tries_each_plausible_plan_early_where_the_clock_is_wrong() -> None
 
 def test_the_picks_of_a_batch_differ() -> None:
     space = SearchSpace([make_plan("a")], clock)
-    batch = strategy("auto", space, 0, cost_model("xgb")).propose(8)
+    auto = strategy("auto", space, 0, cost_model("xgb"))
+    first = play(auto, 2, 8)
+    assert len({t.row for t in first}) == 16, "the first batches spread (test_search_spread)"
+    batch = auto.propose(8)
     rows = space.decisions(Rows.of(0, [c.row for c in batch]))
     apart = np.count_nonzero(rows[:, None] != rows[None, :], axis=2) + 9 * np.eye(8, dtype=int)
     assert apart.min() >= 2
