@@ -187,11 +187,13 @@ def traffic(
     result = [np.zeros(n) for _ in capacities]
     lines = v[names("lines")] if names("lines") in v else np.full(n, AROUND)
     groups = orders * 4 + inners * 2 + lines
+    packed = {o.name: np.isin(v[names.pack(o.name)], PANELS) for o in nest.intrinsic.inputs}
     for group in np.unique(groups).tolist():
         rows = np.flatnonzero(groups == group)
         part = {k: c[rows] for k, c in v.items()}
+        panel = {o: some[rows] for o, some in packed.items()}
         loops = loops_of(nest, names, part, group // 4, group // 2 % 2, group % 2)
-        for total, some in zip(result, _group(nest, names, part, capacities, loops), strict=True):
+        for total, some in zip(result, _group(nest, names, part, panel, capacities, loops), strict=True):
             total[rows] = some
     return result
 
@@ -200,16 +202,16 @@ def _group(
     nest: Nest,
     names: StepNames,
     v: Mapping[str, npt.NDArray[np.int64]],
+    packed: Mapping[str, npt.NDArray[np.bool_]],
     capacities: tuple[float, ...],
     loops: list[LoopColumn],
 ) -> list[Column]:
+    """`packed`: which rows read an input from a panel."""
     n = len(v[names("order")])
     operands = [o.name for o in nest.intrinsic.operands.values()]
     panel: dict[str, bool | npt.NDArray[np.bool_]] = dict.fromkeys(operands, False)
-    for operand in nest.intrinsic.inputs:
-        kind = v[names.pack(operand.name)]
-        some = np.isin(kind, PANELS)
-        panel[operand.name] = bool(some[0]) if (some == some[0]).all() else some
+    for operand, some in packed.items():
+        panel[operand] = bool(some[0]) if some.all() or not some.any() else some
     tiled = {a.name for a in tiled_axes(nest)}
     span: dict[str, Column] = {a.name: np.ones(n) for a in nest.axes}
     for a in nest.reduction:
