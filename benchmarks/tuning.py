@@ -75,10 +75,11 @@ class Tuned:
         return self.trials / self.seconds["total"] if self.seconds.get("total") else 0.0
 
     def reached(self, share: float) -> tuple[int, float] | None:
-        """Trials and seconds until `share` of the speed of the search's best was there."""
+        """Trials and seconds until `share` of the final speed was there: that of the final round, which is no lucky
+        sample of one trial (of the search's best, where none of its trials was as fast)."""
         if not self.history:
             return None
-        limit = min(best for _, _, best in self.history) / share
+        limit = max(min(best for _, _, best in self.history), self.best_s or 0.0) / share
         done, at_s, _ = next(h for h in self.history if h[2] <= limit)
         return done, at_s
 

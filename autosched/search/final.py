@@ -14,7 +14,7 @@ from autosched.store.records import Measurement, Trial
 
 FINALISTS = 5
 ROUNDS = 5
-RACE_S = 0.5
+RACE_S = 0.3
 """What a race on a device that interleaves may take where its rounds are short: on a shared server the fastest of five
 after 15 rounds was 0 to 8 % behind the best of them, by 120 rounds in three processes."""
 LEAST, MOST = 3, 12
