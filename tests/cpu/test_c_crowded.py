@@ -91,6 +91,15 @@ def residual() -> Kernel:
     return scheduled(workload("conv2d_bias_relu", **sizes), "x86/vfmadd.f32.ymm", wanted)
 
 
+@cache
+def taps() -> Kernel:
+    """A convolution of 3x3 with channels first in tiles of five pixels and two vectors of channels, a line unrolled."""
+    sizes = {"h": 14, "w": 14, "ci": 64, "co": 32, "kh": 3, "kw": 3, "pad": 1, "layout": "nchw"}
+    wanted = {"reg_y": 1, "reg_x": 5, "reg_o": 2, "block_c": 32, "unroll": 3, "loads": "each", "pack_b": "panel"}
+    wanted |= {"inner": "rows", "pack_a": "padded", "edges": "checked", "prefetch_out": "yes"}
+    return scheduled(workload("conv2d", **sizes), "x86/vfmadd.f32.ymm", wanted)
+
+
 def test_what_sums_are_combined_with_is_loaded_when_they_are_finished() -> None:
     """GCC kept the bias in registers, and a sum on the stack."""
     text = print_c(residual()).source
@@ -113,6 +122,11 @@ def test_products_of_bytes_are_not_added_to_each_other_first(compiler: list[str]
 @pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
 def test_what_a_window_loads_is_not_kept_for_its_next_step(compiler: list[str], tmp_path: Path) -> None:
     assert_no_spills(window(), compiler, tmp_path)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
+def test_unrolled_steps_of_a_window_share_no_loads(compiler: list[str], tmp_path: Path) -> None:
+    assert_no_spills(taps(), compiler, tmp_path)
 
 
 def assert_no_spills(kernel: Kernel, compiler: list[str], folder: Path) -> None:

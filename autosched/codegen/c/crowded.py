@@ -57,8 +57,6 @@ def sums_of(call: IntrinsicCall) -> str:
 def slides(loop: For, sums: frozenset[str], kernel: Kernel) -> bool:
     """Whether `loop`, and no loop inside it that is not unrolled, adds to some of `sums` from round to round, and loads
     in a round what another load of it had in the round before: a window that slides. Compilers keep that."""
-    if loop.kind == "unrolled":
-        return False
     inside = list(_own(loop.body))
     added = {sums_of(stmt) for stmt in inside if isinstance(stmt, IntrinsicCall)}
     begun = {stmt.buffer for stmt in inside if isinstance(stmt, Assign)}

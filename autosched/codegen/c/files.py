@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import prod
 from textwrap import wrap
 
+from autosched.codegen.c.crowded import crowded
 from autosched.codegen.c.ctypes import storage_type
 from autosched.codegen.c.flags import flags, isa_flags
 from autosched.codegen.c.formulas import Formulas
@@ -29,6 +30,11 @@ ALIGNMENT = 64
 """Of packed buffers and workspaces, in bytes: a cache line, and the widest register."""
 
 
+BY_PRIORITY = """\
+/* Where sums in turn take one operand and most registers, GCC's usual way to hand those out puts a sum on the stack. */
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("ira-algorithm=priority")
+#endif"""
 WORKSPACE = ""
 """Stands for the workspace among a call's arguments: no buffer has this name."""
 
@@ -235,6 +241,12 @@ class _Printer:
         """Whether what does not fit into registers is wider than the stack's alignment."""
         return self.kernel.isa == "x86" and self._widest() > 16
 
+    def _by_priority(self) -> bool:
+        """Whether sums of floats that leave few registers to spare take an operand in turn. (Of integers priorities
+        cost more copies than they save.)"""
+        floats = any(self.kernel.buffers[name].dtype.is_float for name in crowded(self.kernel))
+        return self.kernel.isa == "x86" and floats and "held" in self.used
+
     def _widest(self) -> int:
         """The bytes of the widest vector that is named."""
         texts = [*self.vectors.typedefs.values(), *self.vectors.operands]
@@ -304,6 +316,8 @@ class _Printer:
         if "immintrin.h" not in headers and "_mm" in " ".join((*ordered(self.used), *self.vectors.functions.values())):
             yield from ("#ifdef __x86_64__", "#include <immintrin.h>", "#endif")
         yield ""
+        if self._by_priority():
+            yield from (BY_PRIORITY, "")
         for title, texts in (
             ("Vectors of elements.", list(self.vectors.typedefs.values())),
             ("Elements of row-major arrays.", list(self.macros.values())),

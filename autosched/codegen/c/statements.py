@@ -141,7 +141,7 @@ class StatementPrinter:
             if trips > 1:
                 yield f"#pragma GCC unroll {trips}"
         sliding = slides(loop, self.crowded, scope.kernel)
-        if sliding:
+        if sliding and loop.kind != "unrolled":
             yield "#pragma GCC unroll 1"
         advance = f"++{var}" if loop.step == 1 else f"{var} += {loop.step}"
         yield f"for ({INDEX_TYPE} {var} = {lower}; {var} < {upper}; {advance}) {{{comment}"
