@@ -87,6 +87,7 @@ ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by el
 ALIAS_SLOTS = 1.0  # load slots lost where a tile's rows fall into one set of the first cache (16 rows 16 KiB apart)
 ALIAS_SHARE = 0.75  # part of the ways of a set that these rows may take
 SUM_CYCLES = 2.0  # one register of sums stored and loaded between two blocks of the reduction
+SPLIT_SLOTS = 5.5  # load slots lost by a row of a matrix that touches two lines (Emerald Rapids: 50 cycles for 16 such)
 PAGE_SLOTS = 2.0  # load slots lost where each step along the depth is on another page (f32 1024³ on Zen 5: one cycle)
 ROW_CYCLES = 2.0  # one row of sums that goes through memory: a load and a store (unverified)
 LANE_CYCLES = 3.0  # one lane of a register, behind a branch of its own (u8 depthwise, NCHW: 3.3 on Zen 5, 2.9 on Zen 3)
@@ -321,7 +322,7 @@ def _matrix_load_cost(nest: Nest, operand: str, kind: npt.NDArray[np.int64], tar
     slots = np.full(len(kind), float(rows))
     for way, (stride, crossed) in _from_rows(nest, operand).items():
         aliased = _aliased(stride, np.array([rows]), target)[0]
-        slots = np.where(kind == way, rows * (1.0 + crossed + ALIAS_SLOTS * aliased), slots)
+        slots = np.where(kind == way, rows * (1.0 + SPLIT_SLOTS * crossed + ALIAS_SLOTS * aliased), slots)
     return slots
 
 
