@@ -31,6 +31,8 @@ Ids = npt.NDArray[np.int64]
 _MIXING, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)  # an odd number without pattern, as hashes use
 MOST_STEPS = 1 << 22
 """Pairs of a state and the next value above which states are too many to be worth it."""
+BLOCK = 1 << 16
+"""Pairs that are looked at together: their columns stay in the cache."""
 HUGE = 1 << 56
 """Rows above which decisions that share no rule (two products of one program) are decided one group after the other,
 so that the states of one are done with before the next begins."""
@@ -146,9 +148,7 @@ class _Counter:
         if before * radix > most:
             return None
         self._rows //= radix
-        base = {name: column[:, None] for name, column in self._columns.items()}
-        base[decision.name] = np.array(decision.domain, np.int64)[None, :]
-        known, new = set(base), {decision.name}
+        known, new = {decision.name, *self._columns}, {decision.name}
         rest = Residual(known, lambda: next(self._names))
         complete: dict[str, Int] = {}
         derived: dict[str, Int] = {}
@@ -159,42 +159,53 @@ class _Counter:
                 new.add(name)
             else:
                 derived[name] = rest.integer(expression) if free_vars(expression) & new else expression
-        env = Lazy(base, complete)
-        alive = self._pruned(env, known, new, rest, (before, radix))
+        checks = self._complete_rules(known, new, rest)
         self._derived = _reachable(derived, self._pending)
-        env = Lazy(base, {**complete, **rest.defined})
-        state, index = np.nonzero(alive)
         read: list[Expr] = [*self._derived.values(), *(h for _, h in self._pending)]
-        asked = {n for e in read for n in free_vars(e)}
-        columns = {
-            name: np.broadcast_to(np.asarray(env[name], np.int64), (before, radix))[state, index]
-            for name in sorted(asked & (known | rest.defined.keys()))
-        }
-        following, first = _merged(list(columns.values()), len(state))
-        self._columns = {name: column[first] for name, column in columns.items()}
+        asked = sorted({n for e in read for n in free_vars(e)} & (known | rest.defined.keys()))
+        domain, known_now = np.array(decision.domain, np.int64)[None, :], {**complete, **rest.defined}
+        states, indices, columns = [], [], []
+        tall = max(1, BLOCK // radix)
+        for top in range(0, max(1, before), tall):
+            part = slice(top, min(top + tall, before))
+            env = Lazy({n: c[part, None] for n, c in self._columns.items()} | {decision.name: domain}, known_now)
+            alive = self._alive(checks, env, part, radix)
+            state, index = np.nonzero(alive)
+            columns.append([np.broadcast_to(np.asarray(env[n], np.int64), alive.shape)[state, index] for n in asked])
+            states.append(state + top)
+            indices.append(index)
+        state, index = np.concatenate(states), np.concatenate(indices)
+        merged = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
+        following, first = _merged(merged, len(state))
+        fewer = len(first) < len(state)
+        self._columns = {n: column[first] if fewer else column for n, column in zip(asked, merged, strict=True)}
         totals = np.zeros(len(first), np.int64)
         np.add.at(totals, following, self._prefixes[state])
         self._prefixes = totals
         return stride, before, state, index, following
 
-    def _pruned(
-        self, env: Mapping[str, object], known: set[str], new: set[str], rest: Residual, shape: tuple[int, int]
-    ) -> npt.NDArray[np.bool_]:
-        """Which ways no rule forbids that is complete now; the rows that each rule removes are counted, and of the
-        other rules their rest stays: what reads nothing `new` is its rest."""
-        alive = np.ones(shape, np.bool_)
+    def _complete_rules(self, known: set[str], new: set[str], rest: Residual) -> list[tuple[int, Bool]]:
+        """The rules that are complete now. Of the others their rest stays: what reads nothing `new` is its rest."""
+        complete: list[tuple[int, Bool]] = []
         rules, self._pending = self._pending, []
         for rule, whole in rules:
             open_still = not free_vars(whole) <= known
             holds = rest.truth(whole) if open_still and free_vars(whole) & new else whole
-            if not free_vars(holds) <= known:
-                self._pending.append((rule, holds))
-            else:
-                with np.errstate(divide="ignore"):
-                    truth = np.broadcast_to(np.asarray(evaluate(holds, env), np.bool_), shape)
-                lost = np.count_nonzero(alive & ~truth, axis=1)
-                self.rejected[rule] += int(lost @ self._prefixes) * self._rows
-                alive = alive & truth
+            (complete if free_vars(holds) <= known else self._pending).append((rule, holds))
+        return complete
+
+    def _alive(
+        self, checks: list[tuple[int, Bool]], env: Mapping[str, object], part: slice, radix: int
+    ) -> npt.NDArray[np.bool_]:
+        """Which ways from these states no complete rule forbids; the rows that each rule removes are counted."""
+        prefixes = self._prefixes[part]
+        alive = np.ones((len(prefixes), radix), np.bool_)
+        for rule, holds in checks:
+            with np.errstate(divide="ignore"):
+                truth = np.broadcast_to(np.asarray(evaluate(holds, env), np.bool_), alive.shape)
+            lost = np.count_nonzero(alive & ~truth, axis=1)
+            self.rejected[rule] += int(lost @ prefixes) * self._rows
+            alive = alive & truth
         return alive
 
 
@@ -208,16 +219,22 @@ def _reachable(derived: dict[str, Int], pending: list[tuple[int, Bool]]) -> dict
 
 
 def _merged(columns: list[Ids], rows: int) -> tuple[Ids, Ids]:
-    """For each row the number of the set of equal rows that it belongs to, and a row of each set."""
+    """For each row the number of the set of equal rows that it belongs to, and the first row of each set."""
     key = np.zeros(rows, np.uint64)
     for column in columns:  # one number a row, which differs where rows do, but for an accident
-        key = (key ^ column.astype(np.uint64)) * _MIXING
+        key ^= column.astype(np.uint64)
+        key *= _MIXING
         key ^= key >> _HALF
     _, first, place = np.unique(key, return_index=True, return_inverse=True)
-    if all(np.array_equal(column[first][place], column) for column in columns):
-        return place, first
-    _, first, place = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
-    return place.ravel(), first
+    if len(first) == rows:
+        return np.arange(rows), np.arange(rows)
+    same = first[place]
+    if not all(np.array_equal(column[same], column) for column in columns):
+        _, first, place = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # as the rows come, not as their numbers happen to: neighbours are read together then
+    number = np.empty(len(first), np.int64)
+    number[order] = np.arange(len(first))
+    return number[place.ravel()], first[order]
 
 
 def distinct_ranks(legal: int, n: int, rng: np.random.Generator) -> Ids:

@@ -124,6 +124,13 @@ def plan_stages(space: Space, parts: Sequence[Part], wanted: Set[int] | None = N
 
 
 def _pass_rate(space: Space, part: Part) -> float:
+    """Counting, listing and explaining all ask for it."""
+    if part not in space.rates:
+        space.rates[part] = _drawn_rate(space, part)
+    return space.rates[part]
+
+
+def _drawn_rate(space: Space, part: Part) -> float:
     rng = np.random.default_rng(0)
     base = {}
     for d in sorted(part.depends):
@@ -154,7 +161,7 @@ class Joiner:
         self.rejected = [0] * len(space.rules)
         narrow = _narrow(space)
         # Sums and products of small sizes run twice as fast in int32; where bounds do not prove it safe, int64.
-        self._narrow = {p: _fits(p.holds, narrow) for s in self.stages for p in s.parts}
+        self._narrow = {p: _small(space, p, narrow) for s in self.stages for p in s.parts}
         self._domains: dict[bool, list[Ids | npt.NDArray[np.int32] | None]] = {
             True: [np.array(d.domain, np.int32) if d.name in narrow else None for d in space.decisions],
             False: [np.array(d.domain, np.int64) for d in space.decisions],
@@ -295,6 +302,12 @@ def _narrow(space: Space) -> dict[str, tuple[int, int]]:
         if _fits(expression, bounds):
             bounds[name] = interval(expression, bounds)
     return bounds
+
+
+def _small(space: Space, part: Part, narrow: dict[str, tuple[int, int]]) -> bool:
+    if part not in space.small:
+        space.small[part] = _fits(part.holds, narrow)
+    return space.small[part]
 
 
 def _fits(node: Expr, bounds: dict[str, tuple[int, int]]) -> bool:

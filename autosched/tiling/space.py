@@ -75,6 +75,10 @@ class Space:
         self.reads: dict[str, frozenset[int]] = {}
         """Positions of the decisions that quantities were seen to read, by name (`tiling.apiece`)."""
         self._reached: dict[str, frozenset[int]] = {}
+        self.rates: dict[Part, float] = {}
+        """The share of rows for which a conjunct holds, about, of those that were asked for (`tiling.enumerate`)."""
+        self.small: dict[Part, bool] = {}
+        """Whether int32 holds all values on the way to a conjunct's truth, of those that were asked for."""
 
     def _check_names(self) -> None:
         seen = set(self.constants)

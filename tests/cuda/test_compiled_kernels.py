@@ -7,6 +7,8 @@ a row of each case; `-m slow_cuda` takes the covering samples of several plans.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,8 +18,8 @@ from support.nvrtc import compiled, needs_disassembler
 
 from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.lower import lower
-from autosched.device.cuda.nvrtc import OPTIONS, ROLLED, compile_cuda
-from autosched.device.cuda.sass import instructions_of
+from autosched.device.cuda.nvrtc import OPTIONS, ROLLED, Cubin, compile_cuda
+from autosched.device.cuda.sass import instructions_of, instructions_of_each
 from autosched.machine.target import Target
 from autosched.tiling.plan import Plan
 from autosched.tiling.request import request
@@ -53,36 +55,66 @@ def printed(plan: Plan, row: int, target: Target) -> CudaSource:
     return source
 
 
-def looked_at(case: Case, number: int, most: int | None) -> None:
+Compiled = tuple[Plan, CudaSource, Cubin]
+
+
+def looked_at(case: Case, number: int, most: int | None) -> list[Compiled]:
     """Compile rows of a covering sample of the case's plan of this number."""
     target, found = case.chosen(), case.plans()
     if number >= len(found):
         pytest.skip("so many plans there are not")
     plan = found[number]
-    for n, row in enumerate(covering(plan)[:most]):
+    made = []
+    for row in covering(plan)[:most]:
         source = printed(plan, row, target)
         cubin = compiled(source)
         spilled = sum(k.spill_store_bytes + k.spill_load_bytes for k in cubin.kernels.values())
         assert spilled == 0, plan.space.schedule(row)
         assert not [w for w in cubin.warnings if "setmaxnreg" in w or "warning #" in w], plan.space.schedule(row)
-        if plan.mappings and not n:
-            needs_disassembler()
-            operations = instructions_of(cubin.code, source.arch)
+        made.append((plan, source, cubin))
+    return made
+
+
+def assert_instructions(made: Sequence[Compiled]) -> None:
+    """Of all kernels of one architecture at once: the disassembler takes long to start."""
+    needs_disassembler()
+    made = [(plan, source, cubin) for plan, source, cubin in made if plan.mappings]
+    for arch in {source.arch for _, source, _ in made}:
+        mine = [(plan, cubin) for plan, source, cubin in made if source.arch == arch]
+        operations = instructions_of_each([cubin.code for _, cubin in mine], arch)
+        for (plan, _), own in zip(mine, operations, strict=True):
             for name in {m.intrinsic.name for m in plan.mappings}:
                 wanted = next((op for pattern, op in MACHINE.items() if re.search(pattern, name)), None)
-                assert wanted is None or any(re.fullmatch(wanted, op) for op in operations), (name, operations)
+                assert wanted is None or any(re.fullmatch(wanted, op) for op in own), (name, own)
+
+
+@cache
+def first(name: str) -> Compiled:
+    (one,) = looked_at(CASES[name], 0, 1)
+    return one
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_of_every_tier_compile(name: str) -> None:
-    looked_at(CASES[name], 0, 1)
+    assert first(name)[2].kernels
+
+
+def test_kernels_of_every_tier_become_their_instructions() -> None:
+    assert_instructions([first(name) for name in CASES])
+
+
+def test_kernels_disassembled_together_are_those_of_each() -> None:
+    needs_disassembler()
+    codes = [first(name)[2].code for name in ("mma bf16", "wgmma", "wgmma turned s8", "softmax")]
+    together = instructions_of_each(codes, "sm_90a")
+    assert together == [instructions_of(code, "sm_90a") for code in codes]
 
 
 @pytest.mark.slow_cuda
 @pytest.mark.parametrize("number", range(PLANS))
 @pytest.mark.parametrize("name", CASES)
 def test_every_decision_of_several_plans_compiles(name: str, number: int) -> None:
-    looked_at(CASES[name], number, None)
+    assert_instructions(looked_at(CASES[name], number, None)[:1])
 
 
 def test_what_only_a_comment_names_is_not_declared() -> None:

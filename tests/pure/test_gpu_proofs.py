@@ -68,8 +68,11 @@ def test_a_wrong_swizzle_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
         return chunk // self.span, row, turned, element % self.chunk
 
     plan = plan_of("mma")
+    wishes = [{"swizzle": n, "stage_a": "shared", "stage_b": "shared", "copy": "cp.async"} for n in ("32 B", "64 B")]
+    rows = [request(plan.space, wish).row for wish in wishes]
+    assert None not in rows
     monkeypatch.setattr(SharedLayout, "index", by_row)
-    refuted = [p for p in prove_shared(plan.tensor_parts[0], plan.space) if p.holds is False]
+    refuted = [p for row in rows for p in prove_shared(plan.tensor_parts[0], plan.space, row) if p.holds is False]
     assert {p.statement for p in refuted} == {"few rows meet in one bank"}
     assert all(p.counterexample for p in refuted)
 

@@ -7,8 +7,10 @@ import shutil
 import struct
 import subprocess
 import tempfile
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from autosched.device.cuda.toolkit import arch_number, wheel_folder
@@ -25,7 +27,7 @@ _PASCAL_NUMBERS = {0x53F8 >> 3: "IDP"}
 one `dp4a` and one `wmma.mma` by NVRTC 12.9; `IDP` has the same number for sm_75, where `nvdisasm` names it."""
 _HEADER, _ENTRY = struct.Struct("<HHH"), struct.Struct("<IIQQQQIIQQ")
 """Of ELF: size and number of section headers and which one holds their names; a section header."""
-_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", re.MULTILINE)
+_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", re.MULTILINE)
 
 
 def instructions_of(code: bytes, arch: str) -> Counter[str]:
@@ -34,7 +36,20 @@ def instructions_of(code: bytes, arch: str) -> Counter[str]:
     number = arch_number(arch)
     if number < OLDEST:
         return Counter(_by_number(code, number))
-    return Counter(m[1] for m in _INSTRUCTION.finditer(disassemble(code)))
+    return Counter(m[2] for m in _INSTRUCTION.finditer(disassemble(code)))
+
+
+def instructions_of_each(codes: Sequence[bytes], arch: str) -> list[Counter[str]]:
+    """`instructions_of` of each of several cubins of one architecture, in one go: `nvdisasm` takes longer to start than
+    to look at a kernel."""
+    if arch_number(arch) < OLDEST or len(codes) < 2:
+        return [instructions_of(code, arch) for code in codes]
+    parts = [b"".join(_functions(code)) for code in codes]
+    ends = list(accumulate(map(len, parts)))
+    found: list[Counter[str]] = [Counter() for _ in codes]
+    for m in _INSTRUCTION.finditer(_disassembled(b"".join(parts), "-b", f"SM{arch.removeprefix('sm_')}")):
+        found[bisect_right(ends, int(m[1], 16))][m[2]] += 1
+    return found
 
 
 def _by_number(code: bytes, arch: int) -> Iterator[str]:
@@ -61,10 +76,15 @@ def _functions(code: bytes) -> Iterator[bytes]:
 
 def disassemble(code: bytes) -> str:
     """The text of all functions of a cubin. MissingError as above."""
+    return _disassembled(code, "-c")
+
+
+def _disassembled(code: bytes, *options: str) -> str:
     with tempfile.TemporaryDirectory(prefix="autosched-") as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(code)
-        done = subprocess.run([disassembler(), "-c", "-ndf", str(path)], capture_output=True, text=True, check=False)
+        command = [disassembler(), *options, "-ndf", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.stdout:
         raise MissingError(f"nvdisasm: {done.stderr.strip()}", hint=FIX)
     return done.stdout
