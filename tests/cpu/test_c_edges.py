@@ -1,5 +1,5 @@
-"""Exported C at the edges of images: lanes before a line's first element and behind its last one are masked loads. Lanes
-that lie close together are whole loads and a shuffle; vectors wider than the target's are cut."""
+"""Exported C at the edges of images: lanes before a line's first element and behind its last one are masked loads.
+Lanes that lie close together are whole loads and a shuffle; vectors wider than the target's are cut."""
 
 from __future__ import annotations
 
