@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shlex import quote
+from statistics import median
 from typing import Any
 
 from autosched.cli.inputs import store_path
@@ -111,6 +112,10 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
     lines += _left(tuning, result)
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
+    levels = [t.measurement.extra["level"] for t in tuning.study.searched if "level" in t.measurement.extra]
+    if levels:
+        met = f"{len(levels)} of {len(tuning.study.searched)} trials met a machine {median(levels):.1f} times as slow"
+        lines.append(f"noise  {met} as at first, and count as at first")
     if result.noise is not None and result.noise.quiet < ENOUGH * result.noise.rounds:
         n = result.noise
         lines.append(f"noise  {n.disturbed} of {n.rounds} rounds of the final were disturbed, {n.slowdown:.0%} slower")

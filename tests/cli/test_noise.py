@@ -12,11 +12,13 @@ import autosched
 from autosched import api
 from autosched.cli.progress import Progress
 from autosched.cli.tune_report import as_text
+from autosched.device.protocol import Build
 from autosched.search import SearchSpace, Stopwatch, open_study, run
 from autosched.search.events import Noisy
 from autosched.search.noise import Noise
 from autosched.search.request import TuneRequest
 from autosched.search.tune import Tuning
+from autosched.store.records import Measurement
 
 REQUEST = TuneRequest(autosched.workload("matmul", m=8, n=8, k=8), api.target("x86-avx512"))
 
@@ -40,11 +42,27 @@ def test_a_disturbed_round_is_told_when_it_happens(capsys: pytest.CaptureFixture
     ],
 )
 def test_the_answer_says_what_stayed(noise: Noise, says: str) -> None:
-    device = SyntheticDevice()
+    assert told(SyntheticDevice(), noise) == ([says] if says else [])
+
+
+def test_the_answer_says_how_many_trials_met_another_machine() -> None:
+    class Slowing(SyntheticDevice):
+        """The third and the fourth trial meet a machine 1.6 times slower."""
+
+        def measure(self, build: Build, repeats: str = "search") -> Measurement:
+            found = super().measure(build, repeats)
+            return replace(found, extra=found.extra | {"level": 1.6}) if len(self.measured) in (3, 4) else found
+
+    said = "noise  2 of 8 trials met a machine 1.6 times as slow as at first, and count as at first"
+    assert told(Slowing(), None) == [said]
+
+
+def told(device: SyntheticDevice, noise: Noise | None) -> list[str]:
+    """What a run of eight trials says of noise."""
     space: Any = SearchSpace([make_plan("a", tiles=4)], clock)
     study = open_study(record(), space, strategy_name="random", watch=Stopwatch(device.clock))
-    result = replace(run(study, device, 8), noise=noise)
+    result = run(study, device, 8)
     assert result.best is not None
-    text = as_text(Tuning(REQUEST, study, device, (), (), study.watch), result, brief=False)
-    found = [line for line in text.splitlines() if line.startswith("noise")]
-    assert found == ([says] if says else [])
+    tuning = Tuning(REQUEST, study, device, (), (), study.watch)
+    text = as_text(tuning, replace(result, noise=noise), brief=False)
+    return [line for line in text.splitlines() if line.startswith("noise")]
