@@ -219,18 +219,65 @@ def _scalb(x: Any, k: Any, dtype: DType) -> Any:
 
 def _fma(a: Any, b: Any, c: Any, dtype: DType) -> Any:
     if dtype.name == "f64":
-        return np.vectorize(_fma_exact, otypes=[np.float64])(a, b, c)
+        return _fma_wide(*np.broadcast_arrays(a, b, c))
     # The product of two 24-bit significands is exact in 53; the sum is rounded to odd, so only the last rounding counts
     p = np.asarray(a).astype(np.float64) * np.asarray(b).astype(np.float64)
     c = np.asarray(c).astype(np.float64)
-    s = p + c
-    t = s - p
-    error = (p - (s - t)) + (c - t)  # TwoSum (Knuth): s + error == p + c
+    s, error = _two_sum(p, c)
     if not np.count_nonzero(error):
         return round_float(s, dtype)
-    even = (s.view(np.int64) & 1) == 0
-    moved = np.nextafter(s, np.where(error > 0, np.inf, -np.inf))
-    return round_float(np.where(np.isfinite(s) & (error != 0) & even, moved, s), dtype)
+    return round_float(_odd(s, error), dtype)
+
+
+def _odd(total: Any, error: Any) -> Any:
+    """`total + error`, of which `total` is the nearest, rounded to odd."""
+    even = (np.asarray(total).view(np.int64) & 1) == 0
+    moved = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
+    return np.where(np.isfinite(total) & (error != 0) & even, moved, total)
+
+
+_LEAST, _MOST = 2.0**-400, 2.0**400
+"""Of factors and terms (other than zero) for which no step of `_fma_wide` over- or underflows."""
+_SPLITTER = 2.0**27 + 1
+
+
+def _fma_wide(a: Any, b: Any, c: Any) -> Any:
+    """In f64: the product in two parts, and what is left of the sum rounded to odd before the last rounding (Boldo and
+    Melquiond 2008). Values near the ends of the range go one by one."""
+    with np.errstate(all="ignore"):
+        high, low = _product(a, b)
+        first, rest = _two_sum(c, low)
+        total, left = _two_sum(high, first)
+        exact = np.asarray(total + _odd(*_two_sum(rest, left)))
+        plain = a * b + c  # the sign of an exact zero; infinities and NaN
+    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    result = np.where(finite & (exact != 0), exact, plain)
+    result = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), c, result)  # what is added to may overflow
+    sizes = [np.abs(x) for x in (a, b, c)]
+    rare = finite & np.logical_or.reduce([(x != 0) & ~((x > _LEAST) & (x < _MOST)) for x in sizes])
+    if np.count_nonzero(rare):
+        result[rare] = [_fma_exact(*each) for each in zip(a[rare], b[rare], c[rare], strict=True)]
+    return result
+
+
+def _product(a: Any, b: Any) -> tuple[Any, Any]:
+    """`a * b` and what it was rounded by (Dekker 1971), from halves of 26 bits."""
+    p = a * b
+    (a1, a0), (b1, b0) = _halves(a), _halves(b)
+    return p, a0 * b0 - (((p - a1 * b1) - a0 * b1) - a1 * b0)
+
+
+def _halves(a: Any) -> tuple[Any, Any]:
+    t = _SPLITTER * a
+    high = t - (t - a)
+    return high, a - high
+
+
+def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """`a + b` and what it was rounded by (Knuth)."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
 
 
 def _fma_exact(a: float, b: float, c: float) -> float:
