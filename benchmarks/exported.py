@@ -24,15 +24,22 @@ from typing import Any
 
 from benchmarks.tuning import Request, tune
 
+BYTES = {"a": "u8", "b": "s8", "acc": "s32"}
+IMAGE = {"h": 28, "w": 28, "ci": 64, "co": 64, "kh": 3, "kw": 3, "pad": 1}
 CASES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("matmul", {"m": 256, "n": 256, "k": 256}),
     ("matmul", {"m": 256, "n": 256, "k": 256, "a": "u8", "b": "s8"}),
     ("matmul", {"m": 127, "n": 255, "k": 129}),
     ("matmul_bias_gelu", {"m": 128, "n": 256, "k": 256, "gelu": "erf"}),
     ("matmul_requant", {"m": 128, "n": 256, "k": 256}),
-    ("conv2d_bias_relu", {"h": 28, "w": 28, "ci": 64, "co": 64, "kh": 3, "kw": 3, "pad": 1, "residual": 1}),
+    ("conv2d_bias_relu", {**IMAGE, "residual": 1}),
     ("conv2d", {"h": 14, "w": 14, "ci": 256, "co": 256, "kh": 3, "kw": 3, "pad": 1, "layout": "nchw"}),
+    ("conv2d", {**IMAGE, "layout": "nhwc", **BYTES}),
+    ("conv2d", {**IMAGE, "layout": "nchw", **BYTES}),
+    ("depthwise_conv2d", {"h": 56, "w": 56, "c": 128, "layout": "nhwc"}),
     ("depthwise_conv2d", {"h": 56, "w": 56, "c": 128, "layout": "nchw"}),
+    ("depthwise_conv2d", {"h": 56, "w": 56, "c": 128, "layout": "nhwc", **BYTES}),
+    ("depthwise_conv2d", {"h": 56, "w": 56, "c": 128, "layout": "nchw", **BYTES}),
     ("softmax", {"m": 512, "n": 128}),
     ("softmax", {"m": 256, "n": 1000}),
     ("layer_norm", {"m": 128, "n": 768}),
