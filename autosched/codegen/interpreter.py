@@ -101,7 +101,7 @@ class _Machine:
         self.workers: list[int] = []  # where the loops over workers stand
         self.stretches: dict[tuple[int, str], Region] = {}  # of workers since their last barrier, by depth and role
         self.concurrency = Concurrency(self.order)
-        self.emulators: dict[str, Emulator] = {}
+        self.emulators: dict[tuple[object, ...], Emulator] = {}
         self.configured: frozenset[str] = frozenset()
         self.scalars = {name: _scalar(kernel, name, scalars) for name in kernel.program.scalars}
         self.storages = _storages(kernel, arrays, self.regions, self.block)
@@ -291,9 +291,10 @@ class _Machine:
 
     def _call(self, stmt: IntrinsicCall) -> Runner:
         intrinsic = stmt.intrinsic
-        if intrinsic.name not in self.emulators:
-            self.emulators[intrinsic.name] = Emulator(intrinsic)
-        emulate = self.emulators[intrinsic.name]
+        key = intrinsic.name, *(o.shape for o in intrinsic.operands.values())  # of one name on several numbers of rows
+        if key not in self.emulators:
+            self.emulators[key] = Emulator(intrinsic)
+        emulate = self.emulators[key]
         operands = []
         for name, ref in stmt.operands.items():
             storage = self.storages[ref.buffer]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.agreement import disagreement, expect
 from support.matrices import matrix_plans, target
+from support.plans import covering_rows
 
 from autosched.codegen.check import KernelError, check_kernel
 from autosched.codegen.interpreter import run_kernel
@@ -19,7 +20,7 @@ from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.codegen.text import print_kernel
 from autosched.errors import SpecError
-from autosched.ir import workload
+from autosched.ir import parse, workload
 from autosched.ir.interpreter import run
 from autosched.machine.catalogue import load_target
 from autosched.tensorize.fewer_rows import axis_of_rows, with_rows
@@ -28,6 +29,17 @@ from autosched.tensorize.spec.load import load_text
 from autosched.tiling.plan import Plan
 
 PRODUCT = Catalogue.builtin()["x86/tdpbusd"]
+TWO = """
+def two(A: u8[m, k], B: const[s8[k, n]], X: u8[l, k], C: s32[m, n], Z: s32[l, n], *, m=14, l=20, n=16, k=64):
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            C[i, j] += s32(A[i, p]) * s32(B[p, j])
+    for i, j in grid(l, n):
+        Z[i, j] = 0
+        for p in range(k):
+            Z[i, j] += s32(X[i, p]) * s32(B[p, j])
+"""
 
 
 def a_plan(rows: int, columns: int = 32) -> Plan:
@@ -67,6 +79,13 @@ def test_rows_compute_the_program(extent: int) -> None:
     plan = a_plan(extent, 20)
     ids = np.random.default_rng(3).permutation(plan.space.enumerate().ids)[:4].tolist()
     assert disagreement(plan, ids, expect(plan.program)) is None
+
+
+def test_products_of_one_program_have_rows_of_their_own() -> None:
+    plan = next(p for p in matrix_plans(parse(TWO, filename="two.py")) if len(p.tensor_parts) == 2)
+    units = [a.unit for part in plan.tensor_parts for a in part.nest.axes if a.intrinsic_axis == "i"]
+    assert units == [14, 10]
+    assert disagreement(plan, list(covering_rows(plan))[:2], expect(plan.program)) is None
 
 
 def test_registers_are_configured_with_their_rows() -> None:
