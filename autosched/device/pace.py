@@ -45,8 +45,9 @@ class Pace:
     def paced(self, run: Sampler, take: Take, effort: Effort) -> tuple[list[float], str, float]:
         """The samples of `take` as they had been at level 1, why that stopped, and the level. `run` calls the trial.
 
-        Only a trial far from the known kernel makes it worth a look. Where the level has changed, nobody knows whether
-        it did so before the samples or after: they are taken again, and the level that is nearer to 1 counts.
+        Only a trial far from the known kernel makes it worth a look, or one in a stretch that was noticed: a faster one
+        may be as far from it as the machine is from level 1. Where the level has changed, nobody knows whether it did
+        so before the samples or after: they are taken again, and the level that is nearer to 1 counts.
         """
         samples, why = take()
         level = self._level(samples)
@@ -62,7 +63,9 @@ class Pace:
 
     def _level(self, samples: list[float]) -> float:
         known = self._known
-        if known is None or _close(statistics.median(samples), known.usual_s):
+        if known is None:
+            return 1.0
+        if _close(self.last, 1.0) and _close(statistics.median(samples), known.usual_s):
             return 1.0
         known.run(known.calls)  # its own data comes back into the caches: the trial pushed it out
         count = max(1, min(MOST, int(SPAN_S / (known.calls * known.usual_s))))

@@ -66,6 +66,14 @@ def test_a_slow_trial_on_a_quiet_machine_is_slow_and_a_fast_one_fast() -> None:
     assert machine.calls[1e-3] > machine.calls[0.5e-3]  # the first was looked at beside 4 ms and 0.5 ms, this beside 2
 
 
+def test_a_fast_trial_in_a_slow_stretch_is_fast() -> None:
+    """It takes just then what the known kernel takes otherwise."""
+    kernels = [1e-3, 1.1e-3, 0.5e-3, 1e-3]
+    kept, levels, _ = times(kernels, lambda n: 2.0 if n in (1, 2) else 1.0)
+    assert kept == pytest.approx(kernels)
+    assert levels == pytest.approx([1, 2, 2, 1])
+
+
 def test_trials_like_the_known_kernel_cost_nothing_more() -> None:
     *_, machine = times([1e-3, 1.1e-3, 1.2e-3, 0.95e-3], lambda n: 1.0)
     assert machine.calls[1e-3] == EFFORT.fewest
