@@ -148,12 +148,11 @@ class Bench:
             if ready.calls is None:
                 return _fine([ready.first_s], difference, costs, "slow")
             report("time")
-            clock = time.perf_counter()
-            samples, why, level = self._samples(self.sampler(ready), effort, ready.first_s)
-            costs["time"] = time.perf_counter() - clock
-            clock = time.perf_counter()
-            self._again(ready, {n: self.data.guarded[n].view for n in self.data.outputs})
-            costs["check"] += time.perf_counter() - clock
+            clock, check_s = time.perf_counter(), costs["check"]
+            try:
+                samples, why, level = self._samples(ready, effort, costs)
+            finally:
+                costs["time"] = time.perf_counter() - clock - (costs["check"] - check_s)
         except Wrong as wrong:
             costs.setdefault("check", time.perf_counter() - clock)
             d = wrong.difference
@@ -162,12 +161,21 @@ class Bench:
             return Outcome("wrong", (), error, tolerance, str(wrong), costs, detail)
         return _fine(samples, difference, costs, why, level)
 
-    def _samples(self, run: Sampler, effort: Effort, warm_s: float) -> tuple[list[float], str, float]:
-        """Times of one call, why sampling stopped, and the machine's level (1.0 where nobody looks)."""
-        if not effort.paced or effort.cold:
-            return *sample(run, effort, warm_s), 1.0
-        allowed = effort.slowed(max(1.0, self._pace.last))
-        return self._pace.paced(run, lambda: sample(run, allowed, warm_s), effort)
+    def _samples(self, ready: Ready, effort: Effort, costs: dict[str, float]) -> tuple[list[float], str, float]:
+        """Times of one call, why sampling stopped, and the machine's level (1.0 where nobody looks); Wrong where the
+        outputs are no longer right."""
+        run, verified = self.sampler(ready), {n: self.data.guarded[n].view for n in self.data.outputs}
+        paced = effort.paced and not effort.cold
+        allowed = effort.slowed(max(1.0, self._pace.last)) if paced else effort
+
+        def take() -> tuple[list[float], str]:
+            found = sample(run, allowed, ready.first_s)
+            clock = time.perf_counter()
+            self._again(ready, verified)  # now: the known kernel writes the same outputs
+            costs["check"] += time.perf_counter() - clock
+            return found
+
+        return self._pace.paced(run, take, effort) if paced else (*take(), 1.0)
 
     def interleaved(self, jobs: tuple[Job, ...], rounds: int, effort: Effort, report: Report) -> list[Outcome]:
         """All jobs in turn, `rounds` times (A B C A B C …), after a check each; a wrong one is left out."""
