@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import platform
+import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +28,37 @@ WIDE = () if "avx512f" in host_features() else ("-Wno-psabi",)
 """GCC says of vectors wider than the machine's that calls would pass them another way; only the file calls such."""
 
 
+MANY = 4
+"""Sources from which on their compiler's own header, which takes longer than most of them, is read beforehand."""
+INCLUDED = {"immintrin.h": r"\b_mm\d*_", "stdlib.h": r"\b(malloc|calloc|aligned_alloc|free|abort)\("}
+"""What that header brings, and what of a source needs it: sources must still ask for it themselves."""
+
+
+@cache
+def _read_beforehand(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The option with which GCC starts from what it has read of `immintrin.h`, with the same options."""
+    assert COMPILER is not None
+    if "gcc" not in Path(COMPILER).name or platform.machine() != "x86_64":
+        return ()
+    folder = Path(_folder().name) / str(len(list(Path(_folder().name).iterdir())))
+    folder.mkdir()
+    (folder / "before.h").write_text("#include <immintrin.h>\n")
+    made = [*command, "-x", "c-header", str(folder / "before.h"), "-o", str(folder / "before.h.gch")]
+    subprocess.run([word for word in made if word != "-shared"], check=True, capture_output=True)
+    return "-include", str(folder / "before.h")
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="autosched-headers-")
+
+
 def build(sources: list[CSource], folder: Path, *flags: str) -> ctypes.CDLL:
     """One shared library of all sources, with warnings as errors."""
     assert COMPILER is not None
+    for source in sources:
+        for header, needs in INCLUDED.items():
+            assert f"#include <{header}>" in source.source or not re.search(needs, source.source), source.name
     files = []
     for source in sources:
         (folder / f"{source.name}.h").write_text(source.header)
@@ -45,6 +77,8 @@ def build(sources: list[CSource], folder: Path, *flags: str) -> ctypes.CDLL:
         *WIDE,
         *(flags or ("-O2",)),
     ]
+    if len(sources) >= MANY:
+        command += _read_beforehand(tuple(command))
     done = subprocess.run([*command, *files, "-o", str(library), "-lm"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return ctypes.CDLL(str(library))
