@@ -14,6 +14,7 @@ from autosched.search.protocol import Strategy
 from autosched.search.registry import strategy
 from autosched.search.space import SearchSpace
 from autosched.search.stopwatch import Stopwatch, TimedModel
+from autosched.search.unbroken import unbroken
 from autosched.search.wished import Wished
 from autosched.store.protocol import Store
 from autosched.store.records import Measurement, StudyRecord, Trial
@@ -199,6 +200,16 @@ class Study:
             round="search" if number is None else "final",
         )
         try:
+            with unbroken():  # a trial of which the store knows nothing would leave a gap in its numbers
+                self._keep(trial)
+        finally:
+            if number is None:
+                with self.watch.phase("search"):
+                    self._strategy.observe([trial])
+        return trial
+
+    def _keep(self, trial: Trial) -> None:
+        try:
             if self._store is not None:
                 self._store.append(self.name, trial)
         except StoreError:
@@ -206,10 +217,6 @@ class Study:
             raise
         finally:
             self._note(trial)
-            if number is None:
-                with self.watch.phase("search"):
-                    self._strategy.observe([trial])
-        return trial
 
     def _note(self, trial: Trial) -> None:
         self.trials.append(trial)
