@@ -41,6 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=400)
     parser.add_argument("--json", type=Path, default=RESULTS / "steadiness.json")
     options = parser.parse_args(arguments)
+    if options.seeds < 2:
+        parser.error("--seeds: two studies or more are compared")
     rows = kept(options.json)
     for case in CASES:
         key = f"{case.name} threads={options.threads} trials={options.trials} seeds={options.seeds}"

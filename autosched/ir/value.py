@@ -194,10 +194,10 @@ def map_value(
 
 def walk(value: Value) -> Iterator[Value]:
     """All value nodes of the tree, parents first (data-dependent subscripts and conditions included)."""
-    waiting: list[object] = [value]
+    waiting: list[Value] = [value]
     while waiting:
         node = waiting.pop()
-        yield node  # type: ignore[misc]
+        yield node
         match node:
             case Read(_, idx, _):
                 waiting += [i for i in reversed(idx) if is_value(i)]

@@ -16,7 +16,7 @@ FINALISTS = 5
 ROUNDS = 5
 RACE_S = 0.3
 """What a race on a device that interleaves may take where its rounds are short: on a shared server the fastest of five
-after 15 rounds was 0 to 8 % behind the best of them, by 120 rounds in three processes."""
+after 15 rounds was 0 to 10 % behind the best of them, by 120 rounds in three processes."""
 LEAST, MOST = 3, 12
 """Bounds of such a race's rounds, for each round of the others."""
 _WITHIN = 1.3  # a candidate this much slower in the search does not win by noise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,11 @@ class Interrupted(SqliteStore):
 
 
 @pytest.fixture(autouse=True)
-def interruptible() -> None:
+def interruptible() -> Iterator[None]:
     """As in a terminal, wherever the tests run."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_trial_that_was_being_kept_is_kept(tmp_path: Path) -> None:

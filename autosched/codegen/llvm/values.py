@@ -39,10 +39,9 @@ from autosched.ir.value import (
     reads,
 )
 from autosched.logic import Bool, Int, all_of, free_vars
+from autosched.tiling.streams import LINE_BYTES
 
 S64 = DTYPES["s64"]
-LINE = 64
-"""Bytes of a cache line."""
 _Side = Callable[[Mask | None], Val]
 """One side of a choice, evaluated under a mask."""
 
@@ -125,7 +124,7 @@ class Values:
     def _loaded(self, v: Literal, lanes: int) -> Val:
         """A constant as a vector in memory."""
         held = self.ops.literal(v.value, v.dtype, lanes)
-        align = min(LINE, 1 << (lanes * v.dtype.bytes - 1).bit_length())
+        align = min(LINE_BYTES, 1 << (lanes * v.dtype.bytes - 1).bit_length())
         address = self.out.declarations.number(held.text, align)
         return Val(self.out.let(f"load {held.type}, ptr {address}, align {align}"), v.dtype, lanes)
 
