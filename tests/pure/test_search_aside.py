@@ -27,12 +27,14 @@ SPACE = SearchSpace([make_plan("a", tiles=4), make_plan("b", 1.3, tiles=4)], clo
 class Beside(SyntheticDevice):
     """Measures in a thread of its own. `told` is what the study knew as each candidate was drafted, `printed` what was
     printed beside measuring; with `settles` a draft waits until all that was begun has been measured. Building takes
-    `build_s`, measuring one `measure_s` of real time; measurement `hang_at` waits until it is given up."""
+    `build_s`, measuring one `measure_s` of real time; measurement `hang_at` waits until it is given up, the first one
+    for `first_awaits`."""
 
     takes_s: float = 0.0
     build_s: float = 0.0
     measure_s: float = 0.0
     hang_at: int | None = None
+    first_awaits: Gate | None = None
     broken: int | None = None
     fails: str = ""
     study: Any = None
@@ -71,6 +73,8 @@ class Beside(SyntheticDevice):
 
     def measure(self, build: Build, repeats: str = "search") -> Measurement:
         time.sleep(self.measure_s)
+        if self.first_awaits and not self.measured:
+            assert self.first_awaits.wait(20)
         if self.hang_at == len(self.measured):
             self.hangs.set()
             assert self.ends.wait(20)
@@ -108,18 +112,20 @@ def test_a_batch_is_proposed_while_the_one_before_is_measured() -> None:
 
 
 def test_what_else_there_is_to_do_is_done_meanwhile() -> None:
-    """All of it, once, and while something is measured where there is time."""
-    for pause_s in (0.0, 0.01):
-        device, done = Beside(measure_s=pause_s), list[int]()
+    """All of it, once, and while something is measured: the first measurement takes until a piece is done."""
+    for awaited in (0, 1):
+        device, done = Beside(first_awaits=Gate() if awaited else None), list[int]()
 
         def pieces(done: list[int] = done, device: Beside = device) -> Iterator[None]:
             for _ in range(40):
                 done.append(len(device.study.searched))
+                if device.first_awaits:
+                    device.first_awaits.set()
                 yield
 
         result, _ = tune(device, 12, final_rounds=0, meanwhile=pieces())
         assert (result.done, len(done)) == (12, 40)
-        assert pause_s == 0 or done[0] == 0
+        assert not awaited or done[0] == 0
 
 
 def test_who_learns_from_one_trial_at_a_time_knows_them_all() -> None:
