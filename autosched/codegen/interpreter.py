@@ -291,10 +291,9 @@ class _Machine:
 
     def _call(self, stmt: IntrinsicCall) -> Runner:
         intrinsic = stmt.intrinsic
-        key = intrinsic.name, *(o.shape for o in intrinsic.operands.values())  # of one name on several numbers of rows
-        if key not in self.emulators:
-            self.emulators[key] = Emulator(intrinsic)
-        emulate = self.emulators[key]
+        if intrinsic.form not in self.emulators:
+            self.emulators[intrinsic.form] = Emulator(intrinsic)
+        emulate = self.emulators[intrinsic.form]
         operands = []
         for name, ref in stmt.operands.items():
             storage = self.storages[ref.buffer]

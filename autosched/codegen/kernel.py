@@ -382,10 +382,10 @@ class Kernel:
 
     @property
     def intrinsics(self) -> tuple[Intrinsic, ...]:
-        """The distinct intrinsics issued, by first use."""
-        found: dict[str, Intrinsic] = {}
+        """The distinct intrinsics issued, by first use; those of one name differ in their operands' shapes."""
+        found: dict[tuple[object, ...], Intrinsic] = {}
         for function in (*self.prepare, self.main):
             for stmt in statements(function.body):
                 if isinstance(stmt, IntrinsicCall):
-                    found.setdefault(stmt.intrinsic.name, stmt.intrinsic)
+                    found.setdefault(stmt.intrinsic.form, stmt.intrinsic)
         return tuple(found.values())

@@ -121,6 +121,11 @@ class Intrinsic:
         return self.timing.get("chain", self.timing.get("latency", unknown))
 
     @property
+    def form(self) -> tuple[object, ...]:
+        """What tells it from others of its target: one name may stand for several numbers of rows."""
+        return self.name, *(o.shape for o in self.operands.values())
+
+    @property
     def stage(self) -> Stage:
         return self.program.stages[0]
 

@@ -12,6 +12,7 @@ from support.agreement import disagreement, expect
 from support.matrices import matrix_plans, target
 from support.plans import covering_rows
 
+from autosched.codegen.c import print_c
 from autosched.codegen.check import KernelError, check_kernel
 from autosched.codegen.interpreter import run_kernel
 from autosched.codegen.kernel import Configure
@@ -81,11 +82,25 @@ def test_rows_compute_the_program(extent: int) -> None:
     assert disagreement(plan, ids, expect(plan.program)) is None
 
 
+def both_products() -> Plan:
+    return next(p for p in matrix_plans(parse(TWO, filename="two.py")) if len(p.tensor_parts) == 2)
+
+
 def test_products_of_one_program_have_rows_of_their_own() -> None:
-    plan = next(p for p in matrix_plans(parse(TWO, filename="two.py")) if len(p.tensor_parts) == 2)
+    plan = both_products()
     units = [a.unit for part in plan.tensor_parts for a in part.nest.axes if a.intrinsic_axis == "i"]
     assert units == [14, 10]
     assert disagreement(plan, list(covering_rows(plan))[:2], expect(plan.program)) is None
+
+
+def test_a_kernel_tells_products_of_one_name_apart() -> None:
+    plan = both_products()
+    kernel = lower(plan, plan.space.schedule(next(covering_rows(plan))))
+    assert [(i.name, i.accumulator.shape) for i in kernel.intrinsics] == [
+        (PRODUCT.name, (14, 16)),
+        (PRODUCT.name, (10, 16)),
+    ]
+    assert print_c(kernel).header.count(PRODUCT.name) == 1
 
 
 def test_registers_are_configured_with_their_rows() -> None:

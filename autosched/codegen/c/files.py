@@ -216,10 +216,10 @@ class _Printer:
         if kernel.relies:
             yield " *"
             yield from _text("Right only where: " + "; ".join(kernel.relies) + ".")
-        used = kernel.intrinsics
+        used = dict.fromkeys(i.name for i in kernel.intrinsics)
         if used:
             yield " *"
-            yield from _text("Instructions: " + ", ".join(i.name for i in used) + ".")
+            yield from _text("Instructions: " + ", ".join(used) + ".")
         threads = f" ({kernel.threads} threads)" if kernel.threads > 1 else ""
         yield " *"
         yield from _text(f"Build: {self._flags()}{threads}")

@@ -46,7 +46,7 @@ class Run:
     stores: float = 0.0
     vectors: float = 0.0
     issue: float = 0.0
-    chains: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    chains: dict[tuple[object, ...], float] = field(default_factory=lambda: defaultdict(float))
 
     def cycles(self, target: Target) -> float:
         """Of all executions together."""
@@ -165,14 +165,14 @@ def straight_runs(found: Facts, target: Target) -> dict[tuple[int, ...], Run]:
         run = runs[key_of(issue.path)]
         run.uops += issue.runs
         run.issue += issue.runs / target.issues(issue.intrinsic)
-        run.chains[issue.intrinsic.name] += issue.runs / issue.accumulators * issue.intrinsic.chain_cycles(LATENCY)
+        run.chains[issue.intrinsic.form] += issue.runs / issue.accumulators * issue.intrinsic.chain_cycles(LATENCY)
     for work in found.works:
         run = runs[key_of(work.path)]
         count = work.runs * max(1.0, work.width * 4 / vector)
         run.uops += count * work.operations
         run.vectors += count * (work.operations + work.calls * LIBRARY_CYCLES)
         if work.chained:
-            run.chains["own"] += work.runs * LATENCY
+            run.chains["own",] += work.runs * LATENCY
     return runs
 
 
