@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from autosched.logic import Int, evaluate, to_z3
 from autosched.tiling.explain import z3_reading
 from autosched.tiling.plan import Plan
 from autosched.tiling.request import request
-from autosched.tiling.shared_proofs import in_short, layouts, prove_shared
+from autosched.tiling.shared_proofs import ANSWERS, in_short, layouts, prove_shared, valid
 from autosched.tiling.steps.gpu_layout import SharedLayout
 
 BF16 = {"a": "bf16", "b": "bf16", "acc": "f32"}
@@ -135,3 +136,21 @@ def test_a_wish_that_cannot_be_had() -> None:
     assert sum(first[k] != v for k, v in wanted.items()) == 1
     with pytest.raises(UsageError, match="stages cannot be 5"):
         request(space, {"stages": 5})
+
+
+def test_only_the_last_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def solver() -> SimpleNamespace:
+        asked.append(1)
+        return SimpleNamespace(set=lambda *_: None, add=lambda _: None, check=lambda: z3.unsat)
+
+    def ask(number: int) -> int:
+        """How often the solver is asked whether a number is below one so much larger."""
+        before, x = len(asked), z3.Int("x")
+        assert valid("smaller", "a", "any", x < x + number).holds
+        return len(asked) - before
+
+    monkeypatch.setattr(z3, "Solver", solver)
+    assert [ask(n) for n in range(1, ANSWERS + 2)] == [1] * (ANSWERS + 1)
+    assert [ask(ANSWERS + 1), ask(2), ask(1)] == [0, 0, 1]
