@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from autosched.costmodel.learner import load
 from autosched.store.records import Trial
 
 Floats = npt.NDArray[np.float64]
@@ -32,7 +33,8 @@ def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     >>> spearman([1, 2, 3, 4], [10, 20, 40, 30])
     0.8
     """
-    from scipy.stats import rankdata  # here: loading it takes a good part of a second
+    load("scipy.stats")  # here: it takes a good part of a second
+    from scipy.stats import rankdata
 
     x, y = rankdata(np.asarray(a, np.float64)), rankdata(np.asarray(b, np.float64))
     x, y = x - x.mean(), y - y.mean()
@@ -46,6 +48,7 @@ def pairwise_accuracy(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> floa
     >>> pairwise_accuracy([1, 2, 3], [1, 3, 2])
     0.6666666666666666
     """
+    load("scipy.stats")
     from scipy.stats import kendalltau
 
     p, m = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
@@ -101,6 +104,7 @@ def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     >>> kendall([1, 2, 3], [1, 3, 2])
     0.333333333333
     """
+    load("scipy.stats")
     from scipy.stats import kendalltau
 
     return round(float(kendalltau(np.asarray(a, np.float64), np.asarray(b, np.float64)).statistic), 12)

@@ -11,7 +11,7 @@ from autosched.costmodel.chance import RandomModel
 from autosched.costmodel.forest import ForestModel
 from autosched.costmodel.gaussian import GaussianModel
 from autosched.costmodel.learned import AnalyticModel, ResidualModel
-from autosched.costmodel.learner import load
+from autosched.costmodel.learner import accompanied, load
 from autosched.costmodel.protocol import CostModel
 from autosched.costmodel.ranking import RankingModel
 from autosched.costmodel.throughput import ThroughputModel
@@ -63,6 +63,7 @@ def cost_model(name: str, seed: int = 0, threads: int = 2) -> CostModel:
         return _BUILT_IN[name](seed, threads)
     for point in entry_points(group=GROUP):
         if point.name == name:
+            accompanied()
             model: CostModel = point.load()(seed, threads)
             return model
     raise UnknownNameError("cost model", name, cost_models())

@@ -9,6 +9,7 @@ from importlib import import_module, metadata
 from inspect import signature
 from typing import Any
 
+from autosched.costmodel.learner import accompanied
 from autosched.device.protocol import Device
 from autosched.errors import AutoschedError, MissingError, UnknownNameError, UsageError
 from autosched.ir.program import Program
@@ -104,6 +105,7 @@ def _takes(name: str, option: str) -> bool:
 def _factory(name: str) -> Callable[..., Device]:
     for entry in metadata.entry_points(group=GROUP):
         if entry.name == name:
+            accompanied()
             try:
                 loaded: Callable[..., Device] = entry.load()
             except Exception as error:

@@ -167,6 +167,9 @@ def _unless(out: Any, shifted: Any) -> Any:
 
 
 def _special(function: str) -> Callable[[Any], Any]:
+    """A function of SciPy's. Any thread may load it, also while others load what models learn with: it imports nothing
+    that imports it."""
+
     def apply(x: Any) -> Any:
         import scipy.special  # here: loading it takes longer than most programs need
 

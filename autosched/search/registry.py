@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
+from autosched.costmodel.learner import accompanied
 from autosched.costmodel.protocol import CostModel
 from autosched.errors import UnknownNameError
 from autosched.search.annealing import Annealing
@@ -60,6 +61,7 @@ def strategy(name: str, space: SearchSpace, seed: int = 0, model: CostModel | No
         return known[name](space, seed, model)
     for point in entry_points(group=GROUP):
         if point.name == name:
+            accompanied()
             made: Strategy = point.load()(space, seed, model)
             return made
     raise UnknownNameError("strategy", name, strategies(extras=True))
