@@ -110,8 +110,9 @@ class ResidualModel(Residual):
 
 @cache
 def _booster() -> type[xgboost.Booster]:
-    """A booster whose columns have no names: by default it asks the data for them before every tree, which takes a
-    sixth of a fit to some dozen rows."""
+    """A booster whose columns have no names: by default it asks the data for them before every tree, 14 µs each time on
+    a Zen 3, of 140 that a tree takes for 16 rows and 480 for 64. Nothing public leaves it out; properties of the data
+    that answer None themselves save half."""
     import xgboost
 
     class Nameless(xgboost.Booster):

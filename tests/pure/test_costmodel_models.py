@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xgboost
 from conformance.costmodel import CostModelConformance, features, samples
 from conformance.synthetic import clock, hidden_s, make_plan, tiny_plan
 from hypothesis import given
@@ -20,6 +21,7 @@ from autosched.costmodel import (
     cost_model,
     cost_models,
     feature_table,
+    learned,
     quality,
     quality_of_trials,
 )
@@ -64,6 +66,20 @@ class TestThroughput(CostModelConformance):
 class TestRandom(CostModelConformance):
     def make(self, seed: int = 0) -> CostModel:
         return cost_model("random", seed)
+
+
+def test_boosters_without_names_are_as_xgboost_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That columns have no names is said by a method of theirs that is not public."""
+    asked = []
+    monkeypatch.setattr(xgboost.DMatrix, "feature_names", property(lambda _: asked.append(1)))
+    known, ours, theirs = samples(40), cost_model("xgb", 3), cost_model("xgb", 3)
+    ours.fit(known)
+    assert not asked
+    monkeypatch.setattr(learned, "_booster", lambda: xgboost.Booster)
+    theirs.fit(known)
+    assert asked
+    one, other = (model.predict(known.features, known.analytic_s) for model in (ours, theirs))
+    assert np.array_equal(one.log_s, other.log_s)
 
 
 def test_names() -> None:
