@@ -115,7 +115,7 @@ def show(
         "needs": " ".join(sorted(i.requires)),
         "scope": i.scope if i.kind == "compute" else f"{i.scope}   kind: {i.kind}",
         "numerics": _numerics(i.numerics),
-        "timing": ", ".join([*(f"{k} {v:g}" for k, v in i.timing.items()), i.timing_source]) or "not stated",
+        "timing": ", ".join([*_cycles(i), i.timing_source]) or "not stated",
         "starts from zero": i.overwrite or "",
         "asynchronous": "it completes later, and needs a wait" if i.asynchronous else "",
         "configured first": ", ".join(i.state),
@@ -135,6 +135,10 @@ def show(
         answer(f"within {i.formula.ulp:g} ulp, in {len(i.formula.steps) + 1} steps")
     for printer, text in i.emit.items():
         answer(f"emit {printer}: {text}")
+
+
+def _cycles(i: Intrinsic) -> list[str]:
+    return [*(f"{k} {v:g}" for k, v in i.timing.items()), *(f"{n} rows {v:g}" for n, v in i.interval_by_rows)]
 
 
 def _numerics(contract: Numerics) -> str:
@@ -211,6 +215,6 @@ def _data(i: Intrinsic) -> dict[str, Any]:
         "operands": {o.name: {"dtype": o.dtype.name, "shape": list(o.shape)} for o in i.operands.values()},
         "sequences": [{"when": sorted(f), "registers": dict(s)} for f, s in i.sequences],
         "emit": dict(i.emit),
-        "timing": {**i.timing, "source": i.timing_source},
+        "timing": {**i.timing, **({"rows": rows} if (rows := i.interval_by_rows) else {}), "source": i.timing_source},
         "file": i.path,
     }

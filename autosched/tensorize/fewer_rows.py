@@ -38,12 +38,9 @@ def _along_rows(intrinsic: Intrinsic, operand: Operand, axis: str) -> bool:
 
 
 def with_rows(intrinsic: Intrinsic, axis: Axis, rows: int) -> Intrinsic:
-    """The intrinsic with so many positions of the axis that `axis_of_rows` gives. Its interval is in proportion, down
-    to the least, and its latency with it (three sums of 7 rows take turns every 26 cycles on an Emerald Rapids, of 16
-    every 47)."""
-    full = axis.extent
-    interval = intrinsic.timing.get("interval", 1.0)
-    taken = max(interval * rows / full, min(interval, intrinsic.timing.get("least", 0.0)))
+    """The intrinsic with so many positions of the axis that `axis_of_rows` gives. Its latency falls with its interval
+    (three sums of 7 rows take turns every 26 cycles on an Emerald Rapids, of 16 every 47)."""
+    part = _interval(intrinsic, axis.extent, rows) / _interval(intrinsic, axis.extent, axis.extent)
     operands = {}
     for operand in intrinsic.operands.values():
         names = intrinsic.operand_axes[operand.name]
@@ -57,10 +54,17 @@ def with_rows(intrinsic: Intrinsic, axis: Axis, rows: int) -> Intrinsic:
         for name, tensor in intrinsic.program.tensors.items()
     }
     program = replace(intrinsic.program, tensors=tensors, body=_cut(intrinsic.program, axis, rows))
-    part = taken / interval
-    timing = {name: cycles if name == "least" else cycles * part for name, cycles in intrinsic.timing.items()}
+    timing = {name: cycles * part for name, cycles in intrinsic.timing.items()}
     made = replace(intrinsic, program=program, operands=operands, timing=timing, pseudocode=None)
     return replace(made, share=intrinsic.share * part)
+
+
+def _interval(intrinsic: Intrinsic, full: int, rows: int) -> float:
+    """Cycles between two issues on so many rows of `full`: in a straight line between those that are known, fewer than
+    the first as long as that. In proportion where none is known."""
+    known = {n: cycles for n, cycles in intrinsic.interval_by_rows or [(0, 0.0)] if n < full}
+    known[full] = intrinsic.timing.get("interval", 1.0)
+    return float(np.interp(rows, list(known), list(known.values())))
 
 
 def _cut(program: Program, axis: Axis, rows: int) -> tuple[Statement, ...]:

@@ -69,8 +69,8 @@ class Outline:
 class Intrinsic:
     """`name` is complete (`x86/vpdpbusd.zmm`). `program` has one stage, whose target is the accumulator.
 
-    `emit` maps a printer to a template with `{operand}` fields; `timing` holds `latency`, `interval`, `chain` and
-    `least` in cycles.
+    `emit` maps a printer to a template with `{operand}` fields; `timing` holds `latency`, `interval` and `chain` in
+    cycles.
     """
 
     name: str
@@ -100,6 +100,7 @@ class Intrinsic:
     header: str | None = None
     emit: dict[str, str] = field(default_factory=dict)
     timing: dict[str, float] = field(default_factory=dict)
+    interval_by_rows: tuple[tuple[int, float], ...] = ()  # where registers hold fewer rows than they could, ascending
     share: float = 1.0  # on fewer rows than its registers have: of an issue's time on all of them
     timing_source: str = ""  # machine and document or measurement; "unverified" where there is none
     pseudocode: Program | None = None  # a second, independent description of the same instruction

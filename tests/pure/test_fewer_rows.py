@@ -23,6 +23,7 @@ from autosched.codegen.text import print_kernel
 from autosched.errors import SpecError
 from autosched.ir import parse, workload
 from autosched.ir.interpreter import run
+from autosched.logic import Const
 from autosched.machine.catalogue import load_target
 from autosched.tensorize.fewer_rows import axis_of_rows, with_rows
 from autosched.tensorize.spec.catalogue import Catalogue
@@ -134,17 +135,37 @@ def test_more_rows_than_there_are_is_refused() -> None:
         check_kernel(replace(kernel, buffers=kernel.buffers | {"acc": longer}))
 
 
-def test_their_time_is_in_proportion_down_to_the_least() -> None:
+def test_their_time_is_between_those_that_are_known() -> None:
     axis = axis_of_rows(PRODUCT)
     assert axis is not None
-    some, two = with_rows(PRODUCT, axis, 12), with_rows(PRODUCT, axis, 2)
-    assert some.timing["interval"] == 12
-    assert some.timing["latency"] == PRODUCT.timing["latency"] * 12 / 16
-    assert two.timing["interval"] == PRODUCT.timing["least"]
+    cycles = {n: with_rows(PRODUCT, axis, n).timing["interval"] for n in range(2, 17)}
+    assert [cycles[n] for n in (7, 8, 14, 16)] == [9.3, 9.9, 15, 16]
+    assert cycles[2] == cycles[7]
+    assert cycles[11] == pytest.approx((9.9 + 15) / 2)
+    some = with_rows(PRODUCT, axis, 14)
+    assert some.timing["latency"] == PRODUCT.timing["latency"] * 15 / 16
+    fewer = with_rows(PRODUCT, axis, 11)
+    assert with_rows(fewer, replace(axis, upper=Const(11)), 8).timing["interval"] == pytest.approx(cycles[8])
     here = target()
     measured = replace(here, rates={PRODUCT.name: 1 / 20})
-    assert measured.issues(some) == pytest.approx(1 / 15)
-    assert here.issues(some) == pytest.approx(1 / 12)
+    assert measured.issues(some) == pytest.approx(1 / 20 * 16 / 15)
+    assert here.issues(some) == pytest.approx(1 / 15)
+
+
+def test_their_time_is_in_proportion_where_nothing_is_known() -> None:
+    axis = axis_of_rows(PRODUCT)
+    assert axis is not None
+    assert with_rows(replace(PRODUCT, interval_by_rows=()), axis, 12).timing["interval"] == 12
+
+
+@pytest.mark.parametrize("rows", ["[[8, 9], [7, 10]]", "[[7, 10], [8, 9]]", "[[7, 17]]", "[[16, 15]]"])
+def test_known_times_are_checked(rows: str) -> None:
+    text = Path(PRODUCT.path).read_text(encoding="utf-8")
+    with pytest.raises(SpecError, match="more rows take fewer cycles, or are no more"):
+        load_text(text.replace("[[7, 9.3], [8, 9.9], [14, 15]]", rows))
+    vectors = Path(Catalogue.builtin()["x86/vpdpbusd.zmm"].path).read_text(encoding="utf-8")
+    with pytest.raises(SpecError, match="its registers hold no matrices"):
+        load_text(vectors.replace("timing: {", "timing: {rows: [[7, 9.3]], ", 1))
 
 
 def test_a_described_machine_knows_their_rate() -> None:

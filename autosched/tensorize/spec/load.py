@@ -23,7 +23,7 @@ from autosched.tensorize.intrinsic import Intrinsic, Outline
 from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations
 from autosched.tensorize.spec.family import Fields, fill, members
 from autosched.tensorize.spec.function import parse_function
-from autosched.tensorize.spec.matrices import matrices_of
+from autosched.tensorize.spec.matrices import interval_by_rows, matrices_of
 from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
 from autosched.tensorize.spec.numerics import contract, target_contracts
 from autosched.tensorize.spec.operands import Source, make_operands, printer_of
@@ -173,7 +173,8 @@ def _intrinsic(
         rules=tuple(keys.rules),
         header=header,
         emit={p: t.rstrip() for p, t in emit.items()},
-        timing={k: v for k in ("latency", "interval", "chain", "least") if (v := getattr(keys.timing, k)) is not None},
+        timing={k: v for k in ("latency", "interval", "chain") if (v := getattr(keys.timing, k)) is not None},
+        interval_by_rows=interval_by_rows(keys, matrices, source),
         timing_source=keys.timing.source,
         pseudocode=second,
         formula=formula,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
@@ -93,3 +94,17 @@ def matrices_of(keys: IntrinsicKeys, program: Program, source: Source) -> Matric
                 raise source.error(f"{printer}.{use}: {fault}", *place, printer, use)
             texts.append((printer, use, text))
     return Matrices(found.registers, found.rows, found.bytes_a_row, bytes(configuration), tuple(texts), at)
+
+
+def interval_by_rows(keys: IntrinsicKeys, matrices: Matrices | None, source: Source) -> tuple[tuple[int, float], ...]:
+    """What `timing.rows` says. SpecError where registers hold no matrices, or more rows than some take fewer cycles."""
+    given = tuple(keys.timing.rows)
+    if not given:
+        return ()
+    if matrices is None:
+        raise source.error("timing.rows: its registers hold no matrices", "timing", "rows")
+    known = [*given, (matrices.rows, keys.timing.interval or 1.0)]
+    if any(n >= more or cycles > longer for (n, cycles), (more, longer) in pairwise(known)):
+        hint = f"rows ascend to less than {matrices.rows}, their intervals to that of all of them"
+        raise source.error("timing.rows: more rows take fewer cycles, or are no more", "timing", "rows", hint=hint)
+    return given

@@ -146,8 +146,9 @@ class TimingKeys(_Keys):
     chain: PositiveFloat | None = Field(
         None, description="cycles from the accumulator to the result, where that is shorter than latency", le=1e6
     )
-    least: PositiveFloat | None = Field(
-        None, description="cycles between two issues on however few rows, of registers that hold matrices", le=1e6
+    rows: list[tuple[PositiveInt, PositiveFloat]] = Field(
+        default_factory=list,
+        description="registers of fewer rows than they could have, as measured: how many, and the interval then",
     )
     source: str = Field("", description="machine, and document or measurement; unverified where there is none")
 
