@@ -46,27 +46,34 @@ class Pace:
     def paced(self, run: Sampler, take: Take, effort: Effort) -> tuple[list[float], str, float]:
         """The samples of `take` as they had been at level 1, why that stopped, and the level. `run` calls the trial.
 
-        Only a trial far from the known kernel makes it worth a look, or one in a stretch that was noticed: a faster one
-        may be as far from it as the machine is from level 1. Where the level has changed, nobody knows whether it did
-        so before the samples or after: they are taken again, and the level that is nearer to 1 counts.
+        Only a trial far from the known kernel makes it worth a look, one that would take its place, or one in a stretch
+        that was noticed: a faster one may be as far from it as the machine is from level 1. Where the level has
+        changed, nobody knows whether it did so before the samples or after: they are taken again, and the level that is
+        nearer to 1 counts.
         """
         samples, why = take()
         level = self._level(samples)
         if not _close(level, 1.0) and not _close(level, self.last):
             samples, why = take()
             level = min(level, self._level(samples), key=lambda found: abs(found - 1))
-        self.last = level = 1.0 if _close(level, 1.0) else level
-        least_s = min(samples)
+        self.last = told = 1.0 if _close(level, 1.0) else level
         # At another level a trial's own time is only as good as that: a mistake would be the measure of the next one.
-        if self._known is None or (level == 1.0 and least_s < FASTER * self._known.usual_s):
-            self._known = _Known(run, least_s, batch(least_s, effort))
-        return [s / level for s in samples], why, level
+        if told == 1.0:
+            least_s = min(samples) / min(level, 1.0)  # others make a look longer, never shorter
+            if self._leads(least_s):
+                self._known = _Known(run, least_s, batch(min(samples), effort))
+        return [s / told for s in samples], why, told
+
+    def _leads(self, least_s: float) -> bool:
+        """Whether a trial should be the known kernel."""
+        return self._known is None or least_s < FASTER * self._known.usual_s
 
     def _level(self, samples: list[float]) -> float:
         known = self._known
         if known is None:
             return 1.0
-        if _close(self.last, 1.0) and _close(statistics.median(samples), known.usual_s):
+        near = _close(statistics.median(samples), known.usual_s) and not self._leads(min(samples))
+        if near and _close(self.last, 1.0):
             return 1.0
         known.run(known.calls)  # its own data comes back into the caches: the trial pushed it out
         count = max(FEWEST, min(MOST, int(SPAN_S / (known.calls * known.usual_s))))

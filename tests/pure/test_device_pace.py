@@ -74,6 +74,21 @@ def test_a_fast_trial_in_a_slow_stretch_is_fast() -> None:
     assert levels == pytest.approx([1, 2, 2, 1])
 
 
+@pytest.mark.parametrize("call_s", [1.3e-3, 1.6e-3, 1.7e-3])
+def test_the_first_trial_of_a_fast_stretch_is_not_taken_for_a_fast_one(call_s: float) -> None:
+    """It takes a little less than the known kernel did, and would be what all trials are held against."""
+    kernels = [1e-3, call_s, 0.95e-3, 1.1e-3, 1.2e-3]
+    kept, levels, _ = times(kernels, lambda n: 0.5 if 1 <= n <= 3 else 1.0)
+    assert kept == pytest.approx(kernels)
+    assert levels == pytest.approx([1, 0.5, 0.5, 0.5, 1])
+
+
+def test_a_machine_that_gets_faster_bit_by_bit_is_noticed() -> None:
+    kept, levels, _ = times([1e-3] * 4, lambda n: 0.8**n)
+    assert kept == pytest.approx([1e-3, 0.8e-3, 1e-3, 1e-3])
+    assert levels == pytest.approx([1, 1, 0.64, 0.512])
+
+
 def test_trials_like_the_known_kernel_cost_nothing_more() -> None:
     *_, machine = times([1e-3, 1.1e-3, 1.2e-3, 0.95e-3], lambda n: 1.0)
     assert machine.calls[1e-3] == EFFORT.fewest
