@@ -24,8 +24,7 @@ from autosched.tiling.steps import (
     PANEL,
     WHOLE,
     StepNames,
-    cut_by_ends,
-    tiled_axes,
+    last_tiles,
     vectorises,
 )
 from autosched.tiling.steps.layout import filled, panel_elements, runs, tensor_elements
@@ -79,11 +78,8 @@ def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target, *, le
 def _ends_share(nest: Nest, names: StepNames, operand: str, v: Columns) -> Column | float:
     """The share of a panel of all of the operand that those of the ends of its axes are, where registers that are cut
     there come from such."""
-    share: Column | float = 0.0
-    for axis in cut_by_ends(nest, operand) if nest.intrinsic.matrices is not None else ():
-        size = v[names.register(axis)] if axis in tiled_axes(nest) else 1
-        share = share + (axis.units - axis.full_units // size * size) / axis.units
-    return share
+    ends = last_tiles(nest, names, operand, v)
+    return sum(((axis.units - full * size) / axis.units for axis, size, full in ends), 0.0)
 
 
 def register_cycles(nest: Nest, operand: str) -> float:

@@ -27,8 +27,8 @@ from autosched.tiling.steps import (
     PANEL,
     PANELS,
     Interleave,
-    cut_by_ends,
     interleave,
+    last_tiles,
     rounded,
     runs_on,
     spans,
@@ -129,13 +129,11 @@ def source(
 def _ends(part: TensorPart, operand: str, tensor: Buffer, ctx: Context) -> tuple[dict[str, Source], tuple[Stmt, ...]]:
     """Panels of the last register tile (or the last unit of the depth) along each axis whose end cuts a register that
     holds a matrix, and what fills them: such registers are not loaded lane by lane."""
-    nest, tiled = part.nest, tiled_axes(part.nest)
+    nest, names = part.nest, part.names
+    register = {a.name: ctx.values[names.register(a)] for a in tiled_axes(nest)}
     ends, fills = dict[str, Source](), list[Stmt]()
-    for axis in cut_by_ends(nest, operand) if nest.intrinsic.matrices is not None else ():
-        size = ctx.values[part.names.register(axis)] if axis in tiled else 1
-        last = Span(Const(axis.full_units // size), Const(-(-axis.units // size)), 1)
-        piece = Piece(spans={axis.name: last})
-        register = {a.name: ctx.values[part.names.register(a)] for a in tiled}
+    for axis, size, full in last_tiles(nest, names, operand, ctx.values):
+        piece = Piece(spans={axis.name: Span(Const(full), Const(-(-axis.units // size)), 1)})
         buffer, body = panel(nest, operand, register, tensor, ctx, piece)
         ends[axis.name] = Source(nest, operand, PANEL, buffer, piece=piece)
         fills += body

@@ -9,7 +9,7 @@ from autosched.tiling.steps.cache_block import cache_block
 from autosched.tiling.steps.columns import COLUMNS, column_units
 from autosched.tiling.steps.copy_each import EACH_PART, WHOLE, part_axes
 from autosched.tiling.steps.edges import APART, apart, conditions, edges, inside
-from autosched.tiling.steps.fills import cut_by_ends, rounded, runs_on, spans
+from autosched.tiling.steps.fills import last_tiles, rounded, runs_on, spans
 from autosched.tiling.steps.gpu_limits import gpu_limits
 from autosched.tiling.steps.gpu_stage import gpu_stage
 from autosched.tiling.steps.gpu_tile import gpu_pair, gpu_tile, is_gpu
@@ -48,7 +48,6 @@ __all__ = [
     "cache_block",
     "column_units",
     "conditions",
-    "cut_by_ends",
     "edges",
     "gpu_limits",
     "gpu_pair",
@@ -57,6 +56,7 @@ __all__ = [
     "inside",
     "interleave",
     "is_gpu",
+    "last_tiles",
     "lines",
     "loop_order",
     "offered",

@@ -6,8 +6,9 @@ whatever integer the other one is. So a mask stays on the loads of one operand, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from autosched.logic import TRUE, Int, Var, evaluate, free_vars, interval
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.remember import of_nest
 from autosched.tiling.steps.layout import flat_offset, offset_within, runs, scattered, tensor_extents, vectorises
+from autosched.tiling.steps.names import StepNames, tiled_axes
 
 
 @of_nest
@@ -80,6 +82,17 @@ def cut_by_ends(nest: Nest, operand: str) -> tuple[NestAxis, ...]:
     """Axes of the intrinsic whose end cuts a register of the operand."""
     names = nest.intrinsic.operand_axes[operand]
     return tuple(a for a in nest.axes if a.intrinsic_axis and a.intrinsic_axis in names and a.extent % a.unit)
+
+
+def last_tiles(
+    nest: Nest, names: StepNames, operand: str, values: Mapping[str, Any]
+) -> Iterator[tuple[NestAxis, Any, Any]]:
+    """Axes whose end cuts a register of the operand that holds a matrix, with the units of a register tile and the
+    number of whole tiles: the registers of the last one come from a panel of their own. `values` are a row's, or
+    columns of many rows."""
+    for axis in cut_by_ends(nest, operand) if nest.intrinsic.matrices is not None else ():
+        size = values[names.register(axis)] if axis in tiled_axes(nest) else 1
+        yield axis, size, axis.full_units // size
 
 
 def reach_ends(nest: Nest, operand: str) -> bool:
