@@ -185,9 +185,11 @@ class _Machine:
 
         return run
 
-    def _ready(self, *names: str) -> Callable[[], None]:
-        """Complains about registers of these names that hold matrices and are not configured."""
+    def _ready(self, *names: str) -> Callable[[], None] | None:
+        """Complains about registers of these names that hold matrices and are not configured; None where none does."""
         held = frozenset(n for n in names if self.storages[n].buffer.scope == "matrix")
+        if not held:
+            return None
 
         def check() -> None:
             if not held <= self.configured:
@@ -276,7 +278,8 @@ class _Machine:
             storage.store(flat, values.reshape(()) if isinstance(flat, int) else values, mask)
 
         def run(env: Env) -> None:
-            ready()
+            if ready is not None:
+                ready()
             env[WIDTH] = width
             if lane is not None:
                 env[lane] = lanes
@@ -302,7 +305,8 @@ class _Machine:
         ready, starts = self._ready(*(ref.buffer for ref in stmt.operands.values())), compile_bool(stmt.fresh)
 
         def run(env: Env) -> None:
-            ready()
+            if ready is not None:
+                ready()
             places = {name: place(env, None) for name, _, place in operands}
             fresh = bool(starts(env)) and emulate.target
             registers = {name: s.load(places[name], None) for name, s, _ in operands if name != fresh}

@@ -28,7 +28,22 @@ def compile_int(node: Int) -> Callable[[Env], Any]:
     form = affine(node)
     if form is None:
         return _compile_parts(node)
-    constant, terms = form.constant, tuple(form.coefficients.items())
+    return _sum(form.constant, tuple(form.coefficients.items()))
+
+
+def _sum(constant: int, terms: tuple[tuple[str, int], ...]) -> Callable[[Env], Any]:
+    """A constant and variables times factors. Most subscripts have no term or one, and a loop over them takes longer
+    than they do."""
+    if not terms:
+        return lambda env: constant
+    (name, factor), *others = terms
+    if not others:
+        if factor == 1:
+            return (lambda env: env[name] + constant) if constant else operator.itemgetter(name)
+        return (lambda env: env[name] * factor + constant) if constant else (lambda env: env[name] * factor)
+    if len(others) == 1:
+        ((second, times),) = others
+        return lambda env: env[name] * factor + env[second] * times + constant
 
     def run(env: Env) -> Any:
         total: Any = constant
@@ -65,14 +80,20 @@ def compile_place(index: Sequence[Int], storage: Storage, lane: Lane | None) -> 
         return looked_at
     last = len(lanes) - 1
     dimensions: list[tuple[Callable[[Env], Any], int, int, int]] = []
+    fixed = 0
     for i, step, extent, stride in zip(index, steps, storage.buffer.shape, storage.strides, strict=True):
-        first = compile_int(substitute_int(i, {var: 0}) if step else i)
-        dimensions.append((first, max(0, -step * last), extent - max(0, step * last), stride))
+        first = substitute_int(i, {var: 0}) if step else i
+        least, end = max(0, -step * last), extent - max(0, step * last)
+        form = affine(first)
+        if form is not None and not form.coefficients and least <= form.constant < end:
+            fixed += form.constant * stride  # looked at once for all times
+        else:
+            dimensions.append((compile_int(first), least, end, stride))
     apart = sum(step * stride for step, stride in zip(steps, storage.strides, strict=True))
     moves, length, alike = lanes * apart, apart * last + 1, not any(steps)
 
     def run(env: Env, mask: Mask) -> Any:
-        start = 0
+        start = fixed
         for first, least, end, stride in dimensions:
             at = first(env)
             if at < least or at >= end:

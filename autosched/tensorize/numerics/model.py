@@ -83,7 +83,7 @@ class Model:
         at_once = op == "+=" and dtype.is_integer and dtype.bits >= 8
 
         def run(flat: Flat, written: Any) -> None:
-            terms = np.broadcast_to(formula(flat), (len(written), points, lanes))
+            terms = _spread(formula(flat), (len(written), points, lanes))
             if at_once:
                 written[:, places[0]] += terms.sum(axis=1, dtype=dtype.numpy)
                 return
@@ -103,12 +103,17 @@ class Model:
 
         def run(flat: Flat, written: Any) -> None:
             shape = len(written), points, lanes
-            terms = [np.broadcast_to(f(flat), shape).swapaxes(0, 1).reshape(points, -1) for f in formulas]
+            terms = [_spread(f(flat), shape).swapaxes(0, 1).reshape(points, -1) for f in formulas]
             acc = cast(load(written[:, place], dtype).reshape(-1), dtype, inner)
             found = adder.issue(acc, terms[0], terms[1] if len(terms) == 2 else None)
             written[:, place] = store(cast(found, inner, dtype), dtype).reshape(len(written), -1)
 
         return run
+
+
+def _spread(values: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """`np.broadcast_to`, which takes longer than an instruction where there is nothing to do."""
+    return values if values.shape == shape else np.broadcast_to(values, shape)
 
 
 def _widened(value: Value) -> DType:
