@@ -36,7 +36,7 @@ def nest_steps(
         return spatial_steps(nest, target, names)
     steps = [
         register_tile(nest, target, names),
-        cache_block(nest, names),
+        cache_block(nest, target, names),
         loop_order(nest, names),
         pack(nest, target, names),
         unroll(nest, names),

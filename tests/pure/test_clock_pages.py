@@ -64,7 +64,8 @@ def test_one_row_reads_a_matrix_in_its_order() -> None:
 
 
 def test_few_rows_of_a_matrix_are_no_block_where_something_reuses_it() -> None:
-    assert 8 in plan_of(1, "f32").space.decision("block_p").domain
+    for m in (1, 4):
+        assert 8 in plan_of(m, "f32").space.decision("block_p").domain
     assert min(n for n in plan_of(16, "f32").space.decision("block_p").domain if n) == 128
 
 

@@ -5,15 +5,32 @@ from __future__ import annotations
 from math import prod
 
 from autosched.logic import Bool, Int, Var, ceil_div, where
+from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Decision, Step
+from autosched.tiling.steps.columns import is_streamed
 from autosched.tiling.steps.names import StepNames, blocked_axes
+from autosched.tiling.steps.register_tile import register_limit
 
 LANE_TILES = (0, 1, 2, 4, 8)
 ROW_TILES = (0, 2, 4, 8, 16)
 DEPTH_ELEMENTS = (128, 256, 512)
 FEW_ELEMENTS = (8, 32)
-"""Of the depth where there are no rows: an operand that nothing reuses is best read in the order in which it lies."""
+"""Of the depth where `read_once`."""
+
+
+def read_once(nest: Nest, target: Target) -> bool:
+    """Whether an operand that nothing reuses may best be read in the order in which it lies, a few of its rows at a
+    time: there are no rows around it; or one register tile has all of them, in a quarter of the registers, and what
+    comes from memory without them is not constant. (Four rows and f32 4096x4096 on Zen 3: 5.1 ms with 8 rows of the
+    matrix at a time, 11 with 128 and more.)"""
+    if blocked_axes(nest)[1] is None:
+        return True
+    if nest.intrinsic.matrices is not None or 4 * prod(a.units for a in nest.rows) > register_limit(nest, target):
+        return False
+    known = nest.mapping.program.known
+    alone = [o.name for o in nest.intrinsic.inputs if not set(nest.rows) & set(nest.operand_axes(o.name))]
+    return any(is_streamed(nest, name) and not known(nest.mapping.operands[name].tensor) for name in alone)
 
 
 def depth_blocks(nest: Nest, axis: NestAxis, few: bool) -> list[int]:
@@ -28,7 +45,7 @@ def depth_blocks(nest: Nest, axis: NestAxis, few: bool) -> list[int]:
     return sorted(n for n in sizes if n < axis.units)
 
 
-def cache_block(nest: Nest, names: StepNames) -> Step:
+def cache_block(nest: Nest, target: Target, names: StepNames) -> Step:
     """`block_x` counts register tiles of x, `block_k` depth units; 0 is the whole axis. Derived: `blocks_x`, how many
     blocks there are. A block as large as its axis is the same as none."""
     lanes, rows, depth = blocked_axes(nest)
@@ -45,6 +62,6 @@ def cache_block(nest: Nest, names: StepNames) -> Step:
         inert[block.name] = block >= count
     if depth is not None:
         block = Var(names.block(depth))
-        decisions.append(Decision(block.name, (0, *depth_blocks(nest, depth, rows is None))))
+        decisions.append(Decision(block.name, (0, *depth_blocks(nest, depth, read_once(nest, target)))))
         derived[names(f"blocks_{depth.name}")] = where(block.eq(0), 1, ceil_div(depth.units, block))
     return Step("cache block", tuple(decisions), (), derived, inert)

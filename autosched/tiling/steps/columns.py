@@ -20,7 +20,7 @@ PAGE_BYTES, APART_BYTES = 4096, 256
 columns of 128 KiB, ten and twelve at a time, 8 to 10 GB/s; with a line or more between them 23)."""
 
 
-def offers_columns(nest: Nest, operand: str) -> bool:
+def is_streamed(nest: Nest, operand: str) -> bool:
     """Whether a panel of the operand is a stream from memory along the depth, of one tiled axis."""
     mine = nest.operand_axes(operand)
     size = tensor_elements(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
@@ -41,4 +41,4 @@ def column_units(units: int, unit_bytes: int) -> int:
     return units + (-(-APART_BYTES // unit_bytes) if apart else 0)
 
 
-__all__ = ["COLUMNS", "STREAMED_BYTES", "column_units", "offers_columns", "several_columns"]
+__all__ = ["COLUMNS", "STREAMED_BYTES", "column_units", "is_streamed", "several_columns"]

@@ -12,7 +12,7 @@ from autosched.tiling.nest import Nest
 from autosched.tiling.remember import of_nest
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.block_panel import BLOCK, block_panel, offers_blocks
-from autosched.tiling.steps.columns import COLUMNS, offers_columns, several_columns
+from autosched.tiling.steps.columns import COLUMNS, is_streamed, several_columns
 from autosched.tiling.steps.copy_each import copy_each
 from autosched.tiling.steps.fills import copied_extents, copied_offset, cut_by_ends, reach_ends
 from autosched.tiling.steps.interleave import interleave
@@ -41,8 +41,8 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
     """One decision per input operand. `direct` is offered where a register fills by one vector load, splat or group, or
     by a few loads and shuffles (but for constants, which are laid out before the run); `padded` where a guard says no
     more than that the address is inside the tensor; `interleaved` as `interleave` says; `block` where a panel that
-    is packed within the call outgrows a cache, and loops can be around it; `columns` as `offers_columns` says. What
-    `copy_each` decides stands beside."""
+    is packed within the call outgrows a cache, and loops can be around it; `columns` where a constant `is_streamed`.
+    What `copy_each` decides stands beside."""
     decisions: list[Decision] = []
     rules: list[Rule] = []
     derived: dict[str, Int] = {}
@@ -65,7 +65,7 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
             rule, quantities = block_panel(nest, operand.name, target, names)
             rules.append(rule)
             derived |= quantities
-        if PANEL in kinds and known and offers_columns(nest, operand.name):
+        if PANEL in kinds and known and is_streamed(nest, operand.name):
             kinds.append(COLUMNS)
             rules.append(several_columns(nest, operand.name, names))
         kinds = kinds or [DIRECT]
