@@ -69,7 +69,7 @@ from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.streams import FAR_BYTES, LINE_BYTES
 from autosched.tiling.values import rows_of
 
-VERSION = "9"
+VERSION = "10"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 
@@ -181,7 +181,8 @@ def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = 
     compute, load = compute * left, load * left
     caches = [m for m in target.memories if m.shared_by in ("core", "device") and m.name.startswith("L")]
     sizes = tuple(m.bytes * CACHE_SHARE for m in caches)
-    moved = [] if least else once("traffic", lambda v: traffic(nest, names, _moving(nest, names, v), sizes))
+    page = int(target.limits.get("page_bytes", 4096))
+    moved = [] if least else once("traffic", lambda v: traffic(nest, names, _moving(nest, names, v), sizes, page))
     levels = _bandwidths(target)
     terms: Terms = {"compute": compute * cycle * share, "load": load * cycle * share, "tile": tile * cycle * share}
     for name, bytes_in, (all_cores, one_core) in zip(("l2", "l3", "memory"), moved, levels, strict=False):

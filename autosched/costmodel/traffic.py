@@ -3,6 +3,9 @@
 At each level, the outermost loops whose footprint still fits are free to reuse what they hold; every operand is fetched
 once for each iteration of the loops outside, except those right outside on which its address does not depend. What one
 register tile reads is kept for the next as far as it fits.
+
+A tensor as it lies may fit and not be kept: of rows that lie a power of two apart, parts of rows fall into a few sets
+of a cache (2 KiB apart: into two of 64, and 16 of them fill it).
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ import operator
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from itertools import pairwise
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -25,11 +29,6 @@ from autosched.tiling.steps.lines import AROUND, WITHIN
 from autosched.tiling.streams import LINE_BYTES
 
 Column = npt.NDArray[Any]
-
-SHARPNESS = 4
-"""How fast a cache loses what outgrows it: as (capacity / footprint) to this power. Caches are no strict LRU, and what
-is a little larger than one still finds much of itself there (f32 512³ on Zen 5: 2 to 8 rank its schedules alike)."""
-
 
 @dataclass(frozen=True)
 class LoopColumn:
@@ -88,11 +87,12 @@ _Steps = tuple[tuple[str, str, int], ...]
 
 @dataclass(frozen=True)
 class _Dimension:
-    """A dimension of an operand's tensor. `steps`: for each program axis in its subscript the nest axis that carries it
-    and how far a step moves; None where the subscript is no sum of axes."""
+    """A dimension of an operand's tensor, `stride` bytes from one place to the next. `steps`: for each program axis in
+    its subscript the nest axis that carries it and how far a step moves; None where the subscript is no sum of axes."""
 
     steps: _Steps | None
     extent: float
+    stride: int
 
 
 class Footprints:
@@ -121,6 +121,27 @@ class Footprints:
         if panel is False:
             return np.asarray(total)
         return np.where(panel, prod((span[name] for name in mine), start=size), total)
+
+    def apart(self, operand: str, page: int) -> int:
+        """Bytes between the places in a cache at which rows of the operand's tensor begin; 0: it has no rows. Beyond a
+        page a cache knows addresses of its own."""
+        rows = self._memory[operand][2][:-1]
+        return gcd(*(d.stride for d in rows if d.steps != ()), page) if any(d.steps != () for d in rows) else 0
+
+    def room(
+        self, operand: str, panel: bool | npt.NDArray[np.bool_], touched: Column, apart: int, span: Mapping[str, Column]
+    ) -> Column:
+        """Bytes of a cache that are taken by what is `touched` of a tensor as it lies: for each run of neighbours as
+        much as is `apart`. Nothing where it is read from a panel."""
+        _, size, dimensions = self._memory[operand]
+        last = dimensions[-1]
+        run: Column | float = size
+        if last.steps is None:
+            run = size * last.extent
+        elif last.steps:
+            run = size * self._reach((operand, len(dimensions) - 1), last, size, span)
+        crowded = np.where(touched > run, touched * np.maximum(1.0, apart / run), touched)
+        return np.where(panel, 0.0, crowded) if panel is not False else crowded
 
     def _reach(
         self, place: tuple[str, int], dimension: _Dimension, inmost: float, span: Mapping[str, Column]
@@ -170,18 +191,20 @@ def _memory_of(nest: Nest, operand: str) -> tuple[tuple[str, ...], float, tuple[
     mine = nest.operand_axes(operand)
     carried = {name: a.name for a in mine for name, _, _ in a.members}
     found = []
-    for part, extent in zip(read.index, tensor.extents, strict=True):
+    strides = [tensor.dtype.bytes * prod(tensor.extents[d + 1 :]) for d in range(len(tensor.extents))]
+    for part, extent, stride in zip(read.index, tensor.extents, strides, strict=True):
         form = affine(part) if isinstance(part, Int) else None
         moved = {} if form is None else {name: abs(c) for name, c in form.coefficients.items() if name in carried}
         steps = None if form is None else tuple((name, carried[name], c) for name, c in moved.items())
-        found.append(_Dimension(steps, float(extent)))
+        found.append(_Dimension(steps, float(extent), int(stride)))
     return tuple(a.name for a in mine), float(tensor.dtype.bytes), tuple(found)
 
 
 def traffic(
-    nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]], capacities: tuple[float, ...]
+    nest: Nest, names: StepNames, v: Mapping[str, npt.NDArray[np.int64]], capacities: tuple[float, ...], page: int
 ) -> list[Column]:
-    """Bytes fetched (and written back) into each level of the given capacities in bytes, for every row."""
+    """Bytes fetched (and written back) into each level of the given capacities in bytes, for every row; `page` is in
+    bytes too."""
     orders, inners = v[names("order")], v[names("inner")]
     n = len(orders)
     result = [np.zeros(n) for _ in capacities]
@@ -193,7 +216,7 @@ def traffic(
         part = {k: c[rows] for k, c in v.items()}
         panel = {o: some[rows] for o, some in packed.items()}
         loops = loops_of(nest, names, part, group // 4, group // 2 % 2, group % 2)
-        for total, some in zip(result, _group(nest, names, part, panel, capacities, loops), strict=True):
+        for total, some in zip(result, _group(nest, names, part, panel, capacities, loops, page), strict=True):
             total[rows] = some
     return result
 
@@ -205,6 +228,7 @@ def _group(
     packed: Mapping[str, npt.NDArray[np.bool_]],
     capacities: tuple[float, ...],
     loops: list[LoopColumn],
+    page: int,
 ) -> list[Column]:
     """`packed`: which rows read an input from a panel."""
     n = len(v[names("order")])
@@ -223,12 +247,18 @@ def _group(
     # Footprints with the loops outside position d fixed, from the innermost position outwards.
     touched = Footprints(nest)
     mine = {o: {a.name for a in nest.operand_axes(o)} for o in operands}
+    apart = {o.name: touched.apart(o.name, page) for o in nest.intrinsic.inputs if panel[o.name] is not True}
+    apart = {o: between for o, between in apart.items() if between > LINE_BYTES}
     prints: list[dict[str, Column]] = [{o: touched.of(o, panel[o], span) for o in operands}]
+    rooms = {o: [touched.room(o, panel[o], prints[0][o], between, span)] for o, between in apart.items()}
     for loop in reversed(loops):
         extent = float(loop.axis.units * loop.axis.unit)
         span = span | {loop.axis.name: np.minimum(loop.span * loop.trips, extent)}
         grown = loop.axis.name
         prints.append({o: touched.of(o, panel[o], span) if grown in mine[o] else prints[-1][o] for o in operands})
+        for o, taken in rooms.items():
+            room = touched.room(o, panel[o], prints[-1][o], apart[o], span) if grown in mine[o] else taken[-1]
+            taken.append(room)
     prints.reverse()  # prints[d]: loops d.. run inside
     totals = [sum(p.values()) for p in prints]
     written = nest.intrinsic.accumulator.name
@@ -237,18 +267,20 @@ def _group(
         visits = v[names(f"blocks_{nest.cut.name}")].astype(np.float64)
     moved = {o: _moved(nest, o, loops, [p[o] for p in prints]) for o in operands}
     moved[written] = [np.where(visits > 1, 2.0, 1.0) * bytes_in for bytes_in in moved[written]]
-    fetched = [sum(m[d] for m in moved.values()) for d in range(len(loops))]
+    fetched = [sum((m[d] for m in moved.values()), start=np.zeros(n)) for d in range(len(loops))]
     walked = sum((_anew(mine[o.name], loops, prints[-1][o.name]) for o in nest.intrinsic.inputs), start=np.zeros(n))
     anew = np.maximum(walked + moved[written][-1], fetched[-1])
+    anew_of = {o: np.maximum(_anew(mine[o], loops, prints[-1][o]), moved[o][-1]) for o in rooms}
     result = []
     for capacity in capacities:
-        held = _held(totals, capacity, n)
-        # What fits is there from the call before: caches are warm. Of a register tile whose own walk along the
-        # reduction outgrows a cache nothing is there for the next tile.
-        shares = [held[d + 1] - held[d] for d in range(len(loops))]
-        lost = shares[-1] * (1.0 - _kept(totals[-1], capacity))
-        total = sum((s * f for s, f in zip(shares, fetched, strict=True)), start=np.zeros(n))
-        result.append(np.asarray(total + lost * (anew - fetched[-1])))
+        shares = _shares(totals, capacity, n)
+        total = _fetched(shares, fetched, anew)
+        for o, taken in rooms.items():
+            if np.max(taken[-1]) > capacity:
+                crowded = _shares([np.maximum(t, r) for t, r in zip(totals, reversed(taken), strict=True)], capacity, n)
+                more = [after - before for after, before in zip(crowded, shares, strict=True)]
+                total = total + np.maximum(_fetched(more, moved[o], anew_of[o]), 0.0)
+        result.append(total)
     return result
 
 
@@ -275,15 +307,30 @@ def _moved(nest: Nest, operand: str, loops: Sequence[LoopColumn], prints: Sequen
     return found
 
 
-def _held(totals: Sequence[Any], capacity: float, n: int) -> list[Column]:
-    """For each depth of loops, outermost first, the share of accesses that find what those loops touch in a cache."""
-    found: list[Column] = []
+def _shares(totals: Sequence[Any], capacity: float, n: int) -> list[Column]:
+    """For each loop, outermost first, the share of accesses that find in a cache what runs inside of it, and no more;
+    last the share that does not even find what the register tile before has read. What fits is there from the call
+    before: caches are warm. Of a tile whose own walk along the reduction outgrows a cache nothing is there for the
+    next."""
+    held: list[Column] = []
     for total in totals[:-1]:
         share = _kept(total, capacity) + np.zeros(n)
-        found.append(np.maximum(share, found[-1]) if found else share)
-    return [*found, np.ones(n)]
+        held.append(np.maximum(share, held[-1]) if held else share)
+    shares = [more - less for less, more in pairwise([*held, np.ones(n)])]
+    return [*shares, shares[-1] * (1.0 - _kept(totals[-1], capacity))]
+
+
+def _fetched(shares: Sequence[Column], moved: Sequence[Column], anew: Column) -> Column:
+    """Bytes that come into a cache: `moved` where it holds what runs inside of each loop, `anew` where each register
+    tile fetches what it reads."""
+    *found, lost = shares
+    total = sum((s * m for s, m in zip(found, moved, strict=True)), start=np.zeros(len(anew)))
+    return np.asarray(total + lost * (anew - moved[-1]))
 
 
 def _kept(footprint: Any, capacity: float) -> Column:
-    """The share of a footprint that a cache keeps."""
-    return np.asarray(np.minimum(1.0, capacity / np.maximum(footprint, 1.0)) ** SHARPNESS)
+    """The share of a footprint that a cache keeps: it loses what outgrows it as (capacity / footprint) to the power of
+    4. Caches are no strict LRU, and what is a little larger than one still finds much of itself there (f32 512³ on
+    Zen 5: 2 to 8 rank its schedules alike)."""
+    square = np.square(np.minimum(1.0, capacity / np.maximum(footprint, 1.0)))
+    return np.asarray(square * square)
