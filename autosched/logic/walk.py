@@ -73,6 +73,8 @@ def substitute(node: Expr, values: Mapping[str, IntLike]) -> Expr:
 def substitute_int(node: Int, values: Mapping[str, IntLike]) -> Int:
     """`substitute`, typed for integers."""
     if type(node) is Binary:  # these three are most nodes, and a match takes longer
+        if free_vars(node).isdisjoint(values):  # the node itself, which others know already
+            return node
         return binary(node.op, substitute_int(node.left, values), substitute_int(node.right, values))
     if type(node) is Const:
         return node

@@ -269,7 +269,7 @@ class _Printer:
         asked = any(
             isinstance(v, Call) and v.function == "fma" for s in kernel.program.stages for v in walk(s.assign.value)
         )
-        called = kernel.formulas or "fma" in set(called_functions(kernel.main.body))
+        called = kernel.formulas or "fma" in called_functions(kernel.main.body)
         fused = isa_flags(kernel.isa).fused
         return {fused} if fused and called and not asked else set()
 

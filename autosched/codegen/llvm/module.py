@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autosched.codegen.kernel import Function, Kernel
 from autosched.codegen.llvm.memory import ONE
+from autosched.codegen.llvm.prepared import Prepared
 from autosched.codegen.llvm.spare import Printed, Spare, spare_of
 from autosched.codegen.llvm.statements import Printer, Shared, quoted
 from autosched.codegen.llvm.types import memory, scalar
@@ -34,8 +35,12 @@ def print_parts(kernel: Kernel) -> tuple[str, ...]:
     shared = Shared(kernel, spare_of(kernel.main, kernel.buffers))
     parts = [_module(kernel.name, shared, [_function(shared, kernel.main)])]
     if kernel.prepare:
-        alone = Shared(kernel)
-        parts.append(_module("prepare", alone, [_function(alone, f) for f in kernel.prepare]))
+
+        def prepared() -> str:
+            alone = Shared(kernel)
+            return _module("prepare", alone, [_function(alone, f) for f in kernel.prepare])
+
+        parts.append(_PREPARED.of(kernel, prepared))
     if (spare := shared.spare) is not None:
 
         def text() -> str:
@@ -46,7 +51,7 @@ def print_parts(kernel: Kernel) -> tuple[str, ...]:
     return tuple(parts)
 
 
-_FALLBACKS = Printed()
+_FALLBACKS, _PREPARED = Printed(), Prepared()
 
 
 def _module(title: str, shared: Shared, exported: list[str]) -> str:

@@ -29,8 +29,8 @@ def spare_of(function: Function, buffers: Mapping[str, Buffer]) -> Spare | None:
         return None
     (choice,) = choices
     others = tuple(s for s in function.body if s is not choice)
-    own = set(used_buffers(choice.fallback))
-    shared = own & {*used_buffers(others), *used_buffers(choice.body)}
+    own = used_buffers(choice.fallback)
+    shared = own & (used_buffers(others) | used_buffers(choice.body))
     if any(buffers[name].scope == "register" for name in shared):
         return None
     return Spare(choice, f"{function.name}.fallback", tuple(b for b in function.buffers if b in own))

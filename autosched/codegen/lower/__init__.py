@@ -36,7 +36,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
         instead = _standing_by(plan.otherwise, ctx)
         body = list(choose([p.nest for p in plan.tensor_parts if p.guards], tuple(body), instead, ctx))
         counts += [_threads(p, plan.otherwise.values) for p in plan.otherwise.plan.parts]
-    used = set(used_buffers(tuple(body)))
+    used = used_buffers(tuple(body))
     scopes = ("global", "packed", "workspace")
     order = sorted(
         (b for b in ctx.buffers.values() if b.scope in scopes and b.name in used), key=lambda b: scopes.index(b.scope)
@@ -44,7 +44,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     prepared = {name for f in ctx.prepare for name in (*f.buffers, *used_buffers(f.body))}
     needed = {n: b for n, b in ctx.buffers.items() if n in used | prepared}
     main = Function("main", tuple(b.name for b in order), tuple(body))
-    called = set(called_functions((*body, *(s for f in ctx.prepare for s in f.body))))
+    called = called_functions((*body, *(s for f in ctx.prepare for s in f.body))) if plan.formulas else set()
     return Kernel(
         plan.program.name,
         program,

@@ -7,17 +7,12 @@ from dataclasses import dataclass, field
 
 from autosched.codegen.kernel import (
     Assign,
-    Async,
     Box,
     Buffer,
     Choose,
-    For,
     Function,
-    Group,
-    If,
     IntrinsicCall,
     Prefetch,
-    Roles,
     Stmt,
     bodies,
 )
@@ -67,32 +62,41 @@ class Context:
         return unique
 
 
-def used_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:
-    """Names of all buffers that the statements touch, in order, with repeats."""
-    for stmt in body:
+def used_buffers(body: tuple[Stmt, ...]) -> set[str]:
+    """Names of all buffers that the statements touch."""
+    found: set[str] = set()
+    for stmt in _all(body):
         match stmt:
-            case For() | If() | Choose() | Async() | Group() | Roles():
-                yield from stmt.checks if isinstance(stmt, Choose) else ()
-                for inner in bodies(stmt):
-                    yield from used_buffers(inner)
-            case Assign():
-                yield stmt.buffer
-                yield from (r.tensor for r in reads(stmt.value))
             case IntrinsicCall():
-                yield from (ref.buffer for ref in stmt.operands.values())
-            case Box():
-                yield from (stmt.buffer, stmt.map.buffer)
+                found.update([ref.buffer for ref in stmt.operands.values()])
+            case Assign():
+                found.add(stmt.buffer)
+                found.update([r.tensor for r in reads(stmt.value)])
             case Prefetch():
-                yield stmt.buffer
+                found.add(stmt.buffer)
+            case Choose():
+                found.update(stmt.checks)
+            case Box():
+                found.update((stmt.buffer, stmt.map.buffer))
+    return found
 
 
-def called_functions(body: tuple[Stmt, ...]) -> Iterator[str]:
-    """Functions that values call, with repeats."""
-    for stmt in body:
-        for inner in bodies(stmt):
-            yield from called_functions(inner)
-        if isinstance(stmt, Assign):
-            yield from (v.function for v in walk(stmt.value) if isinstance(v, Call))
+def called_functions(body: tuple[Stmt, ...]) -> set[str]:
+    """Functions that values call."""
+    assigned = [stmt.value for stmt in _all(body) if isinstance(stmt, Assign)]
+    return {v.function for value in assigned for v in walk(value) if isinstance(v, Call)}
+
+
+def _all(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """All statements of a body, in any order, those of a body that stands in several places once."""
+    waiting, seen = [body], {id(body)}
+    while waiting:
+        for stmt in waiting.pop():
+            yield stmt
+            for inner in bodies(stmt):
+                if id(inner) not in seen:
+                    seen.add(id(inner))
+                    waiting.append(inner)
 
 
 _SUFFIXES = "btruvsf"

@@ -1,0 +1,35 @@
+"""Texts of what `prepare` has: many candidates of a search pack the same constants alike, and to see that is quicker
+than to print them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from autosched.codegen.kernel import Kernel
+from autosched.codegen.lower.context import used_buffers
+
+KEPT = 32
+"""Texts that are kept: a search packs constants in some ways."""
+
+
+class Prepared:
+    """Texts by all that printing reads of a kernel: equal statements on equal buffers are one text."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, str] = {}
+
+    def of(self, kernel: Kernel, text: Callable[[], str]) -> str:
+        """The text of what the kernel prepares, which `text` prints."""
+        named = {b for f in kernel.prepare for b in (*f.buffers, *used_buffers(f.body))}
+        buffers = tuple(b for name, b in kernel.buffers.items() if name in named)
+        formulas = tuple(kernel.formulas.items())
+        key = kernel.prepare, buffers, formulas, kernel.threads, kernel.isa, kernel.vector_bytes
+        try:
+            found = self._known.get(key)
+        except TypeError:  # calls of instructions have no hash
+            return text()
+        if found is None:
+            if len(self._known) >= KEPT:
+                del self._known[next(iter(self._known))]
+            found = self._known[key] = text()
+        return found
