@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -28,8 +29,10 @@ WIDE = () if "avx512f" in host_features() else ("-Wno-psabi",)
 """GCC says of vectors wider than the machine's that calls would pass them another way; only the file calls such."""
 
 
-MANY = 4
-"""Sources from which on their compiler's own header, which takes longer than most of them, is read beforehand."""
+MANY = 3
+"""Sources of one command in this process from which on the compiler's own header, which takes longer than most of them,
+is read beforehand: to read it so takes as long as two of them do."""
+_built: Counter[tuple[str, ...]] = Counter()
 INCLUDED = {"immintrin.h": r"\b_mm\d*_", "stdlib.h": r"\b(malloc|calloc|aligned_alloc|free|abort)\("}
 """What that header brings, and what of a source needs it: sources must still ask for it themselves."""
 
@@ -44,7 +47,9 @@ def _read_beforehand(command: tuple[str, ...]) -> tuple[str, ...]:
     folder.mkdir()
     (folder / "before.h").write_text("#include <immintrin.h>\n")
     made = [*command, "-x", "c-header", str(folder / "before.h"), "-o", str(folder / "before.h.gch")]
-    subprocess.run([word for word in made if word != "-shared"], check=True, capture_output=True)
+    others = {n + k for n, word in enumerate(made) if word == "-include" for k in range(2)}  # come behind it, in turn
+    kept = [word for n, word in enumerate(made) if n not in others and word != "-shared"]
+    subprocess.run(kept, check=True, capture_output=True)
     return "-include", str(folder / "before.h")
 
 
@@ -77,8 +82,10 @@ def build(sources: list[CSource], folder: Path, *flags: str) -> ctypes.CDLL:
         *WIDE,
         *(flags or ("-O2",)),
     ]
-    if len(sources) >= MANY:
-        command += _read_beforehand(tuple(command))
+    beforehand = tuple(command)
+    _built[beforehand] += len(sources)
+    if _built[beforehand] >= MANY:
+        command[1:1] = _read_beforehand(beforehand)
     done = subprocess.run([*command, *files, "-o", str(library), "-lm"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return ctypes.CDLL(str(library))

@@ -21,7 +21,9 @@ from autosched.ir import parse, workload
 from autosched.ir.program import Program
 
 INSTRUCTION = re.compile("vfmadd|vpmaddubsw")
-COMPILERS = [[name] for name in ("gcc", "clang", *(f"clang-{v}" for v in range(14, 24))) if which(name)]
+NAMES = [name for name in ("gcc", "clang", *(f"clang-{v}" for v in range(14, 24))) if which(name)]
+COMPILERS = [[name] for name in {Path(str(which(name))).resolve(): name for name in reversed(NAMES)}.values()][::-1]
+"""Each once: `clang` is another name of one of them."""
 COMPILERS += [[sys.executable, "-m", "ziglang", "cc"]] if find_spec("ziglang") else []
 
 

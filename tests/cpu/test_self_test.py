@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,13 @@ PROGRAMS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def kernels(name: str, sizes: dict[str, Any], seed: int) -> list[Kernel]:
     """Of some random rows of a plan that tuning would search, the one with the shortest code: sanitizers take long."""
-    request = TuneRequest(workload(name, **sizes), detect(), device="cpu", catalogue=catalogue())
+    return _kernels(name, tuple(sizes.items()), seed)
+
+
+@cache
+def _kernels(name: str, sizes: tuple[tuple[str, Any], ...], seed: int) -> list[Kernel]:
+    """The same for each compiler."""
+    request = TuneRequest(workload(name, **dict(sizes)), detect(), device="cpu", catalogue=catalogue())
     rng = np.random.default_rng(seed)
     plan = plans_of(request)[1][0]
     found = [lower(plan, plan.space.schedule(int(row))) for row in plan.space.sample(6, rng)]

@@ -11,6 +11,7 @@ from autosched.ir.program import Program
 from autosched.machine.host import host_features
 from autosched.machine.target import Memory, Target
 from autosched.search.tune import candidates_of, usable
+from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plan import Plan
@@ -42,9 +43,24 @@ def plans_of(
 ) -> list[Plan]:
     """The plans that tuning would lay out."""
     target = target or machine()
-    known = Catalogue.builtin()
-    matches = match(program, usable(known, target, "cpu", only))
-    return make_plans(program, target, candidates_of(matches), threads)
+    return make_plans(program, target, candidates_of(_matches(program, target, only)), threads)
+
+
+_KEPT = 64
+_matched: dict[tuple[str, str, tuple[str, ...]], tuple[Program, list[Match]]] = {}
+
+
+def _matches(program: Program, target: Target, only: tuple[str, ...]) -> list[Match]:
+    """Whole catalogues are matched with a program once: the tests ask for its plans time and again."""
+    key = str(program), repr(target), only
+    known = _matched.get(key)
+    if known is not None and known[0] == program:
+        return known[1]
+    found = match(program, usable(Catalogue.builtin(), target, "cpu", only))
+    if len(_matched) >= _KEPT:
+        del _matched[next(iter(_matched))]
+    _matched[key] = program, found
+    return found
 
 
 def leading(plans: Sequence[Plan], count: int) -> list[Plan]:
