@@ -7,8 +7,9 @@ are inlined, so a value is a closed tree over tensors, run-time scalars and axes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import copysign
+from operator import is_
 from typing import TypeAlias, TypeGuard
 
 from autosched.ir.dtypes import BOOL, DType
@@ -163,10 +164,8 @@ def map_value(
     on_int: Callable[[Int], Int] = lambda e: e,
     on_bool: Callable[[Bool], Bool] = lambda e: e,
 ) -> Value:
-    """Rebuild `value` bottom-up: `on_int`/`on_bool` on its logic leaves, then `on_value` on each rebuilt node."""
-
-    def sub(v: Value) -> Value:
-        return map_value(v, on_value, on_int, on_bool)
+    """Rebuild `value` bottom-up: `on_int`/`on_bool` on its logic leaves, then `on_value` on each rebuilt node. Nodes
+    whose parts stay the same objects stay it too."""
 
     def index(x: Index) -> Index:
         return on_int(x) if isinstance(x, Int) else sub(x)
@@ -174,22 +173,44 @@ def map_value(
     def condition(x: Condition) -> Condition:
         return on_bool(x) if isinstance(x, Bool) else sub(x)
 
-    match value:
-        case Read(_, idx, _):
-            value = replace(value, index=tuple(index(i) for i in idx))
-        case FromIndex(i, _):
-            value = replace(value, index=on_int(i))
-        case Unary() | Cast():
-            value = replace(value, operand=sub(value.operand))
-        case Arith() | Comparison():
-            value = replace(value, left=sub(value.left), right=sub(value.right))
-        case Logical(_, parts, _):
-            value = replace(value, parts=tuple(condition(p) for p in parts))
-        case Select(c, a, b, _):
-            value = replace(value, condition=condition(c), then=sub(a), other=sub(b))
-        case Call(_, args, _):
-            value = replace(value, args=tuple(sub(a) for a in args))
-    return on_value(value)
+    def sub(node: Value) -> Value:
+        match node:
+            case Literal() | Scalar():
+                pass
+            case Read(tensor, old, dtype):
+                new = tuple([index(i) for i in old])
+                node = node if _same(new, old) else Read(tensor, new, dtype)
+            case Arith(op, left, right, dtype):
+                first, second = sub(left), sub(right)
+                node = node if first is left and second is right else Arith(op, first, second, dtype)
+            case Cast(operand, dtype, saturate):
+                inner = sub(operand)
+                node = node if inner is operand else Cast(inner, dtype, saturate)
+            case FromIndex(old_index, dtype):
+                new_index = on_int(old_index)
+                node = node if new_index is old_index else FromIndex(new_index, dtype)
+            case Unary(op, operand, dtype):
+                inner = sub(operand)
+                node = node if inner is operand else Unary(op, inner, dtype)
+            case Comparison(op, left, right, dtype):
+                first, second = sub(left), sub(right)
+                node = node if first is left and second is right else Comparison(op, first, second, dtype)
+            case Logical(op, parts, dtype):
+                tests = tuple([condition(p) for p in parts])
+                node = node if _same(tests, parts) else Logical(op, tests, dtype)
+            case Select(c, then, other, dtype):
+                chosen = condition(c), sub(then), sub(other)
+                node = node if _same(chosen, (c, then, other)) else Select(*chosen, dtype)
+            case Call(function, args, dtype):
+                values = tuple([sub(a) for a in args])
+                node = node if _same(values, args) else Call(function, values, dtype)
+        return on_value(node)
+
+    return sub(value)
+
+
+def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
+    return all(map(is_, new, old))
 
 
 def walk(value: Value) -> Iterator[Value]:
