@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import z3
 
 from autosched.logic import TRUE, Bool, Int, Var, all_of, evaluate, interval, to_z3
+from autosched.logic.solver import z3
 from autosched.logic.walk import substitute_bool, substitute_int
 
 

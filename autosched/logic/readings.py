@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import z3
 
 from autosched.logic.expr import COMPARE, And, Binary, Compare, Const, Expr, Not, Or, Truth, Var, Where
+from autosched.logic.solver import z3
 
 
 def evaluate(node: Expr, env: Mapping[str, Any]) -> Any:

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, floor, gcd
 
-import z3
-
 from autosched.ir.program import Program
 from autosched.logic import Affine, Bool, Int, Var, affine, all_of, any_of, evaluate, interval, to_z3
+from autosched.logic.solver import z3
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.accesses import Access, Statement
 

@@ -8,10 +8,10 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import z3
 
 from autosched.logic import Bool, Compare, Or, evaluate, sentence, to_z3
 from autosched.logic.expr import negate
+from autosched.logic.solver import z3
 from autosched.tiling.enumerate import Joiner, Part
 
 if TYPE_CHECKING:

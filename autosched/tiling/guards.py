@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import z3
-
 from autosched.ir.program import Stage
 from autosched.ir.value import Index, Read
 from autosched.logic import (
@@ -32,6 +30,7 @@ from autosched.logic import (
     interval,
     to_z3,
 )
+from autosched.logic.solver import z3
 
 if TYPE_CHECKING:
     from autosched.tiling.nest import Nest
