@@ -19,6 +19,9 @@ RACE_S = 0.3
 after 15 rounds was 0 to 10 % behind the best of them, by 120 rounds in three processes."""
 LEAST, MOST = 3, 12
 """Bounds of such a race's rounds, for each round of the others."""
+LONG_S = 3.0
+"""What the fewest of these rounds may take, where they are more than the others' (of five kernels of 0.2 s 15 are 30 s,
+and as much again where the machine was disturbed)."""
 _WITHIN = 1.3  # a candidate this much slower in the search does not win by noise
 
 
@@ -71,8 +74,9 @@ class Interleaves(Protocol):
 def rounds_of(times_s: Sequence[float], rounds: int) -> int:
     """How often a device runs kernels of these times in turn by itself, instead of `rounds` measurements of each. In a
     round each is called twice, and for a millisecond at least."""
-    round_s = sum(2 * max(t, 1e-3) for t in times_s)
-    return min(MOST * rounds, max(LEAST * rounds, int(RACE_S / max(round_s, 1e-9))))
+    round_s = max(sum(2 * max(t, 1e-3) for t in times_s), 1e-9)
+    fewest = min(LEAST * rounds, max(rounds, int(LONG_S / round_s)))
+    return min(MOST * rounds, max(fewest, int(RACE_S / round_s)))
 
 
 def raced_by_device(device: Interleaves, builds: Sequence[Build], rounds: int) -> list[Measurement]:

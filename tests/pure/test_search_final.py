@@ -88,7 +88,9 @@ def test_short_kernels_race_more_often() -> None:
     assert rounds_of([1e-6] * 5, 5) == rounds_of([1e-3] * 5, 5) == 30
     assert rounds_of([5e-6], 5) == 60, "no more than twelve times as often"
     assert rounds_of([1.5e-3] * 5, 5) == 20
-    assert rounds_of([0.1, 0.2], 5) == rounds_of([3.0], 5) == 15
+    assert rounds_of([0.02] * 5, 5) == 15
+    assert rounds_of([0.04] * 3, 5) == 12
+    assert rounds_of([0.1, 0.5], 5) == rounds_of([3.0], 5) == 5, "as often as where nothing interleaves"
 
 
 def test_only_candidates_that_can_win_race() -> None:
