@@ -63,10 +63,11 @@ def test_builds_keep_off_while_anything_is_measured(device):
     pid = device.builder.process.pid
     assert os.sched_getaffinity(pid) == {cpus[-1]}  # nothing is timed there now
     running = device.begin(lambda: device.measure(kernels.built(kernels.SPIN)))
-    while not running.running():
+    until = time.monotonic() + 20
+    while os.sched_getaffinity(pid) != set(cpus[:-1]) and time.monotonic() < until:
         time.sleep(0.01)
-    time.sleep(0.3)
     assert os.sched_getaffinity(pid) == set(cpus[:-1])
+    assert running.running()
     device.give_up()
     running.result()
     assert os.sched_getaffinity(pid) == {cpus[-1]}

@@ -173,6 +173,12 @@ def test_a_worker_killed_between_trials_is_replaced(device, good):
     check_good(device, good)
 
 
+def processor_s(pid):
+    """Seconds that a process has computed: on a busy machine they are later than by the clock."""
+    spent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, spent)) / os.sysconf("SC_CLK_TCK")
+
+
 @ON_LINUX
 def test_a_worker_killed_during_a_trial_tries_it_again(device, good):
     spins = kernels.built(kernels.SPIN)
@@ -184,7 +190,8 @@ def test_a_worker_killed_during_a_trial_tries_it_again(device, good):
     def kill_soon():
         for _ in range(2):  # the trial is tried twice; then the fault is its own
             pid = device.worker.pid
-            time.sleep(1.2)  # a worker has started by then, on a busy machine too
+            while processor_s(pid) < 1:  # a worker starts in a third of it, and then spins
+                time.sleep(0.01)
             os.kill(pid, signal.SIGKILL)
             while device.worker.pid in (pid, None):
                 time.sleep(0.01)
@@ -293,7 +300,7 @@ def test_no_worker_outlives_a_killed_parent():
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    for _ in range(100):
+    for _ in range(400):
         state = Path(f"/proc/{worker}/stat")
         if not state.exists() or " Z " in state.read_text():  # gone, or dead and not yet collected
             assert not os.path.exists(folder)
