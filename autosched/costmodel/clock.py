@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
-from autosched.costmodel.clock_pages import pages_apart, paging_seconds
+from autosched.costmodel.clock_pages import page_bytes, pages_apart, paging_seconds
 from autosched.costmodel.clock_rows import UNASKED, asked_bytes, memory_seconds, revisited_seconds
 from autosched.costmodel.clock_scalar import scalar_cycles, scattered
 from autosched.costmodel.clock_spatial import spatial_tensor
@@ -181,7 +181,7 @@ def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = 
     compute, load = compute * left, load * left
     caches = [m for m in target.memories if m.shared_by in ("core", "device") and m.name.startswith("L")]
     sizes = tuple(m.bytes * CACHE_SHARE for m in caches)
-    page = int(target.limits.get("page_bytes", 4096))
+    page = page_bytes(target)
     moved = [] if least else once("traffic", lambda v: traffic(nest, names, _moving(nest, names, v), sizes, page))
     levels = _bandwidths(target)
     terms: Terms = {"compute": compute * cycle * share, "load": load * cycle * share, "tile": tile * cycle * share}
@@ -387,7 +387,7 @@ def _checked(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.NDAr
 
 def _aliased(apart: int, rows: npt.NDArray[np.int64], target: Target) -> npt.NDArray[np.bool_]:
     """Whether so many rows, so many bytes apart, are more than the ways of the sets that their lines fall into."""
-    page = int(target.limits.get("page_bytes", 4096))
+    page = page_bytes(target)
     first = next((m.bytes for m in target.memories if m.name == "L1"), 8 * page)
     return rows * gcd(apart, page) > ALIAS_SHARE * first if apart else np.zeros(len(rows), bool)
 

@@ -53,9 +53,14 @@ def paging_seconds(nest: Nest, names: StepNames, v: Columns, target: Target) -> 
     return seconds / v[names("threads")]
 
 
+def page_bytes(target: Target) -> int:
+    """Bytes of a page of memory."""
+    return int(target.limits.get("page_bytes", 4096))
+
+
 def pages_apart(nest: Nest, operand: str, target: Target) -> int:
     """Pages that one register of the operand lies on where each step along the depth is on another page; else 0."""
-    depth, page = nest.depth, int(target.limits.get("page_bytes", 4096))
+    depth, page = nest.depth, page_bytes(target)
     step = depth_stride(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
     if depth is None or step < page:
         return 0
@@ -69,8 +74,7 @@ def _apart(nest: Nest, operand: str, target: Target) -> bool:
         return False
     second = next((m.bytes for m in target.memories if m.name == "L2"), 0)
     step = depth_stride(nest, operand) // depth.unit * o.dtype.bytes
-    page = int(target.limits.get("page_bytes", 4096))
-    return step >= page and tensor_elements(nest, operand) * o.dtype.bytes > second
+    return step >= page_bytes(target) and tensor_elements(nest, operand) * o.dtype.bytes > second
 
 
 def neighbours(nest: Nest, names: StepNames, v: Columns) -> Column:

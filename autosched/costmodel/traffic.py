@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autosched.codegen.access import strides
 from autosched.logic import Int, affine
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.remember import of_nest
@@ -191,12 +192,11 @@ def _memory_of(nest: Nest, operand: str) -> tuple[tuple[str, ...], float, tuple[
     mine = nest.operand_axes(operand)
     carried = {name: a.name for a in mine for name, _, _ in a.members}
     found = []
-    strides = [tensor.dtype.bytes * prod(tensor.extents[d + 1 :]) for d in range(len(tensor.extents))]
-    for part, extent, stride in zip(read.index, tensor.extents, strides, strict=True):
+    for part, extent, stride in zip(read.index, tensor.extents, strides(tensor.extents), strict=True):
         form = affine(part) if isinstance(part, Int) else None
         moved = {} if form is None else {name: abs(c) for name, c in form.coefficients.items() if name in carried}
         steps = None if form is None else tuple((name, carried[name], c) for name, c in moved.items())
-        found.append(_Dimension(steps, float(extent), int(stride)))
+        found.append(_Dimension(steps, float(extent), int(stride * tensor.dtype.bytes)))
     return tuple(a.name for a in mine), float(tensor.dtype.bytes), tuple(found)
 
 
@@ -268,9 +268,9 @@ def _group(
     moved = {o: _moved(nest, o, loops, [p[o] for p in prints]) for o in operands}
     moved[written] = [np.where(visits > 1, 2.0, 1.0) * bytes_in for bytes_in in moved[written]]
     fetched = [sum((m[d] for m in moved.values()), start=np.zeros(n)) for d in range(len(loops))]
-    walked = sum((_anew(mine[o.name], loops, prints[-1][o.name]) for o in nest.intrinsic.inputs), start=np.zeros(n))
-    anew = np.maximum(walked + moved[written][-1], fetched[-1])
-    anew_of = {o: np.maximum(_anew(mine[o], loops, prints[-1][o]), moved[o][-1]) for o in rooms}
+    walked = {o.name: _anew(mine[o.name], loops, prints[-1][o.name]) for o in nest.intrinsic.inputs}
+    anew = np.maximum(sum(walked.values(), start=np.zeros(n)) + moved[written][-1], fetched[-1])
+    anew_of = {o: np.maximum(walked[o], moved[o][-1]) for o in rooms}
     result = []
     for capacity in capacities:
         shares = _shares(totals, capacity, n)

@@ -220,7 +220,7 @@ def _reachable(derived: dict[str, Int], pending: list[tuple[int, Bool]]) -> dict
 
 def _at(values: Ids, shape: tuple[int, ...], state: Ids, index: Ids) -> Ids:
     """The elements of `values`, spread to `shape`, at these rows and columns; most are the same along one of the two,
-    and one subscript has them in a third of the time that two take."""
+    and one subscript has them in a quarter of the time that two take."""
     if values.shape == shape:
         return np.asarray(values.ravel()[state * shape[1] + index])
     if values.shape == (shape[0], 1):

@@ -78,7 +78,7 @@ def test_few_are_kept() -> None:
     known = Prepared()
     for number in range(2 * KEPT):
         assert known.of(kernel(extra=float(number)), lambda n=number: str(n)) == str(number)
-    assert len(known._known) == KEPT
+    assert len(known.texts) == KEPT
     assert known.of(kernel(extra=0.0), lambda: "again") == "again"
 
 

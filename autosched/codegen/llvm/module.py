@@ -5,8 +5,9 @@ from __future__ import annotations
 from autosched.codegen.kernel import Function, Kernel
 from autosched.codegen.llvm.memory import ONE
 from autosched.codegen.llvm.prepared import Prepared
-from autosched.codegen.llvm.spare import Printed, Spare, spare_of
+from autosched.codegen.llvm.spare import Spare, spare_of
 from autosched.codegen.llvm.statements import Printer, Shared, quoted
+from autosched.codegen.llvm.texts import Texts
 from autosched.codegen.llvm.types import memory, scalar
 from autosched.ir.dtypes import DType
 
@@ -47,11 +48,12 @@ def print_parts(kernel: Kernel) -> tuple[str, ...]:
             alone = Shared(kernel)
             return _module("fallback", alone, [_fallback(alone, spare)])
 
-        parts.append(_FALLBACKS.of(spare.choice.fallback, (kernel.threads, spare.buffers), text))
+        stands_by = spare.choice.fallback  # lowering answers the very same statements for all kernels that share them
+        parts.append(_FALLBACKS.of((id(stands_by), kernel.threads, spare.buffers), text, alive=stands_by))
     return tuple(parts)
 
 
-_FALLBACKS, _PREPARED = Printed(), Prepared()
+_FALLBACKS, _PREPARED = Texts(16), Prepared()  # a search has few plans that check anything
 
 
 def _module(title: str, shared: Shared, exported: list[str]) -> str:

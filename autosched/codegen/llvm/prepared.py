@@ -3,9 +3,10 @@ than to print them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
 from autosched.codegen.kernel import Kernel
+from autosched.codegen.llvm.texts import Texts
 from autosched.codegen.lower.context import used_buffers
 
 KEPT = 32
@@ -16,7 +17,7 @@ class Prepared:
     """Texts by all that printing reads of a kernel: equal statements on equal buffers are one text."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, str] = {}
+        self.texts = Texts(KEPT)
 
     def of(self, kernel: Kernel, text: Callable[[], str]) -> str:
         """The text of what the kernel prepares, which `text` prints."""
@@ -24,12 +25,4 @@ class Prepared:
         buffers = tuple(b for name, b in kernel.buffers.items() if name in named)
         formulas = tuple(kernel.formulas.items())
         key = kernel.prepare, buffers, formulas, kernel.threads, kernel.isa, kernel.vector_bytes
-        try:
-            found = self._known.get(key)
-        except TypeError:  # calls of instructions have no hash
-            return text()
-        if found is None:
-            if len(self._known) >= KEPT:
-                del self._known[next(iter(self._known))]
-            found = self._known[key] = text()
-        return found
+        return self.texts.of(key, text)  # calls of instructions have no hash

@@ -3,14 +3,11 @@ what they do as a rule have it in common."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autosched.codegen.kernel import Buffer, Choose, Function, Stmt
+from autosched.codegen.kernel import Buffer, Choose, Function
 from autosched.codegen.lower.context import used_buffers
-
-KEPT = 16
-"""Texts that are kept: a search has few plans that check anything."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +31,3 @@ def spare_of(function: Function, buffers: Mapping[str, Buffer]) -> Spare | None:
     if any(buffers[name].scope == "register" for name in shared):
         return None
     return Spare(choice, f"{function.name}.fallback", tuple(b for b in function.buffers if b in own))
-
-
-class Printed:
-    """Texts of what stands by: lowering answers the very same statements for all kernels that share them."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, Hashable], tuple[tuple[Stmt, ...], str]] = {}  # statements that live keep their id
-
-    def of(self, statements: tuple[Stmt, ...], other: Hashable, text: Callable[[], str]) -> str:
-        """The text for these statements and whatever `other` it depends on."""
-        key = id(statements), other
-        found = self._known.pop(key, None) or (statements, text())
-        self._known[key] = found  # the last one now
-        if len(self._known) > KEPT:
-            del self._known[next(iter(self._known))]
-        return found[1]
