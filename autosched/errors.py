@@ -63,6 +63,10 @@ class SpecError(AutoschedError):
     """An intrinsic or target YAML that is not consistent."""
 
 
+class PluginError(AutoschedError):
+    """A device, strategy or cost model of another package that does not keep to its protocol."""
+
+
 class StoreError(AutoschedError):
     """A store file that cannot be read or written."""
 

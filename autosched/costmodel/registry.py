@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from threading import Thread
 
 from autosched.costmodel.chance import RandomModel
+from autosched.costmodel.checked import CheckedModel
 from autosched.costmodel.forest import ForestModel
 from autosched.costmodel.gaussian import GaussianModel
 from autosched.costmodel.learned import AnalyticModel, ResidualModel
@@ -15,7 +16,7 @@ from autosched.costmodel.learner import accompanied, load
 from autosched.costmodel.protocol import CostModel
 from autosched.costmodel.ranking import RankingModel
 from autosched.costmodel.throughput import ThroughputModel
-from autosched.errors import UnknownNameError
+from autosched.errors import AutoschedError, PluginError, UnknownNameError
 
 GROUP = "autosched.cost_models"
 Factory = Callable[[int, int], CostModel]
@@ -58,12 +59,17 @@ def cost_models() -> list[str]:
 def cost_model(name: str, seed: int = 0, threads: int = 2) -> CostModel:
     """A new model. A plug-in is an entry point in `autosched.cost_models`, called with (seed, threads).
 
-    Raises UnknownNameError."""
+    Raises UnknownNameError, and PluginError for an entry point that is none."""
     if name in _BUILT_IN:
         return _BUILT_IN[name](seed, threads)
     for point in entry_points(group=GROUP):
         if point.name == name:
             accompanied()
-            model: CostModel = point.load()(seed, threads)
-            return model
+            try:
+                model: CostModel = point.load()(seed, threads)
+            except AutoschedError:
+                raise
+            except Exception as error:
+                raise PluginError(f"the cost model {name!r} does not load: {type(error).__name__}: {error}") from error
+            return CheckedModel(name, model)
     raise UnknownNameError("cost model", name, cost_models())

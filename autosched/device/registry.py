@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import platform
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module, metadata
 from inspect import signature
 from typing import Any
 
 from autosched.costmodel.learner import accompanied
 from autosched.device.protocol import Device
-from autosched.errors import AutoschedError, MissingError, UnknownNameError, UsageError
+from autosched.errors import AutoschedError, MissingError, PluginError, UnknownNameError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.detect import ISAS
 from autosched.machine.host import host_features
@@ -102,6 +103,22 @@ def _takes(name: str, option: str) -> bool:
         return False
 
 
+def _made(what: str, factory: Callable[..., Device], *arguments: Any, **options: Any) -> Device:
+    """A plug-in's device. Raises PluginError where its factory fails, or makes something that is no device."""
+    try:
+        found = factory(*arguments, **options)
+    except AutoschedError:
+        raise
+    except Exception as error:
+        if isinstance(error, TypeError) and "unexpected keyword argument" in str(error):
+            raise
+        raise PluginError(f"{what} does not start: {type(error).__name__}: {error}") from error
+    for method in ("describe", "build", "measure", "close"):
+        if not callable(getattr(found, method, None)):
+            raise PluginError(f"{what} has no method {method}", hint="see docs/python.md")
+    return found
+
+
 def _factory(name: str) -> Callable[..., Device]:
     for entry in metadata.entry_points(group=GROUP):
         if entry.name == name:
@@ -110,7 +127,7 @@ def _factory(name: str) -> Callable[..., Device]:
                 loaded: Callable[..., Device] = entry.load()
             except Exception as error:
                 raise MissingError(f"the device {name!r} of {entry.value} does not load: {error}") from error
-            return loaded
+            return partial(_made, f"the device {name!r} of {entry.value}", loaded)
     if name not in BUILTIN:
         raise UnknownNameError("device", name, [*device_names(), "auto"])
     module, attribute = BUILTIN[name]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import monotonic
 
 from autosched.device.protocol import Device
 from autosched.ir.program import Program
 from autosched.ir.work import operations
 from autosched.machine.target import Target
+from autosched.search.measuring import Measuring
 from autosched.tiling.plan import LiteralPart, Plan
 from autosched.tiling.schedule import Candidate
 from autosched.tiling.space import Space
@@ -37,5 +39,6 @@ def measure_baseline(program: Program, target: Target, device: Device) -> Baseli
     """Time the naive loops on the device; None where they would take too long."""
     if operations(program) / SLOWEST_RATE > MOST_SECONDS:
         return None
-    measured = device.measure(device.build(Candidate(literal_plan(program, target), 0)), "final")
+    built = device.build(Candidate(literal_plan(program, target), 0))
+    measured = Measuring(device, None, monotonic).measured(built, "final")
     return Baseline("the loops as written", measured.time_s) if measured.ok else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from autosched.device.checked import build_of, builds_of
 from autosched.device.protocol import Aside, Build, BuildsMany, Device, Draft
 from autosched.errors import MissingError, StoreError
 from autosched.search.measuring import said
@@ -21,7 +22,7 @@ class Building:
     def one(self, candidate: Candidate) -> Build:
         with self.watch.phase("build"):
             try:
-                return self.device.build(candidate)
+                return build_of(self.device.build(candidate), candidate, self.device)
             except (MissingError, StoreError):
                 raise
             except Exception as error:
@@ -55,7 +56,7 @@ class Building:
     def _together(self, device: BuildsMany, candidates: Sequence[Candidate]) -> list[Build]:
         with self.watch.phase("build"):
             try:
-                return device.build_all(candidates)
+                return builds_of(device.build_all(candidates), candidates, device)
             except (MissingError, StoreError):
                 raise
             except Exception:  # a mistake of ours in one of them: one by one, the others can be measured

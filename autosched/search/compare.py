@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from autosched.costmodel.registry import cost_model, cost_models
+from autosched.device.checked import measurement_of
 from autosched.device.protocol import Build, Device
 from autosched.errors import AutoschedError, NoScheduleError, UnknownNameError, UsageError, WrongResultError
+from autosched.search.checked import CheckedStrategy
 from autosched.search.events import Event, TrialDone
 from autosched.search.loop import run
 from autosched.search.protocol import Factory
@@ -85,7 +87,8 @@ def contestants(strategies: Sequence[str | Factory], model: str = "xgb") -> tupl
 
 def _contestant(given: str | Factory, model: str) -> Contestant:
     if not isinstance(given, str):
-        return Contestant(getattr(given, "__name__", type(given).__name__), given, model)
+        called = getattr(given, "__name__", type(given).__name__)
+        return Contestant(called, _checked(called, given), model)
     name, _, own = given.partition(":")
     if name not in known_strategies(extras=True):
         raise UnknownNameError("strategy", name, known_strategies(extras=True))
@@ -93,6 +96,10 @@ def _contestant(given: str | Factory, model: str) -> Contestant:
     if chosen not in cost_models():
         raise UnknownNameError("cost model", chosen, cost_models())
     return Contestant(given, lambda space, seed, model: make_strategy(name, space, seed, model), chosen)
+
+
+def _checked(name: str, factory: Factory) -> Factory:
+    return lambda space, seed, model: CheckedStrategy(name, factory(space, seed, model), space)
 
 
 def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:
@@ -225,7 +232,8 @@ class Remembering:
         found = self._measured.get(key)
         if found is None:
             began = self._real_clock()
-            found = self._measured[key] = (self._device.measure(build, repeats), self._real_clock() - began)
+            answer = measurement_of(self._device.measure(build, repeats), self._device)
+            found = self._measured[key] = (answer, self._real_clock() - began)
             if key in self._built:
                 # The payload may be a kernel, and thousands of them are too much to keep for an answer that is known.
                 self._built[key] = (replace(build, payload=None), self._built[key][1])

@@ -9,7 +9,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from autosched.device.checked import device_name, measurement_of
 from autosched.device.protocol import Build
+from autosched.errors import PluginError
 from autosched.store.records import Measurement, Trial
 
 FINALISTS = 5
@@ -81,10 +83,11 @@ def rounds_of(times_s: Sequence[float], rounds: int) -> int:
 
 def raced_by_device(device: Interleaves, builds: Sequence[Build], rounds: int) -> list[Measurement]:
     """The device's own race, its samples marked as rounds."""
-    return [
-        replace(m, extra={**m.extra, "rounds_s": list(m.samples_s)}) if m.ok else m
-        for m in device.measure_interleaved(builds, rounds)
-    ]
+    answers: object = device.measure_interleaved(builds, rounds)
+    if not isinstance(answers, list | tuple) or len(answers) != len(builds):
+        raise PluginError(f"the device {device_name(device)} did not answer with one measurement a build")
+    found = [measurement_of(answer, device) for answer in answers]
+    return [replace(m, extra={**m.extra, "rounds_s": list(m.samples_s)}) if m.ok else m for m in found]
 
 
 def pooled(measurements: Sequence[Measurement]) -> Measurement:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from autosched.device.checked import build_of, measurement_of
 from autosched.device.protocol import Aside, Build, Device
 from autosched.errors import AutoschedError, MissingError, StoreError
 from autosched.search.noise import doubtful
@@ -51,7 +52,7 @@ class Measuring:
     def begin(self, candidate: Candidate, draft: Callable[[], Build]) -> UnderWay:
         """Build it from its draft and measure it, aside, behind what was begun before."""
         assert isinstance(self.device, Aside)
-        future = self.device.begin(lambda: self.searched(_built(candidate, draft)))
+        future = self.device.begin(lambda: self.searched(build_of(_built(candidate, draft), candidate, self.device)))
         return UnderWay(candidate, future.result, lambda: future.done() and future.exception() is None)
 
     def give_up(self) -> None:
@@ -79,7 +80,7 @@ class Measuring:
             costs = {"build": build.seconds}
             return Measurement("build", message=build.error, kernel_sha=build.kernel_sha, costs_s=costs)
         try:
-            return self.device.measure(build, repeats)
+            return measurement_of(self.device.measure(build, repeats), self.device)
         except (MissingError, StoreError):
             raise
         except Exception as error:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from autosched.costmodel import clock as clocks
+from autosched.device.checked import measurement_of
 from autosched.device.protocol import Device
 from autosched.errors import StoreError, UsageError
 from autosched.machine.catalogue import target_yaml
@@ -202,7 +203,7 @@ def _visited(
     best: float | None = None
     for visit in range(visits):
         for done, row in enumerate(rng.permutation(len(builds)).tolist(), visit * len(builds) + 1):
-            found[row].append(device.measure(builds[row], "search"))
+            found[row].append(measurement_of(device.measure(builds[row], "search"), device))
             best = min((t for t in (best, found[row][-1].time_s) if t is not None), default=None)
             tell(RowDone(done, visits * len(builds), best))
     return [pooled(several) for several in found]
@@ -210,7 +211,7 @@ def _visited(
 
 def _one(device: Device, candidate: Candidate) -> tuple[Measurement, float]:
     build = device.build(candidate)
-    measurement = device.measure(build, "search")
+    measurement = measurement_of(device.measure(build, "search"), device)
     return measurement, sum(({"build": build.seconds} | measurement.costs_s).values())
 
 

@@ -6,11 +6,12 @@ from importlib.metadata import entry_points
 
 from autosched.costmodel.learner import accompanied
 from autosched.costmodel.protocol import CostModel
-from autosched.errors import UnknownNameError
+from autosched.errors import AutoschedError, PluginError, UnknownNameError
 from autosched.search.annealing import Annealing
 from autosched.search.auto import Auto
 from autosched.search.bayesian import Bayesian
 from autosched.search.beam import Beam
+from autosched.search.checked import CheckedStrategy
 from autosched.search.constrained import Constrained
 from autosched.search.evolutionary import Evolutionary
 from autosched.search.genetic import Genetic
@@ -55,13 +56,19 @@ def needs_clock(name: str) -> bool:
 
 
 def strategy(name: str, space: SearchSpace, seed: int = 0, model: CostModel | None = None) -> Strategy:
-    """A new strategy over the space. Raises UnknownNameError, and MissingError for one whose package is not here."""
+    """A new strategy over the space. Raises UnknownNameError, MissingError for one whose package is not here, and
+    PluginError for an entry point that is none."""
     known = _BUILT_IN | _EXTRAS
     if name in known:
         return known[name](space, seed, model)
     for point in entry_points(group=GROUP):
         if point.name == name:
             accompanied()
-            made: Strategy = point.load()(space, seed, model)
-            return made
+            try:
+                made: Strategy = point.load()(space, seed, model)
+            except AutoschedError:
+                raise
+            except Exception as error:
+                raise PluginError(f"the strategy {name!r} does not load: {type(error).__name__}: {error}") from error
+            return CheckedStrategy(name, made, space)
     raise UnknownNameError("strategy", name, strategies(extras=True))

@@ -9,6 +9,7 @@ from typing import Any
 
 from autosched.costmodel.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model
+from autosched.device.checked import measurement_of
 from autosched.errors import NoScheduleError, StoreError, WrongResultError
 from autosched.search.protocol import Strategy
 from autosched.search.registry import strategy
@@ -189,6 +190,7 @@ class Study:
         `number` marks a measurement of the final round with the number of the trial that it repeats. Raises StoreError
         where the store refuses; the trial then is in `trials` and in `unsaved`, and the study goes on.
         """
+        measurement = measurement_of(measurement, self.record.device)
         trial = Trial(
             number=len(self.searched) + 1 if number is None else number,
             plan=candidate.plan.name,

@@ -11,6 +11,7 @@ from typing import Any
 
 from autosched.costmodel.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model, load_soon
+from autosched.device.checked import description_of
 from autosched.device.protocol import Aside, Device
 from autosched.device.registry import device as open_device
 from autosched.errors import NoScheduleError
@@ -155,7 +156,7 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         if space.empty:
             raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
     wished = [candidate_of(schedule, space) for schedule in request.wished]
-    record = study_record(request, device.describe(), plans)
+    record = study_record(request, description_of(device), plans)
     _say_near_miss(request, record, emit)
     study = open_study(
         record,

@@ -110,17 +110,22 @@ def test_names() -> None:
 
 
 def test_plug_ins_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Given:
+        def __init__(self, *given: object) -> None:
+            self.given = given
+            self.propose = self.observe = self.fit = self.predict = lambda *args: None
+
     class Point:
         name = "mine"
 
         def load(self) -> object:
-            return lambda *args: args
+            return Given
 
     for module in (registry, models_module):
         monkeypatch.setattr(module, "entry_points", lambda group: [Point()])
     space = SearchSpace([], clock)
-    assert strategy("mine", space, 3, None) == (space, 3, None)
-    assert cost_model("mine", 3, 1) == (3, 1)
+    assert strategy("mine", space, 3, None).strategy.given == (space, 3, None)  # type: ignore[attr-defined]
+    assert cost_model("mine", 3, 1).model.given == (3, 1)  # type: ignore[attr-defined]
     assert "mine" in strategies()
 
 
