@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 
 from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement, _vars_of_index
-from autosched.ir.value import Condition, Logical, Read, Value, is_value, reads
-from autosched.logic import Const, Int, Var, evaluate
+from autosched.ir.value import Condition, Index, Logical, Read, Value, is_value, reads
+from autosched.logic import Const, Int, Var, affine, evaluate
 
 _COUNTED_POINTS = 2**20
 """Largest nest whose written elements are counted one by one to see that it fills a tensor."""
@@ -166,11 +166,28 @@ def _fills(program: Program, place: _Place) -> bool:
             used.add(part.name)
             axis = ranges[part.name]
             full = full and axis.lower == Const(0) and axis.upper == size
+        elif (digits := _digits(part, size, ranges)) is not None and not digits & used:
+            used |= digits
         else:
-            full = full and isinstance(part, Const) and size == Const(1)
+            full = False
     if full:
         return all(_not_empty(a) for a in place.axes if a.name not in used)
     return _fills_by_count(place, tensor.shape)
+
+
+def _digits(part: Index, size: Int, ranges: dict[str, Axis]) -> frozenset[str] | None:
+    """The axes that a subscript counts with, each a digit of a number that takes every value below `size` (`g * 16 + o`,
+    `g < 4`, `o < 16`, of 64); None where it takes fewer, or others."""
+    form = affine(part) if isinstance(part, Int) else None
+    if form is None or form.constant or not isinstance(size, Const):
+        return None
+    counted = 1
+    for name, step in sorted(form.coefficients.items(), key=lambda term: term[1]):
+        axis = ranges.get(name)
+        if axis is None or axis.lower != Const(0) or not isinstance(axis.upper, Const) or step != counted:
+            return None
+        counted *= axis.extent
+    return frozenset(form.coefficients) if counted == size.value else None
 
 
 def _not_empty(axis: Axis) -> bool:

@@ -58,6 +58,10 @@ def test_merging(body: str, expected: list[tuple[str, str, bool]]) -> None:
         ("for i in range(8):\n    if i != 3:\n        D[i] = A[i, i]", "ABCD", "D"),
         ("for i in range(8):\n    D[7 - i] = A[i, i]", "ABC", "D"),
         ("for i, j in grid(2, 4):\n    D[i * 4 + j] = A[i, j]", "ABC", "D"),
+        ("for i, j in grid(2, 4):\n    D[j * 2 + i] = A[i, j]", "ABC", "D"),
+        ("for i, j in grid(2, 4):\n    D[i * 3 + j] = A[i, j]", "ABCD", "D"),
+        ("for i, j in grid(2, 3):\n    D[i * 4 + j] = A[i, j]", "ABCD", "D"),
+        ("for i, j in grid(4, 2):\n    D[i + j * 3] = A[i, j]", "ABCD", "D"),
         ("for i, j in grid(8, 8):\n    D[j] = A[i, j]", "ABC", "D"),
         ("for i in range(8):\n    D[i] = 0\n    C[i, 0] = D[i]", "ABC", "CD"),
         ("for i in range(8):\n    D[i] = 0\n    B[i, 0] = D[7 - i]", "ABCD", "BD"),
@@ -72,3 +76,9 @@ def test_inputs_and_outputs(body: str, inputs: str, outputs: str) -> None:
     assert "".join(p.inputs) == inputs
     assert "".join(p.outputs) == outputs
     assert set(p.inouts) == set(inputs) & set(outputs)
+
+
+def test_subscripts_that_count_fill_tensors_of_any_size() -> None:
+    conv = workload("conv2d", n=32, ci=128, co=128, groups=4, t="f16", out="f16")
+    assert conv.inputs == ("X", "W")
+    assert conv.outputs == ("Y",)
