@@ -77,6 +77,10 @@ class MissingError(AutoschedError):
     exit_code = 3
 
 
+class ScratchError(MissingError):
+    """The temporary folder cannot be written: no fault of a candidate's."""
+
+
 class NoScheduleError(AutoschedError):
     """The run worked and the answer is no: no legal schedule, or no candidate that survived."""
 

@@ -22,7 +22,7 @@ from autosched.device.aside import Lane
 from autosched.device.asked import asked
 from autosched.device.beside import Beside
 from autosched.device.builder import Builder, BuildError
-from autosched.device.dataset import Folder, Widening
+from autosched.device.dataset import Widening
 from autosched.device.either import EitherDraft, Pickled
 from autosched.device.job import Effort, Job, Tensor
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
@@ -34,6 +34,7 @@ from autosched.ir.program import Program
 from autosched.machine.detect import ISAS, cpu_model, detect, usable_cpus
 from autosched.machine.host import host_features
 from autosched.machine.target import Target
+from autosched.scratch import Scratch, scratch_errors
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
 
@@ -89,7 +90,7 @@ class CpuDevice:
         self._warming: Future[None] | None = None
         self._given_up = False
         self._oracle = oracle
-        self._folder, self._widening = Folder(), Widening(program)
+        self._folder, self._widening = Scratch(), Widening(program)
         self._tensors: tuple[Tensor, ...] = ()
         self._written: Program | None = None
         self._computed: tuple[Program, oracles.Oracle] | None = None
@@ -277,7 +278,8 @@ class CpuDevice:
 
     def _write(self, program: Program) -> None:
         oracle = self._data_of(program)
-        self._tensors = oracles.write(program, oracle, self._folder.emptied())
+        with scratch_errors():
+            self._tensors = oracles.write(program, oracle, self._folder.emptied())
         self._written, self.rounds.fastest_s = program, None
 
     def _write_violations(self, program: Program, build: Build) -> None:
@@ -285,8 +287,10 @@ class CpuDevice:
         for violation in violations(program, build.candidate.plan, self.seed):
             folder = self._folder.path / violation.folder
             if not folder.exists():
-                folder.mkdir()
-                oracles.write(program, oracles.compute(program, self.seed, inputs=violation.inputs()), folder)
+                broken = oracles.compute(program, self.seed, inputs=violation.inputs())
+                with scratch_errors():
+                    folder.mkdir()
+                    oracles.write(program, broken, folder)
 
     def _data_of(self, program: Program) -> oracles.Oracle:
         if self._oracle is not None:

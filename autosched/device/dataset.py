@@ -1,11 +1,8 @@
-"""What candidates are measured on: the program within all that their plans take for granted, and a folder of data."""
+"""What candidates are measured on: the program within all that their plans take for granted."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
-from pathlib import Path
 
 from autosched.device.violations import assuming
 from autosched.ir.program import Program
@@ -29,28 +26,3 @@ class Widening:
             wider = assuming(before, [a for plan in plans for a in (*plan.guards, *plan.granted)])
             self._latest = base, wider
         return wider
-
-
-class Folder:
-    """A temporary folder, made when first wanted."""
-
-    def __init__(self) -> None:
-        self._made: tempfile.TemporaryDirectory[str] | None = None
-
-    @property
-    def path(self) -> Path:
-        if self._made is None:
-            self._made = tempfile.TemporaryDirectory(prefix="autosched-")
-        return Path(self._made.name)
-
-    def emptied(self) -> Path:
-        """The folder, with nothing in it."""
-        for old in self.path.iterdir():
-            shutil.rmtree(old) if old.is_dir() else old.unlink()
-        return self.path
-
-    def close(self) -> None:
-        """Remove it, and all that is in it."""
-        if self._made is not None:
-            self._made.cleanup()
-            self._made = None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from autosched.errors import MissingError
+from autosched.scratch import scratch_errors
 
 START_LIMIT_S = 60.0
 # A child needs few modules of ours. Package objects with nothing but a path keep what their `__init__` loads (solver,
@@ -162,7 +163,8 @@ class WorkerProcess:
         arguments = (theirs.fileno(), life_read, *self.arguments)
         boot = _BOOT.format(objects=_OBJECTS, bare=_BARE, path=path, module=self.module, arguments=arguments)
         threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
+        with scratch_errors():
+            self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
         self._process = subprocess.Popen(
             [sys.executable, "-c", boot],
             pass_fds=(theirs.fileno(), life_read),

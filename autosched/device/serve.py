@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import resource
 import shutil
 import signal
+import sys
 import threading
 from multiprocessing.connection import Connection
 from typing import Any
+
+PR_SET_PDEATHSIG = 1
 
 
 def connect(connection_fd: int, life_fd: int, folders: list[str] | None = None) -> Connection[Any, Any]:
@@ -20,6 +24,8 @@ def connect(connection_fd: int, life_fd: int, folders: list[str] | None = None) 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is expected here; no core files
+    if sys.platform == "linux":  # one that is stopped would not see its parent end: it is woken up then
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
     threading.Thread(target=_die_with_parent, args=(life_fd, folders), daemon=True).start()
     return Connection(connection_fd)
 

@@ -288,15 +288,16 @@ device.measure(kernels.built(kernels.SPIN))
 
 
 @ON_LINUX
-def test_no_worker_outlives_a_killed_parent():
-    """Not even one that is busy with a kernel that never ends."""
+@pytest.mark.parametrize("stopped", [False, True], ids=["computing", "stopped"])
+def test_no_worker_outlives_a_killed_parent(stopped):
+    """Not even one that is busy with a kernel that never ends, or that is stopped and cannot see its parent end."""
     script = ORPHAN.format(folder=os.path.dirname(__file__))
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     pid, folder = parent.stdout.readline().split()
     worker = int(pid)
     time.sleep(0.3)
     assert os.path.isdir(folder)
-    os.kill(worker, 0)
+    os.kill(worker, signal.SIGSTOP if stopped else 0)
     parent.kill()
     parent.wait()
     parent.stdout.close()

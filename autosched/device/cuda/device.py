@@ -16,7 +16,7 @@ from autosched.device.cuda.cubins import CubinCache
 from autosched.device.cuda.data import write_tolerances
 from autosched.device.cuda.reference import plain_job
 from autosched.device.cuda.toolkit import toolkit
-from autosched.device.dataset import Folder, Widening
+from autosched.device.dataset import Widening
 from autosched.device.job import Effort
 from autosched.device.protocol import Build
 from autosched.device.rounds import Rounds
@@ -26,6 +26,7 @@ from autosched.errors import UsageError
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
+from autosched.scratch import Scratch, scratch_errors
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
 
@@ -67,7 +68,7 @@ class CudaDevice:
             raise UsageError(f"{threads} threads for the device cuda", hint="--threads is for CPU kernels")
         self.program, self.cache, self.seed = program, cache, seed
         self.client = Client(ordinal)
-        self._folder, self._widening = Folder(), Widening(program)
+        self._folder, self._widening = Scratch(), Widening(program)
         self._values: Mapping[str, Any] = {}
         self._compared = ""
         self._oracle = oracle
@@ -148,7 +149,8 @@ class CudaDevice:
         for slack in {b.payload.slack for b in builds} - self._slacks:
             found = self._data_of(program, slack)
             oracle = found.oracle if isinstance(found, Sampled) else found
-            write_tolerances(self._folder.path, oracle.wants, oracle.tolerances, slack)
+            with scratch_errors():
+                write_tolerances(self._folder.path, oracle.wants, oracle.tolerances, slack)
             self._slacks.add(slack)
         return self.client.ask(deadline_s, what, *message)
 
@@ -157,10 +159,14 @@ class CudaDevice:
         found = self._data_of(program)
         if isinstance(found, Sampled):
             plain = plain_job(program, self.target, self.builder, found.oracle.scalars)
-            self.client.use(folder, *write_sampled(program, found, folder), plain)
+            with scratch_errors():
+                written = write_sampled(program, found, folder)
+            self.client.use(folder, *written, plain)
             self._compared, self._values = found.text, found.oracle.scalars
         else:
-            self.client.use(folder, oracles.write(program, found, folder))
+            with scratch_errors():
+                tensors = oracles.write(program, found, folder)
+            self.client.use(folder, tensors)
             self._compared, self._values = "every element, by the interpreter", found.scalars
         self._written, self._slacks, self.rounds.fastest_s = program, {1.0}, None
 

@@ -6,15 +6,14 @@ import re
 import shutil
 import struct
 import subprocess
-import tempfile
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from pathlib import Path
 
 from autosched.device.cuda.toolkit import arch_number, wheel_folder
 from autosched.errors import MissingError
+from autosched.scratch import Scratch, scratch_errors
 
 FIX = "pip install nvidia-cuda-nvdisasm (13.2 or newer)"
 OLDEST = 75
@@ -80,9 +79,10 @@ def disassemble(code: bytes) -> str:
 
 
 def _disassembled(code: bytes, *options: str) -> str:
-    with tempfile.TemporaryDirectory(prefix="autosched-") as folder:
-        path = Path(folder) / "kernel.cubin"
-        path.write_bytes(code)
+    with Scratch() as folder:
+        path = folder.path / "kernel.cubin"
+        with scratch_errors():
+            path.write_bytes(code)
         command = [disassembler(), *options, "-ndf", str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.stdout:

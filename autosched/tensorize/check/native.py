@@ -18,6 +18,7 @@ import numpy.typing as npt
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
 from autosched.permission import asked_of
+from autosched.scratch import scratch_errors
 from autosched.tensorize.check.emulator import Calls, Emulator, LackingError
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tensorize.matrices import Matrices
@@ -137,7 +138,8 @@ class NativeRunner:
             command = [sys.executable, "-P", str(Path(__file__).with_name("native_worker.py"))]
             pipe = subprocess.PIPE
             self.close()
-            self._said = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close)
+            with scratch_errors():
+                self._said = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close)
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._said)
         process = self._process
         assert process.stdin is not None

@@ -11,10 +11,10 @@ import os
 import shlex
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from autosched.errors import MissingError
+from autosched.scratch import Scratch, scratch_errors
 
 INCLUDE = Path(__file__).parent.parent / "include"
 FLAGS = (
@@ -38,15 +38,15 @@ def compiler() -> list[str]:
 
 
 @functools.cache
-def session() -> tempfile.TemporaryDirectory[str]:
+def session() -> Scratch:
     """Where this process keeps its modules; it goes with the process."""
-    return tempfile.TemporaryDirectory(prefix="autosched-emulate-")
+    return Scratch("emulate")
 
 
 @functools.cache
 def runtime() -> Path:
     """The runtime as a shared library."""
-    library = Path(session().name) / "runtime.so"
+    library = session().path / "runtime.so"
     source = INCLUDE / "emulate" / "runtime" / "runtime.cpp"
     _run([*compiler(), *_SHARED, str(source), "-o", str(library)], "the emulator's runtime")
     return library
@@ -54,8 +54,9 @@ def runtime() -> Path:
 
 def module(text: str, name: str) -> Path:
     """A module of kernels; `text` is host C++. MissingError with the compiler's words where it cannot be built."""
-    source = Path(session().name) / f"{name}.cpp"
-    source.write_text(text)
+    source = session().path / f"{name}.cpp"
+    with scratch_errors():
+        source.write_text(text)
     library = source.with_suffix(".so")
     folders = ["-I", str(INCLUDE / "emulate"), "-I", str(INCLUDE), "-include", str(INCLUDE / "emulate" / "cuda.h")]
     own = list(FLAGS)
