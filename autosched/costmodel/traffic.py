@@ -261,6 +261,8 @@ def _group(
             taken.append(room)
     prints.reverse()  # prints[d]: loops d.. run inside
     totals = [sum(p.values()) for p in prints]
+    if not loops:  # a single tile: of what does not stay in a warm cache from call to call
+        return [np.asarray(totals[0] * (1.0 - _kept(totals[0], capacity)) + np.zeros(n)) for capacity in capacities]
     written = nest.intrinsic.accumulator.name
     visits = np.ones(n)
     if nest.cut is not None:
