@@ -30,7 +30,7 @@ from autosched.machine.target import Target
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
 
-VERSION = "4"
+VERSION = "5"
 CACHES = ("warm", "cold")
 SAMPLES = {"search": 5, "final": 15}
 NOT_YET = "not verified yet: the final round checks; the mapping is proved"

@@ -1,16 +1,11 @@
 """A kernel's loop tree as flat facts: how often everything runs, which memory it touches, which loops are around it.
 
-Bounds and branches may depend on outer loops, so counts are expectations over SAMPLES equally likely places in the
-iteration space; a tree of constant bounds is counted exactly.
+Bounds and branches may depend on outer loops: `places` has how often each class of places runs.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from autosched.codegen.access import Access as Pattern
 from autosched.codegen.access import classify
@@ -43,23 +38,19 @@ from autosched.codegen.kernel import (
 )
 from autosched.codegen.kernel import statements as all_statements
 from autosched.device.simulator.facts import Facts, Fetch, Issue, Level, Stop, Touch, Work
+from autosched.device.simulator.places import Places, questions
 from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, reads, walk
-from autosched.logic import TRUE, And, Binary, Const, Int, evaluate, free_vars
+from autosched.logic import TRUE, And, Binary, Const, Int, free_vars
 
-SAMPLES = 64
 ASYNC = "async"
 """The kind of the level around copies that run on; its `step` is how many of them may be under way."""
 MEMORY = ("global", "workspace", "packed", "shared", "local")
-
-Floats = npt.NDArray[np.float64]
-Runs = float | Floats
-"""How often something runs, were all like a sample: for each sample, or one number where they are all alike."""
 
 
 def facts(kernel: Kernel, stmt: Stmt) -> Facts:
     """What one top-level statement of the kernel's main function does."""
     walker = _Walker(kernel, stmt)
-    walker.visit((stmt,), (), {}, 1.0)
+    walker.visit((stmt,), (), Places())
     statements = sum(t.runs for t in walker.stores) + sum(i.runs for i in walker.issues)
     names = frozenset(walker.buffers)
     lists = tuple(walker.touches), tuple(walker.issues), tuple(walker.works)
@@ -71,6 +62,7 @@ class _Walker:
         self.kernel = kernel
         grid = any(isinstance(s, For) and s.kind in WORKERS for s in all_statements((stmt,)))
         self.barriers: set[Place] = Phases(kernel, (stmt,)).needed if grid else set()
+        self.asked = questions(stmt)
         self.engine = False
         self.fetches: list[Fetch] = []
         self.stops: list[Stop] = []
@@ -90,29 +82,24 @@ class _Walker:
     def beside(self) -> tuple[tuple[Fetch, ...], tuple[Stop, ...], frozenset[int]]:
         return tuple(self.fetches), tuple(self.stops), frozenset(self.apart)
 
-    def visit(
-        self, body: tuple[Stmt, ...], path: tuple[Level, ...], env: dict[str, Any], runs: Runs, where: Place = ()
-    ) -> None:
-        """`env` places every loop variable in each sample; `runs` is how often the body runs, were all like that;
-        `where` the body stands, as `Phases` says it."""
-        if isinstance(runs, np.ndarray):  # loops stand where the first sample has them, else where it runs most
-            typical = int(np.argmax(runs))
-            path = tuple([level.standing(int(env[level.var][typical])) for level in path])
-        often = _mean(runs)
+    def visit(self, body: tuple[Stmt, ...], path: tuple[Level, ...], at: Places, where: Place = ()) -> None:
+        """`at` is where the loops around stand, and how often; `where` the body stands, as `Phases` says it."""
+        if most := at.where_most():  # loops stand where the body runs most
+            path = tuple([level.standing(most.get(level.var, level.value)) for level in path])
+        often = at.often
         for number, stmt in enumerate(body):
             self.statements += 1
             here = (*where, number)
             match stmt:
                 case For():
-                    self._loop(stmt, path, env, runs, here)
+                    self._loop(stmt, path, at, here)
                 case If(condition, inner):
-                    kept = runs * _alike(np.asarray(evaluate(condition, env), np.float64))
-                    if np.any(kept):
-                        self.visit(inner, path, env, kept, here)
+                    if (kept := at.where(condition)) is not None:
+                        self.visit(inner, path, kept, here)
                 case Choose(checks, inner):  # the time of a kernel is that of data for which its checks hold
                     for name in checks:
                         self._touch(name, (Const(0),), None, False, path, often)
-                    self.visit(inner, path, env, runs, (*here, 0))
+                    self.visit(inner, path, at, (*here, 0))
                 case Assign():
                     self._assign(stmt, path, often)
                 case IntrinsicCall():
@@ -133,23 +120,23 @@ class _Walker:
                     self.loops += 1
                     name, stages = f"async {self.loops}", max(turns_of(stmt.slot), self.pending)
                     mark = Level(self.loops, name, ASYNC, Const(0), Const(1), stages, 1.0, often, 0)
-                    inside = env | {name: _NONE}
+                    inside = at.fixed(name)
                     self.engine = bool(stmt.boxes)
-                    self.visit(stmt.body, (*path, mark), inside, runs, here)
+                    self.visit(stmt.body, (*path, mark), inside, here)
                     self.engine = False
-                    self.visit(stmt.boxes, (*path, mark), inside, runs, here)
+                    self.visit(stmt.boxes, (*path, mark), inside, here)
                 case Box(of):
                     rows = of.elements // of.box[0], of.box[0] * self.kernel.buffers[of.buffer].dtype.bits / 8
                     self.fetches.append(Fetch(*rows, stmt.blocks, stmt.store, path, often, self.statements))
                 case Roles():
                     for count, part in enumerate(stmt.bodies):
                         calls, stops, loops = len(self.issues), len(self.stops), self.loops
-                        self.visit(part, path, env, runs, (*here, count))
+                        self.visit(part, path, at, (*here, count))
                         if len(self.issues) == calls:  # who only fetches waits beside those who compute
                             del self.stops[stops:]
                             self.apart |= set(range(loops + 1, self.loops + 1))
                 case Group():
-                    self.visit(stmt.body, path, env, runs, here)
+                    self.visit(stmt.body, path, at, here)
                 case Settle(0):
                     self.stops.append(Stop(True, path, often, self.statements))
                 case Await():
@@ -157,22 +144,11 @@ class _Walker:
                 case Wait() | Settle() | Publish() | Meet() | Signal() | Drain() | Configure() | Comment():
                     pass
 
-    def _loop(
-        self, loop: For, path: tuple[Level, ...], env: dict[str, Any], runs: Runs, where: Place
-    ) -> None:
-        trips: Runs
-        place: npt.NDArray[np.int64]
-        if isinstance(loop.lower, Const) and isinstance(loop.upper, Const):
-            trips, place = _constant(len(path), loop.lower.value, loop.upper.value, loop.step)
-        else:
-            lower, upper = (np.broadcast_to(_at(b, env), (SAMPLES,)) for b in (loop.lower, loop.upper))
-            counts = np.maximum(0.0, np.ceil((upper - lower) / loop.step))
-            place = lower + np.floor(_shares(len(path)) * np.maximum(counts, 1.0)).astype(np.int64) * loop.step
-            trips = _alike(counts)
-        inside = runs * trips
-        if not np.any(inside):
+    def _loop(self, loop: For, path: tuple[Level, ...], at: Places, where: Place) -> None:
+        inside = at.inside(loop, self.asked.get(id(loop), ()), len(path))
+        if inside is None:
             return
-        mean = _mean(inside) / _mean(runs)
+        runs = inside.often
         self.loops += 1
         level = Level(
             self.loops,
@@ -181,12 +157,12 @@ class _Walker:
             loop.lower,
             loop.upper,
             loop.step,
-            mean,
-            _mean(inside),
-            int(place[0]),
+            runs / at.often,
+            runs,
+            inside.value(loop.var),
             where in self.barriers,
         )
-        self.visit(loop.body, (*path, level), env | {loop.var: place}, inside, where)
+        self.visit(loop.body, (*path, level), inside, where)
 
     def _numbered(self, buffer: str) -> float:
         """Registers of a buffer that are named by number and not by loops."""
@@ -264,38 +240,3 @@ def turns_of(index: Int) -> int:
 
 
 LIBRARY = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")
-
-
-_NONE = np.zeros(SAMPLES, np.int64)
-
-
-def _mean(runs: Runs) -> float:
-    return float(runs.mean()) if isinstance(runs, np.ndarray) else runs
-
-
-def _alike(values: Floats) -> Runs:
-    """One number for equal ones."""
-    first = values.flat[0]
-    return float(first) if (values == first).all() else values
-
-
-@lru_cache(maxsize=64)
-def _shares(depth: int) -> Floats:
-    """Where each sample stands in a loop inside `depth` others, as a share of its trips: additive recurrences with
-    irrational steps spread samples evenly over every pair of loops."""
-    return np.asarray((np.arange(SAMPLES) * (np.sqrt(_prime(depth)) % 1.0) + 0.5) % 1.0)
-
-
-@lru_cache(maxsize=4096)
-def _constant(depth: int, lower: int, upper: int, step: int) -> tuple[float, npt.NDArray[np.int64]]:
-    """Trips of a loop of constant bounds, and its variable in each sample."""
-    trips = max(0.0, float(np.ceil((upper - lower) / step)))
-    return trips, lower + np.floor(_shares(depth) * max(trips, 1.0)).astype(np.int64) * step
-
-
-def _at(bound: Int, env: dict[str, Any]) -> Any:
-    return bound.value if isinstance(bound, Const) else evaluate(bound, env)
-
-
-def _prime(k: int) -> int:
-    return (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53)[k % 16]
