@@ -98,6 +98,8 @@ def width(nest: Nest, operand: str) -> int:
     """Distinct elements of one register, or of one row where it holds a matrix."""
     if nest.intrinsic.matrices is not None:
         return filled(nest, operand)
+    if operand in nest.intrinsic.windows:
+        return nest.intrinsic.operands[operand].elements
     names = nest.intrinsic.operand_axes[operand]
     return prod(a.unit for a in nest.operand_axes(operand) if a.intrinsic_axis in names)
 

@@ -14,7 +14,7 @@ from autosched.ir.formula import Formula
 from autosched.ir.map import Map
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Index
-from autosched.logic import Const, Var
+from autosched.logic import Const, Int, Var
 from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.numerics.contract import EXACT, Numerics
 
@@ -161,6 +161,18 @@ class Intrinsic:
                     names.append(None)
             found[operand.name] = tuple(names)
         return found
+
+    @cached_property
+    def windows(self) -> dict[str, tuple[Int, ...]]:
+        """The index of each windowed input: one with a dimension that a sum of axes indexes (`a[i + k]`), so that
+        several steps read one element, or that has elements which no step reads."""
+        extents, found = {a.name: a.extent for a in self.stage.axes}, {}
+        for read in self.stage.reads:
+            names, shape = self.operand_axes[read.tensor], self.operands[read.tensor].shape
+            parts = list(zip(names, shape, strict=True))
+            if any(n > 1 and (name is None or extents.get(name, n) < n) for name, n in parts):
+                found[read.tensor] = tuple(p for p in read.index if isinstance(p, Int))
+        return {name: index for name, index in found.items() if not self.operands[name].written}
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:

@@ -31,6 +31,7 @@ from autosched.logic import (
     to_z3,
 )
 from autosched.logic.solver import z3
+from autosched.tiling.windows import determined
 
 if TYPE_CHECKING:
     from autosched.tiling.nest import Nest
@@ -61,12 +62,13 @@ def place_guards(nest: Nest) -> PlacedGuards:
         read = nest.mapping.operands[operand.name]
         staged[operand.name] = TRUE
         if not _inside(nest, read, TRUE):
-            staged[operand.name] = all_of(*(c for c in everything if _axes(nest, c) <= sees[operand.name]))
+            mine = (c for c in everything if _axes(nest, c) <= sees[operand.name] and determined(nest, operand.name, c))
+            staged[operand.name] = all_of(*mine)
             if not _inside(nest, read, staged[operand.name]):
                 raise LookupError(f"{read.tensor} is read outside its shape where no guard on its own axes holds")
     for part in everything:
         if part not in held:
-            able = {n for n in staged if _axes(nest, part) <= sees[n]}
+            able = {n for n in staged if _axes(nest, part) <= sees[n] and determined(nest, n, part)}
             already = {n for n in able if part in conjuncts(staged[n])}
             sets = [s for s in nest.mapping.neutral if able.issuperset(s)]
             if sets:

@@ -22,6 +22,7 @@ from autosched.tensorize.match_types import Mapping
 from autosched.tiling.fitted import fitted
 from autosched.tiling.guards import PlacedGuards, below_zero, place_guards
 from autosched.tiling.placed import from_shared
+from autosched.tiling.windows import moving, window_lanes
 
 SHORT_DEPTH = 32
 """Elements of a depth from which on nothing around it is cut into blocks: a block of it alone fills registers for long
@@ -154,7 +155,8 @@ class Nest:
         found = {}
         taken = from_shared(self.intrinsic)
         for operand, read in self.mapping.operands.items():
-            own, has = self.axes_of(read), self.intrinsic.operand_axes[operand]
+            index = self.intrinsic.windows.get(operand, ())
+            own, has = self.axes_of(read), set(self.intrinsic.operand_axes[operand]) | moving(index)
             found[operand] = tuple(
                 a
                 for a in self.axes
@@ -230,6 +232,8 @@ class Nest:
         spec = self.intrinsic.operands[operand]
         (variable, _), *_ = spec.order.domain or ((("e", 1)),)
         coordinates = [substitute_int(c, {variable: element}) for c in spec.order.coordinates]
+        if operand in self.intrinsic.windows:
+            return window_lanes(self, operand, tuple(coordinates))
         names = self.intrinsic.operand_axes[operand]
         return {n: c for n, c in zip(names, coordinates, strict=True) if n is not None}
 

@@ -18,6 +18,7 @@ from autosched.tiling.scheme import scheme_of
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.pack import PANEL_GROWTH, fillable
 from autosched.tiling.steps.register_tile import one_tile_fits
+from autosched.tiling.windows import not_chosen, unmet
 
 SCOPES = ("thread", "warp", "warpgroup", "core")
 MOST_PLANS = 12
@@ -100,6 +101,8 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
         _ = nest.placed_guards  # raises where a guard cannot be held
     except (ValueError, LookupError) as error:
         return f"no nest holds it: {error}"
+    if said := _not_lanes(nest, target):
+        return said
     if scheme_of(target) != "cpu":
         if mapping.fills:
             return "fragments are filled with zeros only"
@@ -112,6 +115,16 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
         if said := _not_loaded(nest):
             return said
     return nest if one_tile_fits(nest, target) else "one tile needs more registers than the target has"
+
+
+def _not_lanes(nest: Nest, target: Target) -> str:
+    """Why elements of a register have no places in the program; nothing where they have."""
+    if said := unmet(nest.intrinsic):
+        return said
+    windows = nest.intrinsic.windows
+    if windows and (scheme_of(target) == "gpu" or nest.intrinsic.matrices is not None):
+        return f"{next(iter(windows))} is windowed: only lanes of a CPU's vectors and scratchpads are filled so"
+    return next((said for o in windows if (said := not_chosen(nest, o))), "")
 
 
 def _not_loaded(nest: Nest) -> str:

@@ -50,14 +50,20 @@ WHOLE = Piece()
 
 
 def panel_axes(nest: Nest, operand: str) -> tuple[list[NestAxis], list[NestAxis], list[NestAxis], list[str]]:
-    """The axes of a panel: outside and not tiled, register-tiled, reductions with the depth last, intrinsic ones."""
+    """The axes of a panel: outside and not tiled, register-tiled, reductions with the depth last, intrinsic ones (none
+    of a windowed operand, which has its register's elements instead)."""
     mine = nest.operand_axes(operand)
     tiled = [a for a in tiled_axes(nest) if a in mine]
     outside = [a for a in mine if not a.reduction and a not in tiled]
     depth = [a for a in mine if a.reduction and a is not nest.depth] + [a for a in mine if a is nest.depth]
     order = [n for n in nest.intrinsic.operand_axes[operand] if n is not None]
     on = {a.intrinsic_axis for a in mine}
-    return outside, tiled, depth, [n for n in order if n in on]
+    return outside, tiled, depth, [] if _flat(nest, operand) else [n for n in order if n in on]
+
+
+def _flat(nest: Nest, operand: str) -> bool:
+    """Whether a panel has a windowed operand's registers as they are, element by element."""
+    return operand in nest.intrinsic.windows
 
 
 def panel_index(
@@ -86,6 +92,8 @@ def lanes_index(nest: Nest, operand: str, element: Int) -> tuple[Int, ...]:
     if nest.intrinsic.matrices is not None:
         width = filled(nest, operand)
         return element // width, element % width
+    if _flat(nest, operand):
+        return (element,)
     lanes = nest.lane_coordinates(operand, element)
     return tuple(lanes[n] for n in panel_axes(nest, operand)[3])
 
@@ -130,6 +138,8 @@ class Filling:
     def widths(self) -> list[int]:
         if self.nest.intrinsic.matrices is not None:
             return [rows_held(self.nest, self.operand), filled(self.nest, self.operand)]
+        if _flat(self.nest, self.operand):
+            return [self.nest.intrinsic.operands[self.operand].elements]
         on = {a.intrinsic_axis: a for a in self.nest.axes if a.intrinsic_axis}
         return [on[n].unit for n in panel_axes(self.nest, self.operand)[3]]
 
@@ -194,22 +204,18 @@ class Filling:
         nest, (_, tiled, _, inside) = self.nest, panel_axes(self.nest, self.operand)
         widths = self.widths()
         lane: Lane | None
+        place: tuple[Int, ...]
         if by_row := nest.intrinsic.matrices is not None:
             rows, total = widths
             lane = Lane(LANE, total)
             lanes = row_lanes(nest, self.operand)
-            place: tuple[Int, ...] = (Var(ROW), Var(LANE))
+            place = (Var(ROW), Var(LANE))
             ranges = {**ranges, ROW: (0, rows - 1)}
         else:
             total = prod(widths)
             lane = Lane(LANE, total) if total > 1 else None
             flat: Int = Var(LANE) if lane else Const(0)
-            lanes = {}
-            stride = total
-            for k, (axis_name, width) in enumerate(zip(inside, widths, strict=True)):
-                stride //= width
-                lanes[axis_name] = (flat // stride) % width if k else flat // stride
-            place = tuple(lanes[n] for n in inside)
+            lanes, place = self.inside(flat, inside, widths)
         positions = elements(nest, at, lanes)
         axes = nest.at(positions)
         box = {**ranges, LANE: (0, total - 1)} | {f"{identifier(n)}r": (0, r - 1) for n, r in units.items()}
@@ -226,6 +232,18 @@ class Filling:
         for a in reversed(tiled):
             body = _loop(f"{identifier(a.name)}r", Const(0), Const(units[a.name]), body, "unrolled")
         return body
+
+
+    def inside(self, flat: Int, names: list[str], widths: list[int]) -> tuple[dict[str, Int], tuple[Int, ...]]:
+        """Coordinates along the intrinsic's axes of element `flat` of a register in a panel, and its place there."""
+        if _flat(self.nest, self.operand):
+            return self.nest.lane_coordinates(self.operand, flat), (flat,)
+        lanes: dict[str, Int] = {}
+        stride = prod(widths)
+        for k, (name, width) in enumerate(zip(names, widths, strict=True)):
+            stride //= width
+            lanes[name] = (flat // stride) % width if k else flat // stride
+        return lanes, tuple(lanes[n] for n in names)
 
 
 def or_zero(read: Read, real: Bool) -> Value:

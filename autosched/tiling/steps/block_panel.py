@@ -7,7 +7,7 @@ from autosched.logic import Const, Int, Var, all_of, where
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.step import Rule
-from autosched.tiling.steps.layout import depth_stride, panel_elements, vectorises
+from autosched.tiling.steps.layout import depth_stride, panel_elements, register_elements, vectorises
 from autosched.tiling.steps.loop_order import ORDERS
 from autosched.tiling.steps.names import StepNames, blocked_axes, tiled_axes
 
@@ -62,9 +62,8 @@ def block_panel(nest: Nest, operand: str, target: Target, names: StepNames) -> t
     trips: dict[str, Int] = {a.name: Const(a.units) for a in outer}
     trips |= {a.name: Var(names.tiles(a)) for a in outer if a in tiled_axes(nest)}
     trips |= {a.name: Var(names(f"blocks_{a.name}")) for a in blocked}
-    size: Int = Const(nest.intrinsic.operands[operand].dtype.bytes)
+    size: Int = Const(nest.intrinsic.operands[operand].dtype.bytes * register_elements(nest, operand))
     for a in mine:
-        size = size * a.unit
         tile: Int = Var(names.register(a)) if a in tiled_axes(nest) else Const(1)
         if a in outer:
             size = size * tile

@@ -215,10 +215,18 @@ def tensor_elements(nest: Nest, operand: str) -> int:
 @of_nest
 def panel_elements(nest: Nest, operand: str) -> int:
     """Elements of a panel: one for each point of the axes that the operand depends on, padded to whole units."""
-    total = 1
+    total = register_elements(nest, operand)
     for axis in nest.operand_axes(operand):
-        total *= axis.units * axis.unit
+        total *= axis.units
     return total
+
+
+def register_elements(nest: Nest, operand: str) -> int:
+    """Elements of a register that are told apart: one for each point of the axes that the operand depends on, or all
+    of a windowed operand's."""
+    if operand in nest.intrinsic.windows:
+        return nest.intrinsic.operands[operand].elements
+    return prod(axis.unit for axis in nest.operand_axes(operand))
 
 
 @of_nest
