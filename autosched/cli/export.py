@@ -25,13 +25,13 @@ from autosched.store.records import StudyRecord, Trial
 
 
 def export(
-    study: options.StudyArg,
     output: Annotated[
         Path,
         typer.Option(
             "--output", "-o", metavar="FILE", help="FILE.c or FILE.cu (and FILE.h), FILE.json (schedule) or FILE.jsonl."
         ),
     ],
+    study: options.StudyArg = None,
     trial: options.TrialOpt = None,
     kind: Annotated[
         str | None,
@@ -71,7 +71,7 @@ def export(
         raise UsageError(f"--self-test goes with C, not with {output.name}", hint="as in -o gemm.c")
     if torch and output.suffix != ".cu":
         raise UsageError(f"--torch goes with CUDA, not with {output.name}", hint="as in -o gemm.cu")
-    if kind is not None and Path(study).is_file():
+    if kind is not None and study is not None and Path(study).is_file():
         measured = read_measured(study)
         write_measured(output, measured, kind)
         _told(measured.name, [output], json)

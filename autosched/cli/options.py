@@ -19,7 +19,11 @@ ProgramsArg = Annotated[
     ),
 ]
 StudyArg = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A study's name, or its beginning; `autosched studies` lists them.")
+    str | None,
+    typer.Argument(
+        metavar="STUDY",
+        help="A study's name, short or whole, or its beginning (see `autosched studies`); else the last one tuned.",
+    ),
 ]
 DefineOpt = Annotated[
     list[str] | None,

@@ -16,7 +16,7 @@ from autosched.report.html import study_html, write_html
 
 
 def report(
-    study: options.StudyArg,
+    study: options.StudyArg = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE.html", help="Else the study's name and .html.")
     ] = None,

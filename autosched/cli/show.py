@@ -37,7 +37,7 @@ NO_PROOF = "the plan computes every stage as scalar code, as the program says"
 
 
 def show(
-    study: options.StudyArg,
+    study: options.StudyArg = None,
     trial: options.TrialOpt = None,
     view: Annotated[str, typer.Option("--as", metavar="VIEW", help=f"One of {', '.join(VIEWS)}.")] = "all",
     trace: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autosched.cli import inputs
+from autosched.cli.output import talk
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
 from autosched.errors import NoScheduleError, StoreError, UsageError
@@ -11,6 +12,7 @@ from autosched.machine.target import Target
 from autosched.search.identity import reopen
 from autosched.search.request import TuneRequest
 from autosched.search.tune import plans_of
+from autosched.store.names import named
 from autosched.store.records import StudyRecord, Trial
 from autosched.tiling.plan import Plan
 from autosched.tiling.scheme import scheme_of
@@ -18,17 +20,21 @@ from autosched.tiling.scheme import scheme_of
 AGAIN = "tune again with --fresh"
 
 
-def opened(study: str, store: str | None) -> tuple[StudyRecord, list[Trial]]:
-    """A study, by its name or the beginning of it, and its trials.
+def opened(study: str | None, store: str | None) -> tuple[StudyRecord, list[Trial]]:
+    """A study and its trials: the one that `study` names (`store.names`), or the last one tuned, which is then told.
 
-    Raises UsageError where several begin so, StoreError, naming the nearest study, where none does.
+    Raises UsageError where several are named so, StoreError where none is (with the nearest) or none was tuned yet.
     """
     with inputs.open_store(store, read_only=True) as found:
-        names = [record.name for record in found.studies()]
-        begin = [study] if study in names else [name for name in names if name.startswith(study)]
-        if len(begin) > 1:
-            raise UsageError(f"{len(begin)} studies begin with {study!r}", hint=f"name one: {', '.join(begin[:6])}")
-        name = begin[0] if begin else study
+        if study is None:
+            name = found.last_study()
+            if name is None:
+                raise StoreError(
+                    f"{found.path} holds no studies", hint="tune something first, or give --store another path"
+                )
+            talk().print(f"study  {name}   (the last one tuned)", soft_wrap=True, markup=False)
+        else:
+            name = named(study, found.studies()) or study
         return found.study(name), found.trials(name)
 
 

@@ -15,11 +15,12 @@ from autosched.ir.work import operations
 from autosched.report.text import amount, seconds, speed
 from autosched.store import codec
 from autosched.store.explain import MEMORY, path_of
+from autosched.store.names import short_name
 from autosched.store.sqlite import StudySummary
 
 
 def trials(
-    study: options.StudyArg,
+    study: options.StudyArg = None,
     store: options.StoreOpt = None,
     json: options.JsonOpt = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Messages in full.")] = False,
@@ -53,9 +54,9 @@ def studies(store: options.StoreOpt = None, json: options.JsonOpt = False, quiet
     rows = []
     for s in found:
         rate = speed(operations(parse(s.record.program)), s.best_s)
-        rows.append((s.record.name, s.done, sum(s.failed.values()), seconds(s.best_s), rate))
+        rows.append((short_name(s.record), s.done, sum(s.failed.values()), seconds(s.best_s), rate, s.record.name))
     if rows:
-        table(("study", "trials", "failed", "best", "speed"), rows)
+        table(("study", "trials", "failed", "best", "speed", "whole name"), rows)
     elif not quiet:
         talk().print(f"no studies in {inputs.store_path(store)} yet; `autosched tune` makes one", markup=False)
 
@@ -72,6 +73,7 @@ def _data(summary: StudySummary) -> dict[str, object]:
     record = summary.record
     return {
         "study": record.name,
+        "short": short_name(record),
         "program": record.program_name,
         "target": record.target,
         "device": record.device,

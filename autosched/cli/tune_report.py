@@ -16,6 +16,7 @@ from autosched.search.loop import Result
 from autosched.search.noise import ENOUGH
 from autosched.search.tune import Tuning
 from autosched.store.explain import MEMORY, path_of
+from autosched.store.names import short_name
 from autosched.store.records import Measurement
 from autosched.store.sqlite import SqliteStore
 from autosched.tiling.plan import Plan
@@ -134,7 +135,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
     if spent:
         lines.append("time   " + " · ".join(f"{k} {v:.1f} s" for k, v in spent.items()))
     if isinstance(request.store, SqliteStore) and request.store.path != MEMORY:
-        study, where = tuning.study.name, _kept(request.store)
+        study, where = short_name(tuning.study.record), _kept(request.store)
         lines += ["", f"see it   autosched show {study}{where}"]
         code = {"cpu": "c"}.get(tuning.study.record.device) or {"cuda": "cu"}.get(request.target.isa)
         kind = code or "json"  # the schedule, where there is no text of the kernel

@@ -82,6 +82,7 @@ class SqliteStore:
     def open(self, record: StudyRecord, *, fresh: bool = False) -> StudyRecord:
         with self._writing(f"open study {record.name!r}"):
             self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('last_study', ?)", (record.name,))
             if fresh:
                 self._db.execute("DELETE FROM study WHERE name = ?", (record.name,))
             found = self._db.execute("SELECT record FROM study WHERE name = ?", (record.name,)).fetchone()
@@ -136,6 +137,18 @@ class SqliteStore:
             number = self._id_of(name)
             (text,) = self._db.execute("SELECT record FROM study WHERE id = ?", (number,)).fetchone()
             return codec.study_from_dict(json.loads(text))
+
+    def last_study(self) -> str | None:
+        """The name of the study that was opened last; None in a store without studies.
+
+        Stores written before this was kept answer with the study of the last trial."""
+        with self._reading("find the last study"):
+            opened = "SELECT name FROM study JOIN meta ON meta.value = study.name WHERE meta.key = 'last_study'"
+            measured = (
+                "SELECT name FROM study LEFT JOIN trial ON study_id = study.id ORDER BY trial.id DESC, study.id DESC"
+            )
+            found = self._db.execute(opened).fetchone() or self._db.execute(measured).fetchone()
+            return None if found is None else str(found[0])
 
     def summaries(self) -> list[StudySummary]:
         """Every study with its counts, without reading its trials."""
