@@ -176,8 +176,8 @@ def _fills(program: Program, place: _Place) -> bool:
 
 
 def _digits(part: Index, size: Int, ranges: dict[str, Axis]) -> frozenset[str] | None:
-    """The axes that a subscript counts with, each a digit of a number that takes every value below `size` (`g * 16 + o`,
-    `g < 4`, `o < 16`, of 64); None where it takes fewer, or others."""
+    """The axes that a subscript counts with, digits of a number that takes every value below `size`; None where it
+    takes fewer, or others. (`g * 16 + o`, `g < 4`, `o < 16`: every value below 64.)"""
     form = affine(part) if isinstance(part, Int) else None
     if form is None or form.constant or not isinstance(size, Const):
         return None
