@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import configparser
+import runpy
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,3 +32,25 @@ def test_every_data_file_is_covered() -> None:
         covered |= {p for pattern in patterns.split(", ") for p in folder.glob(pattern.strip())}
     beside = (p for p in (ROOT / "autosched").rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc"))
     assert [p for p in beside if p not in covered] == []
+
+
+@pytest.mark.parametrize(
+    ("present", "wanted"), [(None, "xgboost-cpu>=3.0"), ("xgboost", "xgboost>=3.0"), ("XGBoost", "xgboost>=3.0")]
+)
+def test_xgboost_stays_where_it_is_and_comes_without_cuda_elsewhere(
+    present: str | None, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if present is not None:
+        (tmp_path / f"{present}-3.1.0.dist-info").mkdir()
+        (tmp_path / f"{present}-3.1.0.dist-info" / "METADATA").write_text(f"Name: {present}\nVersion: 3.1.0\n")
+    asked: dict[str, list[str]] = {}
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setitem(sys.modules, "setuptools", SimpleNamespace(setup=lambda **given: asked.update(given)))
+    monkeypatch.chdir(ROOT)
+    runpy.run_path("setup.py")
+    assert asked["install_requires"][-1] == wanted
+    config = configparser.ConfigParser()
+    config.read("setup.cfg")
+    assert asked["install_requires"][:-1] == config["options"]["install_requires"].strip().splitlines()
