@@ -6,16 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from autosched.codegen.llvm.engine import Module
 from autosched.codegen.llvm.jit import load
 from autosched.device.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Guarded, plain
-from autosched.device.compare import Difference, compare, scale
-from autosched.device.job import Effort, Entry, Job, Outcome, Tensor
+from autosched.device.compare import Difference
+from autosched.device.data import Data, Wrong, address_of, copy_of
+from autosched.device.job import Effort, Entry, Job, Outcome
 from autosched.device.pace import Pace
 from autosched.device.timing import Sampler, batch, sample
 from autosched.machine.native import Calls
@@ -31,87 +28,6 @@ SURE_S = 2e-3
 and odd alignment do not explain it."""
 Report = Callable[[str], None]
 """Tells the parent what comes next, so that a death can be placed."""
-
-
-class Wrong(Exception):
-    """The outputs differ; carries the outcome's fields."""
-
-    def __init__(self, message: str, difference: Difference | None = None, index: list[int] | None = None) -> None:
-        super().__init__(message)
-        self.difference, self.index = difference, index
-
-
-class Data:
-    """The program's tensors in this process: guarded for the check, plain for timing; and what the oracle wants."""
-
-    def __init__(self, folder: Path, tensors: tuple[Tensor, ...]) -> None:
-        self.tensors = {t.name: t for t in tensors}
-        self.guarded: dict[str, Guarded] = {}
-        self.plain: dict[str, Bytes] = {}
-        self.initial: dict[str, Bytes] = {}
-        self._copies: list[dict[str, Bytes]] = []
-        self._want: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]] = {}
-        for number, t in enumerate(tensors):
-            guarded = Guarded(t.bytes)
-            self.plain[t.name] = plain(t.bytes, stagger=5 * number)
-            if t.input:
-                values = np.fromfile(folder / f"{t.name}.in", np.uint8)
-                assert values.size == t.bytes
-                self.initial[t.name] = values
-                guarded.view[:] = self.plain[t.name][:] = values
-                if not t.output:
-                    guarded.freeze()
-            if t.output:
-                tolerance = folder / f"{t.name}.tol"
-                exact = not tolerance.exists()
-                want = np.fromfile(folder / f"{t.name}.want", numpy_dtype(t.dtype) if exact else np.float64)
-                allowed = None if exact else np.fromfile(tolerance, np.float64)
-                self._want[t.name] = (want, allowed, None if allowed is None else scale(allowed))
-            self.guarded[t.name] = guarded
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return tuple(self._want)
-
-    @property
-    def inouts(self) -> tuple[str, ...]:
-        return tuple(n for n in self._want if n in self.initial)
-
-    def elsewhere(self, number: int) -> dict[str, Bytes]:
-        """A copy of the plain tensors on other pages, the same for all who ask for the `number`."""
-        while len(self._copies) <= number:
-            copies = len(self._copies) + 1
-            self._copies.append({n: _copy(v, i + copies) for i, (n, v) in enumerate(self.plain.items())})
-        return self._copies[number]
-
-    def reset(self, views: dict[str, Bytes], poison: int) -> None:
-        """Outputs to poison, inouts to their values at entry."""
-        for name in self.outputs:
-            views[name][:] = self.initial.get(name, poison)
-
-    def verify(self, views: dict[str, Bytes]) -> Difference | None:
-        """The difference nearest to its tolerance; Wrong at the first output that is past it."""
-        found: list[Difference] = []
-        for name, (want, *allowed) in self._want.items():
-            difference = compare(views[name].view(numpy_dtype(self.tensors[name].dtype)), want, *allowed)
-            if not difference.ok:
-                d = difference
-                index = [int(i) for i in np.unravel_index(d.index, self.tensors[name].shape)]
-                said = f", tolerance {d.tolerance:.3g}" if d.tolerance else ""
-                raise Wrong(
-                    f"{name}{index} is {d.got:.9g}, not {d.want:.9g} (error {d.error:.3g}{said}); "
-                    f"{d.wrong:,} of {want.size:,} elements are wrong",
-                    difference,
-                    index,
-                )
-            found.append(difference)
-        return max(found, key=lambda d: d.error / d.tolerance if d.tolerance else 0.0, default=None)
-
-    def verify_again(self, views: dict[str, Bytes], verified: dict[str, Bytes]) -> None:
-        """`verify` for outputs of the same inputs as those `verified` before: of equal bytes nothing is left to say,
-        and to see that they are equal costs a tenth of comparing with the oracle."""
-        if not all(np.array_equal(_words(views[name]), _words(verified[name])) for name in self.outputs):
-            self.verify(views)
 
 
 @dataclass
@@ -157,6 +73,7 @@ class Bench:
             costs.setdefault("check", time.perf_counter() - clock)
             d = wrong.difference
             detail = {"index": wrong.index, "wrong_elements": d.wrong} if d else {}
+            detail |= wrong.extra
             error, tolerance = (d.error, d.tolerance) if d else (None, None)
             return Outcome("wrong", (), error, tolerance, str(wrong), costs, detail)
         return _fine(samples, difference, costs, why, level)
@@ -186,7 +103,7 @@ class Bench:
             try:
                 ready[i] = self.ready(job, effort, lambda stage: None)
             except Wrong as wrong:
-                outcomes[i] = Outcome("wrong", message=str(wrong))
+                outcomes[i] = Outcome("wrong", message=str(wrong), extra=wrong.extra)
         samples: dict[int, list[float]] = {i: [] for i in ready}
         calls, runs = {}, {}
         for i, (one, _) in ready.items():
@@ -206,7 +123,7 @@ class Bench:
                 self._again(one)
                 outcomes[i] = _fine(samples[i], difference, {}, "rounds")
             except Wrong as wrong:
-                outcomes[i] = Outcome("wrong", message=str(wrong))
+                outcomes[i] = Outcome("wrong", message=str(wrong), extra=wrong.extra)
         return [o for o in outcomes if o is not None]
 
     def ready(self, job: Job, effort: Effort, report: Report) -> tuple[Ready, Difference | None]:
@@ -233,6 +150,7 @@ class Bench:
         if touched := [n for n, g in everything.items() if not g.intact()]:
             raise Wrong(f"bytes outside {', '.join(touched)} were written")
         difference = self.data.verify(views)
+        self.data.verify_whole(views)
         for name in job.violations:
             self._violated(loaded, job, name)
         hopeless = None if effort.slower_than_s is None else max(HOPELESS * effort.slower_than_s, SURE_S)
@@ -241,7 +159,7 @@ class Bench:
         if hopeless is not None and took_s > hopeless:
             return Ready(job, None, took_s, {}, loaded, []), difference
         sets = self._timing_memory(job, guarded, effort.cold)
-        pointers = [[_address(one[b]) for b in job.main.buffers] for one in sets]
+        pointers = [[address_of(one[b]) for b in job.main.buffers] for one in sets]
         calls = Calls(loaded.address(job.main.symbol), pointers, job.main.scalars)
         self.data.reset(self.data.plain, POISONS[1])
         took_s = calls(1)
@@ -283,9 +201,11 @@ class Bench:
         size = sum(ready.views[b].size for b in main.buffers)
         places: list[Ready] = []
         for number in range(0 if effort.cold or not size else min(PLACES, PLACES_BYTES // size) - 1):
-            copies = {n: _copy(ready.views[n], 3 * i + 1) for i, n in enumerate(scratch)}
+            copies = {n: copy_of(ready.views[n], 3 * i + 1) for i, n in enumerate(scratch)}
             views = self.data.elsewhere(number) | copies
-            calls = Calls(ready.loaded.address(main.symbol), [[_address(views[b]) for b in main.buffers]], main.scalars)
+            calls = Calls(
+                ready.loaded.address(main.symbol), [[address_of(views[b]) for b in main.buffers]], main.scalars
+            )
             places.append(replace(ready, calls=calls, views=views))
         return places
 
@@ -309,7 +229,7 @@ class Bench:
         size = sum(v.size for v in used.values())
         if cold and size:
             copies = min(-(-self.cold_bytes // size) + 1, max(2, COLD_LIMIT_BYTES // size))
-            sets += [{n: _copy(v, i) for i, (n, v) in enumerate(used.items())} for _ in range(copies - 1)]
+            sets += [{n: copy_of(v, i) for i, (n, v) in enumerate(used.items())} for _ in range(copies - 1)]
         return sets
 
 
@@ -319,31 +239,6 @@ def _fine(
     error, tolerance = (difference.error, difference.tolerance) if difference else (0.0, 0.0)
     extra = {"stopped": why} | ({"level": level} if level != 1.0 else {})
     return Outcome("ok", tuple(samples), error, tolerance, "", costs, extra)
-
-
-def _words(view: Bytes) -> npt.NDArray[Any]:
-    """The bytes, eight at a time where they are as many."""
-    return view if view.size % 8 else view.view(np.uint64)
-
-
-def numpy_dtype(name: str) -> Any:
-    """A numpy type by name; those of ml_dtypes only where one is asked for, to keep the start short."""
-    try:
-        return np.dtype(name)
-    except TypeError:
-        import ml_dtypes
-
-        return np.dtype(getattr(ml_dtypes, name))
-
-
-def _copy(values: Bytes, stagger: int) -> Bytes:
-    copied = plain(values.size, 5 * stagger)
-    copied[:] = values
-    return copied
-
-
-def _address(view: Bytes) -> int:
-    return int(view.ctypes.data)
 
 
 def _call(loaded: Module, entry: Entry, addresses: dict[str, int]) -> float:

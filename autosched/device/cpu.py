@@ -10,7 +10,7 @@ import contextlib
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,10 +24,11 @@ from autosched.device.beside import Beside
 from autosched.device.builder import Builder, BuildError
 from autosched.device.dataset import Widening
 from autosched.device.either import EitherDraft, Pickled
-from autosched.device.job import Effort, Job, Tensor
+from autosched.device.job import Effort, Job, Outcome, Tensor
 from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.protocol import Build, Draft
 from autosched.device.rounds import Rounds
+from autosched.device.sampled import Sampled, is_large, sampled, write_boxes, write_sampled
 from autosched.device.violations import violations
 from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.program import Program
@@ -48,6 +49,8 @@ EFFORTS = {
 ROUGH = 1.25
 """A candidate this many times slower than the best is sampled a few times only."""
 DATA_LIMIT_S = 120.0
+STRAYS = 4
+"""Elements of one measurement that the interpreter is asked about, at most."""
 T = TypeVar("T")
 
 
@@ -93,7 +96,7 @@ class CpuDevice:
         self._folder, self._widening = Scratch(), Widening(program)
         self._tensors: tuple[Tensor, ...] = ()
         self._written: Program | None = None
-        self._computed: tuple[Program, oracles.Oracle] | None = None
+        self._computed: tuple[Program, oracles.Oracle | Sampled] | None = None
 
     def describe(self) -> dict[str, Any]:
         """What results depend on: the CPU, the compiler, threads and cache state."""
@@ -146,7 +149,7 @@ class CpuDevice:
     def _wanted(self, candidate: Candidate) -> tuple[Candidate, dict[str, Any], tuple[str, ...]]:
         """The candidate, the values of its program's scalars, and data that its kernel must refuse."""
         program = self._widening.of(candidate.plan)
-        scalars = self._data_of(program).scalars if program.scalars else {}
+        scalars = _oracle(self._data_of(program)).scalars if program.scalars else {}
         return candidate, dict(scalars), tuple(v.folder for v in violations(program, candidate.plan, self.seed))
 
     @property
@@ -260,7 +263,32 @@ class CpuDevice:
                 self._write_violations(program, build)
             return True
 
-        return asked(self.worker, (what, *message), deadline_s, ready, _why)
+        answer = asked(self.worker, (what, *message), deadline_s, ready, _why)
+        for _ in range(STRAYS):
+            if (at := _stray(answer)) is None or not self._look_at(*at):
+                break
+            answer = asked(self.worker, (what, *message), deadline_s, ready, _why)
+        return answer
+
+    def _look_at(self, output: str, index: tuple[int, ...]) -> bool:
+        """Have the interpreter say what an element is, at which two kernels differ that are right in all boxes. Whether
+        that can be said."""
+        program = self._written
+        with self._lock:
+            if program is None or self._computed is None or self._computed[0] is not program:
+                return False
+            found = self._computed[1]
+            if not isinstance(found, Sampled):
+                return False
+            found = found.around(output, index)
+            self._computed = program, found
+        with scratch_errors():
+            write_boxes(program, found, self._folder.path)
+        if not self.worker.ensure():  # else it reads them with the data
+            self.worker.ask("wants", deadline_s=DATA_LIMIT_S)
+        else:
+            self._written = None
+        return True
 
     def _provide(self, program: Program) -> None:
         """A live worker that holds the program's data."""
@@ -277,9 +305,12 @@ class CpuDevice:
                 raise AutoschedError(f"the timing worker cannot load the data: {error}") from None
 
     def _write(self, program: Program) -> None:
-        oracle = self._data_of(program)
+        found = self._data_of(program)
         with scratch_errors():
-            self._tensors = oracles.write(program, oracle, self._folder.emptied())
+            if isinstance(found, Sampled):
+                self._tensors, _ = write_sampled(program, found, self._folder.emptied())
+            else:
+                self._tensors = oracles.write(program, found, self._folder.emptied())
         self._written, self.rounds.fastest_s = program, None
 
     def _write_violations(self, program: Program, build: Build) -> None:
@@ -287,18 +318,39 @@ class CpuDevice:
         for violation in violations(program, build.candidate.plan, self.seed):
             folder = self._folder.path / violation.folder
             if not folder.exists():
-                broken = oracles.compute(program, self.seed, inputs=violation.inputs())
+                broken = self._compute(program, violation.inputs())
                 with scratch_errors():
                     folder.mkdir()
-                    oracles.write(program, broken, folder)
+                    if isinstance(broken, Sampled):
+                        write_sampled(program, broken, folder)
+                    else:
+                        oracles.write(program, broken, folder)
 
-    def _data_of(self, program: Program) -> oracles.Oracle:
+    def _data_of(self, program: Program) -> oracles.Oracle | Sampled:
         if self._oracle is not None:
             return self._oracle
         with self._lock:
             if self._computed is None or self._computed[0] is not program:
-                self._computed = (program, oracles.compute(program, self.seed))
+                self._computed = program, self._compute(program)
             return self._computed[1]
+
+    def _compute(self, program: Program, inputs: Mapping[str, Any] | None = None) -> oracles.Oracle | Sampled:
+        if not program.symbolic and is_large(program):
+            return sampled(program, self.seed, inputs=inputs)
+        return oracles.compute(program, self.seed, inputs=inputs)
+
+
+def _oracle(found: oracles.Oracle | Sampled) -> oracles.Oracle:
+    return found.oracle if isinstance(found, Sampled) else found
+
+
+def _stray(answer: Any) -> tuple[str, tuple[int, ...]] | None:
+    """The output and the element at which a candidate and the kernel before it differ, where one did."""
+    for outcome in answer if isinstance(answer, list) else [answer]:
+        if isinstance(outcome, Outcome) and "stray" in outcome.extra:
+            name, index = outcome.extra["stray"]
+            return name, tuple(index)
+    return None
 
 
 def _require(target: Target) -> None:

@@ -4,7 +4,11 @@ because the worker's start must stay short."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
+
+Box = tuple[tuple[int, int], ...]
+"""The first element and the count, in each dimension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,20 @@ class Tensor:
     bytes: int
     input: bool
     output: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A box of an output that is compared (first, length in each dimension), whose wanted elements and tolerances are
+    in `<name>.want` and `<name>.tol` from element `start` on."""
+
+    output: str
+    box: Box
+    start: int
+
+    @property
+    def elements(self) -> int:
+        return prod(n for _, n in self.box)
 
 
 @dataclass(frozen=True)

@@ -1,180 +1,170 @@
-"""The oracle of large programs: boxes of each output, computed as the language says; the rest of it is not looked at.
+"""The oracle of large programs: boxes of each output, computed as the language says, through all stages and no more of
+them than the boxes depend on (`ir.slicing`). What lies outside is compared between kernels (`device.whole`).
 
-A box is a range of every dimension of an output. Loops over these dimensions are cut to it, sums keep all their terms.
-The first and the last corner are among the boxes (ragged tiles end there); the others lie where a seed puts them.
+A box is a range of every dimension of an output. The first and the last corner are among the boxes (ragged tiles end
+there), then two at edges; the others lie where a seed puts them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from autosched.device.cuda.data import write_wants
-from autosched.device.cuda.job import Box, Sample
-from autosched.device.job import Tensor
+from autosched.device.data import SAMPLES, write_wants
+from autosched.device.job import Box, Sample, Tensor
 from autosched.device.oracle import Oracle
-from autosched.ir.error import run_with_error
+from autosched.ir.blocks import run_blocks, seconds
 from autosched.ir.inputs import random_inputs, split_inputs
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement
-from autosched.ir.value import reads
-from autosched.ir.work import operations
-from autosched.logic import Const, Var
+from autosched.ir.nests import Unit, plan
+from autosched.ir.program import Program
+from autosched.ir.slicing import slice_of
 
-WHOLE_OPERATIONS = 5e8
-"""Programs of fewer operations are compared whole: the interpreter takes about a second."""
-BOXES = 4
-BOX_ELEMENTS = 1 << 12
+WHOLE_S = 2.0
+"""Programs whose outputs the interpreter computes in about this many seconds are compared whole."""
+BOXES = 6
+BOX_ELEMENTS, LEAST = 1 << 12, 16
+BOX_S, WORTH, FEW = 0.4, 0.8, 3
+"""Seconds that a box may take; where it would take longer it has fewer elements, but `LEAST`, as long as a quarter of a
+side takes less than `WORTH` as long. Where one element takes as long there are few boxes."""
 RUN = 262147
 """Elements of random data that longer tensors repeat: a prime, so that rows differ."""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """`oracle.wants` and `tolerances` hold, by output, the elements of its `boxes` one box after the other (flat)."""
+    """`oracle.wants` and `tolerances` hold, by output, the elements of its `boxes` one box after the other (flat).
+    `program` is whose outputs these are, run with `slack`."""
 
     oracle: Oracle
     boxes: dict[str, tuple[Box, ...]]
+    program: Program = field(repr=False)
+    slack: float = 1.0
 
     @property
     def text(self) -> str:
         """What was compared, for people."""
         counts = {name: sum(prod(n for _, n in box) for box in boxes) for name, boxes in self.boxes.items()}
         shown = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
-        return f"elements in {BOXES} boxes, by the interpreter: {shown}"
+        return f"elements in {max(map(len, self.boxes.values()))} boxes, by the interpreter: {shown}"
+
+    def around(self, output: str, index: tuple[int, ...]) -> Sampled:
+        """With one more box of an output, which holds the element at `index`."""
+        extents = self.program.tensors[output].extents
+        lengths = self.boxes[output][0]
+        box = tuple(
+            (min(max(0, at - n // 2), extent - n), n)
+            for at, (_, n), extent in zip(index, lengths, extents, strict=True)
+        )
+        values, bounds = _elements(self.program, plan(self.program.body), {output: box}, self.oracle, self.slack)
+        wants, tolerances = dict(self.oracle.wants), dict(self.oracle.tolerances)
+        wants[output] = np.concatenate([wants[output], values[output]])
+        before = tolerances[output]
+        known = np.zeros(len(self.oracle.wants[output])) if before is None else before
+        both = np.concatenate([known, bounds[output]])
+        tolerances[output] = _tolerance(self.program, output, both)
+        oracle = Oracle(self.oracle.inputs, wants, tolerances, self.oracle.scalars)
+        return Sampled(oracle, self.boxes | {output: (*self.boxes[output], box)}, self.program, self.slack)
 
 
 def is_large(program: Program) -> bool:
-    return operations(program) > WHOLE_OPERATIONS
+    """Whether all outputs would take the interpreter longer than `WHOLE_S`."""
+    whole = {name: tuple((0, n) for n in program.tensors[name].extents) for name in program.outputs}
+    return seconds(slice_of(program, whole)) > WHOLE_S
 
 
-def sampled(program: Program, seed: int, slack: float = 1.0) -> Sampled | None:
-    """Inputs and the boxes' elements; None where the program's loops cannot be cut to boxes (a sum over an output's own
-    elements, several outputs in one nest). `slack` as `ir.error.run_with_error` takes it."""
+def sampled(program: Program, seed: int, slack: float = 1.0, inputs: Mapping[str, Any] | None = None) -> Sampled:
+    """Inputs and the boxes' elements, as `device.oracle.compute` takes its arguments."""
     rng = np.random.default_rng(seed)
-    values, scalars = split_inputs(program, random_inputs(program, rng, RUN))
-    restricted = _restricted(program)
-    if any(name not in restricted for name in program.outputs):
-        return None
+    values, scalars = split_inputs(program, random_inputs(program, rng, RUN) | dict(inputs or {}))
+    units = plan(program.body)
+    lengths, count = _lengths(program, units)
     chosen: dict[str, tuple[Box, ...]] = {}
     parts: dict[str, list[Any]] = {}
     bounds: dict[str, list[Any]] = {}
-    fused = {s.name for s in program.stages}
-    shapes = {name: program.tensors[name].extents for name in program.outputs}
-    # Outputs of the cut program are not filled: to it their values at entry count.
-    blank = {name: np.zeros(shape, program.tensors[name].dtype.numpy) for name, shape in shapes.items()}
-    for number in range(BOXES):
-        boxes = {shape: _box(shape, number, rng) for shape in dict.fromkeys(shapes.values())}
-        here = {name: program.tensors[name].extents for name in restricted}
-        cut = _cut(program, {name: boxes[shape] for name, shape in here.items() if shape in boxes})
-        if cut is None:
-            return None
-        wants, tolerances = run_with_error(cut, blank | values, scalars, fused, slack)
-        for name, shape in shapes.items():
-            box = boxes[shape]
-            where = tuple(slice(low, low + n) for low, n in box)
+    given = Oracle(values, {}, {}, scalars)
+    for number in range(count):
+        boxes = _boxes(program, lengths, number, rng)
+        wants, tolerances = _elements(program, units, boxes, given, slack)
+        for name, box in boxes.items():
+            if box in chosen.get(name, ()):
+                continue  # all that there is
             chosen[name] = (*chosen.get(name, ()), box)
-            parts.setdefault(name, []).append(np.asarray(wants[name])[where].reshape(-1))
-            whole = np.broadcast_to(np.asarray(tolerances[name], np.float64), shape)
-            bounds.setdefault(name, []).append(whole[where].reshape(-1))
-    wants = {n: np.concatenate(p) for n, p in parts.items()}
-    tolerances = {n: _tolerance(program, n, np.concatenate(b)) for n, b in bounds.items()}
-    return Sampled(Oracle(values, wants, tolerances, scalars), chosen)
+            parts.setdefault(name, []).append(wants[name])
+            bounds.setdefault(name, []).append(tolerances[name])
+    found = {n: np.concatenate(p) for n, p in parts.items()}
+    allowed = {n: _tolerance(program, n, np.concatenate(b)) for n, b in bounds.items()}
+    return Sampled(Oracle(values, found, allowed, scalars), chosen, program, slack)
+
+
+def _elements(
+    program: Program, units: tuple[Unit, ...], boxes: Mapping[str, Box], given: Oracle, slack: float
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The elements of one box an output, flat, and their tolerances."""
+    fused = {s.name for s in program.stages}
+    part = slice_of(program, boxes, units)
+    values, bounds = run_blocks(program, part, boxes, given.inputs, given.scalars, fused, slack)
+    return {n: v.reshape(-1) for n, v in values.items()}, {n: b.reshape(-1) for n, b in bounds.items()}
 
 
 def _tolerance(program: Program, name: str, bound: Any) -> Any:
     return bound if program.tensors[name].dtype.is_float or np.any(bound) else None
 
 
-def _box(shape: tuple[int, ...], number: int, rng: np.random.Generator) -> Box:
-    """About `BOX_ELEMENTS` elements, longest along the last dimensions."""
+def _lengths(program: Program, units: tuple[Unit, ...]) -> tuple[dict[str, tuple[int, ...]], int]:
+    """A box' sides, by output, and how many boxes there are to be. Some `BOX_ELEMENTS`, longest along the last dimensions, or fewer where that takes long;
+    what is cut then is what saves most (rows of a product behind a product, say)."""
+    shapes = {name: program.tensors[name].extents for name in program.outputs}
+    each = {shape: _sides(shape) for shape in dict.fromkeys(shapes.values())}
+
+    def cost(sides: Mapping[tuple[int, ...], tuple[int, ...]]) -> float:
+        middle = {n: tuple(((e - k) // 2, k) for e, k in zip(s, sides[s], strict=True)) for n, s in shapes.items()}
+        return seconds(slice_of(program, middle, units))
+
+    now = cost(each)
+    while now > BOX_S:
+        tried = []
+        for shape, sides in each.items():
+            for d, side in enumerate(sides):
+                if side > 1 and prod(sides) > LEAST:
+                    fewer = each | {shape: (*sides[:d], -(-side // 4), *sides[d + 1 :])}
+                    tried.append((cost(fewer), len(tried), fewer))
+        if not tried or min(tried)[0] > WORTH * now:
+            break
+        now, _, each = min(tried)
+    return {name: each[shape] for name, shape in shapes.items()}, BOXES if now <= BOX_S else FEW
+
+
+def _sides(shape: tuple[int, ...]) -> tuple[int, ...]:
     lengths = [1] * len(shape)
     room = BOX_ELEMENTS
     for d in reversed(range(len(shape))):
         side = room if d == 0 else max(1, int(room ** (1 / min(d + 1, 2))))
         lengths[d] = min(shape[d], side)
         room = max(1, room // lengths[d])
-    low = [0] * len(shape)
-    if number == 1:
-        low = [n - k for n, k in zip(shape, lengths, strict=True)]
-    elif number > 1:
-        low = [int(rng.integers(0, n - k + 1)) for n, k in zip(shape, lengths, strict=True)]
-    return tuple(zip(low, lengths, strict=True))
+    return tuple(lengths)
 
 
-def _restricted(program: Program) -> set[str]:
-    """Tensors of which single elements can be computed alone: all stages that write one do so at bare axes of their
-    own, over its whole shape, and every stage that is itself cut reads it at just the element that it writes."""
-    plain = {s.assign.tensor for s in program.stages}
-    plain -= {s.assign.tensor for s in program.stages if _axes(program, s) is None}
-    while True:
-        kept = set(plain)
-        for stage in program.stages:
-            for read in stage.reads:
-                if read.tensor not in kept or read.tensor not in program.written:
-                    continue
-                same_shape = program.tensors[read.tensor].extents == program.tensors[stage.assign.tensor].extents
-                if not (stage.assign.tensor in plain and same_shape and read.index == stage.assign.index):
-                    kept.discard(read.tensor)
-        if kept == plain:
-            return plain
-        plain = kept
-
-
-def _axes(program: Program, stage: Stage) -> tuple[str, ...] | None:
-    """The axis of each dimension of what a stage writes; None where they are not bare, distinct and whole."""
-    axes = {a.name: a for a in stage.axes}
-    names = []
-    for part, extent in zip(stage.assign.index, program.tensors[stage.assign.tensor].extents, strict=True):
-        if not isinstance(part, Var) or part.name not in axes:
-            return None
-        axis = axes[part.name]
-        if axis.lower != Const(0) or axis.upper != Const(extent):
-            return None
-        names.append(part.name)
-    return tuple(names) if len(set(names)) == len(names) else None
-
-
-def _cut(program: Program, boxes: dict[str, Box]) -> Program | None:
-    """The program with loops over the dimensions of the tensors of `boxes` cut to these. None where such a loop is also
-    around a stage that has to be whole: but for what a row is summed up in, and read from in that row alone."""
-    ranges: dict[str, tuple[int, int]] = {}
-    for stage in program.stages:
-        box = boxes.get(stage.assign.tensor)
-        if box is not None:
-            names = _axes(program, stage)
-            assert names is not None
-            ranges |= dict(zip(names, box, strict=True))
-    for stage in program.stages:
-        cut = stage.assign.tensor not in boxes and any(a.name in ranges for a in stage.axes)
-        if cut and not _of_row(program, stage):
-            return None
-
-    def shorter(stmt: Statement) -> Statement:
-        match stmt:
-            case Loop(axis, body):
-                if axis.name in ranges:
-                    low, length = ranges[axis.name]
-                    axis = Axis(axis.name, Const(low), Const(low + length))
-                return replace(stmt, axis=axis, body=tuple(map(shorter, body)))
-            case Guard(_, body):
-                return replace(stmt, body=tuple(map(shorter, body)))
-            case Assign():
-                return stmt
-
-    return replace(program, body=tuple(map(shorter, program.body)))
-
-
-def _of_row(program: Program, stage: Stage) -> bool:
-    """Whether a stage's elements, each of an iteration of bare axes, are read in that iteration only."""
-    tensor, index = stage.assign.tensor, stage.assign.index
-    if not program.tensors[tensor].intermediate or _axes(program, stage) is None:
-        return False
-    every = [r for s in program.stages for r in (*s.reads, *(reads(s.init) if s.init is not None else ()))]
-    return all(r.index == index for r in every if r.tensor == tensor)
+def _boxes(
+    program: Program, lengths: Mapping[str, tuple[int, ...]], number: int, rng: np.random.Generator
+) -> dict[str, Box]:
+    """One box an output. Outputs of equal dimensions get it in the same place: what they depend on is shared then."""
+    most = max([1, *map(len, lengths.values())])
+    where = [0.0, 1.0][number : number + 1] * most or list(rng.random(most))
+    if number in (2, 3):  # at an edge: anywhere along one dimension
+        free = int(rng.integers(most))
+        where = [share if d == free else float(round(share)) for d, share in enumerate(where)]
+    boxes = {}
+    for name, sides in lengths.items():
+        extents = program.tensors[name].extents
+        lows = [round(share * (e - k)) for share, e, k in zip(where, extents, sides, strict=False)]
+        boxes[name] = tuple(zip(lows, sides, strict=True))
+    return boxes
 
 
 def tensors_of(program: Program, found: Sampled) -> tuple[tuple[Tensor, ...], tuple[Sample, ...]]:
@@ -199,5 +189,13 @@ def write_sampled(program: Program, found: Sampled, folder: Path) -> tuple[tuple
     oracle = found.oracle
     for name, values in oracle.inputs.items():
         np.ascontiguousarray(values, program.tensors[name].dtype.numpy).tofile(folder / f"{name}.in")
+    return write_boxes(program, found, folder)
+
+
+def write_boxes(program: Program, found: Sampled, folder: Path) -> tuple[tuple[Tensor, ...], tuple[Sample, ...]]:
+    """The outputs' part of `write_sampled`; `samples.json` says where the boxes lie, too."""
+    oracle = found.oracle
     write_wants(folder, {n: program.tensors[n].dtype.numpy for n in oracle.wants}, oracle.wants, oracle.tolerances)
-    return tensors_of(program, found)
+    tensors, samples = tensors_of(program, found)
+    (folder / SAMPLES).write_text(json.dumps([(s.output, s.start, s.box) for s in samples]))
+    return tensors, samples

@@ -1,7 +1,7 @@
 """The timing worker: a fresh interpreter that runs candidates for its parent, one at a time.
 
 It may die of a candidate; nothing but the candidate is lost then. Messages on the connection are (what, …) tuples:
-`data`, `measure`, `interleaved` come in; `at` (a stage begins) and `done` go out.
+`data`, `wants`, `measure`, `interleaved` come in; `at` (a stage begins) and `done` go out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from autosched.device.bench import Bench, Data
+from autosched.device.bench import Bench
+from autosched.device.data import Data
 from autosched.device.serve import connect
 from autosched.machine import native
 
@@ -48,6 +49,9 @@ def main(connection_fd: int, life_fd: int, cpus: tuple[int, ...]) -> None:
                     bench = None  # let go of the last one's memory first
                     bench = Bench(Data(Path(folder), tensors), cold_bytes, Path(folder))
                     answer: Any = None
+                case "wants":
+                    assert bench is not None
+                    answer = bench.data.read_wants()
                 case "measure":
                     assert bench is not None
                     job, effort = rest

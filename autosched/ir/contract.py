@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -16,8 +16,9 @@ from autosched.ir.spans import Span
 from autosched.ir.value import Arith, Condition, FromIndex, Logical, Read, Select, Value, is_value, walk
 from autosched.logic import Bool, conjuncts, free_vars
 
-LARGEST = 2**24
-"""Elements of one factor that are computed at once; more and the outermost axis is run step by step."""
+LARGEST, PIECE = 2**24, 2**22
+"""Elements of one factor that are computed at once; where it has more, an axis is cut such that pieces have about
+`PIECE`."""
 
 
 @dataclass(frozen=True)
@@ -91,19 +92,21 @@ def sum_of_products(
     groups = _two_groups(parts, taken_apart(conditions), [s.name for s in (*kept, *summed)])
     if groups is None:
         return None
-    biggest = max(prod(s.count for s in (*kept, *summed) if s.name in axes) for axes, _, _ in groups)
-    if biggest > LARGEST:
-        if not kept:
+    sizes = [prod(s.count for s in (*kept, *summed) if s.name in axes) for axes, _, _ in groups]
+    if max(sizes) > LARGEST:
+        cut = [k for k, s in enumerate(kept) if s.name in groups[sizes.index(max(sizes))][0]]
+        if not cut:
             return None
-        head, rest = kept[0], kept[1:]
-        slices = []
-        for k in range(head.first, head.first + head.count):
-            fixed = replace(frame, env={**frame.env, head.name: k})
-            part = sum_of_products(node, conditions, fixed, summed, rest, exact, magnitude)
+        at = max(cut, key=lambda k: kept[k].count)
+        pieces = []
+        for piece in _pieces(kept[at], -(-max(sizes) // PIECE)):
+            part = sum_of_products(
+                node, conditions, frame, summed, [*kept[:at], piece, *kept[at + 1 :]], exact, magnitude
+            )
             if part is None:
                 return None
-            slices.append(part)
-        return np.stack(slices)
+            pieces.append(part)
+        return np.concatenate(pieces, axis=at)
     spans = {s.name: s for s in (*kept, *summed)}
     factors = [_factor(axes, values, tests, frame, spans, magnitude) for axes, values, tests in groups]
     terms = prod(s.count for s in summed)
@@ -115,6 +118,13 @@ def sum_of_products(
             factors = [Factor(f.axes, f.data.astype(np.float32)) for f in factors]
     unused = prod(s.count for s in summed if not any(s.name in f.axes for f in factors))
     return _matmul(factors[0], factors[1], [s.name for s in kept], spans).astype(np.float64) * unused
+
+
+def _pieces(span: Span, count: int) -> Iterator[Span]:
+    """The span in so many parts, as far as it has elements."""
+    length = -(-span.count // min(count, span.count))
+    for first in range(0, span.count, length):
+        yield Span(span.name, span.first + first, min(length, span.count - first))
 
 
 _Group = tuple[frozenset[str], list[Value], list[Condition]]
@@ -160,10 +170,13 @@ def _factor(
     mask: Any = None
     for test in tests:
         mask = both(mask, condition(test, here, mask))
-    data = np.ones(shape)
+    data: Any = None
     for v in values:
-        data = data * np.asarray(value(v, here, mask)).astype(np.float64)
-    data = np.broadcast_to(np.abs(data) if magnitude else data, shape)
+        factor = np.asarray(value(v, here, mask)).astype(np.float64)
+        data = factor if data is None else data * factor
+    if data is None:
+        data = np.ones(shape)
+    data = np.broadcast_to(np.abs(data, out=data) if magnitude else data, shape)
     return Factor(tuple(order), data if mask is None else np.where(mask, data, 0.0))
 
 

@@ -11,7 +11,7 @@ sum it would exceed the sum itself, and excuse any answer; what it makes larger 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import prod
 from typing import Any
 
@@ -53,13 +53,18 @@ def run_with_error(
     if not fused and not any(_transcendental(s.assign.value) for s in program.stages):
         execute(program, memory, numbers)
     else:
-        frame = Frame(memory, numbers)
-        with np.errstate(all="ignore"):
-            for unit in plan(program.body):
-                _run_unit(unit, frame, errors, fused)
+        run_units(plan(program.body), Frame(memory, numbers), errors, fused)
     outputs = {n: store(memory[n], program.tensors[n].dtype) for n in program.outputs}
     zero = {n: np.zeros(program.tensors[n].extents) for n in program.outputs if n not in errors}
     return outputs, {n: zero[n] if n in zero else errors[n] for n in program.outputs}
+
+
+def run_units(units: Iterable[Unit], frame: Frame, errors: dict[str, Any], fused: Mapping[int, float]) -> None:
+    """Run units on the frame's arrays, in place, and keep what their results may be off in `errors`. `fused` are the
+    assignments, by `id`, whose sums may be reassociated, with their slack."""
+    with np.errstate(all="ignore"):
+        for unit in units:
+            _run_unit(unit, frame, errors, fused)
 
 
 def _transcendental(value: Any) -> bool:

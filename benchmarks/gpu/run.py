@@ -18,10 +18,11 @@ import numpy as np
 
 from autosched.device.cuda.builder import CudaBuilder, Source
 from autosched.device.cuda.client import Client
-from autosched.device.cuda.data import Data, numpy_dtype, write_wants
+from autosched.device.cuda.data import Data, numpy_dtype
 from autosched.device.cuda.driver import Card
 from autosched.device.cuda.job import CudaJob
 from autosched.device.cuda.nvrtc import CompileError, Cubin
+from autosched.device.data import write_wants
 from autosched.device.job import Effort, Outcome
 from benchmarks.gpu import peers as libraries
 from benchmarks.gpu.bundle import Bundle, Entry, Problem, Recorded, save

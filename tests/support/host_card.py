@@ -130,7 +130,6 @@ def array(address: int, count: int, dtype: Any) -> Any:
 def boxed(program: Program, **given: Any) -> tuple[Sampled, str, Any]:
     """What is sampled of a program with one output, that output's name, and all of it as the interpreter says."""
     found = sampled(program, 0)
-    assert found is not None
     inputs = found.oracle.inputs | given
     wants, _ = run_with_error(program, inputs, found.oracle.scalars, {s.name for s in program.stages})
     (name,) = found.boxes

@@ -42,17 +42,6 @@ def numpy_dtype(name: str) -> Any:
         return np.dtype(getattr(ml_dtypes, name))
 
 
-def write_wants(
-    folder: Path, kinds: Mapping[str, Any], wants: Mapping[str, Any], tolerances: Mapping[str, Any]
-) -> None:
-    """`.want` and `.tol` of each output; `kinds` are numpy's types of integers, which are compared as they are."""
-    for name, want in wants.items():
-        tolerance = tolerances[name]
-        np.asarray(want).astype(kinds[name] if tolerance is None else np.float64).tofile(folder / f"{name}.want")
-        if tolerance is not None:
-            tolerance.tofile(folder / f"{name}.tol")
-
-
 def write_tolerances(folder: Path, wants: Mapping[str, Any], tolerances: Mapping[str, Any], slack: float) -> None:
     """The tolerances of jobs of this slack, beside those that `.tol` holds."""
     for name, tolerance in tolerances.items():

@@ -173,8 +173,9 @@ class CudaDevice:
     def _data_of(self, program: Program, slack: float = 1.0) -> oracles.Oracle | Sampled:
         if self._oracle is not None:
             return widened(self._oracle, program, self.seed, slack)
-        found = sampled(program, self.seed, slack) if is_large(program) else None
-        return found or oracles.compute(program, self.seed, slack=slack)
+        if not program.symbolic and is_large(program):
+            return sampled(program, self.seed, slack)
+        return oracles.compute(program, self.seed, slack=slack)
 
     def _scalars(self, program: Program) -> dict[str, Any]:
         """Values of the program's run-time scalars, those of its data."""

@@ -4,10 +4,11 @@ elsewhere runs where there is nothing but a driver, numpy and cuda-bindings."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import prod
+
+from autosched.device.job import Box as Box
+from autosched.device.job import Sample as Sample
 
 Dim3 = tuple[int, int, int]
-Box = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +91,3 @@ class CudaJob:
                     case Mapped(name):
                         used[self.maps[name].buffer] = None
         return tuple(used)
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A box of an output that is compared (first, length in each dimension), whose wanted elements and tolerances are
-    in `<name>.want` and `<name>.tol` from element `start` on."""
-
-    output: str
-    box: Box
-    start: int
-
-    @property
-    def elements(self) -> int:
-        return prod(n for _, n in self.box)
