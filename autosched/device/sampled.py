@@ -117,8 +117,9 @@ def _tolerance(program: Program, name: str, bound: Any) -> Any:
 
 
 def _lengths(program: Program, units: tuple[Unit, ...]) -> tuple[dict[str, tuple[int, ...]], int]:
-    """A box' sides, by output, and how many boxes there are to be. Some `BOX_ELEMENTS`, longest along the last dimensions, or fewer where that takes long;
-    what is cut then is what saves most (rows of a product behind a product, say)."""
+    """A box' sides, by output, and how many boxes there are to be. Some `BOX_ELEMENTS`, longest along the last
+    dimensions, or fewer where that takes long; what is cut then is what saves most (rows of a product behind a product,
+    say)."""
     shapes = {name: program.tensors[name].extents for name in program.outputs}
     each = {shape: _sides(shape) for shape in dict.fromkeys(shapes.values())}
 
@@ -128,7 +129,7 @@ def _lengths(program: Program, units: tuple[Unit, ...]) -> tuple[dict[str, tuple
 
     now = cost(each)
     while now > BOX_S:
-        tried = []
+        tried: list[tuple[float, int, dict[tuple[int, ...], tuple[int, ...]]]] = []
         for shape, sides in each.items():
             for d, side in enumerate(sides):
                 if side > 1 and prod(sides) > LEAST:

@@ -1,4 +1,4 @@
-"""Large outputs on the CPU: boxes by the interpreter, the whole against the kernel before; who is right is looked up."""
+"""Large outputs on the CPU: boxes by the interpreter, the whole against the kernel before; who is right is asked."""
 
 import os
 
