@@ -70,7 +70,9 @@ def place_guards(nest: Nest) -> PlacedGuards:
         if part not in held:
             able = {n for n in staged if _axes(nest, part) <= sees[n] and determined(nest, n, part)}
             already = {n for n in able if part in conjuncts(staged[n])}
-            sets = [s for s in nest.mapping.neutral if able.issuperset(s)]
+            chosen = [n for n, parts in nest.mapping.guards.items() if part in parts]  # what the match proved
+            sets = [tuple(chosen)] if chosen else list(nest.mapping.neutral)
+            sets = [s for s in sets if able.issuperset(s)]
             if sets:
                 for name in set(min(sets, key=lambda s: len(set(s) - already))) - already:
                     staged[name] = all_of(staged[name], part)

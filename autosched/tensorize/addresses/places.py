@@ -20,7 +20,8 @@ from autosched.logic import Bool, Int, Var, all_of, conjuncts, free_vars, interv
 from autosched.tensorize.addresses.axes import index_axes, value_axes
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import SIGN_OF_ZERO
-from autosched.tensorize.body.guard import lift_guards, settle_choices
+from autosched.tensorize.body.guard import fold_guards, lift_guards, settle_choices
+from autosched.tensorize.body.neutral import said_finite
 from autosched.tensorize.match_types import Obligation, Reason
 from autosched.tensorize.matcher.smt import asked
 from autosched.tensorize.reduction.update import Update, update_of
@@ -45,13 +46,18 @@ class Points:
         self.functions = functions
         self.env: dict[str, Any] = {s: z3.Int(s) for s in program.symbolic}
         self.env |= {a.name: z3.Int(f"{a.name}{tag}") for a in axes}
-        self.domain = [z3.And(lo <= self.env[s], self.env[s] <= hi) for s, (lo, hi) in program.symbolic.items()]
+        self.sizes = [z3.And(lo <= self.env[s], self.env[s] <= hi) for s, (lo, hi) in program.symbolic.items()]
+        self.domain = list(self.sizes)
         for a in axes:
             v = self.env[a.name]
             self.domain += [to_z3(a.lower, self.env) <= v, v < to_z3(a.upper, self.env)]
 
     def index(self, index: Index) -> Any:
         return to_z3(index, self.env) if isinstance(index, Int) else self.value(index)
+
+    def condition(self, condition: Condition) -> Any:
+        """A formula, or an unknown of what the data that it looks at are."""
+        return to_z3(condition, self.env) if isinstance(condition, Bool) else self.value(condition)
 
     def value(self, value: Value) -> Any:
         """A data-dependent subscript: every operation and every array is an unknown function of its arguments, which is
@@ -66,7 +72,7 @@ class Points:
         children = [
             getattr(value, f) for f in ("operand", "left", "right", "condition", "then", "other") if hasattr(value, f)
         ]
-        children += list(getattr(value, "args", ()))
+        children += [*getattr(value, "args", ()), *getattr(value, "parts", ())]
         label = f"{type(value).__name__}:{getattr(value, 'op', '')}{getattr(value, 'function', '')}:{value.dtype}"
         return self._apply(label, [self._child(c) for c in children])
 
@@ -106,12 +112,21 @@ class StageFacts:
     come out the same at all of its points.
     """
 
-    def __init__(self, program: Program, stage: Stage, timeout_ms: int = 2000) -> None:
+    def __init__(self, program: Program, stage: Stage, timeout_ms: int = 2000, lift: bool = True) -> None:
+        """Without `lift` choices stay in the body, and guards that look at what it reads are choices in it."""
         self.program = program
         self.original = stage
         self.timeout_ms = timeout_ms
-        self.stage = lift_guards(settle_choices(stage, self._always))
+        settled = settle_choices(stage, self._always)
+        self.stage, self._zeroed = lift_guards(settled) if lift else (fold_guards(settled), frozenset())
         self._functions: dict[tuple[Read, frozenset[str]], Answer] = {}
+
+    @cached_property
+    def with_choices(self) -> StageFacts | None:
+        """The same stage with its choices in the body, for instructions that choose by themselves; None where that is
+        no other form."""
+        found = StageFacts(self.program, self.original, self.timeout_ms, lift=False)
+        return None if found.stage == self.stage else found
 
     @cached_property
     def update(self) -> Update:
@@ -228,9 +243,9 @@ class StageFacts:
     @cached_property
     def lifted(self) -> tuple[str, ...]:
         """What leaving a step out, where the program adds a product with zero, assumes of floats."""
-        if len(self.stage.guards) == len(self.original.guards) or not self.update.target.dtype.is_float:
+        if len(self.stage.guards) <= len(self.original.guards) or not self.update.target.dtype.is_float:
             return ()
-        return ("inputs are finite", SIGN_OF_ZERO)
+        return (*said_finite(self._zeroed), SIGN_OF_ZERO)
 
     @cached_property
     def alias(self) -> tuple[Reason | None, bool]:

@@ -2,7 +2,8 @@
 
 Where an operand is indexed by plain axes (`a[i, k]`) this follows from the pattern of its axes: every program axis
 that moves the element lies on an intrinsic axis that is a coordinate. Where an index is compound (`a[i + k]`, a
-convolution's window) z3 decides, on two symbolic points of one tile.
+convolution's window) z3 decides, on two symbolic points of one tile. So it does of a guard that is to be staged there:
+two points that share a coordinate share what it holds.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import z3
 
+from autosched.ir.value import Condition as Guard
 from autosched.ir.value import FromIndex, Read, Select, walk
 from autosched.logic import Bool, Const, Int, Var, to_z3
 from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes
@@ -51,11 +53,53 @@ def _plain(read: Read) -> bool:
 
 def element_of_coordinates(facts: StageFacts, operand: Read, read: Read, assignment: Assignment, tile: Tile) -> Answer:
     """Whether two points of a tile with the same coordinates of `operand` always mean the same element `read`."""
-    held, extents = show_leaf(read), tile.extents
-    if {p.name for p in operand.index if isinstance(p, Var)} >= index_axes(operand.index):
+    held = show_leaf(read)
+    if _is_plain(operand):
         text = f"every axis that moves {held} is a coordinate of {operand.tensor}, or outside"
         return Answer(True, Obligation("axes", text, "structure"))
     text = f"the coordinates of {show_leaf(operand)} in a tile determine {held}"
+    first, second, claim = _two_points(facts, operand, assignment, tile)
+    claim += first.domain + second.domain
+    claim.append(z3.Or(*(first.index(i) != second.index(i) for i in read.index)))
+    answer = facts.ask("axes", text, claim)
+    if not answer.holds or not _may_leave(facts, assignment, tile):
+        return answer
+    # A lane past the end holds a zero; its coordinates must not be those of a lane inside.
+    return facts.ask("axes", text + ", padding included", _inside_and_outside(facts, operand, assignment, tile))
+
+
+def guard_of_coordinates(
+    facts: StageFacts, operand: Read, guard: Guard, assignment: Assignment, tile: Tile
+) -> Answer | None:
+    """Whether a guard holds at both or at none of two points of a tile with the same coordinates of `operand`: where it
+    does not, no fill in the operand can say that one of them is left out. None: by structure, as every axis that moves
+    the operand's element is a coordinate."""
+    if _is_plain(operand):
+        return None
+    text = f"the coordinates of {show_leaf(operand)} in a tile determine whether {show_leaf(guard)}"
+    first, second, claim = _two_points(facts, operand, assignment, tile)
+    for points in (first, second):
+        claim += points.sizes
+        # Bounds that depend on other axes are guards themselves: the tile reaches as far as the hull of the loop.
+        claim += [z3.And(low <= points.env[y], points.env[y] <= high) for y, (low, high) in _hull(facts).items()]
+    claim.append(first.condition(guard) != second.condition(guard))
+    return facts.ask("axes", text, claim)
+
+
+def _hull(facts: StageFacts) -> dict[str, tuple[int, int]]:
+    return {a.name: facts.ranges[a.name] for a in facts.stage.axes}
+
+
+def _is_plain(operand: Read) -> bool:
+    """Whether every axis that moves an operand is a coordinate of it by itself."""
+    return {p.name for p in operand.index if isinstance(p, Var)} >= index_axes(operand.index)
+
+
+def _two_points(
+    facts: StageFacts, operand: Read, assignment: Assignment, tile: Tile
+) -> tuple[Points, Points, list[Any]]:
+    """Two points of one tile, and what it says of them that they have the same coordinates of `operand`."""
+    extents = tile.extents
     functions: dict[str, Any] = {}
     tiles: list[dict[str, Any]] = []
     points: list[Points] = []
@@ -71,18 +115,12 @@ def element_of_coordinates(facts: StageFacts, operand: Read, read: Read, assignm
                 number = number * facts.extents[y] + (found.env[y] - facts.ranges[y][0])
             claim += [lanes[x] >= 0, lanes[x] < extents[x]]
             claim.append(number == z3.Int(f"tile:{x}") * extents[x] + lanes[x] if fused else lanes[x] == 0)
-        claim += found.domain
         tiles.append(lanes)
         points.append(found)
     first, second = points
     claim += [first.env[y] == second.env[y] for y in assignment.outer]
     claim += [to_z3(p, tiles[0]) == to_z3(p, tiles[1]) for p in operand.index if isinstance(p, Int)]
-    claim.append(z3.Or(*(first.index(i) != second.index(i) for i in read.index)))
-    answer = facts.ask("axes", text, claim)
-    if not answer.holds or not _may_leave(facts, assignment, tile):
-        return answer
-    # A lane past the end holds a zero; its coordinates must not be those of a lane inside.
-    return facts.ask("axes", text + ", padding included", _inside_and_outside(facts, operand, assignment, tile))
+    return first, second, claim
 
 
 def _may_leave(facts: StageFacts, assignment: Assignment, tile: Tile) -> bool:

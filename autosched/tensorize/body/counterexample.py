@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -22,6 +21,7 @@ from autosched.tensorize.body.arrays import evaluate
 _SEED = 0  # a counterexample must be the same every time
 _CORNERS = 14_000
 _RANDOM = 2_000
+_FEW = 64
 
 
 def leaves(*values: Value) -> tuple[Any, ...]:
@@ -78,27 +78,26 @@ def domain_bits(*values: Value) -> int:
 def find_difference(left: Value, right: Value) -> dict[str, Any] | None:
     """Corner values of every input (all combinations, as far as they are few), then random ones; None: they agree."""
     keys = leaves(left, right)
-    corners = [_corners(_dtype(k)) for k in keys]
-    while prod(len(c) for c in corners) > _CORNERS:
-        longest = max(corners, key=len)
-        corners[corners.index(longest)] = longest[: len(longest) * 2 // 3]
-    found = _compare(left, right, keys, _columns(product(*corners), keys))
-    if found is not None:
-        return found
-    rng = np.random.default_rng(_SEED)
-    return _compare(left, right, keys, {k: _random(_dtype(k), rng) for k in keys})
+    dtypes = tuple(map(_dtype, keys))
+    for inputs in (_corner_inputs, _random_inputs):
+        found = _compare(left, right, keys, dict(zip(keys, inputs(dtypes), strict=True)))
+        if found is not None:
+            return found
+    return None
+
+
+def differs_at_once(left: Value, right: Value) -> bool:
+    """Whether two values differ on some random inputs: a quick no before a proof is tried."""
+    keys = leaves(left, right)
+    few = (column[:_FEW] for column in _random_inputs(tuple(map(_dtype, keys))))
+    return _compare(left, right, keys, dict(zip(keys, few, strict=True))) is not None
 
 
 def find_difference_exhaustively(left: Value, right: Value) -> dict[str, Any] | None:
     """The difference of smallest inputs among all cases, or None, which is a proof; at most 2^16 cases."""
     assert domain_bits(left, right) <= 16
     keys = leaves(left, right)
-    every = []
-    for key in keys:
-        low, high = (0, 1) if _dtype(key) == BOOL else _dtype(key).limits
-        every.append(_array(sorted(range(low, high + 1), key=abs), _dtype(key)))
-    grid = np.meshgrid(*every, indexing="ij")
-    return _compare(left, right, keys, {k: g.reshape(-1) for k, g in zip(keys, grid, strict=True)})
+    return _compare(left, right, keys, dict(zip(keys, _every_input(tuple(map(_dtype, keys))), strict=True)))
 
 
 def run_on(left: Value, right: Value, inputs: dict[Any, Any]) -> dict[str, Any] | None:
@@ -118,9 +117,34 @@ def _array(numbers: list[Any], dtype: DType) -> npt.NDArray[Any]:
     return np.array([numerics.wrap_int(int(n), dtype) for n in numbers], numerics.container(dtype))
 
 
-def _columns(rows: Iterator[tuple[Any, ...]], keys: tuple[Any, ...]) -> dict[Any, npt.NDArray[Any]]:
-    columns = zip(*rows, strict=True)
-    return {k: _array(list(c), _dtype(k)) for k, c in zip(keys, columns, strict=True)}
+Columns = tuple[npt.NDArray[Any], ...]
+"""One array an input, all of one length; never written to."""
+
+
+@lru_cache(maxsize=64)
+def _every_input(dtypes: tuple[DType, ...]) -> Columns:
+    """All combinations of values, those near zero first."""
+    every = []
+    for dtype in dtypes:
+        low, high = (0, 1) if dtype == BOOL else dtype.limits
+        every.append(_array(sorted(range(low, high + 1), key=abs), dtype))
+    return tuple(grid.reshape(-1) for grid in np.meshgrid(*every, indexing="ij"))
+
+
+@lru_cache(maxsize=64)
+def _corner_inputs(dtypes: tuple[DType, ...]) -> Columns:
+    corners = [_corners(dtype) for dtype in dtypes]
+    while prod(len(c) for c in corners) > _CORNERS:
+        longest = max(corners, key=len)
+        corners[corners.index(longest)] = longest[: len(longest) * 2 // 3]
+    columns = [list(c) for c in zip(*product(*corners), strict=True)]
+    return tuple(_array(column, dtype) for column, dtype in zip(columns, dtypes, strict=True))
+
+
+@lru_cache(maxsize=64)
+def _random_inputs(dtypes: tuple[DType, ...]) -> Columns:
+    rng = np.random.default_rng(_SEED)
+    return tuple(_random(dtype, rng) for dtype in dtypes)
 
 
 _GREATEST = {"e4m3": 448.0, "e5m2": 57344.0, "e4m3fnuz": 240.0, "e5m2fnuz": 57344.0, "f16": 65504.0}

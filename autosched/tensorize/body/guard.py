@@ -6,35 +6,60 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from autosched.ir.program import Stage
-from autosched.ir.value import Literal, Select, Value, map_value, reads, walk
+from autosched.ir.value import Literal, Logical, Select, Value, is_value, map_value, reads, walk
 from autosched.logic import Bool
+from autosched.tensorize.body.counterexample import leaves
+from autosched.tensorize.body.neutral import constant_of
 from autosched.tensorize.body.zero import is_zero_by_structure
 
 
-def lift_guards(stage: Stage) -> Stage:
+def lift_guards(stage: Stage) -> tuple[Stage, frozenset[Value]]:
     """The stage with every choice between a value and zero taken out of what it adds, as guards:
 
         C[i] += s32(A[i, p] if p <= i else 0) * s32(B[p])    becomes    if p <= i: C[i] += s32(A[i, p]) * s32(B[p])
 
     A choice is taken out only where zero in its place makes the whole sum zero: leaving the step out is then the same
-    as adding it, the sign of a zero aside.
+    as adding it, the sign of a zero aside, where the factors that meet the zero (second) are finite.
     """
+    finite: set[Value] = set()
     if stage.assign.op not in ("+=", "-="):
-        return stage
+        return stage, frozenset()
     guards = list(stage.guards)
     value = stage.assign.value
     for node in list(walk(value)):
         if not (isinstance(node, Select) and isinstance(node.other, Literal) and node.other.value == 0):
             continue
-        if is_zero_by_structure(_replaced(value, node, Literal(0, node.dtype))):
+        without = _replaced(value, node, Literal(0, node.dtype))
+        if is_zero_by_structure(without):
             kept = _replaced(value, node, node.then)
             if not reads(kept):
                 continue  # `1 if A[i] != B[i] else 0`: the choice itself is what is added
+            constant_of(without, finite)
             value = kept
             guards.append(node.condition)
     if len(guards) == len(stage.guards):
+        return stage, frozenset()
+    return replace(stage, guards=tuple(guards), assign=replace(stage.assign, value=value)), frozenset(finite)
+
+
+def fold_guards(stage: Stage) -> Stage:
+    """The stage with those of its guards that look at nothing but the elements its term reads written as a choice:
+
+        if A[i] > 0: C[i] += s32(A[i])    becomes    C[i] += s32(A[i]) if A[i] > 0 else 0
+
+    An instruction may make that choice by itself.
+    """
+    value = stage.assign.value
+    if stage.assign.op not in ("+=", "-="):
         return stage
-    return replace(stage, guards=tuple(guards), assign=replace(stage.assign, value=value))
+    elements = set(reads(value))
+    own = [g for g in stage.guards if is_value(g) and reads(g) and set(leaves(g)) <= elements]
+    if not own:
+        return stage
+    chosen = own[0] if len(own) == 1 else Logical("and", tuple(own))
+    folded = Select(chosen, value, Literal(0.0 if value.dtype.is_float else 0, value.dtype), value.dtype)
+    kept = tuple(g for g in stage.guards if g not in own)
+    return replace(stage, guards=kept, assign=replace(stage.assign, value=folded))
 
 
 def settle_choices(stage: Stage, always: Callable[[Bool], bool]) -> Stage:

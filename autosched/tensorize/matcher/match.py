@@ -39,6 +39,8 @@ from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsi
 
 ADAPTABLE = ("DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS", "NUMERICS")
 """Reasons for which the stage is looked at again as adapters restate it."""
+CHOOSABLE = ("DEPENDS", "BODY_DIFFERS", "NUMERICS")
+"""Reasons for which the stage is looked at again with the choices that its guards make in the body."""
 TIMEOUT_MS = 2000
 """Limit of one solver query; past it the answer is `unknown`."""
 
@@ -110,6 +112,11 @@ def _match(
     started = time.perf_counter()
     facts = adapters.facts
     verdict, mappings, reason, notes = _decide(facts, intrinsic, numerics, prover, rule)
+    if verdict == "no" and reason is not None and reason.code in CHOOSABLE and facts.with_choices is not None:
+        chosen = _decide(facts.with_choices, intrinsic, numerics, prover, rule)
+        # A step that a guard leaves out is no counterexample: the term with its choices has those that are.
+        if chosen[0] != "no" or reason.code == "BODY_DIFFERS":
+            verdict, mappings, reason, notes = chosen
     if verdict == "no" and reason is not None and reason.code in ADAPTABLE and rule == "superset" and adapt:
         adapted = _adapted(adapters, intrinsic, numerics, prover)
         if adapted:

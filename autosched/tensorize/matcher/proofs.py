@@ -12,6 +12,7 @@ from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
+from autosched.ir.program import Stage
 from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Literal, Read, map_value
 from autosched.tensorize.addresses.axes import (
@@ -24,7 +25,7 @@ from autosched.tensorize.addresses.axes import (
     replicated,
 )
 from autosched.tensorize.addresses.places import Answer, StageFacts, condition_axes
-from autosched.tensorize.addresses.tile import element_of_coordinates
+from autosched.tensorize.addresses.tile import element_of_coordinates, guard_of_coordinates
 from autosched.tensorize.body.compare import compare_bodies
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import SIGN_OF_ZERO, Proof
@@ -34,7 +35,7 @@ from autosched.tensorize.match_types import Certificate, Mapping, Obligation, Re
 from autosched.tensorize.matcher.refused import Refused as Refused
 from autosched.tensorize.matcher.refused import Unproved as Unproved
 from autosched.tensorize.matcher.roles import dtype_reason
-from autosched.tensorize.matcher.staging import Stager, covering_operands
+from autosched.tensorize.matcher.staging import Stager, covering_operands, shared_coordinates
 from autosched.tensorize.reduction.combine import Contract, combination_reason, prove_reduction
 from autosched.tensorize.reduction.partial_sums import is_partial
 from autosched.tensorize.reduction.update import Update
@@ -100,7 +101,12 @@ class Prover:
         obligations.extend(
             _granted(element_of_coordinates(facts, o, roles[o.tensor], assignment, tile)) for o in update.operands
         )
-        covers = {g: self._covers(facts, assignment, roles, g) for g in facts.guards}
+        barred: dict[str, tuple[Guard, ...]] = {}
+        covers = {}
+        for g in facts.guards:
+            covers[g], proofs, unfit = self._covers(facts, update, tile, assignment, roles, g)
+            obligations += proofs
+            barred |= {o: (*barred.get(o, ()), g) for o in unfit}
         program = facts.update
         applied, refuse = self._in_place(facts, update, roles)
         if refuse is not None:
@@ -109,7 +115,7 @@ class Prover:
         obligations.append(body)
         padding = _padding(facts, tile, assignment)
         fills = self._neutral(facts, update)
-        staging = Stager(facts, update, fills, tile, roles).stage(assignment, padding, covers)
+        staging = Stager(facts, update, fills, tile, roles).stage(assignment, padding, covers, barred)
         obligations += staging.obligations
         contract = self._reduction(facts, intrinsic, applied, assignment, level)
         obligations.append(Obligation("reduction", contract.statement, "structure"))
@@ -149,17 +155,36 @@ class Prover:
         return self._applied[key]
 
     def _covers(
-        self, facts: StageFacts, assignment: Assignment, roles: dict[str, Read], guard: Guard
-    ) -> tuple[str, ...] | None:
-        """The operands that see every tile axis of a guard; () where it stays outside, None where the store sees it."""
+        self,
+        facts: StageFacts,
+        update: Update,
+        tile: Tile,
+        assignment: Assignment,
+        roles: dict[str, Read],
+        guard: Guard,
+    ) -> tuple[tuple[str, ...] | None, list[Obligation], tuple[str, ...]]:
+        """The operands that see every tile axis of a guard and whose coordinates determine it; () where it stays
+        outside, None where the store sees it. With the proofs, and the operands that see it and do not determine it."""
         needed = condition_axes(guard) & assignment.inner
         if not needed:
-            return ()
-        covering = covering_operands(roles, needed)
+            return (), [], ()
+        covering, barred, proofs = [], [], []
+        patterns = {r.tensor: r for r in update.operands}
+        for operand in covering_operands(roles, needed):
+            answer = guard_of_coordinates(facts, patterns[operand], guard, assignment, tile)
+            if answer is not None and answer.holds is None:
+                raise Refused(Unproved(answer.obligation.statement))
+            if answer is not None and not answer.holds:
+                barred.append(operand)
+                continue
+            covering.append(operand)
+            proofs += [] if answer is None else [answer.obligation]
         if covering:
-            return covering
+            return tuple(covering), proofs, tuple(barred)
         if facts.free_axes(condition_axes(guard)) <= facts.spatial:
-            return None
+            return None, [], tuple(barred)
+        if barred:
+            raise Refused(shared_coordinates(guard, barred))
         names = ", ".join(sorted(needed))
         text = f"the guard {show_leaf(guard)} depends on {names}, and no operand moves with all of these"
         raise Refused(Reason("DEPENDS", text, fix="leave one of these axes outside"))
@@ -218,6 +243,7 @@ class Prover:
                 fused,
                 partial,
                 issues,
+                _earlier(facts),
             )
         found = self._contracts[key]
         if isinstance(found, Reason):
@@ -232,6 +258,12 @@ def _granted(answer: Answer) -> Obligation:
     if not answer.holds:
         raise Refused(Reason("DEPENDS", f"not so: {answer.obligation.statement}"))
     return answer.obligation
+
+
+def _earlier(facts: StageFacts) -> tuple[Stage, ...]:
+    """The stages before this one that write its target."""
+    before = facts.program.stages[: facts.program.stages.index(facts.original)]
+    return tuple(s for s in before if s.assign.tensor == facts.stage.assign.tensor)
 
 
 def _issues(facts: StageFacts, intrinsic: Intrinsic, assignment: Assignment) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
+from functools import cached_property
 
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Condition as Guard
-from autosched.ir.value import Literal, Read
+from autosched.ir.value import Literal, Read, Value
+from autosched.logic import Const, Int, interval
 from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes
 from autosched.tensorize.addresses.places import StageFacts, condition_axes
 from autosched.tensorize.body.counterexample import show_leaf
@@ -43,12 +46,14 @@ class Stager:
         assignment: Assignment,
         padding: MappingOf[str, tuple[int, int]],
         covers: MappingOf[Guard, tuple[str, ...] | None],
+        barred: MappingOf[str, tuple[Guard, ...]],
     ) -> Staging:
-        """Refused where what would be staged changes the answer."""
+        """`covers`: the operands that may hold a guard's fill, without those in `barred`. Refused where what would be
+        staged changes the answer."""
         guards: dict[str, tuple[Guard, ...]] = dict.fromkeys(self.roles, ())
         padded: dict[str, tuple[str, ...]] = {}
         obligations: list[Obligation] = []
-        finite: set[str] = set()
+        finite: set[Value] = set()
         staged = False
         for x in self.tile.extents:
             if x in self.tile.spatial or not may_pad(self.facts, assignment, x, padding):
@@ -64,16 +69,19 @@ class Stager:
             if covering:
                 text = f"where {show_leaf(condition)} fails, {{}} staged for it {self._effect}"
                 only_stored = self.facts.free_axes(condition_axes(condition)) <= self.facts.spatial
-                if only_stored and self.neutral.choose(frozenset(covering)) is None:
+                fits = self.neutral.choose(frozenset(covering)) is not None
+                if only_stored and not fits:
                     continue  # the store sees it
+                others = [o for o in self.roles if condition in barred.get(o, ())]
+                if not fits and self.neutral.choose(frozenset((*covering, *others))) is not None:
+                    raise Refused(shared_coordinates(condition, others))
                 fix = "leave the guarded axes outside"
                 chosen = self._chosen(frozenset(covering), text, fix, obligations, finite, False, named=True)
                 staged = True
                 for o in chosen:
                     guards[o] = (*guards[o], condition)
         of_floats = self.update.target.dtype.is_float
-        shown = {o: show_leaf(r) for o, r in self.roles.items()}
-        assumed = assumptions(frozenset(finite), shown, of_floats, self.update.combine) if staged else ()
+        assumed = assumptions(frozenset(finite), self.roles, of_floats, self.update.combine) if staged else ()
         return Staging(guards, padded, tuple(obligations), assumed)
 
     @property
@@ -86,13 +94,13 @@ class Stager:
         text: str,
         fix: str,
         obligations: list[Obligation],
-        finite: set[str],
+        finite: set[Value],
         beside: bool,
         named: bool = False,
     ) -> tuple[str, ...]:
         """The operands that hold their fill, with the obligation that this adds nothing."""
         neutral = self.neutral
-        found = neutral.choose(allowed, beside)
+        found = neutral.choose(allowed, beside, self._addressed_outside)
         if found is None:
             said = text.format(fills_in_words({o: neutral.fills[o] for o in sorted(allowed)}))
             if neutral.unknown:
@@ -101,15 +109,26 @@ class Stager:
             if self.update.combine != "+":
                 said += f": no value of {' and '.join(sorted(allowed))} does"
             raise Refused(Reason("BODY_DIFFERS", f"not so: {said}", self._as_read(example), fix))
-        everywhere = allowed if found in neutral.sets else found
+        everywhere = found if found in neutral.beside else allowed
         names = tuple(o for o in self.roles if o in (found if named else everywhere))
         statement = text.format(fills_in_words({o: neutral.fills[o] for o in names}))
         where = f" (in {', '.join(names)})" if named else ""
         obligations.append(Obligation("body", statement + where, "structure"))
-        # Zeros of every operand that moves with an axis need nothing finite.
-        needed = neutral.sets.get(found, neutral.beside.get(found, frozenset()))
-        finite |= needed if named else needed - everywhere
+        finite |= neutral.finite(frozenset(names))
         return names
+
+    @cached_property
+    def _addressed_outside(self) -> frozenset[str]:
+        """The operands whose elements may lie outside their tensors at some point of the loops: they hold fills there
+        in any case."""
+        found = set()
+        for operand, read in self.roles.items():
+            shape = self.facts.program.tensors[read.tensor].shape
+            for part, extent in zip(read.index, shape, strict=True):
+                low, high = interval(part, self.facts.ranges) if isinstance(part, Int) else (0, 0)
+                if low < 0 or (isinstance(extent, Const) and high >= extent.value):
+                    found.add(operand)
+        return frozenset(found)
 
     def _as_read(self, example: dict[str, object] | None) -> dict[str, object] | None:
         """A counterexample with the program's elements in place of the operands."""
@@ -139,6 +158,13 @@ def may_pad(facts: StageFacts, assignment: Assignment, axis: str, padding: Mappi
     """Whether the last tile along an axis may reach past its end."""
     extent, rounded = padding[axis]
     return extent != rounded or not set(assignment.axes[axis]) <= facts.exact
+
+
+def shared_coordinates(guard: Guard, operands: Iterable[str]) -> Reason:
+    """Why a guard cannot be staged in operands of which two points of a tile share an element."""
+    named = " and ".join(operands)
+    text = f"the guard {show_leaf(guard)} tells points apart that share one element of {named} in a tile"
+    return Reason("DEPENDS", text, fix="leave the guarded axes outside")
 
 
 def covering_operands(roles: MappingOf[str, Read], needed: frozenset[str]) -> tuple[str, ...]:

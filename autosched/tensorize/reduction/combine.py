@@ -13,22 +13,24 @@ from itertools import product
 
 from autosched.ir import numerics
 from autosched.ir.data import known_values
-from autosched.ir.program import Assume, Program, is_zero
-from autosched.ir.value import Read, Value
+from autosched.ir.program import Assume, Program, Stage
+from autosched.ir.value import Value
 from autosched.logic import Const, Var
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.counterexample import leaves, show_leaf
 from autosched.tensorize.body.intervals import Range, exact_range
 from autosched.tensorize.conditions.data import groups_hold, held_values
 from autosched.tensorize.conditions.group import group_rule
-from autosched.tensorize.conditions.origin import derived_range, origin
+from autosched.tensorize.conditions.origin import origin
+from autosched.tensorize.conditions.stated import stated_ranges
 from autosched.tensorize.conditions.weakest import Group, range_condition, weakest
 from autosched.tensorize.match_types import NUMERICS_LEVELS, Condition, Reason
 from autosched.tensorize.numerics.bound import ErrorBound
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.numerics.exact import ExactRange
 from autosched.tensorize.reduction.floats import float_sum
-from autosched.tensorize.reduction.update import Clamp, Update, operand_reads
+from autosched.tensorize.reduction.start import contradicted, start_condition, start_of
+from autosched.tensorize.reduction.update import Clamp, Update
 
 _NAMES = {
     "+": "addition",
@@ -82,17 +84,18 @@ def prove_reduction(
     fused: tuple[str, ...] = (),
     partial: bool = False,
     issues: int | None = None,
+    earlier: tuple[Stage, ...] = (),
 ) -> Contract | Reason:
     """The contract under which `intrinsic` accumulates what `update` does, or why there is none at `level`.
 
     `intrinsic` has the program's elements for its operands; `terms` is the greatest number of terms an element sums;
     `tiled` says that one issue sums several; `fused` are the program axes on the axis along which the intrinsic clamps
     in groups, and `filled` is their extent. `partial`: the program adds such sums up in its own precision.
-    `issues` are those that sum one element.
+    `issues` are those that sum one element; `earlier` stages of the program write the target before.
     """
     accumulator = update.target.dtype
     if accumulator.is_integer:
-        found = _integer(program, update, intrinsic, terms)
+        found = _integer(program, update, intrinsic, terms, earlier)
         if intrinsic.clamp is None or isinstance(found, Reason):
             return found
         return _ungrouped(program, update, intrinsic, intrinsic.clamp, filled, fused, found)
@@ -120,12 +123,14 @@ def prove_reduction(
     return found
 
 
-def _integer(program: Program, update: Update, intrinsic: Update, terms: int) -> Contract | Reason:
+def _integer(
+    program: Program, update: Update, intrinsic: Update, terms: int, earlier: tuple[Stage, ...]
+) -> Contract | Reason:
     accumulator = update.target.dtype
     ring = f"{_NAMES[update.combine]} of {accumulator} is associative and commutative modulo 2^{accumulator.bits}"
     if intrinsic.saturate is None or update.saturate is not None:
         return Contract("bitwise", ring if update.combine else "one assignment to each element")
-    return _unclamped(program, update, intrinsic, terms, ring)
+    return _unclamped(program, update, intrinsic, terms, ring, earlier)
 
 
 def _ungrouped(
@@ -163,6 +168,10 @@ def _ungrouped(
         rule = group_rule(update, group, clamp, conditions[0].assume.subject)
         conditions = (replace(conditions[0], rule=rule),)
     text = " and ".join(c.text for c in conditions)
+    for written in filter(None, (contradicted(program, c) for c in conditions)):
+        said = f"the intrinsic clamps every {clamp.group} terms to {clamp.dtype}, unless {text}; the program writes"
+        fix = "use an instruction that does not clamp on the way"
+        return Reason("COMBINE_DIFFERS", f"{said} {written}", fix=fix)
     statement = f"{found.statement}; under {text} the clamp of every {clamp.group} terms to {clamp.dtype} never acts"
     return replace(found, statement=statement, conditions=(*found.conditions, *conditions))
 
@@ -173,37 +182,36 @@ def _by_data(found: Contract, fact: str, data: tuple[str, ...]) -> Contract:
     return replace(found, statement=statement, facts=(*found.facts, fact), assumptions=(*found.assumptions, *data))
 
 
-def _unclamped(program: Program, update: Update, intrinsic: Update, terms: int, ring: str) -> Contract | Reason:
+def _unclamped(
+    program: Program, update: Update, intrinsic: Update, terms: int, ring: str, earlier: tuple[Stage, ...]
+) -> Contract | Reason:
     """A clamping instruction for a wrapping program: where no partial sum, in any order, reaches the clamp."""
     accumulator = update.target.dtype
     limits = accumulator.limits
     leaves = stated_ranges(program, update.operands)
     # The intrinsic's own term counts: it may be wider than the accumulator, and equal to the program's only modulo 2^w.
     term = exact_range(intrinsic.term, leaves)
-    start = Range(0, 0) if is_zero(update.init) else _start(program, update)
+    start = start_of(program, update, earlier)
     total = Range(start.low + min(term.low, 0) * terms, start.high + max(term.high, 0) * terms)
     if total.within(limits):
         fact = f"{terms} terms in {term} from {start} stay within {total}, so the clamp never acts"
         data = held_values(program, [r.tensor for r in update.operands])
         if data:
-            open_ = _unclamped(replace(program, data={}), update, intrinsic, terms, ring)
+            open_ = _unclamped(replace(program, data={}), update, intrinsic, terms, ring, earlier)
             data = () if isinstance(open_, Contract) and not open_.conditions else data
         return _by_data(Contract("bitwise", ring), fact, data)
     condition = (
         _length_condition(program, update, intrinsic.term, term, start)
         or _value_condition(update, intrinsic.term, terms, leaves, start)
-        or _start_condition(update, term, terms)
+        or start_condition(program, update, earlier, term, terms)
     )
+    if condition is not None and (written := contradicted(program, condition)) is not None:
+        text = f"the intrinsic clamps where {accumulator} wraps, unless {condition.text}; the program writes {written}"
+        return Reason("COMBINE_DIFFERS", text, fix="use the wrapping form of the instruction")
     if condition is None:
         text = f"the intrinsic clamps where {accumulator} wraps: {terms} terms in {term} may leave {accumulator}"
         return Reason("COMBINE_DIFFERS", text, fix="use the wrapping form of the instruction")
     return Contract("bitwise", f"{ring}; under {condition.text} the clamp never acts", (condition,))
-
-
-def _start(program: Program, update: Update) -> Range:
-    if update.init is not None:
-        return exact_range(update.init, stated_ranges(program, operand_reads(update.init)))
-    return stated_ranges(program, (update.target,)).get(update.target, Range(*update.target.dtype.limits))
 
 
 def _length_condition(program: Program, update: Update, value: Value, term: Range, start: Range) -> Condition | None:
@@ -267,49 +275,3 @@ def _value_condition(
     if best is None:
         return None
     return range_condition(best[1], best[2])
-
-
-def _start_condition(update: Update, term: Range, terms: int) -> Condition | None:
-    """The range of live accumulators, or of what they start from, that leaves room for the whole sum."""
-    first = update.target if update.init is None else update.init
-    if not isinstance(first, Read):
-        return None
-    low, high = update.target.dtype.limits
-    room = Range(low - min(term.low, 0) * terms, high - max(term.high, 0) * terms)
-    if room.low >= room.high:
-        return None
-    return range_condition(first.tensor, room)
-
-
-def stated_ranges(program: Program, reads: tuple[Read, ...]) -> dict[Value, Range]:
-    """The ranges of elements that the program assumes, or that are known of constant data."""
-    stated: dict[str, Assume] = {a.subject: a for a in program.assumptions if a.multiple is None}
-    found: dict[Value, Range] = {}
-    for read in reads:
-        if read.tensor in stated and read.dtype.is_integer:
-            low, high = read.dtype.limits
-            a = stated[read.tensor]
-            found[read] = Range(
-                low if a.low is None else max(low, int(a.low)), high if a.high is None else min(high, int(a.high))
-            )
-        elif program.tensors[read.tensor].intermediate and read.dtype.is_integer:
-            derived = _derived(program, read.tensor)
-            if derived is not None:
-                found[read] = derived
-        known = known_values(program, read.tensor) if program.data else None
-        if known is not None and known.low is not None and known.high is not None:
-            found[read] = Range(known.low, known.high)
-    return found
-
-
-def _derived(program: Program, tensor: str) -> Range | None:
-    """The range of a converted tensor, from what is known of the one that it is made from."""
-    made = origin(program, tensor)
-    if made is None:
-        return None
-    read = made[0]
-    return derived_range(program, tensor, _range_of(stated_ranges(program, (read,)), read))
-
-
-def _range_of(ranges: Mapping[Value, Range], read: Read) -> Range:
-    return ranges.get(read, Range(*read.dtype.limits))
