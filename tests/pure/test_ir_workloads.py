@@ -93,6 +93,33 @@ def test_conv2d_rounded_at_the_end(layout: str, groups: int) -> None:
     np.testing.assert_array_equal(out["Y"], sums["Y"].astype(np.float16))
 
 
+SUMS = [
+    ("matmul", {"m": 5, "n": 9, "k": 4}),
+    ("batch_matmul", {"batch": 3, "m": 5, "n": 9, "k": 4}),
+    ("batch_matmul", {"batch": 3, "m": 5, "n": 9, "k": 4, "ta": 1, "tb": 1}),
+    ("matmul_strided", {"m": 5, "n": 9, "k": 4, "lda": 7, "ldb": 11}),
+    ("gemv", {"m": 5, "k": 9}),
+    ("conv2d", {"h": 4, "w": 5, "ci": 4, "co": 6, "groups": 2}),
+    ("conv2d", {"h": 4, "w": 5, "ci": 4, "co": 6, "groups": 2, "layout": "nchw"}),
+    ("conv1d", {"w": 9, "ci": 4, "co": 6}),
+    ("conv1d", {"w": 9, "ci": 4, "co": 6, "groups": 2}),
+    ("depthwise_conv2d", {"h": 5, "w": 4, "c": 3}),
+    ("depthwise_conv2d", {"h": 5, "w": 4, "c": 3, "layout": "nchw"}),
+    ("conv2d_transposed", {"h": 3, "w": 4, "ci": 3, "co": 2}),
+    ("conv3d", {"d": 3, "h": 4, "w": 3, "ci": 3, "co": 2}),
+]
+
+
+@pytest.mark.parametrize(("name", "sizes"), SUMS)
+def test_every_sum_of_products_rounds_into_out(name: str, sizes: dict[str, Any]) -> None:
+    whole, rounded = ir.workload(name, t="f16", **sizes), ir.workload(name, t="f16", out="f16", **sizes)
+    (result,) = whole.outputs
+    assert rounded.outputs == (result,)
+    _, sums = computed(whole)
+    _, out = computed(rounded)
+    np.testing.assert_array_equal(out[result], sums[result].astype(np.float16))
+
+
 @pytest.mark.parametrize("layout", ["nhwc", "nchw"])
 def test_depthwise_conv2d(layout: str) -> None:
     program = ir.workload("depthwise_conv2d", n=2, h=9, w=7, c=5, stride=2, dilation=2, layout=layout)
