@@ -26,8 +26,8 @@ HOLD = """
 import sys, time
 from autosched.scratch import Scratch
 made = Scratch()
-print(made.path, flush=True)
 (made.path / "data").write_text("x")
+print(made.path, flush=True)
 time.sleep(60)
 """
 
@@ -50,8 +50,8 @@ def holder(root: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     process.stdout.close()
 
 
-def test_a_full_folder_ends_the_run_and_costs_no_trial() -> None:
-    done = subprocess.run([sys.executable, "-c", TUNE], capture_output=True, text=True, check=False)
+def test_a_full_folder_ends_the_run_and_costs_no_trial(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", TUNE], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 3, done.stderr
     assert "the temporary folder" in done.stderr
     assert "cannot be written" in done.stderr

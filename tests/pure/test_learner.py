@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import run
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -88,7 +89,7 @@ def test_all_of_it_is_loaded_for_others() -> None:
 def test_a_plug_in_is_one_of_the_others(
     registry: object, ask: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    point = SimpleNamespace(name="mine", load=lambda: lambda *_: None)
+    point = SimpleNamespace(name="mine", value="theirs:Mine", load=lambda: MagicMock())
     monkeypatch.setattr(registry, "entry_points", lambda group: [point])
     learner.alone()
     ask()

@@ -47,15 +47,24 @@ class Neutral:
     known: dict[frozenset[str], Factors] = field(default_factory=dict)
 
     def choose(
-        self, allowed: frozenset[str], beside: bool = False, cheap: frozenset[str] = frozenset()
+        self,
+        allowed: frozenset[str],
+        beside: bool = False,
+        cheap: frozenset[str] = frozenset(),
+        preferred: frozenset[str] = frozenset(),
     ) -> frozenset[str] | None:
         """The set within `allowed` to stage: one that leaves no computed factor to be finite if there is one, then of
-        fewest operands (those in `cheap` count nothing), then the first."""
+        fewest operands (those in `cheap` count nothing), then of most in `preferred`, then the first."""
         sets = [s for s in self.sets if s <= allowed]
         if not sets:
             return next((s for s in self.beside if s <= allowed), None) if beside else None
         wider = [s for s in self.known if s <= allowed and any(t < s for t in sets)]
-        return min([*sets, *wider], key=lambda s: (sum(not is_element(f) for f in self.finite(s)), len(s - cheap)))
+
+        def cost(names: frozenset[str]) -> tuple[int, ...]:
+            computed = sum(not is_element(f) for f in self.finite(names))
+            return computed, len(names - cheap), len(names - preferred)
+
+        return min([*sets, *wider], key=cost)
 
     def finite(self, names: frozenset[str]) -> Factors:
         """What must be finite once these operands hold their fills."""

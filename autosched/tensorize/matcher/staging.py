@@ -76,7 +76,7 @@ class Stager:
                 if not fits and self.neutral.choose(frozenset((*covering, *others))) is not None:
                     raise Refused(shared_coordinates(condition, others))
                 fix = "leave the guarded axes outside"
-                chosen = self._chosen(frozenset(covering), text, fix, obligations, finite, False, named=True)
+                chosen = self._chosen(frozenset(covering), text, fix, obligations, finite, False, condition)
                 staged = True
                 for o in chosen:
                     guards[o] = (*guards[o], condition)
@@ -96,11 +96,13 @@ class Stager:
         obligations: list[Obligation],
         finite: set[Value],
         beside: bool,
-        named: bool = False,
+        guard: Guard | None = None,
     ) -> tuple[str, ...]:
-        """The operands that hold their fill, with the obligation that this adds nothing."""
-        neutral = self.neutral
-        found = neutral.choose(allowed, beside, self._addressed_outside)
+        """The operands that hold their fill, with the obligation that this adds nothing. Of those that may hold a guard's,
+        rather one that moves with all of its axes, loops outside the tile included: it is filled without them."""
+        neutral, named = self.neutral, guard is not None
+        moving = () if guard is None else covering_operands(self.roles, condition_axes(guard))
+        found = neutral.choose(allowed, beside, self._addressed_outside, frozenset(moving))
         if found is None:
             said = text.format(fills_in_words({o: neutral.fills[o] for o in sorted(allowed)}))
             if neutral.unknown:
