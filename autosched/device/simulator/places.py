@@ -121,7 +121,7 @@ class Places:
             return None
         middle = np.argsort(key, kind="stable")[np.cumsum(count) - count + count // 2]
         taken = Places(every.runs, known)._taken(middle)
-        return Places(taken.runs * count, taken.values)
+        return Places(np.asarray(taken.runs * count, np.float64), taken.values)
 
     def _sampled(self, loop: For, trips: Ints, lower: Ints, depth: int) -> Places:
         """One value of the loop for each of SAMPLES places and more."""

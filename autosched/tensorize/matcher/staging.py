@@ -98,8 +98,8 @@ class Stager:
         beside: bool,
         guard: Guard | None = None,
     ) -> tuple[str, ...]:
-        """The operands that hold their fill, with the obligation that this adds nothing. Of those that may hold a guard's,
-        rather one that moves with all of its axes, loops outside the tile included: it is filled without them."""
+        """The operands that hold their fill, with the obligation that this adds nothing. For a guard, one that moves
+        with all axes of the guard, those outside the tile included, is taken before one that does not."""
         neutral, named = self.neutral, guard is not None
         moving = () if guard is None else covering_operands(self.roles, condition_axes(guard))
         found = neutral.choose(allowed, beside, self._addressed_outside, frozenset(moving))
