@@ -51,7 +51,7 @@ def card():
 
 @pytest.fixture
 def kernel(card):
-    return CudaKernel(PROGRAM, CudaSource("scale", "text", PLAN), b"good", card)
+    return CudaKernel(PROGRAM, CudaSource("scale", "text", PLAN), b"good", cards=lambda ordinal: card)
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from autosched.device.cuda.driver import CardFacts, CudaError
-from autosched.device.cuda.job import Box, Call, Pointer, Value
+from autosched.device.cuda.job import Box, Call, Encoding, Mapped, Pointer, Value
+from autosched.device.cuda.maps import Maps
 from autosched.device.sampled import Sampled, sampled
-from autosched.errors import UsageError
 from autosched.ir.error import run_with_error
 from autosched.ir.program import Program
 
@@ -30,6 +30,9 @@ class HostCard:
         self.memory: dict[int, Any] = {}
         self.clock_s = 0.0
         self.launched: list[str] = []
+        self.streams: list[int] = []
+        self.encoded: list[int] = []
+        self.waits, self.loads, self.graph, self.ordinal, self.stream = 0, 0, 0, 0, 7
         self._recording: list[Callable[[], None]] | None = None
 
     def facts(self) -> CardFacts:
@@ -59,12 +62,29 @@ class HostCard:
     def load(self, code: bytes) -> bytes:
         if code == b"bad":
             raise CudaError("CUDA_ERROR_INVALID_IMAGE", "loading the code")
+        self.loads += 1
         return code
 
     def unload(self, module: bytes) -> None:
         pass
 
-    def launcher(self, module: bytes, call: Call, addresses: Mapping[str, int], maps: Any) -> Callable[[], None]:
+    def function(self, module: bytes, call: Call) -> str:
+        return call.kernel
+
+    def maps(self, encodings: Mapping[str, Encoding]) -> Maps:
+        return Maps(self, encodings)
+
+    def encode(self, encoding: Encoding, address: int, to: int) -> None:
+        """As a map: the address, then zeros."""
+        self.encoded.append(address)
+        self.move(to, address)
+
+    def move(self, to: int, address: int) -> None:
+        ctypes.c_uint64.from_address(to).value = address
+
+    def launcher(
+        self, function: str, call: Call, addresses: Mapping[str, int], maps: Maps, stream: int | None = None
+    ) -> Callable[[], None]:
         values: list[Any] = []
         for argument in call.arguments:
             match argument:
@@ -72,11 +92,14 @@ class HostCard:
                     values.append(addresses[name])
                 case Value(data):
                     values.append(data)
+                case Mapped(name):
+                    values.append(maps.at(name, addresses[maps.buffer(name)]))
 
         def run() -> None:
             if call.kernel in self.fail:
                 raise CudaError(self.fail[call.kernel], f"launching {call.kernel}")
             self.launched.append(call.kernel)
+            self.streams.append(self.stream if stream is None else stream)
             self.clock_s += 1e-5
             self.kernels[call.kernel](*values)
 
@@ -88,15 +111,22 @@ class HostCard:
 
         return issue
 
-    def require_own(self, address: int, name: str) -> None:
-        if not any(base <= address < base + len(held) for base, held in self.memory.items()):
-            raise UsageError(f"{name} is not in the memory of a CUDA device")
+    def issue(self, launchers: Iterable[Callable[[], None]]) -> None:
+        for launch in launchers:
+            launch()
 
-    def settle(self) -> None:
-        pass
+    def current(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
-    def wait(self, doing: str = "") -> None:
-        pass
+    def recording(self, stream: int) -> int:
+        return self.graph
+
+    def ordinal_of(self, address: int) -> int | None:
+        inside = any(base <= address < base + len(held) for base, held in self.memory.items())
+        return self.ordinal if inside else None
+
+    def wait(self, doing: str = "", stream: int | None = None) -> None:
+        self.waits += 1
 
     @contextlib.contextmanager
     def captured(self) -> Any:

@@ -1,10 +1,11 @@
-"""Arguments of a CUDA kernel: numpy arrays, which are copied there and back, and arrays that are on the card already
-(anything with `__cuda_array_interface__`: PyTorch, CuPy, Numba), which are used where they are."""
+"""Arguments of a CUDA kernel: numpy arrays, which are copied there and back, and arrays that are on the card already,
+which are used where they are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,28 @@ class Argument:
     host: Any = None
 
 
-def checked(tensor: Tensor, array: Any, written: bool) -> Argument:
-    """The array as an argument. UsageError where its type, shape or layout is another, or where it does not lie on
-    `ALIGNMENT`."""
+@dataclass(frozen=True)
+class OnCard:
+    """An array on a card as its library describes it: `kind` is how messages name its element type, `fits` whether that
+    is the tensor's; strides in bytes, None for a row-major array."""
+
+    kind: str
+    fits: bool
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    address: int
+    read_only: bool
+    ordinal: int | None
+
+
+def size_of(tensor: Tensor) -> int:
+    """Bytes of an array of the tensor."""
+    return prod(tensor.extents) * tensor.dtype.bytes
+
+
+def in_host(tensor: Tensor, array: Any, written: bool) -> Argument:
+    """A numpy array as an argument. UsageError where its type, shape or layout is another."""
     name = tensor.name
-    described = getattr(array, "__cuda_array_interface__", None)
-    if described is not None:
-        return _on_card(tensor, described, written)
     expected = f"{np.dtype(tensor.dtype.numpy)}{list(tensor.extents)}"
     if not isinstance(array, np.ndarray):
         kind = type(array).__name__
@@ -46,32 +62,37 @@ def checked(tensor: Tensor, array: Any, written: bool) -> Argument:
     return Argument(name, array.nbytes, None, array)
 
 
-def _on_card(tensor: Tensor, described: Mapping[str, Any], written: bool) -> Argument:
+def on_card(tensor: Tensor, said: OnCard, written: bool, ordinal: int) -> Argument:
+    """An array on the card number `ordinal` as an argument. UsageError where its type, shape, layout or device is
+    another, where it does not lie on `ALIGNMENT`, or where it is written and must not be."""
     name, storage = tensor.name, np.dtype(tensor.dtype.numpy)
-    shape, kind = tuple(described["shape"]), str(described["typestr"])
-    # Small floats have no letter of their own there; their size is all that can be compared.
-    same = np.dtype(kind).itemsize == storage.itemsize and (storage.kind == "V" or kind[1] in (storage.kind, "V"))
-    if not same or shape != tensor.extents:
-        raise UsageError(f"{name} is {kind}{list(shape)}", hint=f"the kernel takes {storage}{list(tensor.extents)}")
-    strides = described.get("strides")
-    if strides is not None and tuple(strides) != contiguous(shape, storage.itemsize):
+    if not said.fits or said.shape != tensor.extents:
+        raise UsageError(
+            f"{name} is {said.kind}{list(said.shape)}", hint=f"the kernel takes {storage}{list(tensor.extents)}"
+        )
+    if said.strides is not None and not row_major(said.shape, said.strides, storage.itemsize):
         raise UsageError(f"{name} is not contiguous", hint="pass x.contiguous() of PyTorch, ascontiguousarray of CuPy")
-    address, read_only = described["data"]
-    if address % ALIGNMENT:
-        where = f"{name} begins at {address:#x}, which is no multiple of {ALIGNMENT} bytes"
+    if said.ordinal is None:
+        hint = "pass a numpy array, or one on the card"
+        raise UsageError(f"{name} is not in the memory of a CUDA device", hint=hint)
+    if said.ordinal != ordinal:
+        hint = f"move it there, as x.to('cuda:{ordinal}') in PyTorch"
+        raise UsageError(f"{name} is on CUDA device {said.ordinal}, and the kernel runs on device {ordinal}", hint=hint)
+    if said.address % ALIGNMENT:
+        where = f"{name} begins at {said.address:#x}, which is no multiple of {ALIGNMENT} bytes"
         raise UsageError(where, hint="pass a copy, or a whole array")
-    if written and read_only:
+    if written and said.read_only:
         raise UsageError(f"{name} is written, and the array is read-only")
-    return Argument(name, int(np.prod(shape, dtype=np.int64)) * storage.itemsize, int(address))
+    return Argument(name, size_of(tensor), said.address)
 
 
-def contiguous(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """Strides of a row-major array in bytes."""
-    strides = []
-    for n in reversed(shape):
-        strides.append(size)
+def row_major(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> bool:
+    """Whether elements lie in order without gaps; the stride of a dimension of one element does not matter."""
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n != 1 and stride != size:
+            return False
         size *= n
-    return tuple(reversed(strides))
+    return True
 
 
 def refuse_overlap(outputs: tuple[str, ...], arguments: Mapping[str, Argument]) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 from autosched.device.compare import Difference
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.data import POISONS, SCRATCH_POISON, Data, Wrong
-from autosched.device.cuda.driver import Card, CudaError, Launcher
-from autosched.device.cuda.job import CudaJob
+from autosched.device.cuda.driver import Card, CudaError
+from autosched.device.cuda.job import Call, CudaJob
+from autosched.device.cuda.launcher import Launcher
 from autosched.device.job import Effort, Outcome
 from autosched.device.timing import batch, sample
 
@@ -55,11 +56,13 @@ class Ready:
         self._owned: list[int] = []
         self._graphs: dict[int, Any] = {}
         self._at = 0
+        self._functions: dict[Call, Any] = {}
+        self._maps = card.maps(job.maps)
         self.module = card.load(job.code)
         try:
             self.sets = [dict(data.addresses) | self._held()]
             self._launchers = [self._launchers_of(self.sets[0])]
-            self._prepare = [card.launcher(self.module, c, self.sets[0], job.maps) for c in job.prepare]
+            self._prepare = [self._launcher(call, self.sets[0]) for call in job.prepare]
             self._extra_sets = max(0, sets - 1)
         except BaseException:
             self.close()
@@ -78,7 +81,12 @@ class Ready:
         return address
 
     def _launchers_of(self, addresses: Mapping[str, int]) -> list[Launcher]:
-        return [self.card.launcher(self.module, call, addresses, self.job.maps) for call in self.job.calls]
+        return [self._launcher(call, addresses) for call in self.job.calls]
+
+    def _launcher(self, call: Call, addresses: Mapping[str, int]) -> Launcher:
+        if call not in self._functions:
+            self._functions[call] = self.card.function(self.module, call)
+        return self.card.launcher(self._functions[call], call, addresses, self._maps)
 
     def prepare(self) -> None:
         """Lay out constants, once."""

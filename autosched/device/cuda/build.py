@@ -120,13 +120,25 @@ def taken(plan: LaunchPlan, cubin: Cubin) -> dict[str, Any]:
 
 def job_of(plan: LaunchPlan, code: bytes, scalars: Mapping[str, Any]) -> CudaJob:
     """What the worker needs of a plan, with the values of the program's run-time scalars."""
-    return CudaJob(
-        code,
-        tuple(_call(launch, scalars) for launch in plan.launches),
-        tuple(_call(launch, scalars) for launch in plan.prepare),
-        {w.name: Held(w.bytes) for w in plan.workspaces} | {w.name: Held(w.bytes, True) for w in plan.packed},
-        {m.name: encoding_of(m) for m in plan.maps},
-    )
+    values = {n: scalar_bytes(scalars[n], d) for n, d in _scalars(plan).items()}
+    return replace(memory_of(plan, code), calls=calls_of(plan.launches, values), prepare=calls_of(plan.prepare, values))
+
+
+def memory_of(plan: LaunchPlan, code: bytes) -> CudaJob:
+    """The code, memory and tensor maps of a plan, without its launches."""
+    held = {w.name: Held(w.bytes) for w in plan.workspaces} | {w.name: Held(w.bytes, True) for w in plan.packed}
+    return CudaJob(code, (), held=held, maps={m.name: encoding_of(m) for m in plan.maps})
+
+
+def calls_of(launches: Sequence[Launch], scalars: Mapping[str, bytes]) -> tuple[Call, ...]:
+    """Launches as the device takes them; scalars by name, as `scalar_bytes` has them."""
+    return tuple(_call(launch, scalars) for launch in launches)
+
+
+def _scalars(plan: LaunchPlan) -> dict[str, DType]:
+    """Types of the run-time scalars that launches take."""
+    arguments = (a for launch in (*plan.prepare, *plan.launches) for a in launch.arguments)
+    return {a.name: a.dtype for a in arguments if isinstance(a, ScalarArgument)}
 
 
 def encoding_of(tensor_map: TensorMap) -> Encoding:
@@ -140,13 +152,13 @@ def scalar_bytes(value: Any, dtype: DType) -> bytes:
     return np.asarray(value).astype(dtype.numpy).tobytes()
 
 
-def _call(launch: Launch, scalars: Mapping[str, Any]) -> Call:
+def _call(launch: Launch, scalars: Mapping[str, bytes]) -> Call:
     def argument(one: Argument) -> Pointer | Value | Mapped:
         match one:
             case BufferArgument(name):
                 return Pointer(name)
-            case ScalarArgument(name, dtype):
-                return Value(scalar_bytes(scalars[name], dtype))
+            case ScalarArgument(name):
+                return Value(scalars[name])
             case MapArgument(name):
                 return Mapped(name)
 

@@ -67,7 +67,7 @@ class CudaDevice:
         if threads != 1:
             raise UsageError(f"{threads} threads for the device cuda", hint="--threads is for CPU kernels")
         self.program, self.cache, self.seed = program, cache, seed
-        self.client = Client(ordinal)
+        self.client, self.ordinal = Client(ordinal), ordinal
         self._folder, self._widening = Scratch(), Widening(program)
         self._values: Mapping[str, Any] = {}
         self._compared = ""
@@ -116,7 +116,7 @@ class CudaDevice:
         """The candidate as a function of arrays (see `CudaKernel`), in this process, on this device's card."""
         from autosched.device.cuda.callable import CudaKernel
 
-        return CudaKernel.build(candidate, self.target, self.builder)
+        return CudaKernel.build(candidate, self.target, self.builder, self.ordinal)
 
     def close(self) -> None:
         """End the worker and the builder, and remove their data."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from autosched.device.cuda.job import Call, Encoding, Mapped, Pointer, Value
-from autosched.errors import AutoschedError, MissingError, UsageError
+from autosched.device.cuda.job import Call, Encoding
+from autosched.device.cuda.launcher import Launcher, library
+from autosched.device.cuda.maps import BYTES, Maps
+from autosched.errors import AutoschedError, MissingError
 
 INSTALL = "pip install 'autosched[cuda]'"
 NO_DRIVER = "no NVIDIA driver on this machine"
@@ -63,7 +65,7 @@ def bindings() -> Any:
 
 def _has_driver() -> bool:
     try:
-        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        library()
     except OSError:
         return False
     return True
@@ -93,9 +95,10 @@ class Card:
         if ordinal >= count:
             raise MissingError(f"there is no CUDA device {ordinal}: {count} are here", hint=NO_GPU)
         self.device = self.do("", self.cu.cuDeviceGet, ordinal)
-        context = self.do("taking the device", self.cu.cuDevicePrimaryCtxRetain, self.device)
-        self.do("taking the device", self.cu.cuCtxSetCurrent, context)
+        self.context = self.do("taking the device", self.cu.cuDevicePrimaryCtxRetain, self.device)
+        self.do("taking the device", self.cu.cuCtxSetCurrent, self.context)
         self.stream = self.do("", self.cu.cuStreamCreate, self.cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        self._own = int(self.context)
 
     def do(self, doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call the driver; what it returns beside its status. CudaError, which says `doing`."""
@@ -166,8 +169,8 @@ class Card:
             self.do(doing, self.cu.cuFuncSetAttribute, found, key, call.shared_bytes)
         return found
 
-    def encode(self, encoding: Encoding, address: int) -> Any:
-        """A tensor map of the array at `address`."""
+    def encode(self, encoding: Encoding, address: int, to: int) -> None:
+        """Write a tensor map of the array at `address` to this process's memory."""
         cu, rank = self.cu, len(encoding.extents)
         swizzle = "NONE" if not encoding.swizzle else f"{encoding.swizzle}B"
         shape: tuple[Any, ...]
@@ -177,7 +180,7 @@ class Card:
             lower, upper, walked = encoding.walk
             encode, shape = cu.cuTensorMapEncodeIm2col, (list(lower), list(upper), *encoding.box)
             steps = (1, *walked, 1)
-        return self.do(
+        made = self.do(
             f"encoding the tensor map of {encoding.buffer}",
             encode,
             getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{encoding.element}"),
@@ -192,32 +195,79 @@ class Card:
             cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
             cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         )
+        ctypes.memmove(to, int(made.getPtr()), BYTES)
 
-    def launcher(self, module: Any, call: Call, addresses: Mapping[str, int], maps: Mapping[str, Encoding]) -> Launcher:
-        """The call with its arguments, ready to be issued any number of times."""
-        return Launcher(self, self.function(module, call), call, addresses, maps)
+    def move(self, to: int, address: int) -> None:
+        """Put another address into a tensor map."""
+        if status := library().cuTensorMapReplaceAddress(to, address):
+            raise self.failed(status, "moving a tensor map")
 
-    def require_own(self, address: int, name: str) -> None:
-        """UsageError where the array `name` at `address` is not in this device's memory."""
+    def maps(self, encodings: Mapping[str, Encoding]) -> Maps:
+        """Tensor maps of a kernel, made as they are asked for."""
+        return Maps(self, encodings)
+
+    def launcher(
+        self, function: Any, call: Call, addresses: Mapping[str, int], maps: Maps, stream: int | None = None
+    ) -> Launcher:
+        """The call with its arguments, ready to be issued any number of times; on this card's own stream where none is
+        named."""
+        where = int(self.stream) if stream is None else stream
+        return Launcher(int(function), call, addresses, maps, where, self.failed)
+
+    def failed(self, status: int, doing: str) -> CudaError:
+        """The error of a status that the driver's C interface gave."""
+        return CudaError(self.cu.CUresult(status).name, doing)
+
+    def issue(self, launchers: Sequence[Callable[[], None]]) -> None:
+        """Issue launches, in order, from any thread; its current context is as before afterwards."""
+        current = ctypes.c_void_p()
+        library().cuCtxGetCurrent(ctypes.addressof(current))
+        if current.value == self._own:
+            for launch in launchers:
+                launch()
+            return
+        self.do("using the device", self.cu.cuCtxPushCurrent, self.context)
+        try:
+            for launch in launchers:
+                launch()
+        finally:
+            self.cu.cuCtxPopCurrent()
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """This device's context on this thread, inside: for memory and code, which may also be had while a stream of
+        others is being recorded as a graph."""
+        cu = self.cu
+        self.do("using the device", cu.cuCtxPushCurrent, self.context)
+        mode = self.do("", cu.cuThreadExchangeStreamCaptureMode, cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+        try:
+            yield
+        finally:
+            cu.cuThreadExchangeStreamCaptureMode(mode)
+            cu.cuCtxPopCurrent()
+
+    def recording(self, stream: int) -> int:
+        """Which graph is being recorded on a stream, as a number; 0 for none."""
+        status, number = ctypes.c_int(), ctypes.c_uint64()
+        found = library().cuStreamGetCaptureInfo_v2(
+            ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number), None, None, None
+        )
+        if found:
+            raise self.failed(found, "asking for what is recorded")
+        return number.value if status.value else 0
+
+    def ordinal_of(self, address: int) -> int | None:
+        """The device whose memory an address is in; None for other memory."""
         cu = self.cu
         key = cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         status, ordinal = cu.cuPointerGetAttribute(key, address)
-        own = int(self.device)
-        if status != cu.CUresult.CUDA_SUCCESS:
-            hint = "pass a numpy array, or one on the card"
-            raise UsageError(f"{name} is not in the memory of a CUDA device", hint=hint)
-        if int(ordinal) != own:
-            hint = f"move it there, as x.to('cuda:{own}') in PyTorch"
-            raise UsageError(f"{name} is on CUDA device {int(ordinal)}, and the kernel runs on device {own}", hint=hint)
+        return int(ordinal) if status == cu.CUresult.CUDA_SUCCESS else None
 
     # Time
 
-    def settle(self) -> None:
-        """Wait for everything on the device: others' streams may still be filling arrays."""
-        self.do("waiting", self.cu.cuCtxSynchronize)
-
-    def wait(self, doing: str = "") -> None:
-        self.do(doing, self.cu.cuStreamSynchronize, self.stream)
+    def wait(self, doing: str = "", stream: int | None = None) -> None:
+        """Until all that was issued on a stream, by default this card's own, is done."""
+        self.do(doing, self.cu.cuStreamSynchronize, self.stream if stream is None else stream)
 
     @contextlib.contextmanager
     def captured(self) -> Iterator[list[Any]]:
@@ -253,44 +303,16 @@ class Card:
                 self.cu.cuEventDestroy(event)
 
 
-class Launcher:
-    """One launch with fixed arguments."""
-
-    def __init__(
-        self, card: Card, function: Any, call: Call, addresses: Mapping[str, int], maps: Mapping[str, Encoding]
-    ) -> None:
-        cu = card.cu
-        self.card, self.function, self.kernel = card, function, call.kernel
-        self._values: list[Any] = []
-        places = []
-        for argument in call.arguments:
-            match argument:
-                case Pointer(name):
-                    held: Any = ctypes.c_uint64(addresses[name])
-                    places.append(ctypes.addressof(held))
-                case Value(data):
-                    held = ctypes.create_string_buffer(data, len(data))
-                    places.append(ctypes.addressof(held))
-                case Mapped(name):
-                    held = card.encode(maps[name], addresses[maps[name].buffer])
-                    places.append(int(held.getPtr()))
-            self._values.append(held)
-        self._places = (ctypes.c_void_p * max(1, len(places)))(*places)
-        config = cu.CUlaunchConfig()
-        config.gridDimX, config.gridDimY, config.gridDimZ = call.grid
-        config.blockDimX, config.blockDimY, config.blockDimZ = call.block
-        config.sharedMemBytes, config.hStream = call.shared_bytes, card.stream
-        if call.cluster != (1, 1, 1):
-            attribute = cu.CUlaunchAttribute()
-            attribute.id = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-            shape = attribute.value.clusterDim
-            shape.x, shape.y, shape.z = call.cluster
-            config.attrs, config.numAttrs = [attribute], 1
-        self._config = config
-
-    def __call__(self) -> None:
-        cu = self.card.cu
-        places = ctypes.addressof(self._places)
-        status = cu.cuLaunchKernelEx(self._config, self.function, places, 0)[0]
-        if status != cu.CUresult.CUDA_SUCCESS:
-            raise CudaError(status.name, f"launching {self.kernel}")
+@cache
+def shared_card(ordinal: int) -> Card:
+    """The one card of that number that callables of this process use; the calling thread's context stays as it is. As
+    `Card` raises."""
+    cu = bindings()
+    before = cu.cuCtxGetCurrent()[1]
+    relaxed = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    mode = cu.cuThreadExchangeStreamCaptureMode(relaxed)[1]  # somebody may be recording a graph
+    try:
+        return Card(ordinal)
+    finally:
+        cu.cuThreadExchangeStreamCaptureMode(mode)
+        cu.cuCtxSetCurrent(before)

@@ -1,0 +1,127 @@
+"""`Loaded`: a kernel's code and memory on one card, and its launches with their arguments, kept by what they depend on.
+
+A call finds its launches by the stream, the addresses and the scalars: what was called so before is issued as it is.
+Memory of the kernel's own belongs to a stream, and in a graph that is being recorded to that graph, so that calls on
+several streams, or a graph beside other calls, do not meet there; it lives as long as this does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from autosched.device.cuda.driver import Card
+from autosched.device.cuda.job import Call, CudaJob
+from autosched.device.cuda.launcher import Launcher
+
+MOST = 1024
+"""Calls whose launches are kept."""
+Key = tuple[Any, ...]
+"""The stream, then addresses and scalars' bytes, in the parameters' order."""
+Calls = Callable[[Sequence[bytes]], tuple[Call, ...]]
+"""Launches, given the scalars."""
+
+
+class Loaded:
+    """`calls` are what a call launches, of `job`'s code, maps and memory. `fixed` are addresses that all calls share:
+    constants, and what was prepared of them. CudaError where the card refuses the code.
+
+    Threads may call at once. Where there is memory of the kernel's own they issue one after the other.
+    """
+
+    def __init__(
+        self, card: Card, job: CudaJob, calls: Calls, names: Sequence[str], fixed: Mapping[str, int] | None = None
+    ) -> None:
+        self.card, self.job, self.calls, self.names = card, job, calls, tuple(names)
+        self.fixed = dict(fixed or {})
+        self.held = {n: h for n, h in job.held.items() if n not in self.fixed}
+        self._functions: dict[str, Any] = {}
+        self._launches: dict[Key, tuple[Launcher, ...]] = {}
+        self._places: dict[Key, tuple[int, int]] = {}
+        self._memory: dict[tuple[int, int], dict[str, int]] = {}
+        self._lock = threading.RLock()
+        self._closed = True
+        with card.current():
+            self._module = card.load(job.code)
+            self._maps = card.maps(job.maps)
+        self._closed = False
+
+    def known(self, key: Key) -> bool:
+        """Whether a call like this was made before: who asks need not look at its arguments again."""
+        return key in self._launches
+
+    def __call__(self, key: Key) -> None:
+        """Issue the launches of a call, without waiting. CudaError."""
+        if not self.held:
+            self.card.issue(self._launches.get(key) or self._made(key))
+            return
+        with self._lock:
+            place = self.card.recording(key[0]), key[0]
+            known = self._launches.get(key)
+            if known is None or self._places[key] != place:
+                known = self._made(key, place)
+            self.card.issue(known)
+
+    def prepare(self, calls: Sequence[Call], stream: int) -> None:
+        """Launch on the fixed addresses alone, once, and wait."""
+        with self.card.current():
+            addresses = self.fixed | (self._own((0, stream)) if calls else {})
+            launchers = [self._launcher(call, addresses, stream) for call in calls]
+            self.card.issue(launchers)
+            self.card.wait("preparing", stream)
+
+    def _made(self, key: Key, place: tuple[int, int] | None = None) -> tuple[Launcher, ...]:
+        """The launches of a call, with memory of the `place` where there is any of the kernel's own."""
+        card, stream, count = self.card, key[0], 1 + len(self.names)
+        with self._lock, card.current():
+            if len(self._launches) >= MOST:
+                self._launches, self._places = {}, {}
+                if self._maps.full:
+                    self._maps = card.maps(self.job.maps)  # launches under way have the old ones
+            addresses = self.fixed | dict(zip(self.names, key[1:count], strict=True))
+            if place is not None:
+                addresses |= self._own(place)
+                self._places[key] = place
+            made = tuple(self._launcher(call, addresses, stream) for call in self.calls(key[count:]))
+            self._launches[key] = made
+            return made
+
+    def _launcher(self, call: Call, addresses: Mapping[str, int], stream: int) -> Launcher:
+        return self.card.launcher(self._function(call), call, addresses, self._maps, stream)
+
+    def _function(self, call: Call) -> Any:
+        if call.kernel not in self._functions:
+            self._functions[call.kernel] = self.card.function(self._module, call)
+        return self._functions[call.kernel]
+
+    def _own(self, place: tuple[int, int]) -> dict[str, int]:
+        """Memory of the kernel's own for calls of a graph (0: of none) on a stream."""
+        if place not in self._memory:
+            made: dict[str, int] = {}
+            try:
+                for name, held in self.held.items():
+                    made[name] = self.card.allocate(held.bytes)
+            except BaseException:
+                for address in made.values():
+                    self.card.free(address)
+                raise
+            self._memory[place] = made
+        return self._memory[place]
+
+    def close(self) -> None:
+        """Free everything. The card waits for what is under way; graphs that hold the kernel must not be run again."""
+        if self._closed:
+            return
+        self._closed = True
+        with self.card.current():
+            for made in self._memory.values():
+                for address in made.values():
+                    self.card.free(address)
+            self.card.unload(self._module)
+        self._launches, self._memory = {}, {}
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # the interpreter may be ending
+            self.close()
