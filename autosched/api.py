@@ -361,9 +361,7 @@ def simulate(
     else:
         rows = simulating.simulate(space, chosen, budget, numbers, threads=threads, on_run=on_run)
     device = str(space.device.get("name") or space.source or "recorded")
-    return Comparison(
-        space.name, "recorded", device, tuple(c.name for c in chosen), numbers, budget, rows, landscape
-    )
+    return Comparison(space.name, "recorded", device, tuple(c.name for c in chosen), numbers, budget, rows, landscape)
 
 
 __all__ = [

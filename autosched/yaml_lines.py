@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 from yaml.error import MarkedYAMLError, YAMLError
+from yaml.events import CollectionEndEvent, CollectionStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from autosched.errors import Location, SpecError, nearest
@@ -27,6 +28,8 @@ Path: TypeAlias = tuple[str | int, ...]
 ModelT = TypeVar("ModelT", bound=BaseModel)
 NODE_LIMIT = 200_000
 """More values than any honest file holds; stops alias bombs, whose expansion is exponential."""
+MAX_DEPTH = 64
+MAX_CHARACTERS = 2_000_000
 _TAG = "tag:yaml.org,2002:"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -57,9 +60,15 @@ class Document:
 
 
 def parse_yaml(text: str, file: str) -> Document:
-    """Read one YAML document; `file` names it in errors. SpecError on bad syntax, tags, duplicate or non-text keys."""
+    """Read one YAML document; `file` names it in errors. SpecError on bad syntax, tags, duplicate or non-text keys, and
+    on texts that are too long or nested too deeply."""
+    if not isinstance(text, str):
+        raise SpecError(f"a YAML text is a text, not {type(text).__name__}", location=Location(file, 1))
+    if len(text) > MAX_CHARACTERS:
+        raise SpecError(f"the file has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
     lines = tuple(text.splitlines())
     try:
+        _check_nesting(text, file, lines)
         root = yaml.compose(text, Loader=_Loader)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -113,10 +122,23 @@ class _Loader(_Parser):  # type: ignore[misc, valid-type]  # one of two classes,
     }
 
 
+def _check_nesting(text: str, file: str, lines: tuple[str, ...]) -> None:
+    """SpecError where collections are nested too deeply. Composing recurses, in C too, and takes time that is quadratic
+    in the depth of brackets; events come one by one, and reading them ends at the first that is too deep."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            line, column = event.start_mark.line, event.start_mark.column
+            shown = lines[line][:200] if line < len(lines) and column < 200 else ""
+            place = Location(file, line + 1, column + 1, shown)
+            raise SpecError(f"nested deeper than {MAX_DEPTH} levels", location=place)
+
+
 def _construct(node: Node, path: Path, document: Document, budget: _Budget) -> Any:
     budget.left -= 1
     document.values[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
-    if budget.left < 0 or len(path) > 64:
+    if budget.left < 0 or len(path) > MAX_DEPTH:
         raise document.error("too deep or too large", *path, hint="write the values out instead of using aliases")
     if not str(node.tag).startswith(_TAG) or "python/" in str(node.tag):
         hint = "a file holds text, numbers, lists and mappings only"

@@ -116,7 +116,7 @@ def _array(text: str, path: Path) -> Any:
 def intrinsic_paths(paths: Sequence[str] | None) -> tuple[str, ...]:
     """`--intrinsics`, after the folders of AUTOSCHED_INTRINSICS (separated as PATH is), as absolute paths."""
     known = [p for p in os.environ.get("AUTOSCHED_INTRINSICS", "").split(os.pathsep) if p]
-    return tuple(str(Path(p).expanduser().resolve()) for p in [*known, *(paths or ())])
+    return tuple(os.path.realpath(Path(p).expanduser()) for p in [*known, *(paths or ())])
 
 
 def catalogue(paths: Sequence[str] | None) -> Catalogue:

@@ -18,6 +18,8 @@ def resolve(spec: str, defines: Mapping[str, Define] | None = None) -> Program:
     `defines` are sizes and dtypes, as `-D` gives them. UsageError (or a subclass) where `spec` is none of these.
     """
     given = dict(defines or {})
+    if not isinstance(spec, str):
+        raise UsageError(f"a program is named by a text, not by {type(spec).__name__}")
     text = spec.strip()
     if not text:
         raise UsageError("no program is named", hint="give path.py, path.py:function, a workload or an einsum string")

@@ -119,11 +119,15 @@ def live_in(program: Program) -> frozenset[str]:
     whole, and no later read can meet an element before that assignment reached it. Anything else is inout.
     """
     places = list(_places(program.body))
+    mentioned: dict[str, list[_Place]] = {}
+    for place in places:
+        for tensor in {place.assign.tensor, *(r.tensor for r in _reads(place))}:
+            mentioned.setdefault(tensor, []).append(place)
     live = set()
     for name in program.parameters:
         if name not in program.tensors:
             continue
-        mentions = [p for p in places if p.assign.tensor == name or any(r.tensor == name for r in _reads(p))]
+        mentions = mentioned.get(name, [])
         if not any(p.assign.tensor == name for p in mentions):
             live.add(name)  # only read (or not mentioned at all)
         elif not _written_first(program, name, mentions):

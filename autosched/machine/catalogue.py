@@ -9,12 +9,14 @@ from typing import Any
 
 import yaml
 
-from autosched.errors import SpecError, UnknownNameError, UsageError
+from autosched.errors import SpecError, UnknownNameError
 from autosched.machine.spec import TargetSpec, target_from_yaml
 from autosched.machine.target import Memory, Target
 from autosched.machine.units import written
+from autosched.text_file import read_text
 
 NATIVE = "native"
+MAX_BYTES = 1 << 20
 
 
 def target_names() -> tuple[str, ...]:
@@ -25,8 +27,8 @@ def target_names() -> tuple[str, ...]:
 def load_target(name_or_path: str | Path, *, native: Callable[[], Target] | None = None) -> Target:
     """The target of a built-in name, of a YAML file, or `native`: this machine, described without measuring.
 
-    `native` gives another way to describe this machine (with measured peaks, from a cache). UnknownNameError,
-    UsageError (no such file) and SpecError (its content) say what is wrong.
+    `native` gives another way to describe this machine (with measured peaks, from a cache). UnknownNameError
+    and SpecError (no such file, its content) say what is wrong.
     """
     text = str(name_or_path)
     if text == NATIVE:
@@ -108,13 +110,8 @@ def target_yaml(target: Target) -> str:
 
 
 def _read(path: Path) -> Target:
-    try:
-        return target_from_yaml(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        hint = f"built-in targets: {', '.join(target_names())}, {NATIVE}"
-        raise UsageError(f"cannot read the target file {path}: {error.strerror}", hint=hint) from None
-    except UnicodeDecodeError:
-        raise SpecError(f"{path} is not UTF-8 text") from None
+    hint = f"built-in targets: {', '.join(target_names())}, {NATIVE}"
+    return target_from_yaml(read_text(path, SpecError, MAX_BYTES, hint), str(path))
 
 
 def _files() -> dict[str, Any]:

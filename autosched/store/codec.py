@@ -8,7 +8,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from autosched.store.numbers import finite
 from autosched.store.records import STATUSES, Measurement, StudyRecord, Trial
+
+DAMAGED = (ValueError, TypeError, LookupError, AttributeError, OverflowError)
+"""What reading a value that is no record raises; each reader turns it into a StoreError with its place."""
 
 
 def dumps(value: object) -> str:
@@ -44,7 +48,16 @@ def measurement_from_dict(data: Mapping[str, Any]) -> Measurement:
     fields = dict(data)
     if fields.get("status") not in STATUSES:
         raise ValueError(f"status {fields.get('status')!r} is none of {', '.join(STATUSES)}")
-    fields["samples_s"] = tuple(fields.get("samples_s", ()))
+    fields["samples_s"] = tuple(finite(s) for s in fields.get("samples_s", ()))
+    for name in ("time_s", "spread", "max_abs_error", "tolerance"):
+        fields[name] = _figure(fields.get(name), name)
+    if fields["time_s"] is not None and fields["time_s"] <= 0:
+        raise ValueError(f"a time of {fields['time_s']} seconds")
+    fields["costs_s"] = {str(k): finite(v) for k, v in dict(fields.get("costs_s", {})).items()}
+    fields["extra"] = dict(fields.get("extra", {}))
+    if (cost := fields["extra"].get("cost")) is not None:
+        finite(cost)
+    fields["message"] = str(fields.get("message", ""))
     return Measurement(**fields)
 
 
@@ -67,16 +80,27 @@ def trial_from_dict(data: Mapping[str, Any]) -> Trial:
         number=int(data["number"]),
         plan=str(data["plan"]),
         row=int(data["row"]),
-        schedule=dict(data["schedule"]),
+        schedule=_schedule(data["schedule"]),
         measurement=measurement_from_dict(data["measurement"]),
-        analytic_s=_seconds(data.get("analytic_s")),
-        predicted_s=_seconds(data.get("predicted_s")),
+        analytic_s=_figure(data.get("analytic_s"), "analytic_s"),
+        predicted_s=_figure(data.get("predicted_s"), "predicted_s"),
         round=str(data.get("round", "search")),
     )
 
 
-def _seconds(value: Any) -> float | None:
-    return None if value is None else float(value)
+def _schedule(value: Any) -> dict[str, int | str]:
+    found = {str(name): choice for name, choice in dict(value).items()}
+    for name, choice in found.items():
+        if isinstance(choice, bool) or not isinstance(choice, int | str):
+            raise TypeError(f"{name} is {dumps(choice)[:80]}, and values are whole numbers and labels")
+    return found
+
+
+def _figure(value: Any, name: str) -> float | None:
+    try:
+        return None if value is None else finite(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def study_to_dict(record: StudyRecord) -> dict[str, Any]:
@@ -84,5 +108,15 @@ def study_to_dict(record: StudyRecord) -> dict[str, Any]:
 
 
 def study_from_dict(data: Mapping[str, Any]) -> StudyRecord:
-    """The inverse of `study_to_dict`. Raises TypeError for unknown or missing fields."""
-    return StudyRecord(**data)
+    """The inverse of `study_to_dict`. Raises TypeError for unknown or missing fields, and for values of other types."""
+    record = StudyRecord(**data)
+    for name in ("name", "program", "program_name", "target", "device", "created"):
+        if not isinstance(getattr(record, name), str):
+            raise TypeError(f"{name} is no text")
+    if isinstance(record.seed, bool) or not isinstance(record.seed, int):
+        raise TypeError("seed is no whole number")
+    if not all(isinstance(x, str) for pair in record.key.items() for x in pair) or not isinstance(
+        record.settings, dict
+    ):
+        raise TypeError("key is no object of texts, or settings are no object")
+    return record

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from autosched.errors import Location, StoreError
+from autosched.json_text import parse_json
 from autosched.store import codec
+from autosched.store.json_file import MAX_BYTES
 from autosched.store.records import StudyRecord, Trial
+from autosched.text_file import read_text
 
 TRIALS_SCHEMA = "autosched/trials/1"
 SCHEDULE_SCHEMA = "autosched/schedule/1"
@@ -33,7 +36,8 @@ def write_trials(path: str | Path, record: StudyRecord, trials: Iterable[Trial])
 
 def read_trials(path: str | Path) -> tuple[StudyRecord, list[Trial]]:
     """Read what `write_trials` wrote. Raises StoreError with file and line for anything else."""
-    lines = _text_of(path).removesuffix("\n").split("\n")  # not splitlines: a text may hold U+0085
+    text = read_text(path, StoreError, MAX_BYTES)
+    lines = text.removesuffix("\n").split("\n")  # not splitlines: a text may hold U+0085
     if lines == [""]:
         raise StoreError(f"{path} is empty", hint="`autosched export STUDY -o trials.jsonl` writes such a file")
     record, trials = None, []
@@ -41,13 +45,13 @@ def read_trials(path: str | Path) -> tuple[StudyRecord, list[Trial]]:
         if not line.strip():
             continue
         try:
-            data = json.loads(line)
+            data = parse_json(line)
             if record is None:
                 _expect_schema(data, TRIALS_SCHEMA)
                 record = codec.study_from_dict({k: v for k, v in data.items() if k != "schema"})
             else:
                 trials.append(codec.trial_from_dict(data))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except codec.DAMAGED as error:
             place = Location(str(path), number, text=line[:120])
             raise StoreError(f"not a line of exported trials: {_said(error)}", location=place) from error
     if record is None:
@@ -71,14 +75,11 @@ def schedule_json(record: StudyRecord, trial: Trial) -> str:
 def read_schedule(path: str | Path) -> tuple[dict[str, str], Trial]:
     """The key of the study a schedule came from, and its trial. Raises StoreError for a file that is none."""
     try:
-        data = json.loads(_text_of(path))
+        data = parse_json(read_text(path, StoreError, MAX_BYTES))
         _expect_schema(data, SCHEDULE_SCHEMA)
         key, trial = dict(data["key"]), codec.trial_from_dict(data["trial"])
-        for name, value in trial.schedule.items():
-            if isinstance(value, bool) or not isinstance(value, int | str):
-                raise TypeError(f"{name} is {json.dumps(value)}, and values are whole numbers and labels")
         return key, trial
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except codec.DAMAGED as error:
         raise StoreError(f"{path} is not an exported schedule: {_said(error)}") from error
 
 
@@ -90,12 +91,3 @@ def _expect_schema(data: Any, schema: str) -> None:
 
 def _said(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
-
-
-def _text_of(path: str | Path) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise StoreError(f"{path} is not text") from error

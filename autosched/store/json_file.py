@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
 from pathlib import Path
 from typing import Any
 
 from autosched.errors import Location, StoreError
+from autosched.json_text import parse_json
+from autosched.text_file import read_bytes
+
+MAX_BYTES = 1 << 28
+"""Of the text, unpacked: the largest published file has some tens of millions."""
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in a file, through gzip where its first bytes say so. StoreError where it is cut short or none."""
+    """The JSON value in a file, through gzip where its first bytes say so. StoreError where it is cut short or none, or
+    too large once it is unpacked."""
     try:
-        data = path.read_bytes()
+        data = read_bytes(path, StoreError, MAX_BYTES)
         if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
-        return json.loads(data.decode("utf-8"))
-    except OSError as error:
-        if isinstance(error, gzip.BadGzipFile):
-            raise StoreError(f"{path} is damaged: {error}") from error
-        raise StoreError(f"cannot read {path}: {error.strerror}") from error
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
+                data = unpacked.read(MAX_BYTES + 1)
+            if len(data) > MAX_BYTES:
+                raise StoreError(f"{path} unpacks to more than {MAX_BYTES:,} bytes", hint="split it into several files")
+        return parse_json(data.decode("utf-8"), finite=False)  # other tools write NaN where a figure is missing
+    except gzip.BadGzipFile as error:
+        raise StoreError(f"{path} is damaged: {error}") from error
     except (EOFError, zlib.error) as error:
         raise StoreError(f"{path} is cut short or damaged: {error}", hint="copy or download it again") from error
     except json.JSONDecodeError as error:
         raise _no_json(path, error) from error
     except UnicodeDecodeError as error:
         raise StoreError(f"{path} is not text, nor text that gzip compressed") from error
+    except ValueError as error:
+        raise StoreError(f"{path}: {error}") from error
 
 
 def write_json(path: Path, value: Any) -> None:

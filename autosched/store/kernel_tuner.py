@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from autosched.errors import StoreError
+from autosched.store import codec
 from autosched.store.json_file import write_json
 from autosched.store.measured import Configuration, Measured, spent_s
 from autosched.store.numbers import finite, spread_of
@@ -49,7 +50,7 @@ def from_cache(value: Mapping[str, Any], path: str) -> Measured:
     for name, entry in cache.items():
         try:
             pairs.append(({key: entry[key] for key in keys}, _measurement(entry)))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except codec.DAMAGED as error:
             said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise StoreError(f"{path}: the entry {name!r} of the cache: {said}") from error
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TypeAlias
 
 import numpy as np
@@ -51,9 +52,10 @@ class Measured:
             odd = sorted(set(names) ^ set(configuration))
             if odd:
                 raise ValueError(f"configuration {number} differs from the first in its parameters: {', '.join(odd)}")
-            plain = next((n for n in names if not isinstance(configuration[n], int | float | str)), None)
-            if plain is not None:
-                raise ValueError(f"configuration {number}: {plain} is {configuration[plain]!r}, no number or text")
+            odd_value = next((n for n in names if not _plain(configuration[n])), None)
+            if odd_value is not None:
+                said = f"{odd_value} is {str(configuration[odd_value])[:80]}, no finite number and no text"
+                raise ValueError(f"configuration {number}: {said}")
             key = tuple((type(configuration[n]), configuration[n]) for n in names)  # True is 1 to Python
             last[key] = configuration, measurement
         configurations, measurements = zip(*last.values(), strict=True)
@@ -142,6 +144,9 @@ def _column(values: Sequence[float | None]) -> npt.NDArray[np.float64]:
     return np.array([np.nan if v is None else v for v in values], np.float64)
 
 
+def _plain(value: object) -> bool:
+    return isinstance(value, int | str) or (isinstance(value, float) and isfinite(value))
+
+
 def _order(value: Value) -> tuple[bool, float, str]:
-    number = not isinstance(value, str)
-    return (not number, float(value) if number else 0.0, str(value))
+    return (False, value, str(value)) if not isinstance(value, str) else (True, 0.0, value)

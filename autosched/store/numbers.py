@@ -16,7 +16,7 @@ def finite(value: Any) -> float:
             return float(value)
     except OverflowError:  # an integer that no float reaches
         pass
-    raise ValueError(f"{value!r} is not a finite number")
+    raise ValueError(f"{str(value)[:80]!r} is not a finite number")
 
 
 def spread_of(samples_s: Sequence[float]) -> float | None:

@@ -36,6 +36,4 @@ def differing_fields(stored: dict[str, str], wanted: dict[str, str]) -> dict[str
     {'target': ('a', 'b')}
     """
     names = [*stored, *(name for name in wanted if name not in stored)]
-    return {
-        name: (stored.get(name), wanted.get(name)) for name in names if stored.get(name) != wanted.get(name)
-    }
+    return {name: (stored.get(name), wanted.get(name)) for name in names if stored.get(name) != wanted.get(name)}

@@ -65,7 +65,7 @@ def from_replay(data: Any, path: str) -> RecordedSpace:
         plans = tuple(_plan_from_dict(p) for p in data["plans"])
         plain = {name: data[name] for name in _PLAIN}
         return RecordedSpace(plans=plans, device=dict(data["device"]), settings=dict(data["settings"]), **plain)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except codec.DAMAGED as error:
         said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise StoreError(f"{path} is not a whole recording: {said}") from error
     except StoreError as error:

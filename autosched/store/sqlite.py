@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
 
 from autosched.errors import StoreError, nearest
+from autosched.json_text import parse_json
 from autosched.store import codec
 from autosched.store.explain import MEMORY, describe_difference, hint_for, path_of, plain_text
 from autosched.store.protocol import differing_fields
@@ -39,6 +41,15 @@ CREATE TABLE trial (
 CREATE UNIQUE INDEX trial_number ON trial (study_id, number) WHERE round = 'search';
 CREATE INDEX trial_study ON trial (study_id, id);
 """
+
+
+@cache
+def _columns() -> dict[str, tuple[str, ...]]:
+    """The columns of each table of a store."""
+    with closing(sqlite3.connect(MEMORY)) as db:
+        db.executescript(_TABLES)
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {table: tuple(row[1] for row in db.execute(f"PRAGMA table_info({table})")) for table in tables}
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,8 @@ class SqliteStore:
                     (record.name, codec.dumps(record.key), codec.dumps(codec.study_to_dict(record))),
                 )
                 return record
-        stored = codec.study_from_dict(json.loads(found[0]))
+        with self._reading(f"open study {record.name!r}"):
+            stored = codec.study_from_dict(parse_json(found[0]))
         if differs := differing_fields(stored.key, record.key):
             raise StoreError(
                 f"study {record.name!r} in {self.path} holds other results: " + describe_difference(differs),
@@ -122,21 +134,32 @@ class SqliteStore:
                 (self._id_of(study),),
             ).fetchall()
             return [
-                Trial(number, plan, row, json.loads(schedule), codec.measurement_from_dict(json.loads(body)), a, p, rnd)
+                codec.trial_from_dict(
+                    {
+                        "number": number,
+                        "round": rnd,
+                        "plan": plan,
+                        "row": row,
+                        "schedule": parse_json(schedule),
+                        "analytic_s": a,
+                        "predicted_s": p,
+                        "measurement": parse_json(body),
+                    }
+                )
                 for number, rnd, plan, row, schedule, a, p, body in rows
             ]
 
     def studies(self) -> list[StudyRecord]:
         with self._reading("list the studies"):
             rows = self._db.execute("SELECT record FROM study ORDER BY id").fetchall()
-            return [codec.study_from_dict(json.loads(text)) for (text,) in rows]
+            return [codec.study_from_dict(parse_json(text)) for (text,) in rows]
 
     def study(self, name: str) -> StudyRecord:
         """The study of that name. Raises StoreError naming the nearest known study."""
         with self._reading(f"read study {name!r}"):
             number = self._id_of(name)
             (text,) = self._db.execute("SELECT record FROM study WHERE id = ?", (number,)).fetchone()
-            return codec.study_from_dict(json.loads(text))
+            return codec.study_from_dict(parse_json(text))
 
     def last_study(self) -> str | None:
         """The name of the study that was opened last; None in a store without studies.
@@ -215,20 +238,21 @@ class SqliteStore:
             try:
                 db = sqlite3.connect(f"{where}?mode=ro", uri=True, timeout=busy_s, isolation_level=None)
                 db.execute("SELECT COUNT(*) FROM sqlite_master")
-            except sqlite3.OperationalError:
+            except (sqlite3.OperationalError, UnicodeDecodeError):
                 # A file in WAL mode wants an index file beside it even for reading; where the folder cannot be
                 # written nobody else writes either, so the file may be read as it is.
                 db = sqlite3.connect(f"{where}?mode=ro&immutable=1", uri=True, isolation_level=None)
             return db
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._explained("open the store", error) from error
 
     def _prepare(self) -> None:
         """Check what the file is; make it a store when it is new and empty."""
         with self._reading("open the store"):
             tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if "meta" in tables and {"study", "trial"} <= tables:
+            if tables >= _columns().keys():
                 self._check_version()
+                self._check_columns()
             elif tables:
                 raise StoreError(
                     f"{self.path} is an SQLite database of something else (its tables: {', '.join(sorted(tables))})",
@@ -255,14 +279,23 @@ class SqliteStore:
 
     def _check_version(self) -> None:
         row = self._db.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
-        version = int(row[0]) if row and str(row[0]).isdigit() else None
-        if version is None:
+        version = int(row[0]) if row and re.fullmatch(r"[0-9]{1,9}", str(row[0])) else 0
+        if version < 1:
             raise StoreError(f"{self.path} does not say which version wrote it", hint="give --store another path")
         if version > SCHEMA_VERSION:
             raise StoreError(
                 f"{self.path} was written by a newer autosched (store {version}; this one reads {SCHEMA_VERSION})",
                 hint="upgrade autosched, or give --store another path",
             )
+
+    def _check_columns(self) -> None:
+        for table, wanted in _columns().items():
+            found = {row[1] for row in self._db.execute(f"PRAGMA table_info({table})")}
+            if missing := [name for name in wanted if name not in found]:
+                raise StoreError(
+                    f"the table {table} of {self.path} lacks the column {missing[0]!r}",
+                    hint="the file was altered, or something else wrote it; give --store another path",
+                )
 
     def _id_of(self, study: str) -> int:
         found = self._db.execute("SELECT id FROM study WHERE name = ?", (study,)).fetchone()
@@ -277,9 +310,9 @@ class SqliteStore:
     def _reading(self, doing: str) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._explained(doing, error) from error
-        except (ValueError, TypeError, KeyError) as error:
+        except codec.DAMAGED as error:
             raise StoreError(
                 f"cannot {doing} in {self.path}: a damaged record ({error})", hint="give --store another path"
             ) from error
@@ -294,7 +327,7 @@ class SqliteStore:
         except BaseException as error:
             if self._in_transaction():
                 self._db.execute("ROLLBACK")
-            if isinstance(error, sqlite3.Error | OverflowError):
+            if isinstance(error, sqlite3.Error | OverflowError | UnicodeDecodeError):
                 raise self._explained(doing, error) from error
             raise
 
@@ -306,4 +339,6 @@ class SqliteStore:
 
     def _explained(self, doing: str, error: Exception) -> StoreError:
         """SQLite's error with what was tried and what helps."""
-        return StoreError(f"cannot {doing} in {self.path}: {plain_text(error)}", hint=hint_for(str(error)))
+        damaged = isinstance(error, UnicodeDecodeError)  # SQLite's message quotes the file's bytes
+        said = "database disk image is malformed" if damaged else plain_text(error)
+        return StoreError(f"cannot {doing} in {self.path}: {said}", hint=hint_for(said))

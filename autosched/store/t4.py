@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from autosched.errors import StoreError
+from autosched.store import codec
 from autosched.store.json_file import write_json
 from autosched.store.measured import Configuration, Measured, spent_s
 from autosched.store.numbers import finite, spread_of
@@ -66,7 +67,7 @@ def from_t4(value: Mapping[str, Any], path: str) -> Measured:
     for number, result in enumerate(results, start=1):
         try:
             pairs.append((dict(result["configuration"]), _measurement(result, _UNITS[unit])))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except codec.DAMAGED as error:
             said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise StoreError(f"{path}: result {number}: {said}") from error
     name = str(metadata.get("kernel_name") or Path(path).name.split(".")[0])

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.errors import UnknownNameError, UsageError
+from autosched.json_text import parse_json
 from autosched.logic import TRUE, And, Expr, Int, Var, all_of, free_vars
 from autosched.tiling import counting
 from autosched.tiling import enumerate as staged
@@ -221,9 +222,9 @@ class Space:
         """The schedule in `text`: what `to_json` wrote, or a bare object of names. It need not be of this version as
         long as every name and value exists here; UsageError otherwise."""
         try:
-            data = json.loads(text)
-        except json.JSONDecodeError as e:
-            raise UsageError(f"not a schedule: {e.msg} (line {e.lineno})") from e
+            data = parse_json(text)
+        except (ValueError, TypeError) as e:
+            raise UsageError(f"not a schedule: {e}") from e
         named = data.get("schedule", data) if isinstance(data, dict) else None
         if not isinstance(named, dict) or not all(isinstance(v, int | str) for v in named.values()):
             raise UsageError("not a schedule: expected an object of decision names with a number or label each")

@@ -364,7 +364,7 @@ def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot write"):
         write_trials(tmp_path / "none" / "t", RECORD, [])
     (tmp_path / "b").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(StoreError, match="not text"):
+    with pytest.raises(StoreError, match="not UTF-8 text"):
         read_schedule(tmp_path / "b")
     (tmp_path / "c").write_text("{}")
     with pytest.raises(StoreError, match="not an exported schedule"):

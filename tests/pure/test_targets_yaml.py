@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autosched.errors import SpecError, UnknownNameError, UsageError
+from autosched.errors import SpecError, UnknownNameError
 from autosched.machine.catalogue import load_target, target_data, target_names, target_schema, target_yaml
 from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Memory, Target
@@ -242,7 +242,7 @@ def test_the_metax_file_says_that_it_is_approximate():
 def test_unknown_names_and_files():
     with pytest.raises(UnknownNameError, match="x86-avx512"):
         load_target("x86-avx521")
-    with pytest.raises(UsageError, match=r"nowhere\.yaml"):
+    with pytest.raises(SpecError, match=r"nowhere\.yaml"):
         load_target("nowhere.yaml")
 
 

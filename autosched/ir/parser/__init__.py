@@ -17,6 +17,7 @@ from autosched.ir.parser.signature import Define
 from autosched.ir.parser.source import MAX_CHARACTERS, Source
 from autosched.ir.program import Assign, Guard, Loop, Program, Statement
 from autosched.logic import Int
+from autosched.text_file import read_text
 
 __all__ = ["Define", "load", "parse"]
 
@@ -98,17 +99,8 @@ def load(path: str | Path, **defines: Define) -> Program:
     function = None
     if ":" in text and text.rpartition(":")[2].isidentifier() and not Path(text).exists():
         text, _, function = text.rpartition(":")
-    try:
-        if Path(text).stat().st_size > 4 * MAX_CHARACTERS:
-            raise ProgramError(f"{text} is too large to be a program")
-        content = Path(text).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ProgramError(f"{text} is not UTF-8 text") from None
-    except (OSError, ValueError) as e:
-        reason = e.strerror if isinstance(e, OSError) else str(e)
-        raise UsageError(
-            f"cannot read {text}: {reason}", hint="give a path, path.py:function, or a workload's name"
-        ) from None
+    hint = "give a path, path.py:function, or a workload's name"
+    content = read_text(text, UsageError, 4 * MAX_CHARACTERS, hint)
     return parse(content, text, function, defines)
 
 
@@ -155,7 +147,7 @@ def _derived_size(scope: Scope, node: ast.stmt) -> bool:
     match node:
         case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
             used = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
-            if not used <= scope.sizes.keys() | {"min", "max"}:
+            if not all(used_name in scope.sizes or used_name in ("min", "max") for used_name in used):
                 return False
             found = expressions.operand(scope, value)
             if not isinstance(found, Int):

@@ -131,7 +131,7 @@ def read(scope: Scope, node: ast.Subscript) -> Read:
     name = node.value.id
     tensor = scope.tensors.get(name)
     if tensor is None:
-        if name in scope.known():
+        if scope.means(name):
             raise scope.source.error(node, f"{name!r} is not a tensor and takes no index")
         raise scope.unknown(node.value, name)
     parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]

@@ -58,11 +58,25 @@ class Scope:
     locals: dict[str, Local] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     taken: set[str] = field(default_factory=set)
+    numbers: dict[str, int] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
     loop_writes: list[frozenset[str]] = field(default_factory=list)
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     conditions: list[Condition] = field(default_factory=list)
     proofs: dict[object, dict[str, int] | str] = field(default_factory=dict)
+
+    def means(self, name: str) -> bool:
+        """Whether a name means something here."""
+        tables = (self.sizes, self.dtypes, self.tensors, self.scalars, self.axes, self.locals)
+        return any(name in table for table in tables)
+
+    def unused(self, name: str) -> str:
+        """`name_2`, `name_3`, …: the first that nothing in the program is called."""
+        number = self.numbers.get(name, 2)
+        while f"{name}_{number}" in self.taken:
+            number += 1
+        self.numbers[name] = number + 1
+        return f"{name}_{number}"
 
     def known(self) -> list[str]:
         """All names that mean something here."""
@@ -72,7 +86,7 @@ class Scope:
         """Take a new name; ProgramError where it already means something."""
         if name in WORDS or name.startswith(("sat_", "bits_")):
             raise self.source.error(node, f"{name!r} is a word of the language", "choose another name")
-        if name in self.known():
+        if self.means(name):
             raise self.source.error(node, f"{name!r} already has a meaning here", "every name is given once")
         self.taken.add(name)
 

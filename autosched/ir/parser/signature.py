@@ -16,6 +16,9 @@ from autosched.logic import Const, Int, Var, interval
 Define = int | str | tuple[int, int]
 _RANGE = re.compile(r"\s*(-?\d{1,18})\s*\.\.\s*(-?\d{1,18})\s*")
 _LARGEST = 2**40
+MAX_PARAMETERS = 500
+"""Tensors, scalars and sizes of a program."""
+MAX_DIMENSIONS = 32
 
 
 def read_sizes(
@@ -96,20 +99,22 @@ def _understood(
             )
     elif isinstance(given, tuple):
         if len(given) != 2 or not all(isinstance(x, int) for x in given):
-            raise UsageError(f"{name}: a range is two integers, not {given!r}")
+            raise UsageError(f"{name}: a range is two integers")
         meant = given
     elif isinstance(given, bool) or not isinstance(given, int):
-        raise UsageError(f"{name} is an integer, a range or a dtype, not {given!r}")
+        raise UsageError(f"{name} is an integer, a range or a dtype, not {_shown(given)}")
     else:
         meant = given
     wants_dtype = isinstance(standard, str) and not _RANGE.fullmatch(standard)
     if standard is not None and wants_dtype != isinstance(meant, DType):
         raise UsageError(
-            f"{name} is a {'dtype' if wants_dtype else 'size'}, and {given!r} is not",
-            hint=f"its default is {standard!r}; the program has {', '.join(names)}",
+            f"{name} is a {'dtype' if wants_dtype else 'size'}, and {_shown(given)} is not",
+            hint=f"its default is {_shown(standard)}; the program has {', '.join(names)}",
         )
     if isinstance(meant, DType):
         return meant
+    if max(map(abs, meant if isinstance(meant, tuple) else (meant,))) > 2**64:
+        raise UsageError(f"{name} has more than 64 bits", hint="sizes go up to 2**40")
     if isinstance(meant, tuple):
         if not 0 <= meant[0] <= meant[1] <= _LARGEST:
             raise UsageError(f"{name}: the range {meant[0]}..{meant[1]} is empty, negative or too large")
@@ -121,6 +126,11 @@ def _understood(
     return meant
 
 
+def _shown(given: Define) -> str:
+    """A define in a message. (Python refuses to write integers of thousands of digits.)"""
+    return "a number of more than 64 bits" if isinstance(given, int) and abs(given) > 2**64 else repr(given)[:80]
+
+
 def read_parameters(scope: Scope, node: ast.FunctionDef) -> tuple[str, ...]:
     """Declare names of tensors and scalars with their dtypes; shapes follow once derived sizes are known."""
     if node.args.vararg or node.args.kwarg or node.args.posonlyargs:
@@ -129,6 +139,8 @@ def read_parameters(scope: Scope, node: ast.FunctionDef) -> tuple[str, ...]:
         )
     if node.args.defaults:
         raise scope.source.error(node.args.defaults[0], "tensors have no defaults", "put sizes after a bare *")
+    if len(node.args.args) + len(node.args.kwonlyargs) > MAX_PARAMETERS:
+        raise scope.source.error(node, f"the program has more than {MAX_PARAMETERS} parameters")
     return tuple(a.arg for a in node.args.args)
 
 
@@ -158,6 +170,8 @@ def declare_tensor(scope: Scope, place: ast.AST, name: str, annotation: ast.expr
             if const and intermediate:
                 raise scope.source.error(annotation, "an intermediate tensor is computed and cannot be const")
             parts = list(dims.elts) if isinstance(dims, ast.Tuple) else [dims]
+            if len(parts) > MAX_DIMENSIONS:
+                raise scope.source.error(annotation, f"{name} has more than {MAX_DIMENSIONS} dimensions")
             shape = tuple(_extent(scope, name, p) for p in parts)
             _check_total(scope, annotation, name, shape)
             scope.tensors[name] = Tensor(name, _dtype(scope, annotation.value, dtype_name), shape, const, intermediate)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 
 from autosched.errors import Location, ProgramError
 
@@ -27,14 +28,17 @@ class Source:
     filename: str = "<text>"
     first_line: int = 1
 
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.split("\n")
+
     def location(self, node: ast.AST) -> Location:
         """Where `node` stands."""
         return self.place(getattr(node, "lineno", 1), getattr(node, "col_offset", 0))
 
     def place(self, line: int, byte_offset: int) -> Location:
         """The location of a line (from 1) and a UTF-8 offset (from 0), which is what `ast` counts in."""
-        lines = self.text.split("\n")
-        text = lines[line - 1].rstrip("\r\f") if 0 < line <= len(lines) else ""
+        text = self._lines[line - 1].rstrip("\r\f") if 0 < line <= len(self._lines) else ""
         column = len(text.encode("utf-8", "replace")[:byte_offset].decode("utf-8", "replace")) + 1
         if len(text) > _SHOWN:
             text = text[:_SHOWN] if column <= _SHOWN else ""
@@ -46,6 +50,10 @@ class Source:
 
     def tree(self) -> ast.Module:
         """The syntax tree; ProgramError where the text is no Python, too long or nested too deeply."""
+        if not isinstance(self.text, str):
+            raise ProgramError(
+                f"a program is a text, not {type(self.text).__name__}", hint="decode bytes: text.decode('utf-8')"
+            )
         if len(self.text) > MAX_CHARACTERS:
             raise ProgramError(
                 f"the program has {len(self.text):,} characters; at most {MAX_CHARACTERS:,} are read",

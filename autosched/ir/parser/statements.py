@@ -15,6 +15,12 @@ from autosched.logic import TRUE, Bool, Const, Int, Var, interval
 MAX_NODES = 5_000
 """Locals are inlined, so a few lines can stand for a tree of any size; larger ones are refused."""
 MAX_NESTING = 100
+MAX_LOOPS = 32
+"""Loops around a statement; an array has as many dimensions at most."""
+MAX_STATEMENTS = 4_000
+"""Later passes compare statements in pairs; the largest program people write has some hundred."""
+MAX_TOTAL = 400_000
+"""Nodes of all expressions together, with their locals filled in."""
 _AUGMENTED: dict[type[ast.operator], str] = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*="}
 _ACCEPTED = "statements are for, if, =, +=, -=, *=, assume(…) and T: f32[m, n]"
 
@@ -25,6 +31,9 @@ class Block:
 
     scope: Scope
     assumptions: list[Assume] = field(default_factory=list)
+    _statements: int = 0
+    _nodes: int = 0
+    _writes: dict[ast.stmt, frozenset[str]] = field(default_factory=dict)
 
     def body(self, nodes: list[ast.stmt]) -> tuple[Statement, ...]:
         """A block; locals defined in it end with it."""
@@ -36,6 +45,13 @@ class Block:
 
     def statement(self, node: ast.stmt) -> list[Statement]:
         scope = self.scope
+        self._statements += 1
+        if self._statements > MAX_STATEMENTS:
+            raise scope.source.error(
+                node,
+                f"the program has more than {MAX_STATEMENTS:,} statements",
+                "write loops, or split it into several",
+            )
         match node:
             case ast.For():
                 return [self.loop(node)]
@@ -78,7 +94,11 @@ class Block:
             raise scope.source.error(node.orelse[0], "a loop has no else")
         names = [node.target] if not isinstance(node.target, ast.Tuple) else list(node.target.elts)
         pairs = self.loop_bounds(node, len(names))
-        writes = frozenset(_written_names(node))
+        if len(scope.axes) + len(names) > MAX_LOOPS:
+            raise scope.source.error(
+                node, f"more than {MAX_LOOPS} loops around a statement", "join axes: i // n, i % n"
+            )
+        writes = self.written_below(node)
         opened: list[tuple[str, Axis]] = []
         locals_before = dict(scope.locals)
         for name, (lower, upper) in zip(names, pairs, strict=True):
@@ -117,12 +137,9 @@ class Block:
     def open(self, node: ast.Name, lower: Int, upper: Int) -> Axis:
         """A new axis. A name that an earlier loop had gets `_2`, `_3`, … so that axis names are unique."""
         scope = self.scope
-        earlier = node.id in scope.taken and node.id not in scope.known()
+        earlier = node.id in scope.taken and not scope.means(node.id)
         if earlier:
-            number = 2
-            while f"{node.id}_{number}" in scope.taken:
-                number += 1
-            name = f"{node.id}_{number}"
+            name = scope.unused(node.id)
             scope.taken.add(name)
         else:
             scope.declare(node, node.id)
@@ -143,6 +160,16 @@ class Block:
         with bounds.under(self.scope, test):
             inner = self.body(node.body)
         return list(inner) if test == TRUE else [Guard(test, inner)]
+
+    def written_below(self, node: ast.stmt) -> frozenset[str]:
+        """Tensors that are written somewhere in a statement."""
+        if node not in self._writes:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            targets = [node.target] if isinstance(node, ast.AugAssign) else targets
+            own = [t.value.id for t in targets if isinstance(t, ast.Subscript) and isinstance(t.value, ast.Name)]
+            inner = node.body if isinstance(node, ast.For | ast.If) else []
+            self._writes[node] = frozenset(own).union(*(self.written_below(n) for n in inner))
+        return self._writes[node]
 
     # -- assignments
 
@@ -170,7 +197,7 @@ class Block:
         if isinstance(operand, Choice):
             hint = "cast one side: f32(1) if … else 0"
             raise scope.source.error(right, "nothing gives this choice a dtype", hint)
-        if node.id not in scope.taken or node.id in scope.known():
+        if node.id not in scope.taken or scope.means(node.id):
             scope.declare(node, node.id)
         elif node.id not in scope.gone:
             raise scope.source.error(node, f"{node.id!r} named an axis before", "choose another name")
@@ -198,6 +225,13 @@ class Block:
                 nodes[-1],
                 "the expression, with its locals filled in, is too large",
                 "store a part in an intermediate tensor: T: f32[…]",
+            )
+        self._nodes += count
+        if self._nodes > MAX_TOTAL:
+            raise self.scope.source.error(
+                nodes[-1],
+                "the program, with its locals filled in, is too large",
+                "store what is used often in an intermediate tensor: T: f32[…]",
             )
         return count, deepest
 
@@ -323,17 +357,6 @@ def _accumulation(target: Read, value: Value) -> tuple[str, Value]:
         if value.right == target and value.left != target and value.op != "-":
             return op, value.left
     return "=", value
-
-
-def _written_names(node: ast.AST) -> set[str]:
-    """Tensors that are written somewhere below `node`."""
-    found = set()
-    for n in ast.walk(node):
-        targets = n.targets if isinstance(n, ast.Assign) else [n.target] if isinstance(n, ast.AugAssign) else []
-        for t in targets:
-            if isinstance(t, ast.Subscript) and isinstance(t.value, ast.Name):
-                found.add(t.value.id)
-    return found
 
 
 __all__ = ["Block", "Bool", "Var"]

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from autosched.errors import Location, SpecError
+from autosched.errors import SpecError
 from autosched.tensorize.intrinsic import Intrinsic, Outline
 from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations
 from autosched.tensorize.spec.family import Fields, fill, members
@@ -29,6 +29,7 @@ from autosched.tensorize.spec.numerics import contract, target_contracts
 from autosched.tensorize.spec.operands import Source, make_operands, printer_of
 from autosched.tensorize.spec.semantics import parse_pseudocode, parse_semantics
 from autosched.tensorize.spec.sequences import sequences_of
+from autosched.text_file import read_text
 from autosched.yaml_lines import Document, parse_yaml, validate
 
 MAX_BYTES = 1 << 20
@@ -36,7 +37,7 @@ MAX_BYTES = 1 << 20
 
 def load_file(path: Path) -> tuple[Intrinsic, ...]:
     """The intrinsics of a YAML file; SpecError for an unreadable or inconsistent one."""
-    return load_text(_read(path), str(path))
+    return load_text(read_text(path, SpecError, MAX_BYTES), str(path))
 
 
 def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
@@ -97,7 +98,7 @@ class Entry:
 
 
 def _entries(text: str, file: str) -> Iterator[Entry]:
-    if len(text) > MAX_BYTES:
+    if isinstance(text, str) and len(text) > MAX_BYTES:
         raise SpecError(f"{file} is larger than {MAX_BYTES:,} bytes", hint="split it into several files")
     document = parse_yaml(text, file)
     if not isinstance(document.data, dict):
@@ -187,18 +188,3 @@ def _intrinsic(
         except SpecError as error:
             raise source.error(f"emit.llvm: {error.message}", "emit", "llvm", hint=error.hint) from None
     return made
-
-
-def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise SpecError(f"cannot read {path}: {error.strerror or error}") from None
-    if len(raw) > MAX_BYTES:
-        raise SpecError(f"{path} is larger than {MAX_BYTES:,} bytes", hint="split it into several files")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise SpecError("not a text file in UTF-8", location=Location(str(path), line)) from None

@@ -1,0 +1,30 @@
+"""Files that a person names: read within a limit, with errors that say what is wrong with the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from autosched.errors import AutoschedError, Location
+
+
+def read_bytes(path: str | Path, kind: type[AutoschedError], most: int, hint: str | None = None) -> bytes:
+    """What is in the file. Raises `kind` where it cannot be read or is larger than `most` bytes."""
+    try:
+        with Path(path).open("rb") as stream:
+            data = stream.read(most + 1)
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise kind(f"cannot read {path}: {reason or error}", hint=hint) from None
+    if len(data) > most:
+        raise kind(f"{path} is larger than {most:,} bytes", hint="split it into several files")
+    return data
+
+
+def read_text(path: str | Path, kind: type[AutoschedError], most: int, hint: str | None = None) -> str:
+    """The file as UTF-8 text, without a mark at its start. Raises as `read_bytes` does, and for other text."""
+    data = read_bytes(path, kind, most, hint)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise kind(f"{path} is not UTF-8 text", location=Location(str(path), line)) from None
