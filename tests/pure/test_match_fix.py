@@ -116,3 +116,38 @@ def test_many_refusals_in_few_lines() -> None:
     lines = refusals(found)
     assert len(lines) <= 4
     assert sum("DTYPE" in line for line in lines) <= 1
+
+
+SMALL = "def f(A: s8[8, 8], B: s8[8, 8], C: s32[8, 8]):\n for i, j, p in grid(8, 8, 8):\n  C[i, j] += "
+UNIT = "def m(a: {t}[4, 4], b: s8[4, 4], c: s32[4, 4]):\n for i, j, k in grid(4, 4, 4):\n  c[i, j] += "
+
+
+def test_a_cast_that_the_description_misplaces_is_no_mistake_of_the_program() -> None:
+    """Following "add s32(A[i, p] * B[p, j])" would have broken a right program."""
+    program = parse(SMALL + "s32(A[i, p]) * s32(B[p, j])\n")
+    unit = made_up(UNIT.format(t="s8") + "s32(a[i, k] * b[k, j])\n")
+    (found,) = match(program, [unit], adapt=False)
+    assert found.reason is not None
+    assert found.reason.fix is None
+    reason = with_fix(found).reason
+    assert reason is not None
+    assert reason.verified
+    assert reason.fix is not None
+    assert reason.fix.startswith("describe test/made.up with s32(a[i, k]) * s32(b[k, j]), if that is what it computes")
+
+
+def test_a_cast_that_the_program_misplaces_is_mended_there() -> None:
+    program = parse(SMALL + "s32(A[i, p] * B[p, j])\n")
+    (found,) = match(program, [made_up(UNIT.format(t="s8") + "s32(a[i, k]) * s32(b[k, j])\n")], adapt=False)
+    reason = with_fix(found).reason
+    assert reason is not None
+    assert reason.fix == "add s32(A[i, p]) * s32(B[p, j]) to C[i, j] instead, which wraps or rounds later"
+
+
+def test_a_counterexample_of_types_shows_what_is_computed() -> None:
+    program = parse(SMALL + "3 * s32(A[i, p]) * s32(B[p, j])\n")
+    unit = made_up(UNIT.format(t="u8") + "3 * s32(a[i, k]) * s32(b[k, j])\n")
+    (found,) = match(program, [unit], adapt=False)
+    assert found.reason is not None
+    assert found.reason.code == "DTYPE"
+    assert found.reason.counterexample == {"inputs": {"A[i, p]": -1, "B[p, j]": 1}, "program": -3, "intrinsic": 765}

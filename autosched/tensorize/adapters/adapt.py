@@ -31,7 +31,9 @@ class Adapters:
         if proposal.key not in self._made:
             try:
                 found = proposal.make()
-                facts = StageFacts(found.rewrite.after, found.stage, self.facts.timeout_ms)
+                after = found.rewrite.after
+                facts = StageFacts(after, found.stage, self.facts.timeout_ms)
+                facts.made = frozenset(after.tensors) - frozenset(self.facts.program.tensors)
                 self._made[proposal.key] = facts, found
             except (NoPlace, NotProved):
                 self._made[proposal.key] = None

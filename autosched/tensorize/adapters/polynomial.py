@@ -8,7 +8,7 @@ from typing import TypeAlias
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Arith, Cast, Literal, Unary, Value
 from autosched.tensorize.body.equal import canonical
-from autosched.tensorize.body.intervals import Range, exact_range
+from autosched.tensorize.body.intervals import unwrapped_range
 
 Monomial: TypeAlias = tuple[Value, ...]
 """Atoms of one dtype, sorted; a repeated atom is a power."""
@@ -68,33 +68,6 @@ def _ring(value: Value, into: DType) -> Polynomial:
 
 def _atom(value: Value, into: DType) -> Polynomial:
     return {(canonical(Cast(value, into)),): 1}
-
-
-def unwrapped_range(value: Value) -> Range | None:
-    """The range of a value that no step of it can wrap; None where one can."""
-    match value:
-        case Unary("-", operand, _):
-            inner = unwrapped_range(operand)
-            found = inner and Range(-inner.high, -inner.low)
-        case Arith("+" | "-" | "*" as op, left, right, _):
-            a, b = unwrapped_range(left), unwrapped_range(right)
-            if a is None or b is None:
-                return None
-            if op == "*":
-                corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-                found = Range(min(corners), max(corners))
-            else:
-                found = a + b if op == "+" else Range(a.low - b.high, a.high - b.low)
-        case Arith("<<", left, Literal(int(places), _), dtype) if 0 <= places < dtype.bits:
-            inner = unwrapped_range(left)
-            found = inner and Range(inner.low << places, inner.high << places)
-        case Cast(operand, _, False) if operand.dtype.is_integer:
-            found = unwrapped_range(operand)
-        case Unary("~") | Arith("<<"):
-            return None
-        case _:
-            return exact_range(value) if value.dtype.is_integer else None
-    return found if found is not None and found.within(value.dtype.limits) else None
 
 
 def _kept(poly: Polynomial, dtype: DType) -> Polynomial:

@@ -18,13 +18,13 @@ from functools import reduce
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Assign
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Unary, Value, is_value, map_value, walk
-from autosched.tensorize.adapters.polynomial import unwrapped_range
 from autosched.tensorize.adapters.proof import prove, prove_conversion, widened
 from autosched.tensorize.adapters.proposal import Adapted, NotProved, Proposal, adapted, lemma
 from autosched.tensorize.adapters.site import Site
 from autosched.tensorize.addresses.places import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import canonical
+from autosched.tensorize.body.intervals import unwrapped_range
 from autosched.tensorize.intrinsic import Intrinsic
 
 

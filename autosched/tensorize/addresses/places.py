@@ -15,8 +15,9 @@ from typing import Any
 import z3
 
 from autosched.ir.program import Axis, Program, Stage
-from autosched.ir.value import Condition, FromIndex, Index, Literal, Read, Value
+from autosched.ir.value import Condition, FromIndex, Index, Literal, Read, Value, is_plain, map_value
 from autosched.logic import Bool, Int, Var, all_of, conjuncts, free_vars, interval, to_z3
+from autosched.logic.walk import substitute_int
 from autosched.tensorize.addresses.axes import index_axes, value_axes
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import SIGN_OF_ZERO
@@ -109,7 +110,8 @@ class StageFacts:
     """Facts about one stage, proved once and shared by every intrinsic that is tried on it.
 
     `stage` is the `original` with the choices of its body that are guards written as such, and without those that
-    come out the same at all of its points.
+    come out the same at all of its points. `windows` keeps what was proved of windowed operands;
+    `made` are tensors that an adapter added to the program.
     """
 
     def __init__(self, program: Program, stage: Stage, timeout_ms: int = 2000, lift: bool = True) -> None:
@@ -120,6 +122,8 @@ class StageFacts:
         settled = settle_choices(stage, self._always)
         self.stage, self._zeroed = lift_guards(settled) if lift else (fold_guards(settled), frozenset())
         self._functions: dict[tuple[Read, frozenset[str]], Answer] = {}
+        self.windows: dict[object, Answer] = {}
+        self.made: frozenset[str] = frozenset()
 
     @cached_property
     def with_choices(self) -> StageFacts | None:
@@ -232,6 +236,24 @@ class StageFacts:
             text = f"the address of {show_leaf(read)} is a function of {names} alone"
             self._functions[key] = self.ask("addresses", text, claim)
         return self._functions[key]
+
+    def as_given(self, value: Value) -> Value:
+        """`value` with what an adapter's tensor is made of in place of its elements: of what the program itself names.
+
+        A_negated[r]    becomes    -A[r]
+        """
+
+        def element(v: Value) -> Value:
+            if not (isinstance(v, Read) and v.tensor in self.made and is_plain(v.index)):
+                return v
+            written = [s.assign for s in self.program.stages if s.assign.tensor == v.tensor]
+            names = [p.name for p in written[0].index if isinstance(p, Var)] if len(written) == 1 else []
+            if len(set(names)) != len(v.index) or written[0].op != "=":
+                return v
+            at = dict(zip(names, v.index, strict=True))
+            return self.as_given(map_value(written[0].value, on_int=lambda e: substitute_int(e, at)))
+
+        return map_value(value, element) if self.made else value
 
     def _always(self, condition: Bool) -> bool:
         """Whether a formula is proved to hold at all points of the stage."""

@@ -2,12 +2,14 @@
 
 Where an operand is indexed by plain axes (`a[i, k]`) this follows from the pattern of its axes: every program axis
 that moves the element lies on an intrinsic axis that is a coordinate. Where an index is compound (`a[i + k]`, a
-convolution's window) z3 decides, on two symbolic points of one tile. So it does of a guard that is to be staged there:
-two points that share a coordinate share what it holds.
+convolution's window) all points of a tile are tried where they are few, else z3 decides, on two symbolic points. So it
+is with a guard that is to be staged there: two points that share a coordinate share what it holds.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 import z3
@@ -17,6 +19,7 @@ from autosched.ir.value import FromIndex, Read, Select, walk
 from autosched.logic import Bool, Const, Int, Var, to_z3
 from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes
 from autosched.tensorize.addresses.places import Answer, Points, StageFacts
+from autosched.tensorize.addresses.window import element_tried, guard_tried
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Obligation
@@ -58,14 +61,24 @@ def element_of_coordinates(facts: StageFacts, operand: Read, read: Read, assignm
         text = f"every axis that moves {held} is a coordinate of {operand.tensor}, or outside"
         return Answer(True, Obligation("axes", text, "structure"))
     text = f"the coordinates of {show_leaf(operand)} in a tile determine {held}"
-    first, second, claim = _two_points(facts, operand, assignment, tile)
-    claim += first.domain + second.domain
-    claim.append(z3.Or(*(first.index(i) != second.index(i) for i in read.index)))
-    answer = facts.ask("axes", text, claim)
-    if not answer.holds or not _may_leave(facts, assignment, tile):
+    known = element_tried(facts, operand, read, assignment, tile)
+    if known is not None:
+        answer = Answer(known, Obligation("axes", text, "exhaustion"))
+    else:
+        first, second, claim = _two_points(facts, operand, assignment, tile)
+        claim += first.domain + second.domain
+        claim.append(z3.Or(*(first.index(i) != second.index(i) for i in read.index)))
+        answer = facts.ask("axes", text, claim)
+    lengths = _lengths(facts, assignment)
+    if not answer.holds or all(exact and n % tile.extents[x] == 0 for x, (n, exact) in lengths.items()):
         return answer
     # A lane past the end holds a zero; its coordinates must not be those of a lane inside.
-    return facts.ask("axes", text + ", padding included", _inside_and_outside(facts, operand, assignment, tile))
+    key = operand, tuple(lengths.items()), tuple(tile.extents.items()), tile.spatial
+    text += ", padding included"
+    if key not in facts.windows:
+        facts.windows[key] = facts.ask("axes", text, _inside_and_outside(operand, lengths, tile))
+    known_ends = facts.windows[key]
+    return replace(known_ends, obligation=replace(known_ends.obligation, statement=text))
 
 
 def guard_of_coordinates(
@@ -77,6 +90,9 @@ def guard_of_coordinates(
     if _is_plain(operand):
         return None
     text = f"the coordinates of {show_leaf(operand)} in a tile determine whether {show_leaf(guard)}"
+    known = guard_tried(facts, operand, guard, assignment, tile) if isinstance(guard, Bool) else None
+    if known is not None:
+        return Answer(known, Obligation("axes", text, "exhaustion"))
     first, second, claim = _two_points(facts, operand, assignment, tile)
     for points in (first, second):
         claim += points.sizes
@@ -123,17 +139,14 @@ def _two_points(
     return first, second, claim
 
 
-def _may_leave(facts: StageFacts, assignment: Assignment, tile: Tile) -> bool:
-    for x, fused in assignment.axes.items():
-        size = 1
-        for y in fused:
-            size *= facts.extents[y]
-        if size % tile.extents[x] or not set(fused) <= facts.exact:
-            return True
-    return False
+def _lengths(facts: StageFacts, assignment: Assignment) -> dict[str, tuple[int, bool]]:
+    """How many points there are along each axis at most, and whether always so many."""
+    return {
+        x: (prod(facts.extents[y] for y in fused), set(fused) <= facts.exact) for x, fused in assignment.axes.items()
+    }
 
 
-def _inside_and_outside(facts: StageFacts, operand: Read, assignment: Assignment, tile: Tile) -> list[Any]:
+def _inside_and_outside(operand: Read, lengths: dict[str, tuple[int, bool]], tile: Tile) -> list[Any]:
     """A lane whose element counts, and one past the end of a reduction, with the same coordinates. What lies past the
     end of a spatial axis may hold anything: its result is not stored."""
     extents = tile.extents
@@ -143,14 +156,11 @@ def _inside_and_outside(facts: StageFacts, operand: Read, assignment: Assignment
     for tag in ("", "'"):
         here = {x: z3.Int(f"lane:{x}{tag}") for x in extents}
         inside = {}
-        for x, fused in assignment.axes.items():
-            size = 1
-            for y in fused:
-                size *= facts.extents[y]
+        for x, (size, exact) in lengths.items():
             number = z3.Int(f"tile:{x}")
             claim += [here[x] >= 0, here[x] < extents[x], number >= 0]
             # A symbolic size may end anywhere below its greatest value: one end, the same for both points.
-            end = z3.IntVal(size) if set(fused) <= facts.exact else z3.Int(f"end:{x}")
+            end = z3.IntVal(size) if exact else z3.Int(f"end:{x}")
             claim.append(end <= size)
             inside[x] = number * extents[x] + here[x] < end
         lanes.append(here)
@@ -158,6 +168,6 @@ def _inside_and_outside(facts: StageFacts, operand: Read, assignment: Assignment
     claim += [to_z3(p, lanes[0]) == to_z3(p, lanes[1]) for p in operand.index if isinstance(p, Int)]
     first, second = within
     # Past the end of an axis that does not move the operand, its lane holds an element: others are zero there.
-    reduced = [x for x in assignment.axes if x not in tile.spatial and x in index_axes(operand.index)]
+    reduced = [x for x in lengths if x not in tile.spatial and x in index_axes(operand.index)]
     claim += [*first.values(), *(second[x] for x in tile.spatial)]
     return [*claim, z3.Or(*(z3.Not(second[x]) for x in reduced))]

@@ -7,6 +7,7 @@ from autosched.ir.printer import print_value
 from autosched.ir.value import Arith, Cast, Unary, Value, map_value
 from autosched.tensorize.body.counterexample import find_difference, leaves, show_leaf
 from autosched.tensorize.body.equal import Proof, canonical, holds, prove_equal
+from autosched.tensorize.body.intervals import loses
 from autosched.tensorize.match_types import Reason
 from autosched.tensorize.reduction.update import Update
 
@@ -51,7 +52,7 @@ def _nearest_change(program: Value, term: Value) -> str | None:
     mine, theirs = len(set(_names(program))), len(set(_names(term)))
     if mine > theirs:
         return "move what the intrinsic does not take out of the reduction"
-    if same_over_reals(program, term):
+    if same_over_reals(program, term) and loses(term) <= loses(program):
         return f"place the casts as in {print_value(term)}"
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Logical, Select, Unary, Value
+from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Logical, Select, Unary, Value, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +83,38 @@ def exact_range(value: Value, leaves: Mapping[Value, Range] | None = None) -> Ra
         case Comparison() | Logical():
             return Range(0, 1)
     return whole
+
+
+def unwrapped_range(value: Value) -> Range | None:
+    """The range of a value that no step of it can wrap; None where one can."""
+    match value:
+        case Unary("-", operand, _):
+            inner = unwrapped_range(operand)
+            found = inner and Range(-inner.high, -inner.low)
+        case Arith("+" | "-" | "*" as op, left, right, _):
+            a, b = unwrapped_range(left), unwrapped_range(right)
+            if a is None or b is None:
+                return None
+            if op == "*":
+                corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+                found = Range(min(corners), max(corners))
+            else:
+                found = a + b if op == "+" else Range(a.low - b.high, a.high - b.low)
+        case Arith("<<", left, Literal(int(places), _), dtype) if 0 <= places < dtype.bits:
+            inner = unwrapped_range(left)
+            found = inner and Range(inner.low << places, inner.high << places)
+        case Cast(operand, _, False) if operand.dtype.is_integer:
+            found = unwrapped_range(operand)
+        case Unary("~") | Arith("<<"):
+            return None
+        case _:
+            return exact_range(value) if value.dtype.is_integer else None
+    return found if found is not None and found.within(value.dtype.limits) else None
+
+
+def loses(value: Value) -> tuple[bool, int]:
+    """What a value loses on the way: whether integers may wrap, and of floats the bits short of f64's in the narrowest
+    step."""
+    steps = [v for v in walk(value) if isinstance(v, Arith | Cast | Unary)]
+    wraps = any(v.dtype.is_integer and unwrapped_range(v) is None for v in steps)
+    return wraps, max((52 - v.dtype.mantissa for v in steps if v.dtype.is_float), default=0)

@@ -260,8 +260,8 @@ def is_element(factor: Value) -> bool:
     return False
 
 
-def assumptions(finite: Factors, roles: Mapping[str, Read], of_floats: bool, combine: str | None) -> tuple[str, ...]:
-    """What staging fills of floats assumes; `roles` are the program's elements in the operands."""
+def assumptions(finite: Factors, roles: Mapping[str, Value], of_floats: bool, combine: str | None) -> tuple[str, ...]:
+    """What staging fills of floats assumes; `roles` are what the operands hold, in the program's elements."""
     if not of_floats:
         return ()
     said = said_finite(map_value(f, lambda v: roles.get(v.tensor, v) if isinstance(v, Read) else v) for f in finite)

@@ -16,6 +16,7 @@ from autosched.logic import Const
 from autosched.tensorize.addresses.places import StageFacts
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.counterexample import leaves
+from autosched.tensorize.body.intervals import loses
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Match
 from autosched.tensorize.matcher.match import match
@@ -33,6 +34,8 @@ class Change:
     text: str
     program: Program
     numerics: str
+    intrinsic: Intrinsic | None = None
+    """An instruction described in another way, where the change is in its description."""
 
 
 def with_fix(found: Match, numerics: str = "reassociated") -> Match:
@@ -71,7 +74,8 @@ def _matched(change: Change, found: Match) -> Match | None:
     written = found.program.stage(found.stage).assign.tensor
     stages = [s for s in change.program.stages if s.assign.tensor == written]
     names = [s.name for s in stages if s.name == found.stage] or [s.name for s in stages[-1:]]
-    return match(change.program, [found.intrinsic], change.numerics, names)[0] if names else None
+    intrinsic = change.intrinsic or found.intrinsic
+    return match(change.program, [intrinsic], change.numerics, names)[0] if names else None
 
 
 def _changes(found: Match, numerics: str) -> Iterator[Change]:
@@ -97,6 +101,7 @@ def _changes(found: Match, numerics: str) -> Iterator[Change]:
         yield from _resized(facts, found.intrinsic, numerics)
     if reason.code == "BODY_DIFFERS":
         yield from _restated(program, stage.assign, mine, theirs, numerics)
+        yield from _described(program, found.intrinsic, mine, theirs, numerics)
     if reason.code == "COMBINE_DIFFERS" and mine.combine is None and theirs.combine == "+":
         yield from _accumulated(program, stage.assign, numerics)
 
@@ -179,20 +184,48 @@ def _well_typed(value: Value) -> bool:
 
 
 def _restated(program: Program, assign: Assign, mine: Update, theirs: Update, numerics: str) -> Iterator[Change]:
-    """The instruction's own term, on the program's elements, where it means the same but for what wraps or rounds: the
-    commonest difference is where casts stand."""
+    """The instruction's own term, on the program's elements, where it means the same but for what wraps or rounds in
+    the program: the commonest difference is where casts stand. A term that wraps or rounds sooner than the program's is
+    no fix of the program."""
+    for _, term in _alike(mine, theirs):
+        if loses(term) > loses(mine.term):
+            continue
+        op = "+=" if theirs.combine == "+" else f"{theirs.combine}="
+        target = Read(assign.tensor, assign.index, assign.value.dtype)
+        text = f"add {print_value(term)} to {print_value(target)} instead" if op == "+=" else f"use {print_value(term)}"
+        text += ", which wraps or rounds later" if loses(term) < loses(mine.term) else ""
+        yield Change(text, _exchanged(program, assign, replace(assign, op=op, value=term)), numerics)
+
+
+def _described(program: Program, intrinsic: Intrinsic, mine: Update, theirs: Update, numerics: str) -> Iterator[Change]:
+    """The program's term as the instruction's, where that is described as one that wraps or rounds sooner: a cast may
+    stand in the wrong place in the description."""
+    stage = intrinsic.stage
+    if theirs.term != stage.assign.value:
+        return  # it is written in some other way
+    for roles, term in _alike(mine, theirs):
+        if loses(term) <= loses(mine.term):
+            continue
+        operands = {roles[r.tensor]: r for r in theirs.operands}
+        own = map_value(mine.term, lambda v, held=operands: held.get(v, v) if isinstance(v, Read) else v)
+        made = _exchanged(intrinsic.program, stage.assign, replace(stage.assign, value=own))
+        text = (
+            f"describe {intrinsic.name} with {print_value(own)}, if that is what it computes: as described, "
+            f"{print_value(stage.assign.value)} wraps or rounds where the program does not"
+        )
+        yield Change(text, program, numerics, replace(intrinsic, program=made))
+
+
+def _alike(mine: Update, theirs: Update) -> Iterator[tuple[dict[str, Read], Value]]:
+    """The instruction's term on the program's elements, where it is the program's on small numbers."""
     if mine.target.dtype != theirs.term.dtype:
         return
     for roles in role_assignments(theirs, mine):
         if any(roles[r.tensor].dtype != r.dtype for r in theirs.operands):
             continue
         term = with_roles(theirs, roles).term
-        if not _agree_when_small(mine.term, term):
-            continue
-        op = "+=" if theirs.combine == "+" else f"{theirs.combine}="
-        target = Read(assign.tensor, assign.index, assign.value.dtype)
-        text = f"add {print_value(term)} to {print_value(target)} instead" if op == "+=" else f"use {print_value(term)}"
-        yield Change(text, _exchanged(program, assign, replace(assign, op=op, value=term)), numerics)
+        if _agree_when_small(mine.term, term):
+            yield roles, term
 
 
 def _agree_when_small(one: Value, other: Value) -> bool:

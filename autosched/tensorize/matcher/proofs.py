@@ -150,7 +150,7 @@ class Prover:
         """The intrinsic's normal form on the program's elements, and what of types or combination refuses it."""
         key = facts, update, tuple(roles.items())
         if key not in self._applied:
-            refuse = dtype_reason(update, roles) or combination_reason(facts.update, update)
+            refuse = dtype_reason(update, roles, facts.update) or combination_reason(facts.update, update)
             self._applied[key] = with_roles(update, roles), refuse
         return self._applied[key]
 

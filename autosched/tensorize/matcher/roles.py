@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
-from autosched.ir.value import Read
-from autosched.tensorize.body.counterexample import show_leaf
+from autosched.ir import numerics
+from autosched.ir.value import Cast, Read
+from autosched.tensorize.body.arrays import evaluate
+from autosched.tensorize.body.counterexample import leaves, show_leaf
 from autosched.tensorize.match_types import Reason
 from autosched.tensorize.reduction.update import Update
 
+_MOST_OTHERS = 3
 ROLE_LIMIT = 256
 """Role assignments looked at; two operands and two reads have four."""
 
@@ -31,8 +35,8 @@ def role_assignments(intrinsic: Update, program: Update) -> Iterator[dict[str, R
             yield dict(zip(operands, choice, strict=True))
 
 
-def dtype_reason(intrinsic: Update, roles: dict[str, Read]) -> Reason | None:
-    """DTYPE where an operand and its element differ in type."""
+def dtype_reason(intrinsic: Update, roles: dict[str, Read], program: Update) -> Reason | None:
+    """DTYPE where an operand and its element differ in type, with elements for which the terms then differ."""
     wanted = {r.tensor: r.dtype for r in intrinsic.operands}
     wrong = [(o, wanted[o], read) for o, read in roles.items() if read.dtype != wanted[o]]
     if not wrong:
@@ -47,6 +51,27 @@ def dtype_reason(intrinsic: Update, roles: dict[str, Read]) -> Reason | None:
         # The same bits, read as the other type: the least value that the two do not share.
         stored = -1 if read.dtype.signed else read.dtype.limits[1]
         seen = dtype.limits[1] if read.dtype.signed else -1
-        counterexample = {"inputs": {show_leaf(read): stored}, "program": stored, "intrinsic": seen}
+        counterexample = _read_otherwise(intrinsic, roles, program, wrong[0][0], stored, seen)
         text += f": {stored} would be read as {seen}"
     return Reason("DTYPE", text, counterexample, fix, len(wrong))
+
+
+def _read_otherwise(
+    intrinsic: Update, roles: dict[str, Read], program: Update, operand: str, stored: int, seen: int
+) -> dict[str, Any] | None:
+    """What each adds where an element's bits are read as another type, with others for which that shows."""
+    read = roles[operand]
+    others = tuple(r for r in program.operands if r != read)
+    leaves_known = set(leaves(program.term)) <= {read, *others}
+    if not leaves_known or sum(r == read for r in roles.values()) > 1 or len(others) > _MOST_OTHERS:
+        return None
+    for values in product((1, 2, 0), repeat=len(others)):
+        elements = {r: numerics.container(r.dtype)(v) for r, v in zip(others, values, strict=True)}
+        held = {p: elements[roles[p.tensor]] for p in intrinsic.operands if p.tensor != operand}
+        held |= {p: numerics.container(p.dtype)(seen) for p in intrinsic.operands if p.tensor == operand}
+        mine = evaluate(program.term, {**elements, read: numerics.container(read.dtype)(stored)})
+        theirs = evaluate(Cast(intrinsic.term, program.term.dtype), held)
+        if mine != theirs:
+            inputs = {show_leaf(read): stored, **{show_leaf(r): v for r, v in zip(others, values, strict=True)}}
+            return {"inputs": inputs, "program": mine.item(), "intrinsic": theirs.item()}
+    return None

@@ -81,7 +81,8 @@ class Stager:
                 for o in chosen:
                     guards[o] = (*guards[o], condition)
         of_floats = self.update.target.dtype.is_float
-        assumed = assumptions(frozenset(finite), self.roles, of_floats, self.update.combine) if staged else ()
+        roles = {o: self.facts.as_given(r) for o, r in self.roles.items()}
+        assumed = assumptions(frozenset(finite), roles, of_floats, self.update.combine) if staged else ()
         return Staging(guards, padded, tuple(obligations), assumed)
 
     @property
