@@ -3,7 +3,7 @@ changed program again says that it does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -206,14 +206,18 @@ def _described(program: Program, intrinsic: Intrinsic, mine: Update, theirs: Upd
     for roles, term in _alike(mine, theirs):
         if loses(term) <= loses(mine.term):
             continue
-        operands = {roles[r.tensor]: r for r in theirs.operands}
-        own = map_value(mine.term, lambda v, held=operands: held.get(v, v) if isinstance(v, Read) else v)
+        operands: dict[Value, Value] = {roles[r.tensor]: r for r in theirs.operands}
+        own = _exchanged_parts(mine.term, operands)
         made = _exchanged(intrinsic.program, stage.assign, replace(stage.assign, value=own))
         text = (
             f"describe {intrinsic.name} with {print_value(own)}, if that is what it computes: as described, "
             f"{print_value(stage.assign.value)} wraps or rounds where the program does not"
         )
         yield Change(text, program, numerics, replace(intrinsic, program=made))
+
+
+def _exchanged_parts(value: Value, parts: Mapping[Value, Value]) -> Value:
+    return map_value(value, lambda v: parts.get(v, v))
 
 
 def _alike(mine: Update, theirs: Update) -> Iterator[tuple[dict[str, Read], Value]]:
