@@ -10,11 +10,14 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table
+from autosched.codegen.c.flags import flags
+from autosched.codegen.c.shared import compiler
 from autosched.device.registry import CPU_ISAS
-from autosched.errors import UnknownNameError
+from autosched.errors import MissingError, UnknownNameError
 from autosched.ir.dtypes import dtype
 from autosched.ir.printer import print_program
 from autosched.machine.host import host_features
+from autosched.tensorize.check.c_text import CTools
 from autosched.tensorize.check.emulator import installed
 from autosched.tensorize.check.verify import CheckReport, check_all
 from autosched.tensorize.intrinsic import Intrinsic, Outline
@@ -164,8 +167,8 @@ def check(
 ) -> None:
     """Prove fragment maps to be bijections, type-check the semantics, and run what this machine has against it.
 
-    What it lacks runs under an emulator where one is installed (QEMU's user mode, and a compiler for that machine).
-    Exit status 1 when a description is wrong.
+    A C text is compiled and run too, where there is a C compiler. What this machine lacks runs under an emulator where
+    one is installed (QEMU's user mode, and a compiler for that machine). Exit status 1 when a description is wrong.
     """
     files = [n for n in names or () if n.endswith((".yaml", ".yml"))]
     patterns = [n for n in names or () if n not in files]
@@ -180,7 +183,8 @@ def check(
     needed = any(i.kind == "function" for i in chosen)
     formulas = formulas_of(known[n] for n in known if known[n].kind == "function") if needed else {}
     emulators = installed()
-    reports = list(check_all(chosen, host_features(), seed, known, exhaustive, formulas, emulators))
+    tools = _c_tools()
+    reports = list(check_all(chosen, host_features(), seed, known, exhaustive, formulas, emulators, tools))
     if json:
         answer_json([_checked(r) for r in reports])
     else:
@@ -191,6 +195,13 @@ def check(
         emulated = sum(r.emulated for r in reports)
         answer(said + (f", {emulated} under an emulator" if emulated else ""))
     raise typer.Exit(0 if all(r.ok for r in reports) else 1)
+
+
+def _c_tools() -> CTools | None:
+    try:
+        return CTools(tuple(compiler()), flags)
+    except MissingError:
+        return None
 
 
 def _checked(r: CheckReport) -> dict[str, Any]:

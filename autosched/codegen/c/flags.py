@@ -11,10 +11,10 @@ ARM_EXTENSIONS = {"asimdhp": "fp16", "asimddp": "dotprod"}
 
 
 def _each(features: list[str]) -> str:
-    """`-mavx2 -mavx512vnni`: a switch for each feature."""
+    """`-mavx2 -mavx512vnni -mavxvnniint8`: a switch for each feature."""
     joined = {"avx512_": "avx512", "avx_": "avx", "amx_": "amx-"}
     stems = [next(((stem, s) for stem, s in joined.items() if f.startswith(stem)), ("", "")) for f in features]
-    return " ".join(f"-m{s}{f[len(stem) :]}" for f, (stem, s) in zip(features, stems, strict=True))
+    return " ".join(f"-m{s}{f[len(stem) :].replace('_', '')}" for f, (stem, s) in zip(features, stems, strict=True))
 
 
 def _extensions(features: list[str]) -> str:

@@ -24,6 +24,10 @@ class EmulatorError(Exception):
     """The code did not compile, link or run."""
 
 
+class RunError(EmulatorError):
+    """It compiled, and its run failed."""
+
+
 class LackingError(EmulatorError):
     """It cannot be run here: an older emulator lacks the instruction, or LLVM the machine."""
 
@@ -90,7 +94,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
-    """`command` runs an executable, `compiler` links one; `features` are the machine's."""
+    """`command` runs an executable (nothing: this machine does), `compiler` links one; `features` are the machine's."""
 
     command: tuple[str, ...]
     compiler: tuple[str, ...]
@@ -98,7 +102,7 @@ class Emulator:
 
     @property
     def name(self) -> str:
-        return self.command[0]
+        return self.command[0] if self.command else "this machine"
 
     def run(self, parts: Sequence[Path | bytes], calls: Calls, data: bytes, flags: Sequence[str] = ()) -> bytes:
         """What the driver writes for `data`, which holds the reads of all cases. `parts` are objects as bytes and C
@@ -111,14 +115,17 @@ class Emulator:
                 files.append(str(folder / f"part{n}.o") if isinstance(part, bytes) else str(part))
             driver, program = folder / "driver.c", folder / "program"
             driver.write_text(calls.driver(), encoding="utf-8")
-            said = _process([*self.compiler, "-static", "-O2", *flags, str(driver), *files, "-o", str(program), "-lm"])
+            static = ["-static"] if self.command else []
+            said = _process([*self.compiler, *static, "-O2", *flags, str(driver), *files, "-o", str(program), "-lm"])
             if said.returncode:
-                raise EmulatorError(f"{self.compiler[0]}: {said.stderr.decode('utf-8', 'replace').strip()[-500:]}")
+                raise EmulatorError(f"{self.compiler[0]}: {_complaint(said.stderr)}")
             done = _process([*self.command, str(program)], data)
-        if done.returncode in ILLEGAL:
+        if done.returncode in ILLEGAL and self.command:
             raise LackingError(f"this {self.name} lacks an instruction of it")
+        if done.returncode < 0:
+            raise RunError(f"the code ended by signal {-done.returncode}")
         if done.returncode:
-            raise EmulatorError(f"{self.name} ended with status {done.returncode}")
+            raise RunError(f"{self.name} ended with status {done.returncode}")
         return done.stdout
 
 
@@ -130,6 +137,13 @@ def installed() -> dict[str, Emulator]:
         if shutil.which(kind.run[0]) is not None and compiler is not None:
             found[isa] = Emulator(kind.run, compiler, kind.features)
     return found
+
+
+def _complaint(stderr: bytes) -> str:
+    """What a compiler says is wrong: its lines that speak of errors, else its last words."""
+    lines = stderr.decode("utf-8", "replace").strip().splitlines()
+    telling = [line for line in lines if "error" in line or "undefined" in line]
+    return "; ".join(telling[:3])[:500] if telling else "\n".join(lines)[-500:]
 
 
 def _there(command: Sequence[str]) -> bool:

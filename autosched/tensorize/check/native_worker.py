@@ -27,6 +27,8 @@ def compile_ir(ir: str) -> tuple[Any, int]:
     features = llvm.get_host_cpu_features().flatten()
     target = llvm.Target.from_default_triple()
     machine = target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=2, jit=True)
+    if "@llvm." in ir:
+        refuse_unknown(bytes(machine.emit_object(llvm.parse_assembly(ir))))
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     return engine, engine.get_function_address(ENTRY)
@@ -46,9 +48,14 @@ def compile_for(ir: str, core: list[str] | None) -> bytes:
     except RuntimeError:
         return b""
     code = bytes(target.create_target_machine(cpu=cpu, reloc="pic").emit_object(module))
-    if unknown := re.search(rb"\bllvm\.[\w.]+", code):  # LLVM calls what it does not know as a function of that name
-        raise RuntimeError(f"LLVM has no {unknown[0].decode()}")
+    refuse_unknown(code)
     return code
+
+
+def refuse_unknown(code: bytes) -> None:
+    """RuntimeError for an object that calls an intrinsic of LLVM: it calls what it does not know as a function."""
+    if unknown := re.search(rb"\bllvm\.[\w.]+", code):
+        raise RuntimeError(f"LLVM has no {unknown[0].decode()}")
 
 
 def run_cases(ir: str, sizes: list[int], cases: int, written: int, blob: bytes) -> bytes:

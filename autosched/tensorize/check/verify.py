@@ -6,6 +6,8 @@ Loading has already type-checked the semantics, the registers and the templates;
 
 from __future__ import annotations
 
+import platform
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,9 +15,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from autosched.errors import nearest
 from autosched.ir.dtypes import DType
 from autosched.ir.formula import NO_FORMULAS, Formula, Formulas, closed
 from autosched.ir.map import Map
+from autosched.tensorize.check.c_text import CTools, NoToolError, compile_c, issue_c
 from autosched.tensorize.check.emulator import Emulator, EmulatorError, LackingError
 from autosched.tensorize.check.function import arguments, worst
 from autosched.tensorize.check.loads import fault_of_load
@@ -26,6 +30,11 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.model import Arrays, issue
 from autosched.tensorize.spec.catalogue import Catalogue
 
+_OPEN = "its contract leaves the bits open, so there is nothing exact to compare with"
+_UNKNOWN = re.compile(r"LLVM has no (llvm\.[\w.]+)")
+_LLVM_NAME = re.compile(r"@(llvm\.[\w.]+)")
+FOREIGN = {"x86_64": ("arm",), "AMD64": ("arm",), "aarch64": ("x86",), "arm64": ("x86",)}
+"""The isas that a machine's compiler makes no code for."""
 STATUSES = ("proved", "passed", "failed", "skipped")
 
 
@@ -76,6 +85,7 @@ def check(
     exhaustive: bool = False,
     formulas: Formulas = NO_FORMULAS,
     emulators: Mapping[str, Emulator] = {},
+    tools: CTools | None = None,
 ) -> CheckReport:
     """Prove the fragment maps and, where `features` (this machine's) hold all it requires, run the instruction.
 
@@ -84,6 +94,7 @@ def check(
     Loads that operands name are looked up in `known`, by default the built-in catalogue. A function is compared with
     the language's own instead, on sampled arguments or, `exhaustive`, on all 2^32, with `formulas` where it calls what
     they stand for. What this machine lacks runs under the emulator of its isa, where `emulators` (by isa) has one.
+    With `tools` the C text is compiled, and run on the same values.
     """
     if intrinsic.formula is not None:
         return CheckReport(intrinsic.name, (_function(intrinsic.formula, seed, exhaustive, formulas),))
@@ -95,6 +106,8 @@ def check(
     else:
         with NativeRunner() as own:
             parts.append(_instruction(intrinsic, features, seed, own, emulators))
+    if tools is not None and "c" in intrinsic.emit:
+        parts.append(_c_text(intrinsic, features, seed, tools, emulators))
     return CheckReport(intrinsic.name, tuple(parts))
 
 
@@ -106,11 +119,12 @@ def check_all(
     exhaustive: bool = False,
     formulas: Formulas = NO_FORMULAS,
     emulators: Mapping[str, Emulator] = {},
+    tools: CTools | None = None,
 ) -> Iterator[CheckReport]:
     """`check` of each in turn, with one worker process for all."""
     with NativeRunner() as runner:
         for intrinsic in intrinsics:
-            yield check(intrinsic, features, seed, runner, known, exhaustive, formulas, emulators)
+            yield check(intrinsic, features, seed, runner, known, exhaustive, formulas, emulators, tools)
 
 
 def _function(formula: Formula, seed: int, exhaustive: bool, formulas: Formulas) -> CheckPart:
@@ -159,13 +173,12 @@ def _instruction(
     if "llvm" not in intrinsic.emit:
         return CheckPart(what, "skipped", "no emit.llvm, so it cannot be run here")
     skipped, emulator = None, None
-    numerics = intrinsic.numerics
     if missing := sorted(intrinsic.requires - features):
         skipped = f"this machine lacks {', '.join(missing)}"
         found = emulators.get(intrinsic.isa)
         emulator = found if found is not None and intrinsic.requires <= found.features else None
-    if numerics.accumulate == "unordered" or numerics.rounding != "rne" or numerics.fraction_bits is not None:
-        skipped = skipped or "its contract leaves the bits open, so there is nothing exact to compare with"
+    if _open(intrinsic):
+        skipped = skipped or _OPEN
         emulator = None
     if skipped is not None and emulator is None:
         return _parsed(intrinsic, runner, skipped)
@@ -178,10 +191,57 @@ def _instruction(
     except LackingError as error:
         return _parsed(intrinsic, runner, str(error))
     except (NativeError, EmulatorError) as error:
-        return CheckPart(what, "failed", str(error))
+        return CheckPart(what, "failed", _refused(error))
     differs = ~same_bits(expected, got, intrinsic.accumulator.dtype)
     if not differs.any():
         return CheckPart(what, "passed", f"{len(got):,} cases agree to the bit{where}")
+    return CheckPart(what, "failed", _difference(intrinsic, arrays, expected, got, what))
+
+
+def _open(intrinsic: Intrinsic) -> bool:
+    """Whether the contract leaves bits open."""
+    numerics = intrinsic.numerics
+    return numerics.accumulate == "unordered" or numerics.rounding != "rne" or numerics.fraction_bits is not None
+
+
+def _refused(error: Exception) -> str:
+    """An error's text; where LLVM does not know a function, with the nearest one that the catalogue calls."""
+    said = str(error)
+    if (unknown := _UNKNOWN.search(said)) is None:
+        return said
+    texts = [i.emit.get("llvm", "") for i in Catalogue.builtin().values()]
+    close = nearest(unknown[1], {name for text in texts for name in _LLVM_NAME.findall(text)})
+    return said + (f"; did you mean {close}?" if close else "")
+
+
+def _c_text(
+    intrinsic: Intrinsic, features: frozenset[str], seed: int, tools: CTools, emulators: Mapping[str, Emulator]
+) -> CheckPart:
+    what = "C text"
+    if intrinsic.matrices is not None or any("c" not in o.registers for o in intrinsic.operands.values()):
+        return CheckPart(what, "skipped", "its operands are numbered registers: no function of its own")
+    missing = sorted(intrinsic.requires - features)
+    emulator = emulators.get(intrinsic.isa) if missing else None
+    if intrinsic.isa in FOREIGN.get(platform.machine(), ()) and emulator is None:
+        return CheckPart(what, "skipped", f"no compiler for {intrinsic.isa} on this machine")
+    machine = emulator or tools.native(features)
+    lacks = missing and not (emulator is not None and intrinsic.requires <= emulator.features)
+    skipped = f"this machine lacks {', '.join(missing)}" if lacks else _OPEN if _open(intrinsic) else None
+    try:
+        if skipped is not None:
+            compile_c(intrinsic, tools, machine)
+            return CheckPart(what, "skipped", f"{skipped}; it compiles")
+        arrays = cases(intrinsic, np.random.default_rng(seed))
+        got = issue_c(intrinsic, arrays, tools, machine)
+    except NoToolError as error:
+        return CheckPart(what, "skipped", f"not compiled: {error}")
+    except LackingError as error:
+        return CheckPart(what, "skipped", str(error))
+    except EmulatorError as error:
+        return CheckPart(what, "failed", str(error))
+    expected = issue(intrinsic, arrays)
+    if not (~same_bits(expected, got, intrinsic.accumulator.dtype)).any():
+        return CheckPart(what, "passed", f"{len(got):,} cases agree to the bit")
     return CheckPart(what, "failed", _difference(intrinsic, arrays, expected, got, what))
 
 
@@ -190,7 +250,7 @@ def _parsed(intrinsic: Intrinsic, runner: NativeRunner, skipped: str) -> CheckPa
     try:
         core = runner.parse(intrinsic)
     except NativeError as error:
-        return CheckPart("instruction", "failed", str(error))
+        return CheckPart("instruction", "failed", _refused(error))
     accepted = f"compiles it for {core}" if core else "accepts the text"
     return CheckPart("instruction", "skipped", f"{skipped}; LLVM {accepted}")
 

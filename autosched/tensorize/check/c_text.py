@@ -1,0 +1,104 @@
+"""The C text of an intrinsic, compiled as a function of its own and run on the values that the LLVM text is run on."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from autosched.tensorize.check.emulator import Calls, Emulator, EmulatorError, LackingError, RunError
+from autosched.tensorize.check.native import Arrays, Values, from_register_bytes, register_bytes
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.spec.emit import render_c
+
+CPU_ISAS = ("x86", "arm", "portable")
+"""Compilers of CPUs have their headers; an accelerator's comes with its own tools."""
+_STRICT = ("-ffp-contract=off", "-Wno-psabi", "-Werror=implicit-function-declaration")
+_MISSING_HEADER = re.compile(r"([\w./+-]+\.h)'?:? (?:No such file|file not found)")
+
+
+_UNKNOWN_FLAG = re.compile(r"(?:unrecognized command-line option|unknown argument:?) ['‘](-[\w=+.-]+)")
+
+
+class NoToolError(Exception):
+    """This machine's compiler cannot tell: it is too old, or a header comes with an accelerator's own tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class CTools:
+    """The compiler of this machine and, by isa and features, the flags that switch these on."""
+
+    command: tuple[str, ...]
+    flags: Callable[[str, Iterable[str]], str]
+
+    def native(self, features: frozenset[str]) -> Emulator:
+        """This machine, as what programs run on."""
+        return Emulator((), self.command, features)
+
+
+def c_source(intrinsic: Intrinsic) -> str:
+    """A file with `issue(operand pointers…)`: load the registers, issue the intrinsic once, store the result."""
+    operands = list(intrinsic.operands.values())
+    written = intrinsic.accumulator.name
+    place = [o.name for o in operands].index(written)
+    loads = [
+        f"  {o.registers['c']} {o.name}; memcpy(&{o.name}, p{k}, sizeof {o.name});" for k, o in enumerate(operands)
+    ]
+    return "\n".join(
+        [
+            "#include <string.h>",
+            *([f"#include <{intrinsic.header}>"] if intrinsic.header else []),
+            f"void issue({', '.join(f'void *p{k}' for k in range(len(operands)))}) {{",
+            *loads,
+            f"  {written} = {render_c(intrinsic, {o.name: o.name for o in operands})};",
+            f"  memcpy(p{place}, &{written}, sizeof {written});",
+            "}",
+            "",
+        ]
+    )
+
+
+def compile_c(intrinsic: Intrinsic, tools: CTools, machine: Emulator) -> None:
+    """Compile and link the text. Raises EmulatorError with the compiler's words, NoToolError."""
+    with suppress(LackingError, RunError):  # it is run on no case at all, and that may need the instruction already
+        _run(intrinsic, tools, machine, _calls(intrinsic), b"")
+
+
+def issue_c(intrinsic: Intrinsic, arrays: Arrays, tools: CTools, machine: Emulator) -> Values:
+    """The accumulator after one issue, shape (cases, *shape). Raises as `compile_c` does, and where a run fails."""
+    operands = list(intrinsic.operands.values())
+    parts = [register_bytes(o, arrays[o.name]) for o in operands]
+    raw = _run(intrinsic, tools, machine, _calls(intrinsic), np.concatenate(parts, axis=1).tobytes())
+    rows = np.frombuffer(raw, np.uint8).reshape(len(parts[0]), -1)
+    return from_register_bytes(intrinsic.accumulator, rows)
+
+
+def _calls(intrinsic: Intrinsic) -> Calls:
+    operands = list(intrinsic.operands.values())
+    sizes = tuple(o.elements * o.dtype.bits // 8 for o in operands)
+    every = tuple(range(len(operands)))
+    return Calls(sizes, (("issue", every),), every, ([o.written for o in operands].index(True),))
+
+
+def _run(intrinsic: Intrinsic, tools: CTools, machine: Emulator, calls: Calls, data: bytes) -> bytes:
+    switched: Sequence[str] = tools.flags(intrinsic.isa, intrinsic.requires).split() if not machine.command else ()
+    with tempfile.TemporaryDirectory(prefix="autosched-c-") as folder:
+        path = Path(folder) / "text.c"
+        path.write_text(c_source(intrinsic), encoding="utf-8")
+        try:
+            return machine.run([path], calls, data, [*_STRICT, *switched])
+        except (LackingError, RunError):
+            raise
+        except EmulatorError as error:
+            said = str(error).replace(f"{folder}/", "")
+            missing = _MISSING_HEADER.search(said)
+            if missing and intrinsic.isa not in CPU_ISAS:
+                raise NoToolError(f"{missing[1]} is not on this machine") from None
+            if flag := _UNKNOWN_FLAG.search(said):
+                raise NoToolError(f"this compiler does not know {flag[1]}") from None
+            raise EmulatorError(said) from None

@@ -1,0 +1,101 @@
+"""`check` compiles and runs an intrinsic's C text, and passes on what the compiler says."""
+
+from __future__ import annotations
+
+import pytest
+
+from autosched.codegen.c.flags import flags
+from autosched.codegen.c.shared import compiler
+from autosched.errors import MissingError
+from autosched.machine.host import host_features
+from autosched.tensorize.check.c_text import CTools
+from autosched.tensorize.check.verify import CheckReport, check
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.load import load_text
+
+FEATURES = host_features()
+pytestmark = pytest.mark.compiler
+SPEC = """\
+isa: {isa}
+{header}
+intrinsics:
+  - name: axpy
+    semantics: |
+      def axpy(a: s32[4], b: s32[4], c: s32[4]):
+          for i in range(4):
+              c[i] += a[i] * b[i]
+    numerics: {{accumulate: exact}}
+    operands:
+      a: {{register: {{c: unsigned __attribute__((vector_size(16)))}}}}
+      b: {{register: {{c: unsigned __attribute__((vector_size(16)))}}}}
+      c: {{register: {{c: unsigned __attribute__((vector_size(16)))}}}}
+    emit:
+      llvm: |
+        %{{t}} = mul <4 x i32> {{a}}, {{b}}
+        add <4 x i32> %{{t}}, {{c}}
+      c: "{text}"
+"""
+RIGHT = "{c} + {a} * {b}"
+
+
+@pytest.fixture(scope="module")
+def tools() -> CTools:
+    try:
+        return CTools(tuple(compiler()), flags)
+    except MissingError as error:
+        pytest.skip(str(error))
+
+
+def _report(tools: CTools, text: str, isa: str = "portable", header: str = "") -> CheckReport:
+    (made,) = load_text(SPEC.format(isa=isa, header=f"header: {header}" if header else "", text=text))
+    return check(made, FEATURES, tools=tools)
+
+
+def test_right_text_passes(tools: CTools) -> None:
+    report = _report(tools, RIGHT)
+    assert report.ok
+    assert [p.status for p in report.parts if p.what == "C text"] == ["passed"]
+
+
+@pytest.mark.parametrize(
+    ("text", "header", "said"),
+    [
+        ("{c} - {a} * {b}", "", "the C text gives"),
+        (f"{RIGHT} +", "", "error: expected expression"),
+        ("_mm_axpyy({a}, {b}, {c})", "", "_mm_axpyy"),
+        (RIGHT, "imintrin.h", "imintrin.h"),
+        ("{c} + {a} * {b} + (__builtin_trap(), 0)", "", "signal"),
+    ],
+)
+def test_wrong_text_fails_with_what_the_compiler_says(tools: CTools, text: str, header: str, said: str) -> None:
+    report = _report(tools, text, header=header)
+    assert not report.ok
+    assert said in str(report)
+
+
+def test_an_accelerator_s_header_is_its_own(tools: CTools) -> None:
+    report = _report(tools, RIGHT, "npu", "npu_vendor.h")
+    assert report.ok
+    assert "npu_vendor.h is not on this machine" in str(report)
+    assert not _report(tools, f"{RIGHT} +", "npu").ok
+
+
+def test_a_misspelt_llvm_intrinsic_is_named(tools: CTools) -> None:
+    text = SPEC.format(isa="portable", header="", text=RIGHT)
+    call = "call <4 x i32> @llvm.x86.avx512.vpdpbusdd.512(<4 x i32> %{t}, <4 x i32> {c})"
+    wrong = text.replace("add <4 x i32> %{t}, {c}", call)
+    (made,) = load_text(wrong)
+    said = str(check(made, FEATURES))
+    assert "LLVM has no llvm.x86.avx512.vpdpbusdd.512; did you mean llvm.x86.avx512.vpdpbusd.512?" in said
+    assert "worker" not in said
+
+
+def test_built_in_texts_pass(tools: CTools) -> None:
+    """One of each form; `test_spec_c` runs all."""
+    chosen = ["portable/mac.s8.s8.s32.v1", "x86/vfmadd.f32.ymm", "x86/vpdpbusd.zmm", "x86/tdpbssd", "arm/bfdot"]
+    reports = [check(Catalogue.builtin()[n], FEATURES, tools=tools) for n in chosen]
+    assert not [str(r) for r in reports if not r.ok]
+
+
+def test_switches_are_spelt_as_compilers_do() -> None:
+    assert flags("x86", {"avx_vnni_int8", "avx512_vnni", "amx_int8"}) == "-mamx-int8 -mavx512vnni -mavxvnniint8"
