@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +16,9 @@ from autosched.cli.stored import kernel_of, not_of_a_gpu, opened, picked, progra
 from autosched.codegen.c import print_c
 from autosched.codegen.c.self_test import self_test as test_text
 from autosched.codegen.c.shared import build_shared, compiler
+from autosched.codegen.c.torch_op import torch_op as c_torch_op
 from autosched.codegen.cuda.files import export_cuda
-from autosched.codegen.cuda.torch_op import torch_op
+from autosched.codegen.cuda.torch_op import torch_op as cuda_torch_op
 from autosched.errors import UsageError
 from autosched.store.exchange import schedule_json, write_trials
 from autosched.store.exchanged import FORMATS, read_measured, write_measured
@@ -48,7 +50,7 @@ def export(
         bool, typer.Option("--self-test", help="With FILE.c or FILE.cu: also FILE_test.c, a program that checks it.")
     ] = False,
     torch: Annotated[
-        bool, typer.Option("--torch", help="With FILE.cu: also FILE_torch.py, an operator for PyTorch.")
+        bool, typer.Option("--torch", help="With FILE.c or FILE.cu: also FILE_torch.py, an operator for PyTorch.")
     ] = False,
     store: options.StoreOpt = None,
     json: options.JsonOpt = False,
@@ -69,8 +71,8 @@ def export(
         raise UsageError(f"--shared goes with C, not with {output.name}", hint="as in -o gemm.c")
     if self_test and output.suffix not in (".c", ".h", ".cu"):
         raise UsageError(f"--self-test goes with C, not with {output.name}", hint="as in -o gemm.c")
-    if torch and output.suffix != ".cu":
-        raise UsageError(f"--torch goes with CUDA, not with {output.name}", hint="as in -o gemm.cu")
+    if torch and output.suffix not in (".c", ".h", ".cu"):
+        raise UsageError(f"--torch goes with C, not with {output.name}", hint="as in -o gemm.c")
     if kind is not None and study is not None and Path(study).is_file():
         measured = read_measured(study)
         write_measured(output, measured, kind)
@@ -88,19 +90,8 @@ def export(
     elif output.suffix == ".cu":
         written = _cuda(output, record, picked(record, trials, trial), self_test, torch)
     else:
-        not_of_a_gpu(target_of(record), f"-o {output.stem}.cu")
-        written = [output.with_suffix(".c"), output.with_suffix(".h")]
-        kernel = replace(kernel_of(record, picked(record, trials, trial)), name=_function(output))
-        code = print_c(kernel)
-        _can_be_called(output, code.name)
-        for path, text in zip(written, (code.source, code.header), strict=True):
-            _write(path, text)
-        if self_test:
-            written.append(output.with_name(f"{output.stem}_test.c"))
-            reassociated = record.settings["numerics"] != "bitwise"
-            _write(written[-1], test_text(kernel, code, program_of(record), reassociated))
-        if shared:
-            written.append(build_shared(code, output.with_suffix(".c"), kernel.isa, command))
+        built = command if shared else None
+        written = _c(output.with_suffix(".c"), record, picked(record, trials, trial), self_test, torch, built)
     _told(record.name, written, json)
 
 
@@ -111,20 +102,45 @@ def _told(name: str, written: list[Path], json: bool) -> None:
         answer(" ".join(str(p) for p in written))
 
 
+def _c(
+    output: Path, record: StudyRecord, trial: Trial, self_test: bool, torch: bool, command: list[str] | None
+) -> list[Path]:
+    """Write a kernel for a CPU, and build it where a compiler's `command` is given; the files written."""
+    not_of_a_gpu(target_of(record), f"-o {output.stem}.cu")
+    kernel = replace(kernel_of(record, trial), name=_function(output))
+    code = print_c(kernel)
+    _can_be_called(output, code.name, code.header + code.source)
+    texts = {output: code.source, output.with_suffix(".h"): code.header}
+    if self_test:
+        reassociated = record.settings["numerics"] != "bitwise"
+        texts[_beside(output, "_test.c")] = test_text(kernel, code, program_of(record), reassociated)
+    if torch:
+        texts[_beside(output, "_torch.py")] = c_torch_op(kernel, code)
+    written = _written(texts)
+    return written if command is None else [*written, build_shared(code, output, kernel.isa, command)]
+
+
 def _cuda(output: Path, record: StudyRecord, trial: Trial, self_test: bool, torch: bool) -> list[Path]:
     """Write a kernel for a GPU; the files written."""
     if record.settings.get("target") is not None and target_of(record).isa != "cuda":
         raise UsageError(f"{record.name!r} is for {record.target}, no NVIDIA GPU", hint=f"-o {output.stem}.c")
     kernel = replace(kernel_of(record, trial), name=_function(output))
     files = export_cuda(kernel, target_of(record))
-    _can_be_called(output, files.name)
+    _can_be_called(output, files.name, files.header + files.source)
     texts = {output: files.source, output.with_suffix(".h"): files.header}
     if self_test:
         reassociated = record.settings["numerics"] != "bitwise"
-        test = test_text(kernel, files.on_host, program_of(record), reassociated)
-        texts[output.with_name(f"{output.stem}_test.c")] = test
+        texts[_beside(output, "_test.c")] = test_text(kernel, files.on_host, program_of(record), reassociated)
     if torch:
-        texts[output.with_name(f"{output.stem}_torch.py")] = torch_op(kernel, files)
+        texts[_beside(output, "_torch.py")] = cuda_torch_op(kernel, files)
+    return _written(texts)
+
+
+def _beside(output: Path, ending: str) -> Path:
+    return output.with_name(output.stem + ending)
+
+
+def _written(texts: Mapping[Path, str]) -> list[Path]:
     for path, text in texts.items():
         _write(path, text)
     return list(texts)
@@ -136,8 +152,12 @@ def _function(output: Path) -> str:
     return output.stem
 
 
-def _can_be_called(output: Path, name: str) -> None:
-    """Refuse a file whose name printed code needs for something else: its function would have another one."""
+def _can_be_called(output: Path, name: str, text: str) -> None:
+    """Refuse a file whose name printed code needs for something else: its function would have another one, or its
+    header would be read in place of one that `text` includes."""
+    if output.stem in ("stdio", "stdlib") or f"#include <{output.stem}.h>" in text:
+        said = f"-o {output}: {output.stem}.h is a header of the system"
+        raise UsageError(said, hint=f"as in -o {output.stem}_{output.suffix}")
     if name != output.stem:
         said = f"-o {output}: {output.stem!r} is taken in the language of the file, or by what the code uses"
         raise UsageError(said, hint=f"as in -o {name}{output.suffix}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from autosched.escape import json_text
 from autosched.report.text import JOULES, scaled
 from autosched.store.records import Measurement
 
@@ -30,7 +30,7 @@ def answer(text: str) -> None:
 
 def answer_json(value: Any) -> None:
     """The answer as one JSON value."""
-    answer(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+    answer(json_text(value, indent=2, default=_plain))
 
 
 def _plain(value: Any) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 
 import numpy as np
 
 from autosched.errors import UsageError
+from autosched.escape import html_text
 from autosched.report import statistics
 from autosched.report.comparison import Comparison, StrategySummary
 from autosched.report.statistics import Interval
@@ -60,7 +60,7 @@ def study_html(record: StudyRecord, trials: Sequence[Trial], texts: Mapping[str,
         why = [[kind, str(len(found)), found[0].measurement.message[:300]] for kind, found in sorted(failed.items())]
         parts += ["<h2>Failures</h2>", _table(["kind", "trials", "the first said"], why)]
     for title, text in {"Program": record.program, **(texts or {})}.items():
-        parts += [f"<h2>{escape(title)}</h2>", f"<pre>{escape(text)}</pre>"]
+        parts += [f"<h2>{html_text(title)}</h2>", f"<pre>{html_text(text)}</pre>"]
     return _page(record.name, parts)
 
 
@@ -180,12 +180,12 @@ def _spanned(interval: Interval, show: statistics.Show) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(h)}</th>" for h in heads) if any(heads) else ""
-    body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
+    head = "".join(f"<th>{html_text(h)}</th>" for h in heads) if any(heads) else ""
+    body = "".join("<tr>" + "".join(f"<td>{html_text(c)}</td>" for c in row) + "</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>" if head else f"<table>{body}</table>"
 
 
 def _page(title: str, parts: Sequence[str]) -> str:
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    body = f"<h1>{escape(title)}</h1>{''.join(parts)}"
+    head = f'<meta charset="utf-8"><title>{html_text(title)}</title><style>{_STYLE}</style>'
+    body = f"<h1>{html_text(title)}</h1>{''.join(parts)}"
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'

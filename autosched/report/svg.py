@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from math import ceil, floor, isfinite, log10
 
 import numpy as np
 import numpy.typing as npt
+
+from autosched.escape import html_text
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,7 +51,7 @@ def chart(series: Sequence[Series], x: Axis, y: Axis) -> str:
     xs = _Scale(x, [s.x for s in series], _LEFT, _WIDTH - _RIGHT)
     ys = _Scale(y, [s.y for s in series], _HEIGHT - _BOTTOM, _TOP)
     parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + 20 * ceil(len(series) / 4)}" role="img" class="chart">']
-    parts.append(f"<title>{escape(y.label)} by {escape(x.label)}</title>")
+    parts.append(f"<title>{html_text(y.label)} by {html_text(x.label)}</title>")
     for value, place in xs.ticks:
         parts.append(f'<path class="grid" d="M{place:.1f} {_TOP}V{_HEIGHT - _BOTTOM}"/>')
         parts.append(f'<text x="{place:.1f}" y="{_HEIGHT - _BOTTOM + 16}" text-anchor="middle">{value:g}</text>')
@@ -58,14 +59,14 @@ def chart(series: Sequence[Series], x: Axis, y: Axis) -> str:
         parts.append(f'<path class="grid" d="M{_LEFT} {place:.1f}H{_WIDTH - _RIGHT}"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{place + 4:.1f}" text-anchor="end">{value:g}</text>')
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    parts.append(f'<text x="{middle}" y="{_HEIGHT - 6}" text-anchor="middle">{escape(x.label)}</text>')
+    parts.append(f'<text x="{middle}" y="{_HEIGHT - 6}" text-anchor="middle">{html_text(x.label)}</text>')
     turned = f'transform="rotate(-90 14 {_HEIGHT / 2})"'
-    parts.append(f'<text x="14" y="{_HEIGHT / 2}" text-anchor="middle" {turned}>{escape(y.label)}</text>')
+    parts.append(f'<text x="14" y="{_HEIGHT / 2}" text-anchor="middle" {turned}>{html_text(y.label)}</text>')
     for number, one in enumerate(series):
         parts += _drawn(one, COLOURS[number % len(COLOURS)], xs, ys)
         left, top = _LEFT + 164 * (number % 4), _HEIGHT + 12 + 20 * (number // 4)
         parts.append(f'<path d="M{left} {top - 4}h18" stroke="{COLOURS[number % len(COLOURS)]}" stroke-width="3"/>')
-        parts.append(f'<text x="{left + 24}" y="{top}">{escape(one.name)}</text>')
+        parts.append(f'<text x="{left + 24}" y="{top}">{html_text(one.name)}</text>')
     return "".join([*parts, "</svg>"])
 
 

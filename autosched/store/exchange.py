@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autosched.errors import Location, StoreError
+from autosched.escape import json_text
 from autosched.json_text import parse_json
 from autosched.store import codec
 from autosched.store.json_file import MAX_BYTES
@@ -69,7 +70,7 @@ def schedule_json(record: StudyRecord, trial: Trial) -> str:
         "target": record.target,
         "trial": codec.trial_to_dict(trial),
     }
-    return json.dumps(json.loads(codec.dumps(value)), indent=2, ensure_ascii=False) + "\n"
+    return json_text(json.loads(codec.dumps(value)), indent=2) + "\n"
 
 
 def read_schedule(path: str | Path) -> tuple[dict[str, str], Trial]:

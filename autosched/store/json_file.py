@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from autosched.errors import Location, StoreError
+from autosched.escape import json_text
 from autosched.json_text import parse_json
 from autosched.text_file import read_bytes
 
@@ -42,7 +43,7 @@ def read_json(path: Path) -> Any:
 
 def write_json(path: Path, value: Any) -> None:
     """Write through gzip where the name ends in .gz. Raises StoreError where the file cannot be written."""
-    data = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1).encode()
+    data = json_text(value, allow_nan=False, indent=1).encode()
     try:
         path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
     except OSError as error:

@@ -153,8 +153,9 @@ def test_exported_c_computes_the_product(tuned: Cli, tmp_path: Path) -> None:
 @pytest.mark.compiler
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 def test_exported_library_and_self_test(tuned: Cli, tmp_path: Path) -> None:
-    files = tuned.near()("export", NAME, "-o", tmp_path / "gemm.c", "--shared", "--self-test", "--json").json["files"]
-    assert [Path(f).name for f in files] == ["gemm.c", "gemm.h", "gemm_test.c", "gemm.so"]
+    more = ("--shared", "--self-test", "--torch", "--json")
+    files = tuned.near()("export", NAME, "-o", tmp_path / "gemm.c", *more).json["files"]
+    assert [Path(f).name for f in files] == ["gemm.c", "gemm.h", "gemm_test.c", "gemm_torch.py", "gemm.so"]
     assert ctypes.CDLL(str(tmp_path / "gemm.so")).gemm
     build = re.search(r"Build: cc (.*) \*/", (tmp_path / "gemm_test.c").read_text())
     assert build
@@ -166,6 +167,9 @@ def test_exported_library_and_self_test(tuned: Cli, tmp_path: Path) -> None:
 def test_export_says_what_it_lacks(tuned: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned = tuned.near()
     assert "goes with C" in tuned("export", NAME, "-o", tmp_path / "best.json", "--shared", status=2).err
+    assert "goes with C" in tuned("export", NAME, "-o", tmp_path / "best.json", "--torch", status=2).err
+    assert "Python has one" in tuned("export", NAME, "-o", tmp_path / "ctypes.c", "--torch", status=2).err
+    assert list(tmp_path.iterdir()) == []
     monkeypatch.setenv("CC", "no-such-compiler")
     assert "cannot run no-such-compiler" in tuned("export", NAME, "-o", tmp_path / "gemm.c", "--shared", status=3).err
     monkeypatch.setenv("CC", "false")
@@ -178,6 +182,10 @@ def test_export_says_what_it_lacks(tuned: Cli, tmp_path: Path, monkeypatch: pyte
     ("2gemm.c", "cannot name a C function"),
     ("int.c", "'int' is taken"),
     ("f32x16.c", "as in -o f32x16_.c"),
+    ("printf.c", "'printf' is taken"),
+    ("environ.c", "as in -o environ_.c"),
+    ("template.c", "as in -o template_.c"),
+    ("stdint.c", "stdint.h is a header of the system"),
     ("no/such/gemm.c", "cannot write"),
     ("no/such/all.jsonl", "cannot write"),
 ])  # fmt: skip

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from support.hostile import DOCS
 
 import autosched
 from autosched.errors import UsageError
@@ -21,9 +23,12 @@ RECORD = StudyRecord("gemm<1>@native", {}, "def gemm(A: f32[m & 1]):", "gemm", "
 
 def parsed(text: str) -> ElementTree.Element:
     """The page as a tree; HTML of ours is XML but for `<meta>`."""
-    found = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>").replace('<meta charset="utf-8">', ""))
     assert not re.search(r"https?:|src=|href=|@import|url\(|<script", text)
-    return found
+    return tree(text)
+
+
+def tree(text: str) -> ElementTree.Element:
+    return ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>").replace('<meta charset="utf-8">', ""))
 
 
 def trials() -> list[Trial]:
@@ -50,6 +55,15 @@ def test_a_study() -> None:
     assert "m & 1" in said
     assert len(page.findall(".//svg")) == 2
     assert len(page.findall(".//circle")) == 8 + 2 * 8
+
+
+@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+def test_texts_that_try_to_be_tags(doc: str) -> None:
+    record = replace(RECORD, name=doc, program=f"def gemm():\n    {doc!r}", program_name=doc)
+    text = study_html(record, [Trial(1, doc, 1, {doc: 1}, Measurement("crash", message=doc))], {doc: doc})
+    text.encode()
+    plain = study_html(RECORD, [Trial(1, "p", 1, {"tile": 1}, Measurement("crash"))], {"Loop tree": "for"})
+    assert [e.tag for e in tree(text).iter()] == [e.tag for e in tree(plain).iter()]
 
 
 @pytest.mark.parametrize("found", [[], [Trial(1, "p", 1, {}, Measurement("crash", message="it died"))]])

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from textwrap import wrap
 
 from autosched.codegen.c.crowded import crowded
 from autosched.codegen.c.ctypes import storage_type
@@ -23,6 +22,7 @@ from autosched.codegen.lower.context import called_functions
 from autosched.codegen.narrow import narrow
 from autosched.codegen.unheld import scarce
 from autosched.codegen.written_out import written_out
+from autosched.escape import comment_lines, in_comment
 from autosched.ir.program import Program
 from autosched.ir.value import Call, walk
 
@@ -70,7 +70,7 @@ class _Printer:
         kernel = narrow(written_out(kernel))
         self.kernel = kernel
         self.names = Names()
-        self.name = self.names.fresh(kernel.name)
+        self.name = self.names.function(kernel.name)
         for buffer in kernel.buffers:
             self.names(buffer)
         self.registers = registers_of(kernel)
@@ -203,12 +203,11 @@ class _Printer:
     def _describe(self) -> Iterator[str]:
         """The comment on top of the header: what, how, and how to build."""
         kernel = self.kernel
-        doc = " ".join(kernel.program.doc.split())
-        yield from _text(f"{self.name}: {doc}" if doc else f"{self.name}")
+        yield from _text(about(self.name, kernel.program))
         text = function_text(kernel.program)
         if text:
             yield " *"
-            yield from (f" *   {_safe(line)}".rstrip() for line in text.splitlines())
+            yield from (f" *   {in_comment(line)}".rstrip() for line in text.splitlines())
         if kernel.schedule:
             yield " *"
             yield " * Schedule:"
@@ -281,7 +280,7 @@ class _Printer:
             what = f"Lay out {origin or 'the constants'} as {self.names(target)}"
             if target in _checks(kernel.main.body):
                 what = f"Check {origin}: {self.names(target)} is 0 where {self.name} may take the fast way"
-            yield f"/* {what}, once, before any call of {self.name}. */"
+            yield f"/* {in_comment(what)}, once, before any call of {self.name}. */"
             return
         yield "/*"
         for name in function.buffers:
@@ -343,6 +342,11 @@ def _checks(body: tuple[Stmt, ...]) -> set[str]:
     return {name for stmt in statements(body) if isinstance(stmt, Choose) for name in stmt.checks}
 
 
+def about(name: str, program: Program) -> str:
+    """What a file holds, as running text: the function's name, and the program's docstring."""
+    return f"{name}: {program.doc}" if program.doc.split() else name
+
+
 def function_text(program: Program) -> str:
     """The program's own text: of a file with several functions, its function."""
     try:
@@ -368,9 +372,4 @@ def _enum(constants: list[str]) -> Iterator[str]:
 
 
 def _text(text: str, indent: str = "") -> Iterator[str]:
-    for line in wrap(_safe(text), 112):
-        yield f" * {indent}{line}"
-
-
-def _safe(text: str) -> str:
-    return text.replace("*/", "* /").replace("/*", "/ *")
+    yield from (f" * {indent}{line}" for line in comment_lines(text, 112))

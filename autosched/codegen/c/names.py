@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib.resources import files
 
 from autosched.codegen.c.helpers import is_helper
 
-# Keywords, what the included headers define as macros or types, and what printed code itself uses.
+# Keywords (C++'s too: it reads headers), what the included headers define as macros or types, and what printed code
+# itself uses.
 _RESERVED = frozenset(
     """
     auto break case char const continue default do double else enum extern float for goto if inline int
     long register restrict return short signed sizeof static struct switch typedef union unsigned void
-    volatile while asm typeof bool true false NULL NAN INFINITY HUGE_VAL I DBL_MAX INT32_MIN INT64_MIN
+    volatile while asm typeof
+    alignas alignof and and_eq bitand bitor catch char8_t char16_t char32_t class co_await co_return co_yield compl
+    concept const_cast consteval constexpr constinit decltype delete dynamic_cast explicit export friend mutable
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires
+    static_assert static_cast template this thread_local throw try typeid typename using virtual wchar_t xor xor_eq
+    bool true false NULL NAN INFINITY HUGE_VAL I DBL_MAX INT32_MIN INT64_MIN
     INT64_C UINT64_C main memcpy memset memmove errno EOF linux unix abs exp exp2 log log2 log10 sqrt
     cbrt hypot tanh sinh cosh erf erfc floor ceil round trunc fma fmaf fmax fmin rint fmod fabs sin cos
     tan asin acos atan pow gamma index div y0 y1 yn j0 j1 jn signgam lanes workspace VECTOR_INLINE
@@ -29,6 +37,13 @@ _HELPER = (
     r"|ceil|fabs|bits|satrint|extend|nearest|approximate_[a-z]+)_[a-z]\w*x\d+$"
 )
 _VECTOR = r"^([a-z]?[bfsu]\d+|e\dm\d\w*|bool)x\d+(_operand\d*)?$"  # types of vectors; mm64x64 is free
+
+
+@cache
+def libc() -> frozenset[str]:
+    """Functions and variables of the C library."""
+    lines = files("autosched.codegen.c").joinpath("libc.txt").read_text("utf-8").splitlines()
+    return frozenset(name for line in lines if not line.startswith("#") for name in line.split())
 
 
 class Names:
@@ -49,6 +64,13 @@ class Names:
             found = self.fresh(name)
             self._given[name] = found
         return found
+
+    def function(self, like: str, declared: Callable[[str], bool] = lambda name: False) -> str:
+        """The same for a function that others call: it takes the place of none of the C library, and of none that the
+        language has `declared`."""
+        while like in libc() or declared(like):
+            like += "_"
+        return self.fresh(like)
 
     def fresh(self, like: str) -> str:
         """An identifier that nothing else has, as near to `like` as possible."""

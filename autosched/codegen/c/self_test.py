@@ -14,9 +14,10 @@ import numpy.typing as npt
 from autosched.codegen.c.ctypes import BITS_STORED, literal, storage_type
 from autosched.codegen.c.files import WORKSPACE, CSource
 from autosched.codegen.c.helpers import ordered
-from autosched.codegen.c.names import Names
+from autosched.codegen.c.names import Names, libc
 from autosched.codegen.kernel import Kernel
 from autosched.errors import UsageError
+from autosched.escape import c_string
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.error import run_with_error
 from autosched.ir.inputs import random_inputs, split_inputs
@@ -26,6 +27,8 @@ VALUES = 61
 """In the table of an input: a prime, so that no row of a matrix repeats another."""
 CHECKED = 64
 """Elements of an output that are compared, spread evenly over it."""
+OWN = frozenset({"state", "draw", "memory", "wrong", "check", "i", "work", "status", "got", "want", "p", "bytes"})
+"""What the program itself calls things."""
 MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
 """D. E. Knuth's generator modulo 2^64 (MMIX); its upper half is used."""
 
@@ -34,8 +37,12 @@ def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: boo
     """The text of `NAME_test.c`. `program` is what the kernel computes; tolerances are tuning's, of `reassociated` sums
     or of the program's own.
 
-    UsageError where an input has known values: they are not in the kernel.
+    UsageError where an input has known values: they are not in the kernel; and for a function that is called what
+    something in the test is.
     """
+    taken = [name for name, _ in code.calls if name in OWN]
+    if taken:
+        raise UsageError(f"no self-test of {taken[0]}: it has a {taken[0]} itself", hint="give the file another name")
     for name, known in program.data.items():
         if known.values is not None:
             raise UsageError(f"no self-test: {name} has values of its own", hint="export without --self-test")
@@ -86,8 +93,8 @@ class _Test:
     ) -> None:  # fmt: skip
         self.kernel, self.code, self.program = kernel, code, program
         self.tables, self.scalars, self.checks = tables, scalars, checks
-        taken = {name for name, _ in code.calls} | {"state", "draw", "memory", "wrong", "check", "i", "work", "status"}
-        self.names = Names({*taken, "printf", "puts", "uint64_t", "double", "size_t", "want", "stdout"})
+        taken = {name for name, _ in code.calls} | OWN | libc()
+        self.names = Names({*taken, "uint64_t", "size_t"})
         self.held = list(dict.fromkeys(a for _, arguments in code.calls for a in arguments if a in kernel.buffers))
         # What is written to but never passed on by name has no place here; all tensors of the program have one.
         self.held += [n for n in (*tables, *checks) if n not in self.held]
@@ -168,7 +175,8 @@ class _Test:
             yield f"for (const struct want *check = {wants}; check < {wants} + {len(found)}; ++check) {{"
             yield f"  const double got = (double){got};"
             yield "  if (fabs(got - check->value) <= check->tolerance) continue;"
-            yield f'  printf("{name}[%zu] is %.9g, not %.9g\\n", check->at, got, check->value);'
+            printed = f'"%s[%zu] is %.9g, not %.9g\\n", {c_string(name)}'
+            yield f"  printf({printed}, check->at, got, check->value);"
             yield "  wrong = 1;"
             yield "}"
         yield from (f"free({names(n)});" for n in self.held)

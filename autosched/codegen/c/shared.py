@@ -31,6 +31,11 @@ def compiler(environment: dict[str, str] | None = None) -> list[str]:
     raise MissingError("no C compiler", hint="install gcc or clang, `pip install ziglang`, or name one in CC")
 
 
+def build_arguments(code: CSource, source: str, library: str, *more: str) -> list[str]:
+    """What a C compiler is told to make a shared library of a file."""
+    return [*code.flags.split(), "-shared", "-fPIC", *more, source, "-o", library, "-lm"]
+
+
 def build_shared(code: CSource, source: Path, isa: str, command: list[str]) -> Path:
     """`source` with its header beside it as `NAME.so`. MissingError where the compiler cannot: its own words."""
     library = source.with_suffix(".so")
@@ -39,7 +44,7 @@ def build_shared(code: CSource, source: Path, isa: str, command: list[str]) -> P
         raise MissingError(said, hint="name a cross compiler in CC")
     # Else a library is made without OpenMP's functions by compilers that have none (zig), and nobody can load it.
     whole = ["-Wl,-z,defs"] if sys.platform == "linux" else []
-    arguments = [*code.flags.split(), "-shared", "-fPIC", *whole, str(source), "-o", str(library), "-lm"]
+    arguments = build_arguments(code, str(source), str(library), *whole)
     try:
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
     except OSError as error:

@@ -46,6 +46,7 @@ from autosched.codegen.kernel import (
 )
 from autosched.codegen.matrices import move_of
 from autosched.errors import UsageError
+from autosched.escape import in_comment
 from autosched.logic import FALSE, TRUE, Const
 from autosched.tensorize.spec.emit import render_c
 
@@ -89,7 +90,7 @@ class StatementPrinter:
                     yield from self.body(body, 1)
                     yield "}"
             case Choose(checks, body, fallback, note):
-                comment = f"  /* {note.replace('*/', '* /')} */" if note else ""
+                comment = f"  /* {in_comment(note)} */" if note else ""
                 yield f"if ({' && '.join(f'{scope.names(name)}[0] == 0' for name in checks)}) {{{comment}"
                 yield from self.body(body, 1)
                 yield "} else {"
@@ -116,7 +117,7 @@ class StatementPrinter:
                 yield from self.matrices.configure(matrices, on)
             case Comment(text):
                 for line in text.splitlines():
-                    yield f"/* {line.replace('*/', '* /')} */"
+                    yield f"/* {in_comment(line)} */"
             case Async() | Wait() | Box() | Group() | Settle() | Publish() | Meet() | Signal() | Await() | Roles():
                 raise UsageError(
                     "copies under way, barriers and roles are for GPU kernels", hint="C can hold rows without them"
@@ -129,7 +130,7 @@ class StatementPrinter:
         var = scope.names(loop.var)
         lower, upper = scope.index.number(loop.lower), scope.index.number(loop.upper, 5)
         notes = [n for n in (loop.note, loop.kind if "." in loop.kind or loop.kind in WORKERS else "") if n]
-        comment = f"  /* {', '.join(notes).replace('*/', '* /')} */" if notes else ""
+        comment = f"  /* {in_comment(', '.join(notes))} */" if notes else ""
         if loop.kind == "parallel":
             yield "#ifdef _OPENMP"
             yield f"#pragma omp parallel for schedule(static) num_threads({scope.kernel.threads})"

@@ -14,6 +14,7 @@ from autosched.codegen.cuda.shared import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.kernel import WORKERS, Assign, Box, For, statements
+from autosched.escape import in_comment
 from autosched.ir.value import Read, walk
 from autosched.logic import Int, Var
 
@@ -108,7 +109,7 @@ def _blocks(grid: Grid, scope: Scope, total: int, body: str) -> Iterator[str]:
 
 
 def _named(scope: Scope, loop: For, number: str) -> Iterator[str]:
-    comment = f"  // {loop.note}" if loop.note else ""
+    comment = f"  // {in_comment(loop.note)}" if loop.note else ""
     scaled = number if loop.step == 1 else f"{number} * {loop.step}"
     start = f" + {first(loop)}" if first(loop) else ""
     yield f"const int {scope.names(loop.var)} = {scaled}{start};{comment}"

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from autosched.codegen.cuda.plain import plain_function
 from autosched.codegen.cuda.registers import ACROSS, HELD, issue_name, lanes_of, register_type, registers_of, whole_name
 from autosched.errors import SpecError
+from autosched.escape import in_comment
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.emit import KEEP
 from autosched.tiling.placed import from_shared
@@ -151,4 +152,4 @@ def _wrapped(parts: list[str]) -> str:
 
 
 def _comment(intrinsic: Intrinsic) -> str:
-    return (intrinsic.summary or intrinsic.name).rstrip(".") + "."
+    return in_comment((intrinsic.summary or intrinsic.name).rstrip(".") + ".")

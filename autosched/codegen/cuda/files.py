@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from autosched.codegen.c.ctypes import storage_type
-from autosched.codegen.c.files import CSource, function_text
+from autosched.codegen.c.files import CSource, about, function_text
 from autosched.codegen.c.names import Names
 from autosched.codegen.cuda.launch import ALIGNMENT, BufferArgument, Launch, MapArgument, ScalarArgument, TensorMap
-from autosched.codegen.cuda.printer import TAKEN, CudaSource, print_cuda
+from autosched.codegen.cuda.printer import CudaSource, print_cuda
+from autosched.codegen.cuda.taken import TAKEN, declared
 from autosched.codegen.kernel import Buffer, Kernel
+from autosched.escape import comment_lines, in_comment
 from autosched.machine.target import Target
 
 _INCLUDE = re.compile(r'^#include "(autosched/[\w.]+)"\n', re.MULTILINE)
@@ -69,7 +71,7 @@ class _Exporter:
         self.kernel, self.printed, self.plan = kernel, printed, printed.plan
         own = ["stream", "workspace", "packed", "status", "config", "attribute"]
         self.names = Names([*self.plan.kernels, *own, *TAKEN.split()])
-        self.name = self.names.fresh(kernel.name)
+        self.name = self.names.function(kernel.name, declared)
         program = kernel.program
         self.tensors = [p for p in program.parameters if p in program.tensors]
         self.workspace = {w.name: w for w in self.plan.workspaces}
@@ -88,10 +90,9 @@ class _Exporter:
 
     def _header(self, flags: str) -> Iterator[str]:
         program, guard = self.kernel.program, f"{self.name.upper()}_H_INCLUDED"
-        doc = " ".join(program.doc.split())
         yield "/*"
-        yield f" * {self.name}{': ' + doc if doc else ''}"
-        yield from (f" *   {line}".rstrip() for line in ["", *function_text(program).splitlines()])
+        yield from (f" * {line}" for line in comment_lines(about(self.name, program), 112))
+        yield from (f" *   {in_comment(line)}".rstrip() for line in ["", *function_text(program).splitlines()])
         yield " *"
         yield f" * For {self.plan.arch}. Build: nvcc {flags} -c {self.name}.cu"
         yield " */"

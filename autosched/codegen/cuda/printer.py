@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
-from textwrap import wrap
 
+from autosched.codegen.c.files import about
 from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.names import Names
 from autosched.codegen.cuda.blocks import block_lines
@@ -32,9 +32,11 @@ from autosched.codegen.cuda.phases import Phases
 from autosched.codegen.cuda.scope import Known, Scope, Used
 from autosched.codegen.cuda.shared import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
+from autosched.codegen.cuda.taken import TAKEN
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.view import block_view
 from autosched.codegen.kernel import Assign, BoxMap, Function, IntrinsicCall, Kernel, Roles, Stmt, statements
+from autosched.escape import comment_lines
 from autosched.ir.value import Scalar, walk
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
@@ -42,12 +44,6 @@ from autosched.tensorize.spec.catalogue import Catalogue
 
 OPTIONS = ("--std=c++17", "--fmad=false")
 """Products and additions are fused where the text says so."""
-TAKEN = """
-autosched threadIdx blockIdx blockDim gridDim warpSize row shared
-alignas and bool catch class constexpr delete explicit friend half new not nullptr operator or private protected
-public template this throw try using virtual xor namespace min max
-"""
-"""What printed code itself uses, and C++'s keywords beside C's."""
 
 
 @dataclass(frozen=True)
@@ -224,14 +220,13 @@ class _Printer:
 
     def _describe(self) -> Iterator[str]:
         kernel = self.kernel
-        doc = " ".join(kernel.program.doc.split())
-        text = [f"{self.name}: {doc}" if doc else self.name, f"For {self.target.name} ({self.arch})."]
+        text = [about(self.name, kernel.program), f"For {self.target.name} ({self.arch})."]
         if kernel.schedule:
             text += ["", "Schedule: " + ", ".join(f"{n} = {v}" for n, v in kernel.schedule.items()) + "."]
         if kernel.relies:
             text += ["", "Right only where: " + "; ".join(kernel.relies) + "."]
         for paragraph in text:
-            yield from (f"// {line}".rstrip() for line in wrap(paragraph, 115) or [""])
+            yield from (f"// {line}" for line in comment_lines(paragraph, 115)) if paragraph else ("//",)
 
 
 def _device(text: str) -> str:

@@ -41,6 +41,7 @@ from autosched.codegen.kernel import (
 )
 from autosched.codegen.lower.simplify import bind
 from autosched.errors import UsageError
+from autosched.escape import in_comment
 from autosched.ir.value import Index, Read, walk
 from autosched.logic import FALSE, TRUE, Bool, Compare, Const, Int, Var, affine, conjuncts, free_vars
 
@@ -115,7 +116,7 @@ class StatementPrinter:
                 scope.used.headers.add("copy")
                 yield f"wait_copies<{pending}>();"
             case Comment(text):
-                yield from (f"// {line}".rstrip() for line in text.splitlines())
+                yield from (f"// {in_comment(line)}".rstrip() for line in text.splitlines())
             case Prefetch() | Drain() | Configure():
                 return
             case Box():
@@ -165,7 +166,7 @@ class StatementPrinter:
         before, scope.lanes = scope.lanes, THREADS_OF.get(loop.kind, scope.lanes)
         with scope.ranged({loop.var: (0, count - 1)}):
             if loop.note:
-                yield f"// {loop.note}"
+                yield f"// {in_comment(loop.note)}"
             yield from self.body(loop.body, None if path is None else path)
         scope.lanes = before
         del scope.workers[loop.var]
@@ -201,7 +202,7 @@ class StatementPrinter:
                 lines = list(self.body(inner))
                 scope.loops -= trips > 1
                 scope.lanes = before
-        note = [f"// {loop.note}"] if loop.note else []
+        note = [f"// {in_comment(loop.note)}"] if loop.note else []
         if trips == 1:
             return [*note, *lines]
         var = scope.spell(STEP)
@@ -212,7 +213,7 @@ class StatementPrinter:
     def _plain(self, loop: For, path: Path | None) -> Iterator[str]:
         scope = self.scope
         extent = scope.simplifier.number(loop.upper - loop.lower)
-        comment = f"  // {loop.note}" if loop.note else ""
+        comment = f"  // {in_comment(loop.note)}" if loop.note else ""
         var = scope.names(loop.var)
         counted = loop.step == 1 and scope.simplifier.number(loop.lower) == Const(0)
         phases = any(isinstance(s, For) and s.kind in WORKERS for s in statements(loop.body))

@@ -8,6 +8,7 @@ from typing import Any
 
 from autosched.codegen.llvm.compile import initialise
 from autosched.codegen.llvm.errors import CompileError
+from autosched.escape import llvm_text
 from autosched.machine.loaded import Loaded
 
 _PROVIDED: dict[str, int] = {}
@@ -32,7 +33,7 @@ class Module:
         """The address of an exported function (CompileError where there is none of that name, or where the code calls
         what nobody has)."""
         try:
-            return self._loaded.address(name)
+            return self._loaded.address(llvm_text(name))
         except LookupError as error:
             raise CompileError(f"the module has no function {name!r}") from error
         except RuntimeError as error:

@@ -9,6 +9,7 @@ from autosched.codegen.llvm.spare import Spare, spare_of
 from autosched.codegen.llvm.statements import Printer, Shared, quoted
 from autosched.codegen.llvm.texts import Texts
 from autosched.codegen.llvm.types import memory, scalar
+from autosched.escape import llvm_text
 from autosched.ir.dtypes import DType
 
 _BITS_OF_HALF = "i16"
@@ -72,7 +73,7 @@ def _module(title: str, shared: Shared, exported: list[str]) -> str:
     ]
     if any("!nontemporal" in part for part in parts):
         parts.append(f"{ONE} = !{{i32 1}}")
-    return "\n\n".join(parts) + "\n"
+    return llvm_text("\n\n".join(parts) + "\n")
 
 
 def scalar_type(dtype: DType) -> str:

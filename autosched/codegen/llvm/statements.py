@@ -50,6 +50,7 @@ from autosched.codegen.llvm.types import Val, scalar
 from autosched.codegen.llvm.values import Values
 from autosched.codegen.matrices import move_of
 from autosched.codegen.unheld import scarce
+from autosched.escape import printable
 from autosched.ir.dtypes import BOOL
 from autosched.ir.value import reads
 from autosched.logic import TRUE
@@ -110,7 +111,7 @@ class Printer:
             case Configure(matrices, on):
                 self.matrices.configure(matrices, on)
             case Comment(text):
-                self.out.line(f"  ; {' '.join(text.split())}")
+                self.out.line(f"  ; {printable(' '.join(text.split()))}")
             case Async() | Wait() | Box() | Group() | Settle() | Publish() | Meet() | Signal() | Await() | Roles():
                 raise UnsupportedError("copies under way, barriers and roles are for GPU kernels")
             case _:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from autosched.codegen.cuda.torch_op import TYPES
+from autosched.codegen.torch_op import TYPES
 from autosched.device.cuda.arrays import ALIGNMENT, OnCard, row_major
 from autosched.device.cuda.dlpack import CUDA, description
 from autosched.errors import UsageError

@@ -17,6 +17,7 @@ from typing import Any
 import z3
 
 from autosched.errors import UsageError
+from autosched.escape import printable
 
 _LONGEST_NAME = 60
 
@@ -62,7 +63,7 @@ def asked(part: str, statement: str, solver: z3.Solver, answer: Any) -> None:
     number = len(folder.seen)
     slug = re.sub(r"[^a-z0-9]+", "-", statement.lower()).strip("-")[:_LONGEST_NAME].strip("-")
     meaning = {"unsat": "proved", "sat": "refuted"}.get(str(answer), "not decided within the limit")
-    head = f"; {part}: {statement}\n; unsat proves it; z3 {z3.get_version_string()}: {answer}, {meaning}\n"
+    head = f"; {part}: {printable(statement)}\n; unsat proves it; z3 {z3.get_version_string()}: {answer}, {meaning}\n"
     status = f"(set-logic ALL)\n(set-info :status {answer})\n"
     text = body.removeprefix("; benchmark generated from python API\n")
     (folder.path / f"{number:04d}-{part}-{slug}.smt2").write_text(head + status + text, encoding="utf-8")
