@@ -18,6 +18,8 @@ from autosched.tiling.step import Decision, Step
 SLOWEST_RATE = 2e8
 MOST_SECONDS = 1.0
 """A program whose naive loops could take longer than this, at SLOWEST_RATE operations a second, is not measured."""
+CARD_RATE, CARD_SECONDS = 2e7, 0.2
+"""The same on a card, of which they are one thread: most of a call it waits for memory, and a dozen calls are timed."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ def literal_plan(program: Program, target: Target) -> Plan:
 
 def measure_baseline(program: Program, target: Target, device: Device) -> Baseline | None:
     """Time the naive loops on the device; None where they would take too long."""
-    if operations(program) / SLOWEST_RATE > MOST_SECONDS:
+    rate, most_s = (CARD_RATE, CARD_SECONDS) if device.name == "cuda" else (SLOWEST_RATE, MOST_SECONDS)
+    if operations(program) / rate > most_s:
         return None
     built = device.build(Candidate(literal_plan(program, target), 0))
     measured = Measuring(device, None, monotonic).measured(built, "final")

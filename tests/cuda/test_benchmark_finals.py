@@ -52,7 +52,7 @@ class Case:
         last = finals.Finals(self.card, self.data, problem, made, FACTS.limits["l2_bytes"], plain_job(problem, made))
         found = last.rounds(outcomes)
         held = len(self.card.memory)
-        assert held == len(self.data.tensors)
+        assert held == len(self.data.tensors) + len(self.data.references)
         return Recorded("case", last.corrected(outcomes), found, whole=bool(self.data.references)), problem
 
     def plain(self):

@@ -279,7 +279,7 @@ def test_the_worker_says_what_it_does_and_ends_with_its_context(tmp_path):
         return said
 
     assert ask("card") == [("done", FACTS)]
-    assert ask("data", str(tmp_path), oracles.write(program, oracle, tmp_path), ()) == [("done", None)]
+    assert ask("data", str(tmp_path), oracles.write(program, oracle, tmp_path), (), b"") == [("done", None)]
     said = ask("measure", job("scaled", oracle.scalars["s"]), QUICK)
     assert [s for w, s in said if w == "at"] == ["load", "prepare", "check", "copy", "time"]
     assert said[-1][1].status == "ok"

@@ -139,6 +139,7 @@ class _Printer:
         printer = StatementPrinter(scope, Phases(kernel, grid.body).needed, engine)
         scope.warps = max(1, grid.worker_threads // 32)
         scope.limited = grid.registers > 0
+        scope.alone = not grid.blocks and grid.block_threads == 1
         body = list(block_lines(grid, scope, shared, printer))
         shared = self.memory[name] = shared.beside(scope.staging)
         self.maps += [self._map(box.map) for box in engine_maps.values()]

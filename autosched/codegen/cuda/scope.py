@@ -92,6 +92,7 @@ class Scope:
         self.lanes = 1
         self.workers: dict[str, int] = {}  # variable of each loop over workers around, to their number
         self.running = False
+        self.alone = False  # the launch is one thread
         self.limited = False  # the launch says how many registers a thread may take
         self.fixed: frozenset[str] = frozenset()  # variables that no loop of one thread changes
         self.written: frozenset[str] = frozenset()  # buffers that the launch writes

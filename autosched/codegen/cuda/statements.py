@@ -51,6 +51,9 @@ MOST_UNROLLED = 16
 MOST_ISSUED = 512
 """Instructions and copies of a short loop, all its trips together, which is unrolled: about what an instruction cache
 of an SM holds beside the rest (128 KB, 16 bytes each, several to a copy)."""
+LONE = 16
+"""The same in a launch of one thread, which waits for memory whatever is unrolled: the compiler takes minutes to unroll
+loops as they are written."""
 STEP = ".turn"
 
 
@@ -239,10 +242,11 @@ class StatementPrinter:
                 return
             yield from self._turning(ring)
             straight = not waits and _straight(loop.body) and not self._counted(loop.body)
-            short = straight and trips * _issues(loop.body) <= MOST_ISSUED
+            most = LONE if scope.alone else MOST_ISSUED
+            short = straight and trips * _issues(loop.body) <= most
             if loop.kind == "unrolled" or short:
                 yield self._whole(loop, trips) if loop.kind == "unrolled" else self._unrolled(loop, trips, trips)
-            elif straight and (many := MOST_ISSUED // max(1, _issues(loop.body))) > 1 and not phases:
+            elif straight and (many := most // max(1, _issues(loop.body))) > 1 and not phases:
                 yield self._unrolled(loop, trips, 1 << (min(many, trips).bit_length() - 1))
             elif phases or waits or self._counted(loop.body):
                 yield "#pragma unroll 1"

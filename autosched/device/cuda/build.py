@@ -80,16 +80,18 @@ def printed(candidate: Candidate, target: Target) -> Printed:
 def build_all(
     wanted: Sequence[tuple[Candidate, Mapping[str, Any]]], target: Target, builder: CudaBuilder
 ) -> list[Build]:
-    """A build for each (candidate, values of run-time scalars), in order; texts are compiled side by side."""
-    texts = [printed(candidate, target) for candidate, _ in wanted]
+    """A build for each (candidate, values of run-time scalars), in order; texts are compiled side by side, the first of
+    them while others are printed."""
     clock = time.perf_counter()
-    sources = [t.source for t in texts if t.source is not None]
-    made = iter(builder.build_all([Source(s.text, s.plan.arch, s.headers) for s in sources]))
-    each_s = (time.perf_counter() - clock) / max(1, len(sources))
-    return [
-        _built(text, None if text.source is None else next(made), scalars, each_s)
-        for text, (_, scalars) in zip(texts, wanted, strict=True)
-    ]
+    begun = []
+    for candidate, _ in wanted:
+        text = printed(candidate, target)
+        s = text.source
+        begun.append((text, None if s is None else builder.begin(Source(s.text, s.plan.arch, s.headers))))
+    made = [(text, None if waiting is None else waiting.result()) for text, waiting in begun]
+    compiling_s = time.perf_counter() - clock - sum(text.seconds for text, _ in made)
+    each_s = max(0.0, compiling_s) / max(1, sum(text.source is not None for text, _ in made))
+    return [_built(text, cubin, scalars, each_s) for (text, cubin), (_, scalars) in zip(made, wanted, strict=True)]
 
 
 def _built(text: Printed, cubin: Cubin | CompileError | None, scalars: Mapping[str, Any], compile_s: float) -> Build:

@@ -4,8 +4,10 @@ costs no more than its candidate."""
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 
@@ -17,6 +19,9 @@ from autosched.device.serve import connect
 from autosched.errors import AutoschedError
 
 BUILD_LIMIT_S = 120.0
+PATIENCE, LEAST_S, KNOWN = 5.0, 20.0, 4
+"""Once so many texts are compiled, none is given more than this many times what the slowest of them took, or the least:
+one that takes minutes beside others of a second (a baseline, say) costs more than it can tell."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,10 @@ class CudaBuilder:
     ) -> None:
         self.cache, self.newest, self.deadline_s = cache, newest, deadline_s
         self.most = processes or len(os.sched_getaffinity(0))
-        self._done: dict[str, Cubin] = {}
+        self._begun: dict[str, Future[Cubin | CompileError]] = {}
+        self._took_s: list[float] = []
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(self.most)
         self._workers = [WorkerProcess("autosched.device.cuda.builder") for _ in range(self.most)]
         self._free: SimpleQueue[WorkerProcess] = SimpleQueue()
         for worker in self._workers:
@@ -58,49 +66,57 @@ class CudaBuilder:
 
     def build_all(self, sources: Sequence[Source]) -> list[Cubin | CompileError]:
         """A cubin, or why there is none, for each, in order; equal sources are compiled once. MissingError as above."""
-        kits = {s.arch: toolkit(s.arch, self.newest) for s in sources}
-        keys = [cubin_key(s.text, s.headers, s.arch, f"{kits[s.arch].name} {kits[s.arch].release}") for s in sources]
-        missing = {k: s for k, s in zip(keys, sources, strict=True) if self._known(k) is None}
-        failed: dict[str, CompileError] = {}
+        return [waiting.result() for waiting in [self.begin(s) for s in sources]]
 
-        def compiled(item: tuple[str, Source]) -> tuple[str, Cubin | CompileError]:
-            worker = self._free.get()
-            try:
-                return item[0], self._compile(worker, item[1], kits[item[1].arch])
-            finally:
-                self._free.put(worker)
+    def begin(self, source: Source) -> Future[Cubin | CompileError]:
+        """Compile beside what was begun before. MissingError where no NVRTC knows the architecture."""
+        kit = toolkit(source.arch, self.newest)
+        key = cubin_key(source.text, source.headers, source.arch, f"{kit.name} {kit.release}")
+        with self._lock:
+            waiting = self._begun.get(key)
+            if waiting is None or (waiting.done() and not isinstance(waiting.result(), Cubin)):
+                waiting = self._begun[key] = self._pool.submit(self._made, key, source, kit)
+            return waiting
 
-        if missing:
-            with ThreadPoolExecutor(min(self.most, len(missing))) as pool:
-                for key, made in pool.map(compiled, missing.items()):
-                    if isinstance(made, CompileError):
-                        failed[key] = made
-                    else:
-                        self._keep(key, made)
-        return [failed[k] if k in failed else self._done[k] for k in keys]
+    def _made(self, key: str, source: Source, kit: Toolkit) -> Cubin | CompileError:
+        known = self.cache.get(key) if self.cache is not None else None
+        if known is not None:
+            return known
+        worker, clock = self._free.get(), time.monotonic()
+        try:
+            made = self._compile(worker, source, kit)
+        finally:
+            self._free.put(worker)
+        if isinstance(made, Cubin):
+            with self._lock:
+                self._took_s.append(time.monotonic() - clock)
+            if self.cache is not None:
+                self.cache.put(key, made)
+        return made
+
+    @property
+    def patience_s(self) -> float:
+        """How long a text may take now."""
+        with self._lock:
+            if len(self._took_s) < KNOWN:
+                return self.deadline_s
+            return min(self.deadline_s, max(LEAST_S, PATIENCE * max(self._took_s)))
 
     def close(self) -> None:
         for worker in self._workers:
             worker.close()
-
-    def _known(self, key: str) -> Cubin | None:
-        if key not in self._done and self.cache is not None and (found := self.cache.get(key)) is not None:
-            self._done[key] = found
-        return self._done.get(key)
-
-    def _keep(self, key: str, cubin: Cubin) -> None:
-        self._done[key] = cubin
-        if self.cache is not None:
-            self.cache.put(key, cubin)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = ThreadPoolExecutor(self.most)  # who builds again starts anew
 
     def _compile(self, worker: WorkerProcess, source: Source, kit: Toolkit) -> Cubin | CompileError:
+        limit_s = self.patience_s
         for attempt in (1, 2):
             try:
                 worker.ensure()
-                answer: Cubin | CompileError = worker.ask(source, kit, deadline_s=self.deadline_s)
+                answer: Cubin | CompileError = worker.ask(source, kit, deadline_s=limit_s)
                 return answer
             except WorkerTimeoutError:
-                return CompileError(f"NVRTC did not finish within {self.deadline_s:g} s")
+                return CompileError(f"NVRTC did not finish within {limit_s:.3g} s")
             except WorkerDiedError as death:
                 if not (death.outside and attempt == 1):
                     return CompileError(f"NVRTC ended with {death.reason}: {death.stderr[-300:]}")

@@ -23,7 +23,7 @@ class Client:
 
     def __init__(self, ordinal: int = 0) -> None:
         self.worker = WorkerProcess("autosched.device.cuda.worker", ordinal)
-        self._data: tuple[str, tuple[Tensor, ...], tuple[Sample, ...]] | None = None
+        self._data: tuple[str, tuple[Tensor, ...], tuple[Sample, ...], bytes] | None = None
         self._plain: CudaJob | None = None
         self._changed = False
         self.referred = False
@@ -36,11 +36,17 @@ class Client:
         return found
 
     def use(
-        self, folder: Path, tensors: tuple[Tensor, ...], samples: tuple[Sample, ...] = (), plain: CudaJob | None = None
+        self,
+        folder: Path,
+        tensors: tuple[Tensor, ...],
+        samples: tuple[Sample, ...] = (),
+        plain: CudaJob | None = None,
+        comparing: bytes = b"",
     ) -> None:
         """Measure on the data in a folder (`oracle.write`, `write_sampled`) from now on; whole outputs of the fastest
-        are compared with those of a `plain` kernel, if there is one and it is right in the samples."""
-        self._data, self._plain, self._changed = (str(folder), tensors, samples), plain, True
+        are compared with those of a `plain` kernel, if there is one and it is right in the samples. With the machine
+        code `comparing` (of `comparing.TEXT`) outputs are compared on the card."""
+        self._data, self._plain, self._changed = (str(folder), tensors, samples, comparing), plain, True
         self.referred = False
 
     def ask(self, deadline_s: float, *message: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.device.compare import Difference, compare
-from autosched.device.cuda.driver import Card
+from autosched.device.cuda.comparing import BITS, DOUBLES, ELEMENTS, Comparer, Wanted
+from autosched.device.cuda.driver import Card, CudaError
 from autosched.device.cuda.job import Sample
 from autosched.device.job import Tensor
 
@@ -55,18 +58,27 @@ def _of(folder: Path, name: str, slack: float) -> Path:
 
 
 class Data:
-    """Arrays of one data set on the card; `addresses` are the tensors', each between canaries."""
+    """Arrays of one data set on the card; `addresses` are the tensors', each between canaries. They are compared on the
+    card where there is a `comparer`, which is closed with them, and here where it finds something wrong."""
 
-    def __init__(self, card: Card, folder: Path, tensors: tuple[Tensor, ...], samples: tuple[Sample, ...] = ()) -> None:
-        self.card = card
+    def __init__(
+        self,
+        card: Card,
+        folder: Path,
+        tensors: tuple[Tensor, ...],
+        samples: tuple[Sample, ...] = (),
+        comparer: Comparer | None = None,
+    ) -> None:
+        self.card, self.comparer = card, comparer
         self.tensors = {t.name: t for t in tensors}
         self.samples = samples
         self._folder = folder
         self.addresses: dict[str, int] = {}
         self.first: dict[str, int] = {}
         """Inouts' values at entry, on the card."""
-        self.references: dict[str, npt.NDArray[Any]] = {}
-        """Whole outputs, flat, as a plain kernel wrote them."""
+        self.references: dict[str, int] = {}
+        """Whole outputs as a plain kernel wrote them, on the card."""
+        self._wanted: dict[tuple[str, float], Wanted] = {}
         self._bases: list[int] = []
         self._want: dict[str, npt.NDArray[Any]] = {}
         self._allowed: dict[tuple[str, float], npt.NDArray[Any] | None] = {}
@@ -87,6 +99,7 @@ class Data:
                 tolerance = self._allowed[t.name, 1.0] = _read(folder / f"{t.name}.tol")
                 kind = numpy_dtype(t.dtype) if tolerance is None else np.float64
                 self._want[t.name] = np.fromfile(folder / f"{t.name}.want", kind)
+        card.wait("copying to the device", 0)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -126,45 +139,110 @@ class Data:
     def verify(self, addresses: Mapping[str, int], slack: float = 1.0) -> Difference | None:
         """The difference nearest to its tolerance (that of this slack); Wrong at the first output that is past it."""
         found: list[Difference] = []
-        for name, want in self._want.items():
-            tolerance = self._tolerance(name, slack)
-            t = self.tensors[name]
-            got = np.empty(t.shape, numpy_dtype(t.dtype))
-            self.card.download(got, addresses[name])
-            parts = [s for s in self.samples if s.output == name]
-            if not parts:
-                found.append(_compared(name, got, want, tolerance, (0,) * got.ndim))
-            for s in parts:
-                here = slice(s.start, s.start + s.elements)
-                corner = got[tuple(slice(low, low + n) for low, n in s.box)]
-                near = None if tolerance is None else tolerance[here]
-                found.append(_compared(name, corner, want[here], near, tuple(low for low, _ in s.box)))
+        for name in self._want:
+            near = self._nearest(name, addresses[name], slack)
+            found += self._compared(name, addresses[name], slack) if near is None else [near]
         return max(found, key=lambda d: d.error / d.tolerance if d.tolerance else 0.0, default=None)
 
     def keep(self, addresses: Mapping[str, int]) -> None:
         """What these outputs hold is what whole outputs are compared with from now on."""
         for name in () if self.first else self.outputs:
-            t = self.tensors[name]
-            self.references[name] = np.empty(t.shape, numpy_dtype(t.dtype)).reshape(-1)
-            self.card.download(self.references[name], addresses[name])
+            size = self.tensors[name].bytes
+            self.references[name] = self.card.allocate(size)
+            self.card.copy(self.references[name], addresses[name], size)
+        self.card.wait("copying data")
 
     def verify_whole(self, addresses: Mapping[str, int], slack: float = 1.0) -> None:
         """Wrong where an element is further from the reference than `ROOM` times the largest tolerance of the boxes.
         Inouts hold sums of many calls by now, and are left out."""
-        for name, known in self.references.items():
-            got = np.empty_like(known)
-            self.card.download(got, addresses[name])
-            if np.array_equal(got.view(np.uint8), known.view(np.uint8)):
-                continue
+        for name, reference in self.references.items():
+            t = self.tensors[name]
             tolerance = self._tolerance(name, slack)
             room = None if tolerance is None else ROOM * float(tolerance.max())
+            if self.comparer is not None:
+                how = BITS if room is None else ELEMENTS
+                wanted = Wanted(prod(t.shape), how, reference, room=room or 0.0)
+                if not self.comparer(addresses[name], t.dtype, wanted).wrong:
+                    continue
+            got, known = self._output(name, addresses[name]).reshape(-1), self._output(name, reference).reshape(-1)
             for start in range(0, known.size, PART):
                 here = slice(start, start + PART)
                 if (at := _strays(got[here], known[here], room)) is not None:
-                    index = [int(i) for i in np.unravel_index(start + at, self.tensors[name].shape)]
+                    index = [int(i) for i in np.unravel_index(start + at, t.shape)]
                     shown = f"{float(got[start + at]):.9g}", f"{float(known[start + at]):.9g}"
                     said = f"{name}{index} is {shown[0]}; a plain kernel, right in all boxes, says {shown[1]}"
                     raise Wrong(said, index=index)
+
+    def _nearest(self, name: str, address: int, slack: float) -> Difference | None:
+        """The difference nearest to its tolerance, found on the card; None where an element is wrong, or there is no
+        room."""
+        if self.comparer is None:
+            return None
+        try:
+            wanted = self._on_card(self.comparer, name, slack)
+        except CudaError as error:
+            if error.code != "CUDA_ERROR_OUT_OF_MEMORY":
+                raise
+            self.comparer.close()
+            self.comparer = None
+            return None
+        t = self.tensors[name]
+        found = self.comparer(address, t.dtype, wanted)
+        if found.wrong:
+            return None
+        number, tolerance = found.nearest, self._tolerance(name, slack)
+        got = np.empty(1, numpy_dtype(t.dtype))
+        place = number if not wanted.places else int(self._places(name)[number])
+        self.card.download(got, address + place * got.itemsize)
+        shown, want = float(got[0]), float(self._want[name][number])
+        error_of = 0.0 if tolerance is None or shown == want or np.isnan(want) else abs(shown - want)
+        return Difference(True, number, error_of, 0.0 if tolerance is None else float(tolerance[number]), shown, want)
+
+    def _on_card(self, comparer: Comparer, name: str, slack: float) -> Wanted:
+        """What is wanted of an output, which is put on the card when it is first asked for."""
+        if (name, slack) not in self._wanted:
+            tolerance = self._tolerance(name, slack)
+            allowed = 0 if tolerance is None else comparer.put(tolerance)
+            known = next((w for (n, _), w in self._wanted.items() if n == name), None)
+            if known is None:
+                boxed = any(s.output == name for s in self.samples)
+                how = BITS if tolerance is None else DOUBLES
+                put = comparer.put(self._places(name)) if boxed else 0
+                known = Wanted(self._want[name].size, how, comparer.put(self._want[name]), places=put)
+            self._wanted[name, slack] = replace(known, tolerances=allowed)
+        return self._wanted[name, slack]
+
+    def _places(self, name: str) -> npt.NDArray[Any]:
+        """Where in an output the elements of its boxes lie; all of them in order where there is no box."""
+        found = np.arange(self._want[name].size, dtype=np.uint64)
+        for s in self.samples:
+            if s.output == name:
+                where = np.ix_(*(range(low, low + n) for low, n in s.box))
+                flat = np.ravel_multi_index(where, self.tensors[name].shape)
+                found[s.start : s.start + s.elements] = flat.reshape(-1)
+        return found
+
+    def _compared(self, name: str, address: int, slack: float) -> list[Difference]:
+        """The differences of an output's parts, found here."""
+        want, tolerance = self._want[name], self._tolerance(name, slack)
+        got = self._output(name, address)
+        parts = [s for s in self.samples if s.output == name]
+        if not parts:
+            return [_compared(name, got, want, tolerance, (0,) * got.ndim)]
+        found = []
+        for s in parts:
+            here = slice(s.start, s.start + s.elements)
+            corner = got[tuple(slice(low, low + n) for low, n in s.box)]
+            near = None if tolerance is None else tolerance[here]
+            found.append(_compared(name, corner, want[here], near, tuple(low for low, _ in s.box)))
+        return found
+
+    def _output(self, name: str, address: int) -> npt.NDArray[Any]:
+        """What an output at this address holds."""
+        t = self.tensors[name]
+        got = np.empty(t.shape, numpy_dtype(t.dtype))
+        self.card.download(got, address)
+        return got
 
     def _tolerance(self, name: str, slack: float) -> npt.NDArray[Any] | None:
         if (name, slack) not in self._allowed:
@@ -172,9 +250,11 @@ class Data:
         return self._allowed[name, slack]
 
     def close(self) -> None:
-        for address in (*self._bases, *self.first.values()):
+        for address in (*self._bases, *self.first.values(), *self.references.values()):
             self.card.free(address)
-        self._bases, self.first = [], {}
+        if self.comparer is not None:
+            self.comparer.close()
+        self._bases, self.first, self.references = [], {}, {}
 
 
 def _read(path: Path) -> npt.NDArray[Any] | None:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from autosched.device import oracle as oracles
-from autosched.device.cuda.builder import CudaBuilder
+from autosched.device.cuda.builder import CudaBuilder, Source
 from autosched.device.cuda.cards import check_target, matching_target
 from autosched.device.cuda.client import Client
+from autosched.device.cuda.comparing import TEXT
 from autosched.device.cuda.cubins import CubinCache
 from autosched.device.cuda.data import write_tolerances
+from autosched.device.cuda.nvrtc import CompileError
 from autosched.device.cuda.reference import plain_job
 from autosched.device.cuda.toolkit import toolkit
 from autosched.device.dataset import Widening
@@ -161,14 +163,21 @@ class CudaDevice:
             plain = plain_job(program, self.target, self.builder, found.oracle.scalars)
             with scratch_errors():
                 written = write_sampled(program, found, folder)
-            self.client.use(folder, *written, plain)
+            self.client.use(folder, *written, plain, self._comparing())
             self._compared, self._values = found.text, found.oracle.scalars
         else:
             with scratch_errors():
                 tensors = oracles.write(program, found, folder)
-            self.client.use(folder, tensors)
+            self.client.use(folder, tensors, comparing=self._comparing())
             self._compared, self._values = "every element, by the interpreter", found.scalars
         self._written, self._slacks, self.rounds.fastest_s = program, {1.0}, None
+
+    def _comparing(self) -> bytes:
+        """The machine code that compares outputs on the card; nothing where it does not compile."""
+        try:
+            return self.builder.build(Source(TEXT, self.target.compiler["arch"])).code
+        except CompileError:
+            return b""
 
     def _data_of(self, program: Program, slack: float = 1.0) -> oracles.Oracle | Sampled:
         if self._oracle is not None:

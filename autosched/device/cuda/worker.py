@@ -13,6 +13,7 @@ from typing import Any
 
 from autosched.device.cuda.bench import Bench, Ready
 from autosched.device.cuda.clocks import Clocks
+from autosched.device.cuda.comparing import Comparer
 from autosched.device.cuda.data import Data
 from autosched.device.cuda.driver import Card, CudaError
 from autosched.device.job import Outcome
@@ -69,11 +70,13 @@ class Server:
             case "card":
                 return self.card.facts()
             case "data":
-                folder, tensors, samples, *plain = rest
+                folder, tensors, samples, comparing, *plain = rest
                 self.folders[:] = [folder]
                 if self.bench is not None:
                     self.bench.data.close()
-                self.bench = Bench(self.card, Data(self.card, Path(folder), tensors, samples), self.clocks)
+                comparer = Comparer(self.card, comparing) if comparing else None
+                data = Data(self.card, Path(folder), tensors, samples, comparer)
+                self.bench = Bench(self.card, data, self.clocks)
                 return [self.bench.refer(job, self.report) for job in plain] or None
             case "measure":
                 assert self.bench is not None
