@@ -18,6 +18,7 @@ import numpy as np
 
 from autosched.device.cuda.builder import CudaBuilder, Source
 from autosched.device.cuda.client import Client
+from autosched.device.cuda.comparing import TEXT, Comparer
 from autosched.device.cuda.data import Data, numpy_dtype
 from autosched.device.cuda.driver import Card
 from autosched.device.cuda.job import CudaJob
@@ -30,6 +31,8 @@ from benchmarks.gpu.finals import Finals
 
 SEARCH = Effort(fewest=4, most=10, sample_s=5e-4, budget_s=0.01, cold=True)
 DEADLINE_S = 15.0
+COMPARING = -1000
+"""The number of what compares outputs among what is compiled."""
 SLOWER, ROUGH = 3.0, 1.3
 Say = Callable[[str], None]
 
@@ -74,10 +77,21 @@ def _memory_folder() -> str | None:
 
 
 def build(builder: CudaBuilder, bundle: Bundle, problem: Problem) -> dict[int, Cubin | CompileError]:
-    """What the text of each candidate, of the plain kernel and of loops compiles to, by its number."""
+    """What the text of each candidate, of the plain kernel, of loops and of the comparison compiles to, by its
+    number."""
     wanted = [e for e in (*problem.entries, problem.plain, *(loop.entry for loop in problem.loops)) if e and e.text]
     sources = [Source(e.text, e.arch, {h: bundle.headers[h] for h in e.headers}) for e in wanted]
-    return dict(zip((e.number for e in wanted), builder.build_all(sources), strict=True))
+    numbers = [e.number for e in wanted]
+    if wanted:
+        sources.append(Source(TEXT, wanted[0].arch))
+        numbers.append(COMPARING)
+    return dict(zip(numbers, builder.build_all(sources), strict=True))
+
+
+def comparing(made: Mapping[int, Cubin | CompileError]) -> bytes:
+    """The machine code that compares outputs on the card; nothing where there is none."""
+    found = made.get(COMPARING)
+    return found.code if isinstance(found, Cubin) else b""
 
 
 def measured(
@@ -86,7 +100,7 @@ def measured(
     """The outcome of each candidate, in order, on the problem's data (written to `folder` first). What the fastest
     write is compared whole with what the plain kernel writes; `client.referred` says whether there was one."""
     _write(bundle, problem, folder)
-    client.use(folder, problem.tensors, problem.samples, plain_job(problem, made))
+    client.use(folder, problem.tensors, problem.samples, plain_job(problem, made), comparing(made))
     outcomes: list[Outcome] = []
     best_s: float | None = None
     for entry in problem.entries:
@@ -113,7 +127,8 @@ def finals(
     clock = time.monotonic()
     _write(bundle, problem, folder)
     card = Card()
-    data = Data(card, folder, problem.tensors, problem.samples)
+    code = comparing(made)
+    data = Data(card, folder, problem.tensors, problem.samples, Comparer(card, code) if code else None)
     last = Finals(card, data, problem, made, l2_bytes, plain_job(problem, made) if whole else None)
     try:
         rounds = last.rounds(outcomes)

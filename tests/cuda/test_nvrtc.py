@@ -158,6 +158,24 @@ def test_a_compiler_that_dies_or_hangs_costs_its_text_only():
         made.close()
 
 
+def test_one_text_gets_no_more_than_some_times_what_others_took(monkeypatch):
+    needs_nvrtc("sm_80")
+    made = CudaBuilder(processes=2)
+    limits = []
+
+    def compiled(worker, source, kit):
+        limits.append(made.patience_s)
+        return Cubin(source.text.encode(), source.arch, kit.name, {})
+
+    monkeypatch.setattr(made, "_compile", compiled)
+    monkeypatch.setattr(builders, "LEAST_S", 0.5)
+    made.build_all([Source(f"text {i}", "sm_80") for i in range(builders.KNOWN)])
+    made.build(Source("a baseline", "sm_80"))
+    made.close()
+    assert limits[0] == builders.BUILD_LIMIT_S
+    assert limits[-1] == 0.5
+
+
 def test_a_kernel_that_spills_within_its_limit_is_compiled_without_one():
     needs_nvrtc("sm_90a")
     sums = "\n".join(f"    float s{i} = a[threadIdx.x + {i}];" for i in range(64))
