@@ -39,7 +39,7 @@ def literal_plan(program: Program, target: Target) -> Plan:
 
 def measure_baseline(program: Program, target: Target, device: Device) -> Baseline | None:
     """Time the naive loops on the device; None where they would take too long."""
-    rate, most_s = (CARD_RATE, CARD_SECONDS) if device.name == "cuda" else (SLOWEST_RATE, MOST_SECONDS)
+    rate, most_s = (CARD_RATE, CARD_SECONDS) if getattr(device, "name", "") == "cuda" else (SLOWEST_RATE, MOST_SECONDS)
     if operations(program) / rate > most_s:
         return None
     built = device.build(Candidate(literal_plan(program, target), 0))

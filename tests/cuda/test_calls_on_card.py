@@ -95,7 +95,7 @@ def kernel():
             KERNELS.index('extern "C" __global__ void sc'),
         )
         text = KERNELS[:begin] + BOXES + KERNELS[end:]
-        multiply = replace(multiply, arguments=(MapArgument("map"), *buffers("P", "T")))
+        multiply = Launch("multiply", (256, 1, 1), (128, 1, 1), 0, (MapArgument("map"), *buffers("P", "T")))
         maps = (TensorMap("map", "A", F32, (SIDE, SIDE), (4 * SIDE,), (32, 32)),)
     plan = LaunchPlan(
         "product",
@@ -136,8 +136,9 @@ def test_the_current_stream_and_outputs_of_ones_own(kernel, torch, tensors):
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        torch.cuda._sleep(20_000_000)  # what is behind it must wait for it
         x = a + 1
+        kernel(x, w, 2.0)  # the first call on a stream takes memory for it
+        torch.cuda._sleep(100_000_000)  # what is behind it must wait for it
         out = kernel(x, w, 2.0)
         assert not side.query(), "the call has not waited"
     torch.cuda.current_stream().wait_stream(side)

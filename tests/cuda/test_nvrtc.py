@@ -1,6 +1,7 @@
 """Compiling without a driver: what a kernel takes, its machine instructions, clear errors, the cache, the processes."""
 
 import os
+from concurrent.futures import wait
 
 import pytest
 from support.nvrtc import needs_disassembler, needs_nvrtc
@@ -158,22 +159,19 @@ def test_a_compiler_that_dies_or_hangs_costs_its_text_only():
         made.close()
 
 
-def test_one_text_gets_no_more_than_some_times_what_others_took(monkeypatch):
+def test_compilers_that_nobody_waits_for_end():
     needs_nvrtc("sm_80")
-    made = CudaBuilder(processes=2)
-    limits = []
-
-    def compiled(worker, source, kit):
-        limits.append(made.patience_s)
-        return Cubin(source.text.encode(), source.arch, kit.name, {})
-
-    monkeypatch.setattr(made, "_compile", compiled)
-    monkeypatch.setattr(builders, "LEAST_S", 0.5)
-    made.build_all([Source(f"text {i}", "sm_80") for i in range(builders.KNOWN)])
-    made.build(Source("a baseline", "sm_80"))
-    made.close()
-    assert limits[0] == builders.BUILD_LIMIT_S
-    assert limits[-1] == 0.5
+    slow = DP4A.replace("int sum", "".join(f"volatile int v{i} = {i};\n" for i in range(20000)) + "int sum")
+    made = CudaBuilder(processes=1)
+    try:
+        made.build(Source(DP4A, "sm_80"))
+        begun = [made.begin(Source(slow + f"// {i}\n", "sm_80")) for i in range(3)]
+        made.give_up(begun)
+        wait(begun, 20)
+        assert all(b.cancelled() or isinstance(b.result(), CompileError) for b in begun)
+        assert not isinstance(made.build_all([Source(DP4A + "// again\n", "sm_80")])[0], CompileError)
+    finally:
+        made.close()
 
 
 def test_a_kernel_that_spills_within_its_limit_is_compiled_without_one():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -83,15 +84,23 @@ def build_all(
     """A build for each (candidate, values of run-time scalars), in order; texts are compiled side by side, the first of
     them while others are printed."""
     clock = time.perf_counter()
-    begun = []
-    for candidate, _ in wanted:
-        text = printed(candidate, target)
-        s = text.source
-        begun.append((text, None if s is None else builder.begin(Source(s.text, s.plan.arch, s.headers))))
-    made = [(text, None if waiting is None else waiting.result()) for text, waiting in begun]
-    compiling_s = time.perf_counter() - clock - sum(text.seconds for text, _ in made)
-    each_s = max(0.0, compiling_s) / max(1, sum(text.source is not None for text, _ in made))
-    return [_built(text, cubin, scalars, each_s) for (text, cubin), (_, scalars) in zip(made, wanted, strict=True)]
+    texts: list[Printed] = []
+    begun: list[Future[Cubin | CompileError]] = []
+    try:
+        for candidate, _ in wanted:
+            texts.append(printed(candidate, target))
+            if (s := texts[-1].source) is not None:
+                begun.append(builder.begin(Source(s.text, s.plan.arch, s.headers)))
+        made = [waiting.result() for waiting in begun]
+    except BaseException:  # Ctrl-C, a deadline
+        builder.give_up(begun)
+        raise
+    compiling_s = time.perf_counter() - clock - sum(text.seconds for text in texts)
+    each_s, cubins = max(0.0, compiling_s) / max(1, len(made)), iter(made)
+    return [
+        _built(text, None if text.source is None else next(cubins), scalars, each_s)
+        for text, (_, scalars) in zip(texts, wanted, strict=True)
+    ]
 
 
 def _built(text: Printed, cubin: Cubin | CompileError | None, scalars: Mapping[str, Any], compile_s: float) -> Build:

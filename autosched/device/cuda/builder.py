@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -19,9 +18,6 @@ from autosched.device.serve import connect
 from autosched.errors import AutoschedError
 
 BUILD_LIMIT_S = 120.0
-PATIENCE, LEAST_S, KNOWN = 5.0, 20.0, 4
-"""Once so many texts are compiled, none is given more than this many times what the slowest of them took, or the least:
-one that takes minutes beside others of a second (a baseline, say) costs more than it can tell."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ class CudaBuilder:
         self.cache, self.newest, self.deadline_s = cache, newest, deadline_s
         self.most = processes or len(os.sched_getaffinity(0))
         self._begun: dict[str, Future[Cubin | CompileError]] = {}
-        self._took_s: list[float] = []
+        self._given_up = False
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(self.most)
         self._workers = [WorkerProcess("autosched.device.cuda.builder") for _ in range(self.most)]
@@ -66,15 +62,21 @@ class CudaBuilder:
 
     def build_all(self, sources: Sequence[Source]) -> list[Cubin | CompileError]:
         """A cubin, or why there is none, for each, in order; equal sources are compiled once. MissingError as above."""
-        return [waiting.result() for waiting in [self.begin(s) for s in sources]]
+        begun = [self.begin(s) for s in sources]
+        try:
+            return [waiting.result() for waiting in begun]
+        except BaseException:  # Ctrl-C, a deadline
+            self.give_up(begun)
+            raise
 
     def begin(self, source: Source) -> Future[Cubin | CompileError]:
         """Compile beside what was begun before. MissingError where no NVRTC knows the architecture."""
         kit = toolkit(source.arch, self.newest)
         key = cubin_key(source.text, source.headers, source.arch, f"{kit.name} {kit.release}")
         with self._lock:
+            self._given_up = False
             waiting = self._begun.get(key)
-            if waiting is None or (waiting.done() and not isinstance(waiting.result(), Cubin)):
+            if waiting is None or (waiting.done() and not _kept(waiting)):
                 waiting = self._begun[key] = self._pool.submit(self._made, key, source, kit)
             return waiting
 
@@ -82,25 +84,22 @@ class CudaBuilder:
         known = self.cache.get(key) if self.cache is not None else None
         if known is not None:
             return known
-        worker, clock = self._free.get(), time.monotonic()
+        worker = self._free.get()
         try:
             made = self._compile(worker, source, kit)
         finally:
             self._free.put(worker)
-        if isinstance(made, Cubin):
-            with self._lock:
-                self._took_s.append(time.monotonic() - clock)
-            if self.cache is not None:
-                self.cache.put(key, made)
+        if isinstance(made, Cubin) and self.cache is not None:
+            self.cache.put(key, made)
         return made
 
-    @property
-    def patience_s(self) -> float:
-        """How long a text may take now."""
-        with self._lock:
-            if len(self._took_s) < KNOWN:
-                return self.deadline_s
-            return min(self.deadline_s, max(LEAST_S, PATIENCE * max(self._took_s)))
+    def give_up(self, begun: Iterable[Future[Cubin | CompileError]]) -> None:
+        """End what was begun and nobody waits for any more."""
+        self._given_up = True
+        for waiting in begun:
+            waiting.cancel()
+        for worker in self._workers:
+            worker.kill()
 
     def close(self) -> None:
         for worker in self._workers:
@@ -109,20 +108,26 @@ class CudaBuilder:
         self._pool = ThreadPoolExecutor(self.most)  # who builds again starts anew
 
     def _compile(self, worker: WorkerProcess, source: Source, kit: Toolkit) -> Cubin | CompileError:
-        limit_s = self.patience_s
         for attempt in (1, 2):
+            if self._given_up:
+                break
             try:
                 worker.ensure()
-                answer: Cubin | CompileError = worker.ask(source, kit, deadline_s=limit_s)
+                answer: Cubin | CompileError = worker.ask(source, kit, deadline_s=self.deadline_s)
                 return answer
             except WorkerTimeoutError:
-                return CompileError(f"NVRTC did not finish within {limit_s:.3g} s")
+                return CompileError(f"NVRTC did not finish within {self.deadline_s:g} s")
             except WorkerDiedError as death:
                 if not (death.outside and attempt == 1):
                     return CompileError(f"NVRTC ended with {death.reason}: {death.stderr[-300:]}")
             except RuntimeError as error:
                 return CompileError(f"NVRTC: {error}")
-        raise AssertionError("unreachable")
+        return CompileError("NVRTC was given up")
+
+
+def _kept(done: Future[Cubin | CompileError]) -> bool:
+    """Whether it is worth keeping: what failed is tried again."""
+    return not done.cancelled() and done.exception() is None and isinstance(done.result(), Cubin)
 
 
 def main(connection_fd: int, life_fd: int) -> None:

@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.device.cuda.driver import Card
-from autosched.device.cuda.job import Call, Pointer, Value
+from autosched.device.cuda.job import Call, Mapped, Pointer, Value
 from autosched.device.data import numpy_dtype
 
 DOUBLES, ELEMENTS, BITS = 0, 1, 2
 """How what is wanted lies there: as doubles, as elements of the output's type, or as such whose bits must be equal."""
 THREADS, MOST_BLOCKS = 256, 2048
+Argument = Pointer | Value | Mapped
 KINDS = {"float32": 2, "float64": 3, "int32": 4, "uint32": 5, "int64": 6, "uint64": 7}
 """What the text below calls types of four and eight bytes; the values of smaller ones are looked up (0 and 1)."""
 TEXT = r"""// Compares an output with what is wanted, element by element. Nobody waits for anybody: counts, the largest
@@ -135,8 +136,8 @@ class Comparer:
             "found": self._found,
         }
         numbers = (kind, size, wanted.how)
-        values = [np.uint64(wanted.count), np.float64(wanted.room), *map(np.int32, numbers)]
-        first = [*map(Pointer, addresses), *(Value(v.tobytes()) for v in values)]
+        values: list[Any] = [np.uint64(wanted.count), np.float64(wanted.room), *map(np.int32, numbers)]
+        first: list[Argument] = [*map(Pointer, addresses), *(Value(v.tobytes()) for v in values)]
         blocks = min(MOST_BLOCKS, -(-wanted.count // THREADS))
         for number in (0, 1):
             which = Value(np.int32(number).tobytes())
