@@ -14,6 +14,7 @@ from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
 from autosched.tensorize.explanation.amos import RULES
 from autosched.tensorize.explanation.as_json import to_json
+from autosched.tensorize.explanation.brief import brief
 from autosched.tensorize.explanation.discriminating import discriminating_json, discriminating_lines, tell_apart
 from autosched.tensorize.explanation.fix import with_fix
 from autosched.tensorize.explanation.near import near, near_json, near_lines, refusals
@@ -94,7 +95,11 @@ def match(
         if nearest:
             objects[0]["near"] = near_json(nearest)
         answer_json(objects[0] if intrinsic and len(objects) == 1 else objects)
-    elif explain or verbose or (intrinsic and len(found) == 1):
+    elif one and not (explain or verbose):
+        answer("\n".join([brief(found[0]), *told.get(0, ({}, []))[1]]))
+        if not quiet:
+            talk().print("--explain says what was proved, and where each element goes", markup=False)
+    elif explain or verbose:
         whole = found if len(found) <= _WHOLE else [m for m in found if m.verdict != "no"]
         texts = ["\n".join([explained(m), *told.get(n, ({}, []))[1]]) for n, m in enumerate(found) if m in whole]
         texts += refusals(m for m in found if m not in whole)
@@ -129,13 +134,14 @@ def _list(found: list[Match], quiet: bool) -> None:
     for m in fits:
         axes = "; ".join(
             ", ".join(f"{i}←{'.'.join(names) or '1'}" for i, names in mapping.axes.items()) or "every axis outside"
-            for mapping in m.mappings[:3]
+            for mapping in m.ranked[:3]
         )
         more = f" and {m.mapping_count - 3} more" if m.mapping_count > 3 else ""
         conditions = ", ".join(dict.fromkeys(c.text for mapping in m.mappings for c in mapping.conditions))
-        rows.append((m.intrinsic.name, m.stage, m.verdict, m.mapping_count, axes + more, conditions))
+        useful = f"{100 * m.ranked[0].utilisation:.3g} %" if m.mappings else ""
+        rows.append((m.intrinsic.name, m.stage, m.verdict, m.mapping_count, useful, axes + more, conditions))
     if rows:
-        table(("intrinsic", "stage", "verdict", "mappings", "axes", "conditions"), rows)
+        table(("intrinsic", "stage", "verdict", "mappings", "lanes useful", "axes", "conditions"), rows)
     reasons: dict[str, int] = {}
     for m in found:
         if m.verdict == "no" and m.reason:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from autosched.ir.program import Assume, Program, Stage
@@ -21,6 +23,8 @@ REASON_CODES = (
     "NUMERICS",
 )  # fmt: skip
 """In the order in which a mapping gets further: the reason reported is the last one reached."""
+FUSED = 0.1
+"""The part of the lanes that fusing one axis more must win."""
 NUMERICS_LEVELS = ("bitwise", "reassociated", "real")
 
 
@@ -105,6 +109,11 @@ class Mapping:
     def numerics(self) -> str:
         return self.certificate.numerics
 
+    @property
+    def utilisation(self) -> float:
+        """Useful lanes over all lanes, from 0 to 1: what padding leaves of the instruction's work."""
+        return prod(extent for extent, _ in self.padding.values()) / prod(whole for _, whole in self.padding.values())
+
     def adapted(self, names: tuple[str, ...], obligations: tuple[Obligation, ...]) -> Mapping:
         """The mapping with adapters that made its program from another one, and what was proved of them."""
         known = replace(self.certificate, obligations=(*obligations, *self.certificate.obligations))
@@ -148,6 +157,11 @@ class Match:
     notes: tuple[str, ...] = field(default=())
 
     @property
+    def ranked(self) -> tuple[Mapping, ...]:
+        """The mappings, best first: without conditions, then of the most useful lanes."""
+        return ranked(self.mappings)
+
+    @property
     def mapping_count(self) -> int:
         """Mappings that differ in the axes on each intrinsic axis or in roles; the same with another adapter is not."""
         adapted = {
@@ -159,3 +173,14 @@ class Match:
             if m.adapters
         }
         return sum(not m.adapters for m in self.mappings) + len(adapted)
+
+
+def ranked(mappings: Iterable[Mapping]) -> tuple[Mapping, ...]:
+    """`Match.ranked` of some mappings. Operands along fused axes are gathered as a rule: each such axis counts as so
+    many lanes lost."""
+
+    def worse(m: Mapping) -> tuple[bool, float]:
+        more = sum(max(0, len(fused) - 1) for fused in m.axes.values())
+        return bool(m.conditions), -m.utilisation * (1 - FUSED) ** more
+
+    return tuple(sorted(mappings, key=worse))

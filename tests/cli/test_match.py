@@ -12,6 +12,7 @@ FIRST = {
     "operands": {"a": "A[i, p]", "b": "B[p, j]", "c": "C[i, j]"},
     "replicated": {"a": ["i"]},
     "padding": {"i": [512, 512], "k": [512, 512]},
+    "utilisation": 1.0,
     "adapters": [],
     "conditions": [],
     "numerics": "bitwise",
@@ -80,3 +81,20 @@ def test_the_published_rule(cli: Cli) -> None:
     assert (found["mapping_count"], found["mappings"][0]["axes"]) == (1, {"i": ["j"], "k": ["p"]})
     assert "notes" not in found
     assert "amos, superset" in cli("match", *U8S8, "--rule", "tvm", status=2).err
+
+
+def test_the_answer_is_short_and_the_best_mapping_first(cli: Cli) -> None:
+    cli = cli.near()
+    asked = ("match", "depthwise_conv2d", "-D", "t=f16", "-i", "cuda/wmma.m16n16k16.f16.f32")
+    found = cli(*asked)
+    lines = found.out.splitlines()
+    assert len(lines) <= 24
+    assert "3.52 % of the lanes useful (j: 1 of 16, k: 9 of 16)" in lines[1]
+    assert "--explain says what was proved" in found.err
+    quiet = cli(*asked, "-q")
+    assert quiet.err == ""
+    assert " ok " not in quiet.out
+    mappings = cli(*asked, "--json").json["mappings"]
+    useful = [m["utilisation"] for m in mappings]
+    assert useful[0] == max(useful)
+    assert "ok body" in cli(*asked, "--explain").out

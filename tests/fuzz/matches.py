@@ -175,7 +175,11 @@ def _number(rng: Random, dtype: DType, limits: tuple[int, int] | None, big: bool
         low, high = limits or dtype.limits
         near = [n for n in (low, high, low + 1, high - 1, 0, 1, -1) if low <= n <= high]
         return rng.choice(near) if rng.random() < 0.4 else rng.randint(low, high)
-    x = rng.uniform(-4, 4) if not big else rng.choice((1e-20, 1.0, -2.0, 3e19))
+    x = (
+        rng.uniform(-4, 4)
+        if not big
+        else rng.choice((1e-20, 1.0, -2.0, 3e19 if dtype.bits > 16 or dtype.mantissa < 10 else 3e4))
+    )
     return HELPERS[dtype.name](x)
 
 

@@ -43,6 +43,7 @@ def test_the_example_of_the_design() -> None:
     assert [m["replicated"] for m in got["mappings"]] == [{"a": ["i"]}, {"b": ["i"]}, {}]
     got["mappings"] = got["mappings"][:1]
     assert set(got["mappings"][0].pop("chains")) == {"a", "b", "c"}
+    assert got["mappings"][0].pop("utilisation") == 1
     notes = [note.partition(":")[0] for note in got.pop("notes")]
     assert notes == ["the AMOS rule keeps 1 of the 3 mappings", "it rejects 2", "it rejects 3"]
     assert got == want

@@ -18,16 +18,16 @@ _LISTED = 16
 
 def explain(match: Match) -> str:
     """Readable text, without a trailing newline."""
-    head = f"{match.program.name}, stage {match.stage}, on {match.intrinsic.name}: {_verdict(match)}"
+    head = f"{match.program.name}, stage {match.stage}, on {match.intrinsic.name}: {verdict_in_words(match)}"
     lines = [head]
     if match.reason is not None:
-        lines += _why_not(match.reason)
+        lines += why_not(match.reason)
     written: list[Program] = []
-    for number, mapping in enumerate(match.mappings[:_SHOWN], 1):
+    for number, mapping in enumerate(match.ranked[:_SHOWN], 1):
         whole = not any(mapping.program is p for p in written)
         lines += ["", f"mapping {number}: {where(mapping)}", *_details(mapping, whole)]
         written.append(mapping.program)
-    rest = match.mappings[_SHOWN:]
+    rest = match.ranked[_SHOWN:]
     if rest:
         lines += ["", *(f"mapping {n}: {where(m)}" for n, m in enumerate(rest[:_LISTED], _SHOWN + 1))]
     if len(rest) > _LISTED:
@@ -36,7 +36,8 @@ def explain(match: Match) -> str:
     return "\n".join(lines)
 
 
-def _verdict(match: Match) -> str:
+def verdict_in_words(match: Match) -> str:
+    """`match, 3 mappings`."""
     count = f"{match.mapping_count} mapping{'' if match.mapping_count == 1 else 's'}"
     return {
         "match": f"match, {count}",
@@ -81,6 +82,8 @@ def _details(mapping: Mapping, whole: bool = True) -> list[str]:
             more = 100 * (rounded - extent) / extent
             held = {o: mapping.fills[o] for o in mapping.padded.get(axis, ()) if o in mapping.fills}
             lines.append(f"  {axis}: {extent} padded to {rounded} with {fills_in_words(held)}, {more:.1f} % more work")
+    if mapping.utilisation < 1:
+        lines.append(f"  {100 * mapping.utilisation:.3g} % of the lanes are useful")
     proved = mapping.certificate.obligations
     lines += [f"  ok {o.part}: {o.statement} ({o.method}, {1e3 * o.seconds:.1f} ms)" for o in proved]
     lines += numerics_lines(mapping)
@@ -90,11 +93,12 @@ def _details(mapping: Mapping, whole: bool = True) -> list[str]:
     return lines + [f"  assumes: {a}" for a in mapping.certificate.assumptions]
 
 
-def _why_not(reason: Reason) -> list[str]:
+def why_not(reason: Reason, proofs: bool = True) -> list[str]:
+    """Why there is no mapping; with `proofs` what held before."""
     lines = []
     if reason.tried:
         lines.append(f"  furthest with {axes_in_words(reason.tried)}")
-    lines += [f"  ok   {o.part}: {o.statement}" for o in reason.proved]
+    lines += [f"  ok   {o.part}: {o.statement}" for o in reason.proved if proofs]
     lines.append(f"  FAIL {reason.code}: {reason.message}")
     example = reason.counterexample
     if example is not None:
