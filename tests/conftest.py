@@ -7,7 +7,10 @@ Thousands of tests live in one process: a collector that looks at all of them ti
 import gc
 import os
 import sys
+from collections import defaultdict
 from pathlib import Path
+
+import pytest
 
 from autosched.cli.entry import ONE_THREAD
 
@@ -23,3 +26,20 @@ def pytest_collection_finish() -> None:
     """What was imported and collected stays to the end."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of tests marked `sampled(n)`, n cases spread over the list stay fast; the others are slow."""
+    cases = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for group in cases.values():
+        mark = group[0].get_closest_marker("sampled")
+        assert mark is not None
+        kept = min(mark.args[0], len(group))
+        fast = {i * len(group) // kept for i in range(kept)}
+        for i, item in enumerate(group):
+            if i not in fast:
+                item.add_marker(pytest.mark.slow)

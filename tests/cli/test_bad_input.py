@@ -128,6 +128,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Cli:
     return make_cli(place, home).near()
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(("command", "status", "said"), CASES, ids=[c[0] for c in CASES])
 def test_a_mistake_gets_one_message(folder: Cli, command: str, status: int, said: list[str]) -> None:
     done = folder(*command.split(), status=status)
@@ -138,12 +139,14 @@ def test_a_mistake_gets_one_message(folder: Cli, command: str, status: int, said
     assert not (folder.folder / "HOSTILE").exists()
 
 
+@pytest.mark.slow
 def test_status_and_message_of_a_real_process(cli: Cli) -> None:
     done = cli("tune", "matmull", status=2)
     assert done.err.startswith("error: unknown workload 'matmull'\nhelp: did you mean 'matmul'?")
     assert cli("tune", "matmul", "-D", status=2).err.endswith("'-D' requires an argument.\n")
 
 
+@pytest.mark.slow
 def test_a_write_where_data_says_is_refused_with_its_place(cli: Cli) -> None:
     (cli.folder / "histogram.py").write_text(
         "def histogram(I: s32[n], H: s32[m], *, n=100, m=16):\n"
@@ -154,6 +157,7 @@ def test_a_write_where_data_says_is_refused_with_its_place(cli: Cli) -> None:
     assert "written where data says" in said
 
 
+@pytest.mark.slow
 def test_timeout_holds_before_the_first_trial(cli: Cli) -> None:
     (cli.folder / "slow.py").write_text(
         "def slow(A: f64[n], B: f64[n], *, n=4000000):\n    for t in range(400):\n"

@@ -13,6 +13,7 @@ SMALL = ("matmul", "-D", "m=8", "-D", "n=16", "-D", "k=16", "-D", "a=u8", "-D", 
 QUICK = (*SMALL, "-t", "x86-avx512", "-i", "x86/vpdpbusd.ymm", "-s", "random,clock", "-n", 6, "--seeds", 2)
 
 
+@pytest.mark.slow
 def test_the_answer_is_on_stdout_and_progress_is_not(cli: Cli) -> None:
     done = cli("compare", *QUICK, "-v")
     assert "matmul for x86-avx512 on simulator: 2 strategies × 2 seeds × 6 trials" in done.out
@@ -53,6 +54,7 @@ def test_csv(cli: Cli) -> None:
     assert {row["status"] for row in rows} == {"ok"}
 
 
+@pytest.mark.slow
 def test_a_picture(cli: Cli) -> None:
     pytest.importorskip("matplotlib")
     cli.near()("compare", *QUICK, "-o", "curves.svg", "-q")

@@ -42,6 +42,7 @@ def test_match_with_data(here: Cli) -> None:
     assert here(*asked, "--data", given).json["verdict"] == "conditional"
 
 
+@pytest.mark.slow
 def test_tune_says_what_it_checks_and_relies_on(here: Cli) -> None:
     guard = here(*TUNE).json["best"]
     assert guard["conditions"] == [{"kind": "range", "text": "-64 <= B <= 64", "tight": True}]

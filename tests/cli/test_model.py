@@ -23,6 +23,7 @@ def test_models_are_judged(cli: Cli) -> None:
     assert all(re.fullmatch(r".+  -?\d\.\d{3} \[-?\d\.\d{3}, \d\.\d{3}\]", line) for line in figures), done.out
 
 
+@pytest.mark.slow
 def test_a_workload_is_held_out(cli: Cli) -> None:
     """What other workloads taught is enough to begin with: no row of the one in question was seen."""
     other = str(RECORDED / "depthwise_f32_56x56x144_s2.json.gz")
@@ -95,6 +96,7 @@ def test_features_are_ranked(cli: Cli) -> None:
     assert rises == sorted(rises, reverse=True)
 
 
+@pytest.mark.slow
 def test_ranked_features_are_drawn(cli: Cli) -> None:
     pytest.importorskip("matplotlib")
     cli = cli.near()
@@ -103,6 +105,7 @@ def test_ranked_features_are_drawn(cli: Cli) -> None:
     assert "no format for it" in cli("model", "importance", FILE, "-o", "bars.txt", status=2).err
 
 
+@pytest.mark.slow
 def test_a_model_starts_from_earlier_studies(cli: Cli) -> None:
     cli = cli.near()
     flags = ("-D", "k=16", "-D", "n=16", "-t", "amd-zen4", "-d", "simulator", "-q")

@@ -37,6 +37,7 @@ def test_show_has_schedule_loops_and_code(tuned: Cli) -> None:
     assert "scalar code" in proof or "body: one step adds the same value" in proof
 
 
+@pytest.mark.slow
 def test_proofs_of_a_gpu_kernel_are_shown(cli: Cli) -> None:
     cli = cli.near()
     sizes = ["-D", "m=64", "-D", "n=64", "-D", "k=64", "-D", "a=bf16", "-D", "b=bf16", "-D", "acc=f32"]
@@ -70,6 +71,7 @@ def test_show_of_one_trial(tuned: Cli) -> None:
     assert "no trial 99" in tuned("show", NAME, "--trial", 99, status=2).err
 
 
+@pytest.mark.slow
 def test_trials_and_studies_as_tables_and_json(tuned: Cli) -> None:
     (study,) = tuned("studies", "--json").json
     assert study["study"].startswith(NAME)
@@ -82,6 +84,7 @@ def test_trials_and_studies_as_tables_and_json(tuned: Cli) -> None:
     assert study["best_s"] == min(t["measurement"]["time_s"] for t in trials if t["round"] == "search")
 
 
+@pytest.mark.slow
 def test_the_beginning_of_a_name_must_be_clear(cli: Cli) -> None:
     cli = cli.near()
     for m in (8, 9):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 import numpy as np
+import pytest
 from cli.conftest import NAME, SMALL, Cli
 
 import autosched
@@ -16,6 +17,7 @@ KEYS = {"schema", "study", "program", "target", "device", "seed", "strategy", "s
         "verified", "seconds"}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_study_is_continued_to_its_total(cli: Cli) -> None:
     first = cli("tune", *SMALL, "-n", 3, "--json").json
     assert first["trials"]["done"] == 3
@@ -35,18 +37,21 @@ def test_a_finished_study_measures_nothing_again(tuned: Cli) -> None:
     assert tuned("trials", NAME, "--json").json == before
 
 
+@pytest.mark.slow
 def test_fresh_starts_over(cli: Cli) -> None:
     cli = cli.near()
     cli("tune", *SMALL, "-n", 4, "-q")
     assert cli("tune", *SMALL, "-n", 2, "--fresh", "--json").json["trials"]["done"] == 2
 
 
+@pytest.mark.slow
 def test_a_study_keeps_its_first_seed(cli: Cli) -> None:
     cli = cli.near()
     cli("tune", *SMALL, "-n", 1, "--seed", 7, "-q")
     assert cli("tune", *SMALL, "-n", 2, "--seed", 8, "--json").json["seed"] == 7
 
 
+@pytest.mark.slow
 def test_one_seed_proposes_the_same_candidates(cli: Cli) -> None:
     cli = cli.near()
     flags = ("-n", 4, "-s", "random", "--seed", 3, "-q")
@@ -76,6 +81,7 @@ def test_the_json_object_has_the_contract_s_keys(tuned: Cli) -> None:
     assert found["program"] == str(autosched.workload("matmul", m=48, n=32, k=64, a="u8", b="s8", acc="s32"))
 
 
+@pytest.mark.slow
 def test_answers_on_standard_output_and_talk_on_standard_error(cli: Cli) -> None:
     loud = cli("tune", *SMALL, "-n", 2)
     assert loud.out.startswith("best   trial ")
@@ -106,6 +112,7 @@ def test_nothing_is_kept_in_memory(cli: Cli) -> None:
     assert not list(cli.folder.iterdir())
 
 
+@pytest.mark.slow
 def test_programs_from_a_file_and_from_an_einsum(cli: Cli) -> None:
     cli = cli.near()
     text = "def scale(A: f32[m], B: f32[m], *, m=64):\n    for i in range(m):\n        B[i] = A[i] * 3.0\n"
@@ -115,6 +122,7 @@ def test_programs_from_a_file_and_from_an_einsum(cli: Cli) -> None:
     assert found["best"]["time_s"] > 0
 
 
+@pytest.mark.slow
 def test_tuning_needs_no_compiler(cli: Cli) -> None:
     """The PATH is empty, so nothing but the JIT can build the kernels."""
     (cli.folder / "empty").mkdir()
@@ -128,6 +136,7 @@ def test_simulated_times_are_called_so(cli: Cli) -> None:
     assert "as simulated: nothing ran on a machine of gemmini" in tuned.out
 
 
+@pytest.mark.slow
 def test_the_simulator_is_a_laptop_s_gpu(cli: Cli) -> None:
     found = cli.near()("tune", "matmul", "-D", "m=64", "-D", "n=64", "-D", "k=64", "-D", "a=f16", "-D", "b=f16",
                 "-t", "nvidia-h200", "-d", "simulator", "-n", 4, "--json").json  # fmt: skip
@@ -142,6 +151,7 @@ def test_the_simulator_is_a_laptop_s_gpu(cli: Cli) -> None:
     assert "nvidia-h200 is a GPU, whose kernels are no code for a CPU" in refused
 
 
+@pytest.mark.slow
 def test_the_kernel_of_a_study_computes(cli: Cli) -> None:
     """The Python interface continues what the command began, in one store."""
     cli.near()("tune", *SMALL, "-n", 2, "-q")
@@ -154,6 +164,7 @@ def test_the_kernel_of_a_study_computes(cli: Cli) -> None:
     assert np.array_equal(study.best.build()(a, b), a.astype(np.int32) @ b.astype(np.int32))
 
 
+@pytest.mark.slow
 def test_goals_end_a_search_before_its_budget(cli: Cli) -> None:
     cli = cli.near()
     found = cli("tune", *SMALL, "-n", 6, "--until", "1s", "--json").json

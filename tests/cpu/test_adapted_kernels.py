@@ -31,6 +31,7 @@ def _needs_vnni() -> None:
         pytest.skip("needs AVX512-VNNI or AVX-VNNI")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_machine_code_computes_the_original(name: str) -> None:
     _needs_vnni()
@@ -49,6 +50,7 @@ def test_machine_code_computes_the_original(name: str) -> None:
                 np.testing.assert_array_equal(outputs[output], array, err_msg=f"{plan.name}\n{schedule}")
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.compiler
 def test_exported_c_prepares_and_computes(tmp_path: Path) -> None:

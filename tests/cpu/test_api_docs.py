@@ -52,6 +52,7 @@ def have(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
+@pytest.mark.slow
 def test_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plots = have("matplotlib")
     if plots:

@@ -50,6 +50,7 @@ def gemm(assume: str = "") -> Program:
     return autosched.parse(GEMM.format(assume=assume))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_machine_code_takes_the_right_way(name: str, threads: int) -> None:
@@ -82,6 +83,7 @@ def test_what_stands_by_is_lowered_and_compiled_once() -> None:
     assert [print_kernel(lower(fresh, fresh.space.schedule(int(rows[0]))))] == [print_kernel(kernels[0])]
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.compiler
 def test_exported_c_takes_the_right_way(tmp_path: Path) -> None:
@@ -99,6 +101,7 @@ def test_exported_c_takes_the_right_way(tmp_path: Path) -> None:
     assert "Check B: B_check is 0 where weights may take the fast way, once" in header
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["weights", "data"])
 def test_the_device_verifies_both_branches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel without its fallback is right on the data that are timed, and is caught all the same."""
@@ -124,6 +127,7 @@ def test_the_device_verifies_both_branches(name: str, monkeypatch: pytest.Monkey
     assert wrong.message.startswith(f"where {fine.extra['violations'][0][0]} = ")
 
 
+@pytest.mark.slow
 def test_tuning_on_avx2() -> None:
     """The saturating sequence is used with an assumption of the program, or with a check, and not without either."""
     target = autosched.target("x86-avx2")
@@ -142,6 +146,7 @@ def test_tuning_on_avx2() -> None:
     assert all(checked.values())
 
 
+@pytest.mark.slow
 def test_tuning_with_data() -> None:
     """One study for one tensor of weights; its kernel says that it is for these, and refuses others."""
     target, store = autosched.target("x86-avx2"), SqliteStore(":memory:")

@@ -90,6 +90,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_lowered_kernels_are_right(name, threads):

@@ -179,6 +179,7 @@ def processor_s(pid):
     return sum(map(int, spent)) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.slow
 @ON_LINUX
 def test_a_worker_killed_during_a_trial_tries_it_again(device, good):
     spins = kernels.built(kernels.SPIN)
@@ -287,6 +288,7 @@ device.measure(kernels.built(kernels.SPIN))
 """
 
 
+@pytest.mark.sampled(1)
 @ON_LINUX
 @pytest.mark.parametrize("stopped", [False, True], ids=["computing", "stopped"])
 def test_no_worker_outlives_a_killed_parent(stopped):

@@ -23,6 +23,7 @@ PROGRAMS = small_programs()
 HERE = this_machine()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_machine_code_computes_the_program(name: str) -> None:
     if "avx2" not in host_features():

@@ -42,6 +42,7 @@ def _some_of_each_family() -> list[Intrinsic]:
     return chosen
 
 
+@pytest.mark.slow
 def test_every_builtin_intrinsic_is_what_it_says():
     reports = list(check_all(_some_of_each_family(), FEATURES))
     assert not [str(r) for r in reports if not r.ok]
@@ -77,6 +78,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("file", "features", "right", "wrong"), PLANTED)
 def test_a_wrong_description_is_found(file, features, right, wrong):
     _need(*features)

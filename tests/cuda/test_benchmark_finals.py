@@ -115,6 +115,7 @@ def test_a_plain_kernel_that_is_wrong_in_a_box_says_nothing_of_others(case):
     assert {c.name for c in recorded.rounds if c.error} == {"plain", "library"}
 
 
+@pytest.mark.slow
 def test_a_product_of_users_kind_that_is_wrong_is_not_timed():
     torch = pytest.importorskip("torch")
     a, b = torch.rand(8, 64, dtype=torch.bfloat16), torch.rand(16, 64, dtype=torch.bfloat16)

@@ -94,15 +94,18 @@ def first(name: str) -> Compiled:
     return one
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_of_every_tier_compile(name: str) -> None:
     assert first(name)[2].kernels
 
 
+@pytest.mark.slow
 def test_kernels_of_every_tier_become_their_instructions() -> None:
     assert_instructions([first(name) for name in CASES])
 
 
+@pytest.mark.slow
 def test_kernels_disassembled_together_are_those_of_each() -> None:
     needs_disassembler()
     codes = [first(name)[2].code for name in ("mma bf16", "wgmma", "wgmma turned s8", "softmax")]
@@ -150,6 +153,7 @@ def test_small_tiles_of_widened_bytes_do_not_spill() -> None:
         assert not taken.spills, plan.space.schedule(int(rows[n]))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["dp4a mixed, ragged", "wmma f16", "mma f16 k16", "conv2d", "mma e4m3"])
 def test_loops_that_name_registers_are_not_rolled(name: str) -> None:
     """Rolled, such a loop would put them in memory: a stack, though nothing spills."""

@@ -306,6 +306,7 @@ def test_threads_do_not_meet_in_memory_of_the_kernels_own(kernel, card, torch, v
     assert not wrong
 
 
+@pytest.mark.slow
 def test_a_dlpack_capsule_is_read_in_place():
     real = pytest.importorskip("torch")
     whole = real.arange(24, dtype=real.bfloat16).reshape(4, 6)

@@ -59,6 +59,7 @@ def test_a_text_with_a_header_compiles_for_every_generation(arch):
     assert 4 <= taken.registers <= 32
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("text", "arch", "operation"),
     [(DP4A, "sm_61", "IDP"), (DP4A, "sm_70", "IDP"), (DP4A, "sm_75", "IDP"), (DP4A, "sm_90a", "IDP")]

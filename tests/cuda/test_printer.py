@@ -131,6 +131,7 @@ def test_the_plan_says_how_to_launch() -> None:
     assert source.plan.kernels == ("matmul",)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("only", "exact"), [("cuda/mma.m16n8k16.f16.f16.f32", True), ("cuda/wmma.m16n16k16.f16.f32", False)]
 )

@@ -58,6 +58,7 @@ def taken(only: str, sizes: dict[str, Any], wish: dict[str, Any]) -> tuple[dict[
     return {name: int(values[name][0]) for name in names}, found.registers
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES)
 def test_registers_are_about_those_of_the_compiler(case: str) -> None:
     """Within 12 % of what is derived; within 25 % where the kernel would spill under the limit, and has none then."""
@@ -90,6 +91,7 @@ def test_what_the_assembler_asks_for_is_given(only: str) -> None:
     assert got <= derived["registers"] == 64 <= derived["register_limit"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("case", ["fma", "wmma", "mma"])
 def test_a_limit_leaves_a_core_its_blocks(case: str) -> None:
     """Launches give registers in eights: with as many as the limit a core still holds the blocks that are counted."""

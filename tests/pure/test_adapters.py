@@ -76,6 +76,7 @@ def sums(draw: st.DrawFn) -> Program:
     return parse(f"{text}            C[i, j] {op} {term}\n")
 
 
+@pytest.mark.slow
 @examples(80)
 @given(sums(), st.integers(0, 2**32 - 1))
 def test_every_rewrite_keeps_the_meaning(program: Program, seed: int) -> None:

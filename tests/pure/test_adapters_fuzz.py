@@ -153,6 +153,7 @@ def check(program: Program, names: tuple[str, ...], seed: int) -> None:
         assert all(o.method != "running" for o in adapted.obligations)
 
 
+@pytest.mark.slow
 @QUICK
 @given(integer_sums(), st.integers(0, 2**32 - 1))
 def test_sums_of_integers(program: Program, seed: int) -> None:

@@ -24,6 +24,7 @@ def plans_of(name: str) -> list[Plan]:
     return adapted_plans(PROGRAMS[name], machine())
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kernels_of_adapted_programs(name: str) -> None:
     program = PROGRAMS[name]

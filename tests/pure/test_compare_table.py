@@ -110,6 +110,7 @@ def test_a_baseline_that_did_not_take_part() -> None:
         two().summary(baseline="slo")
 
 
+@pytest.mark.slow
 def test_the_frame_is_tidy() -> None:
     pytest.importorskip("pandas")
     found = two()
@@ -161,6 +162,7 @@ def test_holm_is_monotone_and_never_below_the_raw_value() -> None:
     assert statistics.holm([]) == []
 
 
+@pytest.mark.slow
 class TestPlots:
     def setup_method(self) -> None:
         pytest.importorskip("matplotlib").use("Agg")

@@ -44,6 +44,7 @@ def without_check(kernel: Kernel, branch: str) -> Kernel:
     return replace(kernel, main=replace(kernel.main, body=body))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_both_branches_compute_the_program(name: str) -> None:
     """Within the conditions, and past each bound by one."""
@@ -63,6 +64,7 @@ def test_both_branches_compute_the_program(name: str) -> None:
             assert len(names) >= 2, "some data must break the condition"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["weights", "data", "signed", "requant"])
 def test_the_violations_would_be_noticed(name: str) -> None:
     """A kernel that takes the fast way whatever the data computes something else where they break the condition, and
@@ -112,6 +114,7 @@ def test_a_constant_group_is_looked_at_exactly() -> None:
         assert (run_kernel(careless, {"A": a, "B": b})["C"] == want).all() == right
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "spare", "instead"),
     [

@@ -71,6 +71,7 @@ def boxes(kernel: Kernel) -> list[Box]:
     return [s for one in asked for s in statements(one.boxes) if isinstance(s, Box)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_walks_bring_what_single_copies_would(name: str) -> None:
     workload, mapping, sizes, walk = CONVOLUTIONS[name]

@@ -37,6 +37,7 @@ def plan_of(name: str) -> Plan:
     return SEEN[name]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["wgmma", "mma", "wmma"])
 def test_shared_memory_is_proved(name: str) -> None:
     plan = plan_of(name)
@@ -46,6 +47,7 @@ def test_shared_memory_is_proved(name: str) -> None:
     assert {p.holds for p in proofs} == {True}, [p for p in proofs if not p.holds]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SPACES)
 def test_the_proofs_of_a_row_are_those_of_its_case(name: str) -> None:
     plan = plan_of(name)
@@ -122,6 +124,7 @@ def test_a_wish_that_can_be_had() -> None:
     assert space.schedule(answer.row).named["cluster"] == "2 along i"
 
 
+@pytest.mark.slow
 def test_a_wish_that_cannot_be_had() -> None:
     space = plan_of("wgmma").space
     wanted = {"stages": 6, "reg_i": 1, "groups_i": 2, "reg_j": 1, "groups_j": 1, "block_p": 8}

@@ -179,6 +179,7 @@ def test_random_reductions_backwards_are_inside(text: str, seed: int) -> None:
     assert_within(other["C"], out["C"], tolerance["C"])
 
 
+@pytest.mark.slow
 @QUICK
 @given(program_texts(), st.integers(0, 3))
 def test_any_program_runs_with_errors_and_gives_the_oracles_outputs(text: str, seed: int) -> None:

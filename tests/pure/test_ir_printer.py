@@ -18,6 +18,7 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "programs"
 MANY = examples(150)
 
 
+@pytest.mark.slow
 @MANY
 @given(program_texts() | reduction_texts())
 def test_parsing_a_printed_program_gives_the_program(text: str) -> None:

@@ -227,6 +227,7 @@ def test_several_functions() -> None:
         parse(text, function="h")
 
 
+@pytest.mark.slow
 def test_proofs_are_asked_a_bounded_number_of_times() -> None:
     """Products of symbolic sizes are hard for a solver; reading such a program still ends soon."""
     head = 'def f(A: f32[m * n * k], C: f32[m * n * k], *, m="1..400", n="1..400", k="1..400"):\n    for i, j, p in grid(m, n, k):\n'

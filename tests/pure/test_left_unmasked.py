@@ -62,6 +62,7 @@ def masked(plan: Plan, kernel: Kernel, tensor: str) -> bool:
     return any("%" in str(s.valid) for s in loads if s.valid != TRUE)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sizes", [{}, PAIRS, {"stride": 1}, {"w": 7}, {"k": 5}, {"t": "u8", "u": "s8", "h": 1}])
 def test_zeros_that_a_masked_load_leaves_free_the_copy_beside_them(sizes: dict[str, int | str]) -> None:
     plan = plan_of(parse(UNPACKED, sizes=sizes))
@@ -161,6 +162,7 @@ def windows(draw: st.DrawFn) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @examples(12)
 @given(windows(), st.integers(0, len(TARGETS) - 1), st.integers(1, 2), st.integers(0, 2**31))
 def test_windows_compute_the_program(text: str, target: int, threads: int, seed: int) -> None:

@@ -29,6 +29,7 @@ SMALLER = {
 PROGRAMS = small_programs() | {name: parse(CONV, filename="conv.py", sizes=sizes) for name, sizes in SMALLER.items()}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_covering_rows_compute_the_program(name: str) -> None:
     program = PROGRAMS[name]

@@ -37,16 +37,19 @@ BORDERED = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", INTERLEAVED)
 def test_interleaved_rows_compute_the_program(name: str) -> None:
     check(name, "interleaved")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", BORDERED)
 def test_rows_with_a_border_compute_the_program(name: str) -> None:
     check(name, "padded")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", ["direct", "padded"])
 @pytest.mark.parametrize("name", SHUFFLED)
 def test_shuffled_rows_compute_the_program(name: str, kind: str) -> None:

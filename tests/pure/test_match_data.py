@@ -53,6 +53,7 @@ def test_discharged_by_range_and_by_group(values: np.ndarray, verdict: str) -> N
             assert f"B holds the data given (sha256 {known.text})" in mapping.certificate.assumptions
 
 
+@pytest.mark.slow
 @examples(10)
 @given(st.integers(0, 2**32 - 1), st.integers(40, 127), st.integers(0, 4))
 def test_what_data_discharge_is_right(seed: int, most: int, zeros: int) -> None:

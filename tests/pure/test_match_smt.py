@@ -65,6 +65,7 @@ def test_questions_are_written_and_told(folder: Path) -> None:
     assert any(f.name.split("-")[1] == "body" for f in files)
 
 
+@pytest.mark.slow
 def test_another_solver_agrees(folder: Path) -> None:
     cvc5 = pytest.importorskip("cvc5", reason="cvc5 is not installed")
     for path in sorted(folder.rglob("*.smt2")):

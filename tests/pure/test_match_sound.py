@@ -78,6 +78,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(
     "intrinsic", ["x86/vpdpbusd.ymm", "x86/vpdpbusds.ymm", "cuda/dp4a.u8.s8", "portable/mac.u8.s8.s32.v4"]
@@ -254,6 +255,7 @@ def instructions(draw: st.DrawFn) -> str:
 SEEN: dict[str, int] = {}
 
 
+@pytest.mark.slow
 @examples(120)
 @given(programs(), instructions(), st.integers(0, 1000), st.integers(0, 3))
 def test_random_mappings_compute_the_program(program: str, instruction: str, seed: int, family: int) -> None:

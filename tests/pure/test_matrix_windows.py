@@ -27,6 +27,7 @@ def a_kernel(name: str) -> Kernel:
     return lower(plan, plan.space.schedule(rows[0]))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", COPIED)
 def test_copies_of_the_image_fill_them(name: str) -> None:
     plan, rows = copied(name, 2)

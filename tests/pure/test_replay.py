@@ -231,6 +231,7 @@ def test_rows_are_found_again_by_name():
         reclocked(replace(RECORDED, plans=(replace(first, name="another"),)))
 
 
+@pytest.mark.slow
 def test_recording_a_space():
     """On the simulator: rows of all plans, the same with the same seed, and their times are the device's."""
     program = autosched.workload("matmul", m=8, n=16, k=16, a="u8", b="s8")

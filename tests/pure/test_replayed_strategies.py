@@ -80,6 +80,7 @@ def test_seeds_are_paired_and_answers_repeat() -> None:
     assert {r.seed for r in runs[0]} == {3, 5}
 
 
+@pytest.mark.slow
 def test_processes_share_the_runs_and_change_nothing() -> None:
     """What was recorded costs nothing in time of its own here, so whole rows are compared, all but the seconds."""
     strategies, said = ["genetic", "ils"], []

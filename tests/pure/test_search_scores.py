@@ -42,6 +42,7 @@ def planned(name: str) -> tuple[Plan, ...]:
     return tuple(plans_of(request)[1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_bounds_lie_below_the_clock(name: str) -> None:
     rng = np.random.default_rng(0)
@@ -77,6 +78,7 @@ def test_no_row_of_a_gpu_is_below_its_figures() -> None:
     assert least.max() > 2 * 4096**3 / 990e12
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["bytes", "border"])
 @pytest.mark.parametrize("k", [1, 700, 20_000])
 def test_no_row_that_is_better_is_left_out(name: str, k: int) -> None:

@@ -185,6 +185,7 @@ def test_the_picks_of_a_batch_differ() -> None:
     assert apart.min() >= 2
 
 
+@pytest.mark.slow
 def test_learning_beats_the_clock_and_the_clock_beats_nothing() -> None:
     """On average over seeds, with the same 32 trials, on a device whose cost the clock only resembles."""
     space = SearchSpace([make_plan("a", tiles=6), make_plan("b", 1.3, tiles=5), make_plan("c", 8.0, tiles=5)], clock)

@@ -100,6 +100,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_compute_the_program(name: str) -> None:
     program = PROGRAMS[name]

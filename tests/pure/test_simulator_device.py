@@ -229,6 +229,7 @@ def test_auto_takes_the_simulator_for_what_is_not_here(monkeypatch: pytest.Monke
         assert "simulator" in str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "target", "sizes"),
     [
@@ -246,6 +247,7 @@ def test_tunes_from_end_to_end(name: str, target: str, sizes: dict[str, int | st
     assert best.time_s == pytest.approx(first, rel=0.1)
 
 
+@pytest.mark.slow
 def test_every_row_of_a_study_lowers_to_what_it_says() -> None:
     _, found = plans("matmul", "cuda/*", m=100, n=60, k=50, **HALVES)
     for plan in found:

@@ -159,6 +159,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("capacity", [512, 2048, 6144, 1 << 20])
 def test_bytes_are_those_of_a_cache(order: str, capacity: int) -> None:
@@ -173,6 +174,7 @@ def test_bytes_are_those_of_a_cache(order: str, capacity: int) -> None:
     assert real / 2.5 <= said <= real * 2.5, (said, real)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("capacity", [1536, 4000, 1 << 20])
 def test_bytes_of_tiled_kernels_are_those_of_a_cache(capacity: int) -> None:
     _, (plan, *_) = plans("matmul", "x86/vfmadd*zmm", AVX512, m=14, n=48, k=24)
@@ -252,6 +254,7 @@ def test_good_schedules_beat_bad_ones_by_far() -> None:
     assert 0.15 < 2 * 4096**3 / fast / peak < 0.65
 
 
+@pytest.mark.slow
 def test_nothing_is_faster_than_the_machine() -> None:
     _, found = plans("matmul", "cuda/*", m=2048, n=2048, k=2048, a="f16", b="f16", acc="f32")
     device = SimulatorDevice(target=H200, noise=0)

@@ -41,6 +41,7 @@ def test_there_is_a_file_for_each_kind_of_mistake():
     assert {"swapped_fragment_axes", "transposed_operand", "wrong_k"} <= names
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_the_second_description_tells(path):
     """On any machine, without the instruction."""
@@ -54,6 +55,7 @@ def test_the_second_description_tells(path):
     assert all(f"{o.name}=" in told[4] for o in made.inputs)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_the_same_description_put_right_is_accepted(path):
     (made,) = load_text(_corrected(path), path.name)

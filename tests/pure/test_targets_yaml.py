@@ -105,6 +105,7 @@ def test_other_texts_are_spec_errors(text):
         target_from_yaml(text, "x.yaml")
 
 
+@pytest.mark.slow
 @given(st.text(max_size=80))
 def test_no_text_escapes_as_another_error(text):
     with pytest.raises(SpecError):

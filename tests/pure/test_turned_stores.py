@@ -25,6 +25,7 @@ def turned(name: str) -> tuple[Plan, str]:
     raise AssertionError(f"no plan of {name} turns its stores")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_compute_the_program(name: str) -> None:
     plan, row = turned(name)

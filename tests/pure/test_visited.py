@@ -59,6 +59,7 @@ def calls(body: tuple[Stmt, ...], env: dict[str, int]) -> int:
     return total
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_that_skip_compute_the_program(name: str) -> None:
     plan = nest_plan(PROGRAMS[name])

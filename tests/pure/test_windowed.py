@@ -46,6 +46,7 @@ EVERY = [(on, n) for n, (name, _) in enumerate(CASES) for on in TARGETS if on !=
 """Thousands of steps are no vector instruction."""
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("on", "case"), EVERY)
 def test_every_decision_gives_the_right_answer(on: str, case: int) -> None:
     target, made = TARGETS[on]
@@ -101,6 +102,7 @@ def programs(draw: st.DrawFn) -> tuple[str, str]:
     return name, line_text(draw(st.integers(3, 12)), taps, guard=guard, reverse=reverse, channels=channels, **sizes)
 
 
+@pytest.mark.slow
 @examples(60 if EXAMPLES else 12)
 @given(programs(), st.booleans())
 def test_random_windows(case: tuple[str, str], vectors: bool) -> None:
