@@ -173,6 +173,7 @@ def tune(
     cache: str = "warm",
     objective: str = "latency",
     emulate: bool = False,
+    noise: float | None = None,
     conditions: str = "guard",
     data: Mapping[str, Any] | None = None,
     fresh: bool = False,
@@ -188,7 +189,8 @@ def tune(
     `conditions` says what becomes of instructions that are right for some values only: `guard` (a check in the kernel,
     and a fallback), `refuse` or `assume`. `data` are the values of const tensors, by name: the kernel is theirs alone.
     `objective` is `latency`; on the simulator also `energy` or `edp` (joules times seconds), for a target that has
-    figures for them. `emulate`: the simulator checks kernels of a CUDA target as printed, on the emulated card.
+    figures for them. `emulate`: the simulator checks kernels of a CUDA target as printed, on the emulated card,
+    and its samples deviate by the share `noise` (0 is none; 1 % unless the target is an accelerator with scratchpads).
     `schedule` is a file that `autosched export -o FILE.json` wrote: it is measured first, and refused with the rules
     that it breaks. `timeout` in seconds. The search ends sooner where a call takes `until` seconds or less, or where
     one more trial is expected to save less than the share `least_gain` (0.01 is 1 %). The cost model learns first from
@@ -217,6 +219,7 @@ def tune(
         cache=cache,
         objective=objective,
         emulate=emulate,
+        noise=noise,
         conditions=conditions,
         fresh=fresh,
         wished=() if schedule is None else (read_schedule(schedule)[1],),

@@ -172,11 +172,25 @@ def share(text: str | None) -> float | None:
     """`--least-gain`: `1%` or `0.01`. Raises UsageError for what is no share between 0 and 1."""
     if text is None:
         return None
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
-    value = float(found[1]) / (100 if found[2] else 1) if found else 0.0
-    if not 0 < value < 1:
+    value = _fraction(text)
+    if value is None or not 0 < value < 1:
         raise UsageError(f"--least-gain {text}: not a share between 0 and 1", hint="as in 1% or 0.01")
     return value
+
+
+def deviation(text: str | None) -> float | None:
+    """`--noise`: `2%`, `0.02` or `0`. Raises UsageError for what is negative, or 1 and more."""
+    if text is None:
+        return None
+    value = _fraction(text)
+    if value is None or not 0 <= value < 1:
+        raise UsageError(f"--noise {text}: not a relative deviation", hint="0 is none, 1% or 0.01 is one per cent")
+    return value
+
+
+def _fraction(text: str) -> float | None:
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
+    return float(found[1]) / (100 if found[2] else 1) if found else None
 
 
 def store_path(where: str | None) -> str:

@@ -30,6 +30,7 @@ from autosched.store.records import StudyRecord, Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
 from autosched.tiling.plan import Plan
 from autosched.tiling.shared_proofs import Proof, proof_json, proof_lines
+from autosched.tiling.units import Units
 
 VIEWS = ("all", "schedule", "loops", "c", "cuda", "llvm", "asm", "key", "proof")
 
@@ -62,7 +63,7 @@ def show(
     plan = plan_of(record, chosen)
     kernel = lower(plan, plan.space.schedule(chosen.row))
     if trace is not None:
-        _write_trace(trace, kernel, target_of(record))
+        _write_trace(trace, kernel, target_of(record), plan.units)
         if json:
             about = {"study": record.name, "trial": chosen.number, "file": str(trace)}
             answer_json({"schema": "autosched/trace/1", **about})
@@ -127,14 +128,14 @@ def _shared(record: StudyRecord, trial: Trial) -> list[Proof]:
     return prove_schedule(plan_of(record, trial), trial.row, all_cases=True)
 
 
-def _write_trace(path: Path, kernel: Kernel, target: Target) -> None:
+def _write_trace(path: Path, kernel: Kernel, target: Target, units: Units) -> None:
     """The simulator's events of the kernel, as a file that ui.perfetto.dev opens."""
     from json import dumps
 
     from autosched.device.simulator.trace import trace
 
     try:
-        path.write_text(dumps(trace(kernel, target)), encoding="utf-8")
+        path.write_text(dumps(trace(kernel, target, units)), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write the trace {path}: {error.strerror}") from None
     talk().print(f"wrote {path}: open it in ui.perfetto.dev or chrome://tracing", soft_wrap=True)

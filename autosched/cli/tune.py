@@ -105,6 +105,10 @@ def tune(
         bool,
         typer.Option("--emulate", help="On the simulator: check CUDA kernels as printed, on the emulated card."),
     ] = False,
+    noise: Annotated[
+        str | None,
+        typer.Option("--noise", metavar="SHARE", help="On the simulator: deviation of its samples; 0 is none."),
+    ] = None,
     json: options.JsonOpt = False,
     quiet: options.QuietOpt = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="One line for every trial.")] = False,
@@ -144,6 +148,7 @@ def tune(
                 cache=cache,
                 objective=objective,
                 emulate=emulate,
+                noise=inputs.deviation(noise),
                 conditions=conditions,
                 goals=Goals(inputs.goal(until, loaded[0]), inputs.share(least_gain)),
                 earlier=earlier(warm_from, store, machine),

@@ -19,14 +19,14 @@ from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
 from autosched.costmodel.clock_pages import page_bytes, pages_apart, paging_seconds
 from autosched.costmodel.clock_rows import UNASKED, asked_bytes, memory_seconds, revisited_seconds
 from autosched.costmodel.clock_scalar import scalar_cycles, scattered
-from autosched.costmodel.clock_spatial import spatial_tensor
+from autosched.costmodel.clock_spatial import spatial_stages, spatial_tensor
 from autosched.costmodel.clock_streams import by_streams, knows_prefetch, waited_seconds
 from autosched.costmodel.clock_team import team_terms
 from autosched.costmodel.clock_visited import work_left
 from autosched.costmodel.copies import copy_seconds
 from autosched.costmodel.gpu_code import OURS, GpuCode
 from autosched.costmodel.traffic import traffic
-from autosched.ir.program import Axis
+from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import walk
 from autosched.logic import TRUE, Const, Var, evaluate
 from autosched.machine.target import Target
@@ -35,6 +35,7 @@ from autosched.tiling.fallback import check_elements
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.remember import of_nest
+from autosched.tiling.scheme import scheme_of
 from autosched.tiling.steps import (
     APART,
     DIRECT,
@@ -69,7 +70,7 @@ from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.streams import FAR_BYTES, LINE_BYTES
 from autosched.tiling.values import rows_of
 
-VERSION = "10"
+VERSION = "11"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 
@@ -151,7 +152,9 @@ def part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode = OURS) ->
         case TensorPart(scheme="gpu"):
             return gpu_tensor(part.nest, part.names, values, plan.target, code)
         case TensorPart(scheme="spatial"):
-            return spatial_tensor(part.nest, part.names, values, plan.target)
+            return spatial_tensor(part, values, plan)
+        case ScalarPart() | RowsPart() | LiteralPart() if scheme_of(plan.target) == "spatial":
+            return spatial_stages(stages_of(part, plan.program), plan, rows_of(values))
         case TensorPart():
             return _tensor(part, values, plan.target)
         case ScalarPart():
@@ -163,6 +166,17 @@ def part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode = OURS) ->
             return dict.fromkeys(TERMS, none) | team_terms(part, values, plan.program, plan.target)
         case LiteralPart():
             return _literal(part, values, plan)
+
+
+def stages_of(part: ScalarPart | RowsPart | LiteralPart, program: Program) -> list[Stage]:
+    """The stages that a part without an instruction computes."""
+    match part:
+        case ScalarPart():
+            return [part.stage]
+        case RowsPart():
+            return [m.stage for m in part.members]
+        case LiteralPart():
+            return [s for s in program.stages if s.name in part.stages]
 
 
 def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = False) -> Terms:
@@ -447,8 +461,8 @@ def _rows(part: RowsPart | ScalarPart, members: Sequence[ScalarPart], values: Co
 
 
 def _literal(part: LiteralPart, values: Columns, plan: Plan) -> Terms:
-    stages = [s for s in plan.program.stages if s.name in part.stages]
-    work = sum(_work(ScalarPart(s, StepNames(), (), None, False), plan) for s in stages)
+    found = stages_of(part, plan.program)
+    work = sum(_work(ScalarPart(s, StepNames(), (), None, False), plan) for s in found)
     n = len(values[plan.space.decisions[0].name])
     return _only_compute(np.full(n, work / plan.target.clock_hz), np.zeros(n))
 

@@ -11,11 +11,14 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from autosched.costmodel.clock import part_terms, timed_parts
+from autosched.costmodel.clock import stages_of, timed_parts
 from autosched.costmodel.clock_gpu import issue_rate
+from autosched.costmodel.clock_spatial import stored_seconds
 from autosched.costmodel.clock_visited import work_left
+from autosched.costmodel.spatial_units import array_seconds, least_epilogue_seconds, least_stage_seconds
 from autosched.machine.target import Target
-from autosched.tiling.plan import Part, Plan, TensorPart
+from autosched.tiling.plan import Part, Plan, TeamPart, TensorPart
+from autosched.tiling.scheme import scheme_of
 from autosched.tiling.values import rows_of
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
@@ -30,25 +33,38 @@ def limit(plan: Plan, values: Columns) -> Column:
 
 
 def _busy(part: Part, plan: Plan, values: Columns) -> Column:
-    """Seconds to issue a part's instructions on all threads or cores that it may use; of scalar stages, what the clock
-    says of computing or of memory, whichever is longer."""
+    """Seconds to issue a part's instructions on all threads or cores that it may use, and on an accelerator of each
+    other unit that it asks for; nothing for stages without an instruction elsewhere, whose code is the compiler's."""
+    target, n = plan.target, rows_of(values)
     if not isinstance(part, TensorPart):
-        terms = part_terms(part, plan, values)
-        return np.asarray(np.maximum(terms["compute"], terms["memory"]), np.float64)
-    nest, target = part.nest, plan.target
-    n = rows_of(values)
+        if isinstance(part, TeamPart) or scheme_of(target) != "spatial":
+            return np.zeros(n)
+        return np.full(n, max(least_stage_seconds(stages_of(part, plan.program), plan).values()))
+    nest = part.nest
+    if part.scheme == "spatial":
+        asked = array_seconds(nest, target) | least_epilogue_seconds(part, plan)
+        return np.full(n, max(*asked.values(), _on_bus(part, plan)))
     calls = prod(a.units for a in nest.axes) * np.ones(n)
     if part.scheme == "gpu":
         return calls / issue_rate(nest.intrinsic, target) / target.cores / target.clock_hz
     rate = target.issues(nest.intrinsic)
-    if part.scheme == "spatial":
-        return calls / rate / target.clock_hz
     return calls * work_left(nest, part.names, values, n) / rate / values[part.names("threads")] / target.clock_hz
+
+
+def _on_bus(part: TensorPart, plan: Plan) -> float:
+    """Seconds of an accelerator's bus: each tile of the operands once, since no scratchpad keeps one from call to call,
+    and the results."""
+    nest, main = part.nest, plan.target.memories[-1]
+    axes = {o.name: nest.operand_axes(o.name) for o in nest.intrinsic.inputs}
+    tiles = sum(prod(a.units for a in axes[o.name]) * o.elements * o.dtype.bits / 8 for o in nest.intrinsic.inputs)
+    return tiles / (main.bandwidth_bytes_per_s or plan.target.clock_hz) + stored_seconds(part, plan)[0]
 
 
 def _moving(plan: Plan) -> float:
     """Seconds to bring in what the program is given, and take out what it answers, once, where no cache holds all of
-    it: caches are warm."""
+    it: caches are warm. An accelerator's parts say what they move."""
+    if scheme_of(plan.target) == "spatial":
+        return 0.0
     target: Target = plan.target
     tensors = [t for t in plan.program.tensors.values() if not t.intermediate]
     size = sum(prod(t.extents) * t.dtype.bits / 8 for t in tensors)

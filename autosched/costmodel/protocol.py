@@ -13,8 +13,9 @@ from autosched.store.records import STATUSES
 
 Floats = npt.NDArray[np.floating]
 
-GENERALISES = frozenset(STATUSES) - {"ok", "refused"}
-"""Failures that tell something of similar schedules; a refusal is the device's and says nothing of the schedule."""
+GENERALISES = frozenset(STATUSES) - {"ok", "refused", "failed"}
+"""Failures that tell something of similar schedules; a refusal is the device's and says nothing of the schedule, nor
+does a time that cannot be."""
 
 
 @dataclass(frozen=True)

@@ -52,14 +52,15 @@ class Count(_Strict):
 
 
 class Units(_Strict):
-    """What computes: `cores` (or SMs), their `clock`, `rates` and `energy` per intrinsic or class, and the `power` that
-    is drawn however little is done."""
+    """What computes: `cores` (or SMs), their `clock`, `rates` and `energy` per intrinsic or class, the `power` that
+    is drawn however little is done, and the time that the host takes to `start` commands."""
 
     cores: Count
     clock: Figure
     rates: dict[str, Figure] = {}
     energy: dict[str, Figure] = {}
     power: Figure | None = None
+    start: Figure | None = None
 
 
 class MemorySpec(_Strict):
@@ -160,6 +161,10 @@ def target_from_yaml(text: str, file: str) -> Target:
     if spec.units.power is not None:
         static_watts = _figure(document, spec.units.power, "power", clock_hz, "units", "power")
         figure(spec.units.power, "power")
+    start_s = None
+    if spec.units.start is not None:
+        start_s = _figure(document, spec.units.start, "time", clock_hz, "units", "start")
+        figure(spec.units.start, "start")
     limits: dict[str, Count] = {key: getattr(spec.limits, key) for key in document.data.get("limits", {})}
     for key, limit in limits.items():
         figure(limit, f"limits.{key}")
@@ -191,6 +196,7 @@ def target_from_yaml(text: str, file: str) -> Target:
         sources=sources,
         energy=energy,
         static_watts=static_watts,
+        start_s=start_s,
     )
 
 

@@ -38,7 +38,8 @@ class Target:
     operations per cycle and core instead. `limits` are integers (`vector_registers`, `vector_bytes`, `issue_width`:
     micro-operations a cycle, `shared_bytes`, `threads_per_block`, …). `sources` says where single figures come from
     (`clock`, `memories.L2.bytes`). `energy` maps an intrinsic's full name or a class of operations (`ops.<what>`) to
-    joules per operation; `static_watts` is drawn however little is done. Both may be missing."""
+    joules per operation; `static_watts` is drawn however little is done. Both may be missing. `start_s`: from the
+    host to an accelerator's first of commands that follow each other."""
 
     name: str
     isa: str
@@ -55,6 +56,7 @@ class Target:
     sources: dict[str, str] = field(default_factory=dict)
     energy: dict[str, float] = field(default_factory=dict)
     static_watts: float | None = None
+    start_s: float | None = None
 
     def memory(self, name: str) -> Memory:
         """The level called `name` (KeyError where there is none)."""

@@ -107,7 +107,8 @@ def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None
 
 
 def _intrinsics(plan: Plan) -> list[Intrinsic]:
-    return [p.nest.intrinsic for p in plan.tensor_parts]
+    """What times depend on too: a chip's copies and functions."""
+    return [*(p.nest.intrinsic for p in plan.tensor_parts), *plan.units.copies, *plan.units.functions]
 
 
 def _digest(lines: Any) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from autosched.device.checked import build_of, measurement_of
 from autosched.device.protocol import Aside, Build, Device
 from autosched.errors import AutoschedError, MissingError, StoreError
+from autosched.search.held import held_to_bound
 from autosched.search.noise import doubtful
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
@@ -80,7 +81,7 @@ class Measuring:
             costs = {"build": build.seconds}
             return Measurement("build", message=build.error, kernel_sha=build.kernel_sha, costs_s=costs)
         try:
-            return measurement_of(self.device.measure(build, repeats), self.device)
+            return held_to_bound(measurement_of(self.device.measure(build, repeats), self.device), build.candidate)
         except (MissingError, StoreError):
             raise
         except Exception as error:

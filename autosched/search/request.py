@@ -29,7 +29,8 @@ class TuneRequest:
     `conditions` says what becomes of mappings that carry some: `refuse`, `guard` or `assume`. Values of constant data
     are the program's (`ir.data.with_data`). `goals` may end the search sooner; the cost model begins
     with what `earlier` studies taught (`search.warm`), the study itself left out. `emulate`: the simulator checks
-    kernels as CUDA text on the emulated card. `wished` are schedules to measure first (`store.read_schedule`)."""
+    kernels as CUDA text on the emulated card; `noise`: the relative deviation of its samples, None for its own.
+    `wished` are schedules to measure first (`store.read_schedule`)."""
 
     program: Program
     target: Target
@@ -52,6 +53,7 @@ class TuneRequest:
     goals: Goals = field(default_factory=Goals)
     earlier: tuple[Earlier, ...] = ()
     emulate: bool = False
+    noise: float | None = None
     wished: tuple[Trial, ...] = ()
 
     def __post_init__(self) -> None:

@@ -50,7 +50,9 @@ from autosched.tiling.nests import MOST_PLANS, WITHIN
 from autosched.tiling.plan import Plan
 from autosched.tiling.plans import make_plans
 from autosched.tiling.rank import plan_cycles
+from autosched.tiling.scheme import scheme_of
 from autosched.tiling.steps import is_gpu
+from autosched.tiling.units import NO_UNITS, Units
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,8 @@ def prepare(
         options["objective"] = request.objective
     if request.emulate:
         options["emulate"] = True
+    if request.noise is not None:
+        options["noise"] = request.noise
     device = open_device(request.device, request.program, request.target, **options)  # first: it says what is missing
     if (recording := getattr(device, "recording", None)) is not None:
         request = replace(request, target=recorded.target_of(recording))
@@ -248,7 +252,18 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     plans = conditional.compatible(request.program, plans)
     near = [p for p in plans if cycles[id(p)] <= WITHIN * cycles[id(plans[0])]]
     chosen = (near if len(plans) > MOST_PLANS else plans)[:MOST_PLANS]
-    return matches, conditional.with_fallbacks(chosen, plans)
+    units = units_of(request)
+    found = conditional.with_fallbacks(chosen, plans)
+    return matches, [replace(p, units=units) for p in found] if units is not NO_UNITS else found
+
+
+def units_of(request: TuneRequest) -> Units:
+    """What the catalogue describes of an accelerator beside its array."""
+    if scheme_of(request.target) != "spatial":
+        return NO_UNITS
+    isa, features = request.target.isa, request.target.features
+    found = (request.catalogue.of_isa(isa, features=features, kind=kind) for kind in ("copy", "function"))
+    return Units.of(chain.from_iterable(found), request.target)
 
 
 def leeway_of(request: TuneRequest) -> Leeway:

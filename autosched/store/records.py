@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-STATUSES = ("ok", "build", "crash", "timeout", "wrong", "refused")
-"""ok · the kernel did not compile · the worker died · the deadline passed · wrong numbers · the
-device could not take it."""
+STATUSES = ("ok", "build", "crash", "timeout", "wrong", "refused", "failed")
+"""ok · the kernel did not compile · the worker died · the deadline passed · wrong numbers · the device could not take
+it · the simulator's time is less than the target's figures allow."""
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,8 @@ class Intrinsic:
     kind: str = "compute"
     asynchronous: bool = False
     overwrite: str | None = None
+    moves: tuple[str, str] | None = None
+    """Of a copy: from and to `memory`, `inputs` or `accumulators`; None where it does not say."""
     state: dict[str, object] = field(default_factory=dict)
     matrices: Matrices | None = None  # registers of its own, which hold its operands
     rules: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ from autosched.tiling.nest import Nest
 from autosched.tiling.space import Space
 from autosched.tiling.steps.names import StepNames
 from autosched.tiling.streams import Stream
+from autosched.tiling.units import NO_UNITS, Units
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,8 @@ class Otherwise:
 class Plan:
     """See the module's docstring. `name` is stable: it names the plan in a store. `otherwise` runs in its place where a
     check of any part refuses the data; without it each such part has a fallback of its own. `formulas` are the
-    functions that stages behind a register tile call by name, and scalar parts where a row says so."""
+    functions that stages behind a register tile call by name, and scalar parts where a row says so. `units` are an
+    accelerator's beside its array: they decide times, and no kernel."""
 
     name: str
     program: Program
@@ -184,6 +186,7 @@ class Plan:
     space: Space
     otherwise: Otherwise | None = None
     formulas: Formulas = field(default_factory=dict)
+    units: Units = NO_UNITS
 
     @property
     def tensor_parts(self) -> tuple[TensorPart, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from autosched.codegen.kernel import For, Kernel
+from autosched.codegen.kernel import For, Kernel, Stmt
 from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Seat, Use, simulate
 from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.facts import Facts, Level, Touch
@@ -62,7 +62,7 @@ def cpu_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate
     moved = []
     totals: dict[str, float] = defaultdict(float)
     for stmt, found in zip(kernel.main.body, parts, strict=True):
-        parallel = isinstance(stmt, For) and stmt.kind == "parallel"
+        parallel = is_parallel(stmt)
         shares = threads_of(found) if parallel else 1.0
         run = play_cpu(kernel, found, target, shares)
         moved.append(run.moved)
@@ -72,6 +72,11 @@ def cpu_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate
     totals["call"] = CALL_SECONDS
     totals["total"] = totals["on_core"] + totals["wake"] + totals["call"]
     return Estimate(dict(totals), tuple(moved))
+
+
+def is_parallel(stmt: Stmt) -> bool:
+    """Whether threads share a statement."""
+    return isinstance(stmt, For) and stmt.kind == "parallel"
 
 
 def threads_of(found: Facts) -> float:

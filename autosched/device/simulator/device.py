@@ -29,10 +29,13 @@ from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
+from autosched.tiling.scheme import scheme_of
 
-VERSION = "5"
+VERSION = "6"
 CACHES = ("warm", "cold")
 SAMPLES = {"search": 5, "final": 15}
+NOISE = 0.01
+"""Relative standard deviation of samples where nobody asks for another; accelerators with scratchpads have none."""
 NOT_YET = "not verified yet: the final round checks; the mapping is proved"
 
 
@@ -40,9 +43,10 @@ class SimulatorDevice:
     """Predicts candidates of a target that need not be here.
 
     The same candidate, seed and version always give the same samples: `noise` is their relative standard deviation,
-    drawn from a hash of the kernel. `threads` bounds what a CPU candidate may use. `cache` `cold` adds the time to
-    read all data from memory once. `emulate`: kernels are checked as CUDA text on the emulated card, and not as loop
-    trees. UsageError on options that cannot be right, MissingError where the emulator has no compiler.
+    drawn from a hash of the kernel (None: NOISE, and 0 on accelerators with scratchpads). `threads` bounds what a CPU
+    candidate may use. `cache` `cold` adds the time to read all data from memory once. `emulate`: kernels are checked as
+    CUDA text on the emulated card, and not as loop trees. UsageError on options that cannot be right, MissingError
+    where the emulator has no compiler.
     """
 
     name = "simulator"
@@ -55,7 +59,7 @@ class SimulatorDevice:
         threads: int = 1,
         seed: int = 0,
         cache: str = "warm",
-        noise: float = 0.01,
+        noise: float | None = None,
         oracle: Oracle | None = None,
         objective: str = "latency",
         emulate: bool = False,
@@ -64,6 +68,8 @@ class SimulatorDevice:
             raise UsageError(f"{threads} threads", hint="use 1 or more")
         if cache not in CACHES:
             raise UsageError(f"the cache is {' or '.join(CACHES)}, not {cache!r}")
+        if noise is None:
+            noise = 0.0 if target is not None and scheme_of(target) == "spatial" else NOISE
         if not 0 <= noise < 1:
             raise UsageError(f"noise {noise} is not a relative deviation", hint="0 is none, 0.01 is one per cent")
         if objective != "latency" and target is not None and not target.energy:
@@ -113,7 +119,7 @@ class SimulatorDevice:
         start = time.perf_counter()
         parts = [facts(kernel, stmt) for stmt in kernel.main.body]
         try:
-            found = estimate(kernel, parts, target)
+            found = estimate(kernel, parts, target, build.candidate.plan.units)
         except (RefusedError, TooManyEventsError) as refusal:
             return Measurement("refused", message=str(refusal), kernel_sha=build.kernel_sha, costs_s=costs)
         causes = self._causes(kernel, found, target)

@@ -110,6 +110,8 @@ class Work:
     order: int
     into: str = ""
     """The buffer that the result goes to."""
+    kinds: tuple[tuple[str, str, int], ...] = ()
+    """The operations of one lane, by function (empty: plain arithmetic) and type."""
 
 
 @dataclass(frozen=True)

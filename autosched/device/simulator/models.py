@@ -10,15 +10,16 @@ from autosched.device.simulator.gpu_model import gpu_estimate
 from autosched.device.simulator.spatial_model import spatial_estimate
 from autosched.machine.target import Target
 from autosched.tiling.scheme import scheme_of
+from autosched.tiling.units import NO_UNITS, Units
 
 
-def estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate:
+def estimate(kernel: Kernel, parts: list[Facts], target: Target, units: Units = NO_UNITS) -> Estimate:
     """Of a kernel, `parts` being the facts of its top-level statements. RefusedError where a limit of the target is
     broken, TooManyEventsError where it would take too long."""
     match scheme_of(target):
         case "gpu":
             return gpu_estimate(kernel, parts, target)
         case "spatial":
-            return spatial_estimate(kernel, parts, target)
+            return spatial_estimate(kernel, parts, target, units)
         case _:
             return cpu_estimate(kernel, parts, target)

@@ -3,43 +3,34 @@
 Three actors, as the controllers of a decoupled access-execute machine (Gemmini, DAC 2021): one loads scratchpads, one
 feeds the array, one stores results. Each takes its own commands in the order of the program. Data ties them together:
 the array waits until a block has landed, a copy waits until the slot it fills is no longer read, a store waits for its
-accumulators. With two slots a copy runs ahead of the array by one block. Copies share one bus to main memory; the array
-takes its issues' cycles or the scratchpads' bandwidth, whichever is longer. The host's loops cost nothing.
+accumulators. With two slots a copy runs ahead of the array by one block. Copies share one bus to main memory, and take
+the cycles of the instruction that the chip describes for them, whichever is longer; the array takes its issues' cycles
+or the scratchpads' bandwidth. What follows on each element of a result is computed on the way out, by the unit
+that the target states a rate of, else by the host (`tiling.units`). Loops and commands cost nothing; statements that
+never touch a scratchpad run on the host (`host_model`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import ceil
 
 from autosched.codegen.kernel import Kernel
-from autosched.device.simulator.cpu_model import cpu_estimate
 from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Take, Use, simulate
 from autosched.device.simulator.estimate import Estimate
-from autosched.device.simulator.facts import Facts
+from autosched.device.simulator.facts import Facts, Touch
 from autosched.device.simulator.gpu_launch import RefusedError
+from autosched.device.simulator.host_model import play_host
 from autosched.device.simulator.script import Loop, Node, Straight, script
+from autosched.device.simulator.spatial_units import SERVERS, Amounts, Server
 from autosched.device.simulator.walk import turns_of
 from autosched.machine.target import Memory, Target
+from autosched.tiling.units import NO_UNITS, Copying, Units
 
-BUS, ARRAY, SCRATCH, ACCUMULATORS = range(4)
-SERVERS = ("bus", "array", "scratchpad", "accumulators")
 QUEUES = ("load", "execute", "store")
-START_SECONDS = 1e-6  # the host's way to the first of commands that follow each other: a round figure
-
-
-@dataclass
-class Amounts:
-    """Of all executions together: bytes copied in, bytes stored, bytes that the array reads of scratchpads, and writes
-    to and reads from accumulators, cycles of the array, operations."""
-
-    loaded: float = 0.0
-    stored: float = 0.0
-    scratch: float = 0.0
-    accumulated: float = 0.0
-    array: float = 0.0
-    operations: float = 0.0
+START_SECONDS = 1e-6  # the host's way to the first of commands that follow each other, where a target does not say
 
 
 @dataclass(frozen=True)
@@ -48,35 +39,46 @@ class SpatialRun:
     totals: Amounts
 
 
-def spatial_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate:
+def spatial_estimate(kernel: Kernel, parts: list[Facts], target: Target, units: Units = NO_UNITS) -> Estimate:
     """RefusedError where a scratchpad is too small. What the host computes in between starts the accelerator anew."""
     moved: list[dict[str, float]] = []
     totals: dict[str, float] = defaultdict(float)
     tick = 1.0 / TICKS / target.clock_hz
-    started = False
-    for stmt, found in zip(kernel.main.body, parts, strict=True):
-        before, started = started, on_array(kernel, found)
-        if not started:
-            alone = cpu_estimate(replace(kernel, main=replace(kernel.main, body=(stmt,))), [found], target)
-            moved += alone.moved
-            totals["host"] += alone.seconds["total"]
-            totals["total"] += alone.seconds["total"]
-            continue
-        run = play_spatial(kernel, found, target)
-        moved.append(_moved(run.totals, target))
-        for name, server in (("bus", BUS), ("array", ARRAY), ("scratchpad", SCRATCH)):
-            totals[name] += run.outcome.busy[server] * tick
-        start = 0.0 if before else START_SECONDS
+    for found, start in zip(parts, starts(kernel, parts, target), strict=True):
+        run = play_statement(kernel, found, target, units)
+        moved.append(_moved(run.totals, target, on_array(kernel, found)))
+        for name, busy in zip(SERVERS, run.outcome.busy, strict=True):
+            totals[name] += busy * tick
         totals["start"] += start
         totals["total"] += run.outcome.end * tick + start
-    return Estimate(dict(totals), tuple(moved))
+    return Estimate({k: v for k, v in totals.items() if v or k in ALWAYS}, tuple(moved))
 
 
-def _moved(a: Amounts, target: Target) -> dict[str, float]:
+ALWAYS = ("bus", "array", "scratchpad", "accumulators", "start", "total")
+"""Units that every answer names; others where they do anything."""
+
+
+def starts(kernel: Kernel, parts: Sequence[Facts], target: Target) -> list[float]:
+    """Seconds before each statement: the host starts the accelerator where it did not work on the one before."""
+    first = START_SECONDS if target.start_s is None else target.start_s
+    own = [on_array(kernel, found) for found in parts]
+    return [first if mine and not before else 0.0 for mine, before in zip(own, [False, *own], strict=False)]
+
+
+def play_statement(
+    kernel: Kernel, found: Facts, target: Target, units: Units = NO_UNITS, record: Recorder | None = None
+) -> SpatialRun:
+    """The events of one statement, on the accelerator or its host."""
+    if on_array(kernel, found):
+        return play_spatial(kernel, found, target, units, record)
+    return SpatialRun(*play_host(found, target, units, record))
+
+
+def _moved(a: Amounts, target: Target, scratch: bool) -> dict[str, float]:
     pads = {what: memory_of(target, what) for what in ("inputs", "accumulators")}
     sizes: dict[str, float] = defaultdict(float)
     for what, size in (("inputs", a.scratch + a.loaded), ("accumulators", 2 * a.accumulated + a.stored)):
-        if (pad := pads[what]) is not None:
+        if (pad := pads[what]) is not None and scratch:
             sizes[pad.name] += size
     sizes[target.memories[-1].name] += a.loaded + a.stored
     return dict(sizes)
@@ -87,10 +89,12 @@ def on_array(kernel: Kernel, found: Facts) -> bool:
     return any(kernel.buffers[name].scope in ("shared", "accumulator") for name in found.buffers)
 
 
-def play_spatial(kernel: Kernel, found: Facts, target: Target, record: Recorder | None = None) -> SpatialRun:
+def play_spatial(
+    kernel: Kernel, found: Facts, target: Target, units: Units = NO_UNITS, record: Recorder | None = None
+) -> SpatialRun:
     """The events of one statement on the accelerator: a nest, or copies before it and stores after it."""
     _check_sizes(kernel, found, target)
-    made = _Emit(kernel, found, target)
+    made = _Emit(kernel, found, target, units)
     programs = made.programs(script(found))
     return SpatialRun(simulate(programs, len(SERVERS), made.tokens, record), made.totals)
 
@@ -119,13 +123,13 @@ class _Job:
 
 
 class _Emit:
-    def __init__(self, kernel: Kernel, found: Facts, target: Target) -> None:
-        self.kernel, self.found, self.target = kernel, found, target
+    def __init__(self, kernel: Kernel, found: Facts, target: Target, units: Units) -> None:
+        self.kernel, self.found, self.target, self.units = kernel, found, target, units
         self.totals = Amounts()
         self.tokens: list[int] = []
         main = target.memories[-1]
         self.bus = (main.bandwidth_bytes_per_s or target.clock_hz) / target.clock_hz
-        self.latency = (main.latency_s or 0.0) * target.clock_hz
+        self.latency = dict.fromkeys(QUEUES, (main.latency_s or 0.0) * target.clock_hz)
         pads = [memory_of(target, what) for what in ("inputs", "accumulators")]
         self.ports = [(p.bandwidth_bytes_per_s or 1e18) / target.clock_hz if p else 1e18 for p in pads]
         self.into = sorted({i.into for i in found.issues})
@@ -133,6 +137,8 @@ class _Emit:
         for t in found.touches:
             if t.scope == "shared" and t.write:
                 self.slots[t.buffer] = max(turns_of(i) for i in t.index)
+        known = {q: [c.latency for c in self.copies(q) if c.latency is not None] for q in QUEUES}
+        self.latency |= {q: max(stated) for q, stated in known.items() if stated}
 
     def programs(self, tree: list[Node]) -> list[tuple[Code, ...]]:
         """The code of each queue."""
@@ -149,17 +155,19 @@ class _Emit:
         for t in touches:
             size = t.runs * t.bytes * (t.lane.width if t.lane else 1)
             if t.scope == "shared" and t.write:
-                self._note(job, "load", t.buffer)
+                self._note(job, "load", t.buffer).copies += self.copy_cycles(t, "load")
             elif t.scope == "shared":
                 self._note(job, "execute", t.buffer).scratch += size
             elif t.write:
                 for name in self.into:
                     self._note(job, "store", name)
-                job.queues.setdefault("store", Amounts()).stored += size
+                amounts = job.queues.setdefault("store", Amounts())
+                amounts.stored += size
+                amounts.copies += self.copy_cycles(t, "store")
             elif not computes:  # what is read goes to a scratchpad, or starts accumulators, or joins what is stored
                 stores = any(o.write and o.scope != "shared" for o in touches)
                 queue = "store" if stores else "load"
-                job.queues.setdefault(queue, Amounts()).loaded += size
+                job.queues.setdefault(queue, Amounts()).loaded += t.runs * t.bytes * distinct(t)
                 if not filled and not stores:
                     for name in self.into:
                         self._note(job, "load", name)
@@ -169,7 +177,30 @@ class _Emit:
             amounts.array += issue.runs / self.target.issues(issue.intrinsic)
             amounts.operations += issue.runs * issue.intrinsic.operations
             amounts.accumulated += issue.runs * out.elements * out.dtype.bits / 8
+        for work in run.works if not run.issues else ():  # what an issue takes is brought in place by copies
+            if self.kernel.buffers[work.into].scope != "shared":  # zeros for what the program has not: no arithmetic
+                job.queues.setdefault("store", Amounts()).compute(work, self.units, self.target)
         return job
+
+    def copies(self, queue: str) -> list[Copying]:
+        """The instructions that the chip describes for what a queue moves."""
+        found = (self.copying(t, queue) for t in self.found.touches if t.write)
+        return [c for c in found if c is not None]
+
+    def copying(self, touch: Touch, queue: str) -> Copying | None:
+        """The instruction for a copy into a scratchpad, or out of accumulators."""
+        dtype = self.kernel.buffers[touch.buffer].dtype
+        if touch.scope == "shared":
+            return self.units.copying(self.target, "memory", "inputs", dtype, dtype) if queue == "load" else None
+        if queue != "store" or not self.into:
+            return None
+        sums = self.kernel.buffers[self.into[0]].dtype
+        return self.units.copying(self.target, "accumulators", "memory", sums, dtype)
+
+    def copy_cycles(self, touch: Touch, queue: str) -> float:
+        """Cycles of the unit that makes a touch's copies."""
+        copying = self.copying(touch, queue)
+        return touch.runs * copying.cycles(touch.lane.width if touch.lane else 1) if copying else 0.0
 
     def _note(self, job: _Job, queue: str, buffer: str) -> Amounts:
         job.data.setdefault(buffer, set()).add(queue)
@@ -182,9 +213,7 @@ class _Emit:
         job = _Job(node)
         for inner in map(self.whole, node.body):
             for queue, amounts in inner.queues.items():
-                total = job.queues.setdefault(queue, Amounts())
-                for name, value in vars(amounts).items():
-                    setattr(total, name, getattr(total, name) + value)
+                job.queues.setdefault(queue, Amounts()).add(amounts)
             for buffer, queues in inner.data.items():
                 job.data.setdefault(buffer, set()).update(queues)
         return job
@@ -233,17 +262,27 @@ class _Emit:
 
     def use(self, queue: str, a: Amounts, trips: float, gives: tuple[int, ...]) -> Use:
         """One command group of a queue, `trips` of them in all."""
-        for name, value in vars(a).items():
-            setattr(self.totals, name, getattr(self.totals, name) + value)
+        self.totals.add(a)
         moved = (a.loaded + a.stored) / trips
         if queue == "execute":
-            ports = (SCRATCH, a.scratch / self.ports[0]), (ACCUMULATORS, a.accumulated / self.ports[1])
-            cycles = (ARRAY, a.array), *ports
+            ports = (Server.SCRATCH, a.scratch / self.ports[0]), (Server.ACCUMULATORS, a.accumulated / self.ports[1])
+            cycles = (Server.ARRAY, a.array), *ports
             uses = tuple((server, _ticks(amount / trips)) for server, amount in cycles if amount)
             return Use(uses, name="compute", amount=a.operations / trips, gives=gives)
-        uses = ((BUS, _ticks(moved / self.bus)),) if moved else ()
+        copier = Server.COPIES_IN if queue == "load" else Server.COPIES_OUT
+        asked = (copier, a.copies), (Server.VECTOR, a.vector), (Server.HOST, a.host)
+        uses = ((Server.BUS, _ticks(moved / self.bus)),) if moved else ()
+        uses += tuple((server, _ticks(amount / trips)) for server, amount in asked if amount)
         wait = queue == "load" and not gives
-        return Use(uses, _ticks(self.latency), wait=wait, name=queue, amount=moved, gives=gives)
+        return Use(uses, _ticks(self.latency[queue]), wait=wait, name=queue, amount=moved, gives=gives)
+
+
+def distinct(touch: Touch) -> int:
+    """Elements that one execution touches, each once: a row that is the same for all of a tile's is read once."""
+    if touch.lane is None:
+        return 1
+    offsets = touch.pattern.offsets
+    return touch.lane.width if offsets is None else len(set(offsets))
 
 
 def _ticks(cycles: float) -> int:

@@ -1,7 +1,8 @@
 """A trace of one kernel for Perfetto (ui.perfetto.dev) or chrome://tracing: what each unit did, and when.
 
 The Chrome trace format's complete events (`ph: X`, microseconds): a lane for the kernel's statements and one for each
-server of the model. On a GPU it is the core with the most blocks.
+server of the model. On a GPU it is the core with the most blocks. Its end is the trial's time, but for noise and the
+time that cold data take; `otherData.seconds` says it.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from autosched.codegen.kernel import For, Kernel
 from autosched.device.simulator import cpu_model, gpu_model, spatial_model
 from autosched.device.simulator.engine import TICKS, Outcome, Span
 from autosched.device.simulator.facts import Facts
+from autosched.device.simulator.spatial_units import SERVERS
 from autosched.device.simulator.walk import facts
 from autosched.machine.target import Target
 from autosched.tiling.scheme import scheme_of
+from autosched.tiling.units import NO_UNITS, Units
 
 MOST_SPANS = 20_000
 """Spans that are kept of one statement; what comes later is not drawn."""
 
 
-def trace(kernel: Kernel, target: Target) -> dict[str, Any]:
+def trace(kernel: Kernel, target: Target, units: Units = NO_UNITS) -> dict[str, Any]:
     """The trace as a JSON object. Raises what the models raise for kernels that the target cannot run."""
     events: list[dict[str, Any]] = [_named("process_name", 0, f"{kernel.name} on {target.name}, simulated")]
     lanes = {"statements": 0}
@@ -28,14 +31,20 @@ def trace(kernel: Kernel, target: Target) -> dict[str, Any]:
     scale = 1e6 / TICKS / target.clock_hz
     start, cut = 0.0, False
     left: frozenset[str] = frozenset()
-    for number, stmt in enumerate(kernel.main.body):
+    parts = [facts(kernel, stmt) for stmt in kernel.main.body]
+    for number, (stmt, found, (what, before)) in enumerate(
+        zip(kernel.main.body, parts, _before(kernel, parts, target), strict=True)
+    ):
+        if before:
+            events.append(_event(what, 0, start, before * 1e6, {}))
+            start += before * 1e6
         spans: list[Span] = []
 
         def record(span: Span, kept: list[Span] = spans) -> bool:
             kept.append(span)
             return len(kept) < MOST_SPANS
 
-        servers, outcome, left = _played(kernel, facts(kernel, stmt), target, record, left)
+        servers, outcome, left = _played(kernel, found, target, units, record, left)
         note = stmt.note if isinstance(stmt, For) and stmt.note else type(stmt).__name__
         events.append(_event(f"{number}: {note}", 0, start, outcome.end * scale, {"events": outcome.events}))
         for span in spans:
@@ -49,22 +58,35 @@ def trace(kernel: Kernel, target: Target) -> dict[str, Any]:
                 events.append(_event(span.name, lanes[name], start + span.start * scale, end, args))
         start, cut = start + outcome.end * scale, cut or len(spans) >= MOST_SPANS or outcome.skipped > 0
     about = {"kernel": kernel.name, "target": target.name, "complete": not cut, "schedule": str(kernel.schedule)}
+    about["seconds"] = start * 1e-6
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}
 
 
 def _played(
-    kernel: Kernel, found: Facts, target: Target, record: Any, kept: frozenset[str]
+    kernel: Kernel, found: Facts, target: Target, units: Units, record: Any, kept: frozenset[str]
 ) -> tuple[tuple[str, ...], Outcome, frozenset[str]]:
     """The servers, what they did, and the buffers that a GPU's next grid finds in L2 as this one finds `kept`."""
     match scheme_of(target):
         case "gpu":
             grid = gpu_model.play(kernel, found, target, record, kept)
             return gpu_model.SERVERS, grid.outcome, grid.left
-        case "spatial" if spatial_model.on_array(kernel, found):
-            return spatial_model.SERVERS, spatial_model.play_spatial(kernel, found, target, record).outcome, kept
+        case "spatial":
+            return SERVERS, spatial_model.play_statement(kernel, found, target, units, record).outcome, kept
         case _:
             run = cpu_model.play_cpu(kernel, found, target, cpu_model.threads_of(found), record)
             return run.servers, run.outcome, kept
+
+
+def _before(kernel: Kernel, parts: list[Facts], target: Target) -> list[tuple[str, float]]:
+    """What passes before each statement, by name and seconds: on a trial's account, and on no unit's."""
+    match scheme_of(target):
+        case "gpu":
+            return [("launch", gpu_model.LAUNCH_SECONDS) for _ in parts]
+        case "spatial":
+            return [("start", seconds) for seconds in spatial_model.starts(kernel, parts, target)]
+        case _:
+            wakes = [cpu_model.WAKE_SECONDS if cpu_model.is_parallel(stmt) else 0.0 for stmt in kernel.main.body]
+            return [("call", cpu_model.CALL_SECONDS + wakes[0]), *(("wake", s) for s in wakes[1:])]
 
 
 def _event(name: str, lane: int, start: float, duration: float, args: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,8 @@ Bounds and branches may depend on outer loops: `places` has how often each class
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from autosched.codegen.access import Access as Pattern
@@ -41,6 +43,8 @@ from autosched.device.simulator.facts import Facts, Fetch, Issue, Level, Stop, T
 from autosched.device.simulator.places import Places, questions
 from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, reads, walk
 from autosched.logic import TRUE, And, Binary, Const, Int, free_vars
+from autosched.machine.rate_names import FUNCTIONS
+from autosched.tiling.units import operation_of
 
 ASYNC = "async"
 """The kind of the level around copies that run on; its `step` is how many of them may be under way."""
@@ -182,7 +186,7 @@ class _Walker:
                 self._touch(node.tensor, node.index, stmt.lane, False, path, runs, single, rows)
         self._touch(stmt.buffer, stmt.index, stmt.lane, True, path, runs, rows=rows)
         operations = sum(isinstance(n, Arith | Call | Unary | Select) for n in nodes)
-        calls = sum(isinstance(n, Call) and n.function in LIBRARY for n in nodes)
+        calls = sum(isinstance(n, Call) and n.function in FUNCTIONS for n in nodes)
         chained = buffers[stmt.buffer].scope == "register" and any(
             isinstance(n, Read) and n.tensor == stmt.buffer and n.index == stmt.index for n in nodes
         )
@@ -197,7 +201,9 @@ class _Walker:
             each = width if stmt.lane is not None and stmt.lane.var in free_vars(stmt.valid) else 1
             self.works.append(Work(tests, 0, each, path, runs, False, *here))
         if operations:
-            self.works.append(Work(operations, calls, width, path, runs, chained, *here))
+            kinds = Counter(kind for n in nodes if (kind := operation_of(n)) is not None)
+            listed = tuple((*kind, count) for kind, count in kinds.items())
+            self.works.append(Work(operations, calls, width, path, runs, chained, *here, listed))
 
     def _touch(
         self,
@@ -237,6 +243,3 @@ def turns_of(index: Int) -> int:
             return max(turns_of(left), turns_of(right))
         case _:
             return 1
-
-
-LIBRARY = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")

@@ -169,6 +169,7 @@ def _intrinsic(
         kind=keys.kind,
         asynchronous=keys.async_,
         overwrite=keys.overwrite,
+        moves=_moves(keys, source),
         state=dict(keys.state),
         matrices=matrices,
         rules=tuple(keys.rules),
@@ -188,3 +189,14 @@ def _intrinsic(
         except SpecError as error:
             raise source.error(f"emit.llvm: {error.message}", "emit", "llvm", hint=error.hint) from None
     return made
+
+
+def _moves(keys: IntrinsicKeys, source: Source) -> tuple[str, str] | None:
+    """Between which memories a copy moves elements."""
+    if keys.moves is None:
+        return None
+    if keys.kind != "copy":
+        raise source.error("moves: only a copy moves elements", "moves", key=True, hint="set kind: copy")
+    if keys.moves.from_ == keys.moves.to:
+        raise source.error(f"moves: from {keys.moves.to} to {keys.moves.to} is no way", "moves")
+    return keys.moves.from_, keys.moves.to

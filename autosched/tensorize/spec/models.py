@@ -153,6 +153,13 @@ class TimingKeys(_Keys):
     source: str = Field("", description="machine, and document or measurement; unverified where there is none")
 
 
+class MovesKeys(_Keys):
+    """Where a copy of an accelerator with scratchpads comes from, and where it goes."""
+
+    from_: Literal["memory", "inputs", "accumulators"] = Field(alias="from")
+    to: Literal["memory", "inputs", "accumulators"]
+
+
 class IntrinsicKeys(_Keys):
     """One intrinsic, or with `for` a family of them."""
 
@@ -176,6 +183,9 @@ class IntrinsicKeys(_Keys):
     kind: Literal["compute", "copy", "fill", "config", "function"] = "compute"
     async_: bool = Field(False, alias="async", description="completes later; needs a wait")
     overwrite: str | None = Field(None, description="the form or flag that starts from zero")
+    moves: MovesKeys | None = Field(
+        None, description="of a copy on an accelerator: between which memories; without it, wherever types fit"
+    )
     state: dict[str, Any] = Field(default_factory=dict, description="what must be configured first")
     rules: list[str] = Field(default_factory=list, description="legal shapes, alignment, majorness, in words")
     numerics: NumericsKeys = Field(default_factory=NumericsKeys)

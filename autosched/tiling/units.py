@@ -1,0 +1,100 @@
+"""Units of an accelerator beside its array: what copies tiles, and what computes element by element.
+
+Figures alone, as descriptions state them: instructions of kind `copy` and `function` of the target's isa, and the
+target's `rates`. The clock and the simulator each count on their own how often a unit is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+from autosched.ir.dtypes import DType
+from autosched.ir.value import Arith, Call, Select, Unary, Value
+from autosched.machine.rate_names import FUNCTIONS
+from autosched.machine.target import Target
+from autosched.tensorize.intrinsic import Intrinsic
+
+Place = Literal["memory", "inputs", "accumulators"]
+Unit = Literal["vector", "host"]
+"""What computes an element: the accelerator, where the target states a rate of the operation, else its host."""
+
+FUNCTION_OPERATIONS = 20.0
+"""Scalar operations of the host for one element of a function that nothing describes: a round figure."""
+
+
+@dataclass(frozen=True)
+class Copying:
+    """A copy instruction: `elements` of one issue, cycles from an issue to the next, and to its last byte (None where
+    it does not say: the memory's latency)."""
+
+    name: str
+    elements: int
+    interval: float
+    latency: float | None
+
+    def cycles(self, elements: int) -> float:
+        """Of a tile of so many elements."""
+        return ceil(elements / self.elements) * self.interval
+
+
+@dataclass(frozen=True)
+class Units:
+    """`copies` and `functions`: what the target's isa describes of either kind, and the target has."""
+
+    copies: tuple[Intrinsic, ...] = ()
+    functions: tuple[Intrinsic, ...] = ()
+
+    @classmethod
+    def of(cls, intrinsics: Iterable[Intrinsic], target: Target) -> Units:
+        """Those of the intrinsics that the target has."""
+        own = [i for i in intrinsics if i.isa == target.isa and target.has(i.requires)]
+        return cls(tuple(i for i in own if i.kind == "copy"), tuple(i for i in own if i.kind == "function"))
+
+    def copying(self, target: Target, start: Place, end: Place, read: DType, written: DType) -> Copying | None:
+        """The quickest instruction that copies elements between these places; None where nothing describes one, and
+        the bus alone counts. One that does not say what it `moves` copies wherever its types fit."""
+        found = [_copying(c, target) for c in self.copies if _moves(c, start, end) and _types(c) == (read, written)]
+        return min(found, key=lambda c: (c.interval / c.elements, c.name), default=None)
+
+    def price(self, target: Target, function: str, dtype: str) -> tuple[Unit, float]:
+        """Cycles of one element of an operation of a type (`function` is empty for plain arithmetic), and whose."""
+        if not function:
+            rate = target.rates.get(f"ops.{dtype}")
+            return ("vector", 1.0 / rate) if rate else ("host", 1.0 / target.rates.get("scalar", 1.0))
+        for i in self.functions:
+            stated = i.name in target.rates or "interval" in i.timing
+            if stated and i.formula is not None and (i.formula.function, i.formula.dtype.name) == (function, dtype):
+                return "vector", 1.0 / target.issues(i) / i.accumulator.elements
+        rate = target.rates.get(f"ops.{function}")
+        if rate:
+            return "vector", 1.0 / rate
+        return "host", FUNCTION_OPERATIONS / target.rates.get("scalar", 1.0)
+
+
+NO_UNITS = Units()
+
+
+def operation_of(node: Value) -> tuple[str, str] | None:
+    """The function (empty for plain arithmetic) and the type of what an accelerator would compute for this node alone;
+    None for what costs nothing: elements, numbers, conversions."""
+    if isinstance(node, Call) and node.function in FUNCTIONS:
+        return node.function, node.dtype.name
+    return ("", node.dtype.name) if isinstance(node, Arith | Call | Unary | Select) else None
+
+
+def _copying(copy: Intrinsic, target: Target) -> Copying:
+    stated = copy.name in target.rates or "interval" in copy.timing
+    interval = 1.0 / target.issues(copy) if stated else 0.0
+    return Copying(copy.name, copy.accumulator.elements, interval, copy.timing.get("latency"))
+
+
+def _moves(copy: Intrinsic, start: Place, end: Place) -> bool:
+    return copy.moves is None or copy.moves == (start, end)
+
+
+def _types(copy: Intrinsic) -> tuple[DType, DType]:
+    """What it reads and what it writes."""
+    return copy.inputs[0].dtype, copy.accumulator.dtype
