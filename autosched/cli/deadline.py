@@ -1,60 +1,76 @@
-"""`--timeout` before the first trial: the loop watches the clock between trials, nobody else does before them.
-
-Matching, laying out spaces and computing the expected outputs run in this thread, as Python; an alarm ends them.
-"""
+"""`--timeout`, seen to from outside the main thread: a run that neither ends nor can be interrupted is answered for."""
 
 from __future__ import annotations
 
-import signal
+import contextlib
+import faulthandler
+import os
+import sys
+import threading
 from collections.abc import Callable
-from types import FrameType, TracebackType
-from typing import Any
+from types import TracebackType
 
-from autosched.errors import NoScheduleError
-from autosched.search import events
+from autosched.cli.output import complain, talk
+from autosched.search.deadline import Deadline
+from autosched.search.loop import Result
+from autosched.search.tune import Tuning
+
+GRACE_S = 1.25
+"""Seconds past the end that a run has to end by itself."""
+ANSWER_S = 0.5
+"""What the thread beside it has then, before the process ends all the same: code may hold Python's lock, and no thread
+runs."""
+
+STDERR = 2
+"""The descriptor, whatever stands for the stream."""
 
 
-class _Late(BaseException):
-    """Passes through the loop, which records any Exception of a measurement as a failed trial."""
+class Outside:
+    """A context for a run with a deadline. Past its end, and some grace, a thread has `say` answer with what was found
+    so far (it returns the exit status) and ends the process."""
 
+    def __init__(self, deadline: Deadline, say: Callable[[Tuning, Result], int]) -> None:
+        self.deadline, self.say = deadline, say
+        self._done = threading.Event()
 
-class Deadline:
-    """A context that raises NoScheduleError after `seconds`, unless a trial is done by then: it listens for one."""
-
-    def __init__(self, seconds: float | None, listener: events.Listener) -> None:
-        self.seconds, self.listener = seconds, listener
-        self.phase = "matching"
-        self._before: Callable[[int, FrameType | None], Any] | int | None = None
-
-    def __enter__(self) -> Deadline:
-        if self.seconds is not None and hasattr(signal, "setitimer"):
-            self._before = signal.signal(signal.SIGALRM, self._late)
-            signal.setitimer(signal.ITIMER_REAL, self.seconds)
+    def __enter__(self) -> Outside:
+        left_s = self.deadline.left_s
+        if left_s is not None:
+            with contextlib.suppress(OSError, ValueError):  # nowhere to write to
+                faulthandler.dump_traceback_later(left_s + GRACE_S + ANSWER_S, exit=True, file=STDERR)
+            threading.Thread(target=self._watch, args=(left_s + GRACE_S,), daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._before is not None:
-            self._stop()
-            signal.signal(signal.SIGALRM, self._before)
-        if kind is _Late:
-            raise NoScheduleError(
-                f"--timeout {self.seconds:g} s was over before the first trial, while {self.phase}",
-                hint="give more time, or smaller sizes: every candidate is compared with the interpreter's answer",
-            ) from None
+        self._done.set()
+        if self.deadline.end is not None:
+            faulthandler.cancel_dump_traceback_later()
 
-    def __call__(self, event: events.Event) -> None:
-        match event:
-            case events.Matched():
-                self.phase = "laying out the spaces"
-            case events.StudyOpened():
-                self.phase = "computing the expected outputs with the interpreter"
-            case events.TrialDone():
-                self._stop()
-        self.listener(event)
+    def _watch(self, seconds: float) -> None:
+        if self._done.wait(seconds):
+            return
+        status = 1
+        try:
+            if sys.stderr.isatty():
+                talk().show_cursor()
+            status = self._answered()
+        finally:
+            leave(status)
 
-    def _stop(self) -> None:
-        if self._before is not None:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+    def _answered(self) -> int:
+        """Say what there is; the exit status."""
+        tuning, so_far = self.deadline.tuning, self.deadline.so_far
+        result = so_far() if tuning is not None and so_far is not None else None
+        if tuning is None or result is None or result.best is None:
+            complain(str(self.deadline.failed()))
+            return 1
+        complain(f"--timeout {self.deadline.seconds:g} s was over, and what was under way did not end: stopped")
+        return self.say(tuning, result)
 
-    def _late(self, number: int, frame: FrameType | None) -> None:
-        raise _Late
+
+def leave(status: int) -> None:
+    """End the process, whatever its threads are doing."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(status)

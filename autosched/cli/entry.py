@@ -4,25 +4,43 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import traceback
+from dataclasses import dataclass
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """For libraries that this process loads: their threads wait busily for the next piece of work, on the very cores where
 kernels are timed, and the pieces here are small. Where the environment says another number, that counts."""
 
 
+@dataclass
+class Start:
+    """When the command was started (`time.monotonic`), and whether it ended at a deadline: threads that it gave up are
+    not waited for then. Click's context of every command holds it."""
+
+    at: float
+    late: bool = False
+
+
 def main() -> None:
     """Run the command line. Whatever a person can cause ends in one message and the right status, never a traceback."""
+    start = Start(time.monotonic())
     os.environ |= ONE_THREAD | os.environ
     try:
-        sys.exit(run())
+        status = run(start)
+        if start.late:
+            from autosched.cli.deadline import leave
+
+            leave(status)
+        sys.exit(status)
     except BrokenPipeError:  # the reader of our output has left: nothing to say to it, nor when Python flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
 
 
-def run() -> int:
+def run(start: Start | None = None) -> int:
     """Run the command that `sys.argv` holds; the exit status. Only a pipe that closed is raised on."""
+    start = start or Start(time.monotonic())
     try:
         # Imported here, since loading the solver takes a second in which Ctrl-C must not show a traceback.
         from autosched.cli.app import application
@@ -33,7 +51,7 @@ def run() -> int:
     except KeyboardInterrupt:
         return 130
     try:
-        app()
+        app(obj=start)
     except SystemExit as status:
         return status.code if isinstance(status.code, int) else 0 if status.code is None else 2
     except AutoschedError as error:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from autosched.cli import inputs, options
-from autosched.cli.deadline import Deadline
+from autosched.cli.deadline import Outside
+from autosched.cli.entry import Start
 from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.progress import Progress
 from autosched.cli.tune_many import Said, tune_many
@@ -21,8 +24,11 @@ from autosched.cli.warm import warm_from as earlier
 from autosched.costmodel import learner
 from autosched.errors import UsageError
 from autosched.search.conditional import MODES
+from autosched.search.deadline import Deadline
+from autosched.search.loop import Result
 from autosched.search.request import EFFORTS, TuneRequest
 from autosched.search.stopping import Goals
+from autosched.search.tune import Tuning
 from autosched.search.tune import tune as run
 from autosched.store.exchange import read_schedule
 from autosched.store.explain import MEMORY, path_of
@@ -31,6 +37,7 @@ CACHES = ("warm", "cold")
 
 
 def tune(
+    context: typer.Context,
     programs: options.ProgramsArg,
     define: options.DefineOpt = None,
     target: options.TargetOpt = "native",
@@ -118,63 +125,71 @@ def tune(
     Several programs share the trials: the next go where they are expected to save most time, as often as each occurs.
     Exit status 1 when no candidate survived, 4 when one computed wrong numbers, 130 when interrupted.
     """
+    start = context.find_object(Start) or Start(time.monotonic())
+    limit = Deadline(inputs.timeout(timeout), began=start.at)
     try:
-        known = inputs.catalogue(intrinsics)
-        loaded = [inputs.with_data(one, data) for one in inputs.programs(programs, define)]
-        inputs.choice("effort", effort, tuple(EFFORTS))
-        inputs.choice("cache state", cache, CACHES)
-        inputs.choice("numerics level", numerics, inputs.NUMERICS)
-        inputs.choice("way to treat conditions", conditions, MODES)
-        if schedule is not None and len(loaded) > 1:
-            raise UsageError("--schedule is for one program", hint="tune the programs one by one")
-        weights = inputs.occurrences(occurs, len(loaded))
-        with inputs.open_store(store) as opened:
-            learner.alone()
-            machine = inputs.target(target)
-            first = TuneRequest(
-                loaded[0],
-                machine,
-                device=device,
-                trials=EFFORTS[effort] * len(loaded) if trials is None else trials,
-                timeout_s=inputs.timeout(timeout),
-                strategy=strategy,
-                cost_model=cost_model,
-                seed=seed,
-                threads=threads,
-                store=opened,
-                catalogue=known,
-                only=tuple(intrinsic or ()),
-                numerics=numerics,
-                cache=cache,
-                objective=objective,
-                emulate=emulate,
-                noise=inputs.deviation(noise),
-                conditions=conditions,
-                goals=Goals(inputs.goal(until, loaded[0]), inputs.share(least_gain)),
-                earlier=earlier(warm_from, store, machine),
-                fresh=fresh,
-                wished=() if schedule is None else (read_schedule(schedule)[1],),
-                intrinsic_paths=inputs.intrinsic_paths(intrinsics),
-            )
-            if len(loaded) > 1:
-                goals = [replace(first.goals, time_s=inputs.goal(until, one)) for one in loaded]
-                each = [replace(first, program=p, goals=g) for p, g in zip(loaded, goals, strict=True)]
-                raise typer.Exit(tune_many(each, weights, first, Said(quiet, verbose, json)))
-            with (
-                Progress(first, quiet=quiet, verbose=verbose) as progress,
-                Deadline(first.timeout_s, progress) as listener,
-            ):
-                tuning, result = run(first, listener)
+        with Outside(limit, partial(_said, json=json, brief=quiet)), limit:
+            known = inputs.catalogue(intrinsics)
+            loaded = [inputs.with_data(one, data) for one in inputs.programs(programs, define)]
+            inputs.choice("effort", effort, tuple(EFFORTS))
+            inputs.choice("cache state", cache, CACHES)
+            inputs.choice("numerics level", numerics, inputs.NUMERICS)
+            inputs.choice("way to treat conditions", conditions, MODES)
+            if schedule is not None and len(loaded) > 1:
+                raise UsageError("--schedule is for one program", hint="tune the programs one by one")
+            weights = inputs.occurrences(occurs, len(loaded))
+            with inputs.open_store(store) as opened:
+                learner.alone()
+                machine = inputs.target(target)
+                first = TuneRequest(
+                    loaded[0],
+                    machine,
+                    device=device,
+                    trials=EFFORTS[effort] * len(loaded) if trials is None else trials,
+                    timeout_s=limit.seconds,
+                    strategy=strategy,
+                    cost_model=cost_model,
+                    seed=seed,
+                    threads=threads,
+                    store=opened,
+                    catalogue=known,
+                    only=tuple(intrinsic or ()),
+                    numerics=numerics,
+                    cache=cache,
+                    objective=objective,
+                    emulate=emulate,
+                    noise=inputs.deviation(noise),
+                    conditions=conditions,
+                    goals=Goals(inputs.goal(until, loaded[0]), inputs.share(least_gain)),
+                    earlier=earlier(warm_from, store, machine),
+                    fresh=fresh,
+                    wished=() if schedule is None else (read_schedule(schedule)[1],),
+                    intrinsic_paths=inputs.intrinsic_paths(intrinsics),
+                )
+                if len(loaded) > 1:
+                    goals = [replace(first.goals, time_s=inputs.goal(until, one)) for one in loaded]
+                    each = [replace(first, program=p, goals=g) for p, g in zip(loaded, goals, strict=True)]
+                    raise typer.Exit(tune_many(each, weights, first, Said(quiet, verbose, json), limit))
+                with Progress(first, quiet=quiet, verbose=verbose) as progress:
+                    tuning, result = run(first, progress, limit)
+            status = _said(tuning, result, json=json, brief=quiet)
+            if result.reason == "interrupted":
+                _interrupted(store, f"stopped after {result.done} trials")
+            raise typer.Exit(status)
     except KeyboardInterrupt:  # before the first trial, or after the last
         _interrupted(store, "interrupted")
         raise typer.Exit(130) from None
+    finally:
+        start.late = limit.over
+
+
+def _said(tuning: Tuning, result: Result, *, json: bool, brief: bool) -> int:
+    """Answer; the exit status."""
     if json:
         answer_json(as_json(tuning, result))
     elif result.best is not None:
-        answer(as_text(tuning, result, brief=quiet))
-    if result.reason == "interrupted":
-        _interrupted(store, f"stopped after {result.done} trials")
-    raise typer.Exit(result.exit_code)
+        answer(as_text(tuning, result, brief=brief))
+    return result.exit_code
 
 
 def _interrupted(store: str | None, what: str) -> None:

@@ -11,6 +11,7 @@ from autosched.cli.tune_report import as_json
 from autosched.ir.work import operations
 from autosched.report.text import seconds, speed
 from autosched.search import events
+from autosched.search.deadline import Deadline
 from autosched.search.many import Part, TunedAll, tune_all
 from autosched.search.request import TuneRequest
 
@@ -24,9 +25,11 @@ class Said:
     json: bool
 
 
-def tune_many(requests: Sequence[TuneRequest], weights: Sequence[float], first: TuneRequest, said: Said) -> int:
-    """Tune them with the budget of `first` and answer; the exit status."""
-    found = tune_all(requests, weights, first.trials, first.timeout_s, _Lines(requests, said))
+def tune_many(
+    requests: Sequence[TuneRequest], weights: Sequence[float], first: TuneRequest, said: Said, limit: Deadline
+) -> int:
+    """Tune them with the budget of `first`, until the `limit`, and answer; the exit status."""
+    found = tune_all(requests, weights, first.trials, first.timeout_s, _Lines(requests, said), deadline=limit)
     if said.json:
         answer_json(many_json(found, first.trials))
     elif said.quiet:

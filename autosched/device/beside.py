@@ -3,15 +3,19 @@ process most of the time."""
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Condition
 
+from autosched.device.letting_go import LetGo, settled
 from autosched.device.protocol import Build, Draft
 
 AHEAD = 2
 """Builds that are begun before anybody wants them, at most: what is measured next is there then, and whoever proposes
 keeps most of the processors that are not timing."""
+PATIENCE_S, LIMIT_S = 0.5, 5.0
+"""As `Lane`'s."""
 
 
 class Beside:
@@ -23,6 +27,7 @@ class Beside:
         self._builds: list[Future[Build]] = []
         self._added = self._wanted = self._dropped = 0
         """Drafts so far; those up to the last one that was called; those that were let go."""
+        self._letting_go = LetGo()
 
     def add(self, draft: Draft) -> Draft:
         """A draft whose build begins AHEAD of its turn."""
@@ -39,18 +44,24 @@ class Beside:
             self._wanted = max(self._wanted, number + 1)
             self._news.notify()
 
-    def give_up(self) -> None:
-        """Let go of what has not begun, and wait for what has."""
+    def give_up(self, stop: Callable[[], None] = lambda: None) -> None:
+        """Let go of what has not begun, and wait for what has; where that takes long, `stop` ends what it waits for."""
         with self._news:
             self._dropped = self._wanted = self._added
             self._news.notify()
         for build in self._builds:
             build.cancel()
-        wait(self._builds)
 
-    def close(self) -> None:
+        def told() -> None:
+            stop()
+            self._letting_go.stop()
+
+        if not settled(self._builds, told, PATIENCE_S, LIMIT_S):
+            self._pool = None  # its thread is lost
+
+    def close(self, stop: Callable[[], None] = lambda: None) -> None:
         """Let the thread end."""
-        self.give_up()
+        self.give_up(stop)
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
@@ -60,7 +71,7 @@ class Beside:
             self._news.wait_for(lambda: number < max(self._wanted + AHEAD, self._dropped))
             if number < self._dropped:
                 raise CancelledError
-        return draft()
+        return self._letting_go(draft)
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,11 @@ class Builder:
                 raise BuildError(str(error)) from None
         raise AssertionError("unreachable")
 
+    def kill(self) -> None:
+        """End the process from another thread than that which waits for it; there is a new one when it is needed."""
+        self.process.kill()
+        self._loaded = False
+
     def close(self) -> None:
         self.process.close()
 

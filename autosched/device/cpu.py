@@ -189,7 +189,7 @@ class CpuDevice:
         self._lane.cancel()
         self._given_up = True
         self.worker.kill()
-        self._beside.give_up()
+        self._beside.give_up(self.builder.kill)
         self._lane.settle()
         self._given_up = False
 
@@ -222,7 +222,7 @@ class CpuDevice:
         """End the worker and the builder, and remove their data."""
         self.give_up()
         self._lane.close()
-        self._beside.close()
+        self._beside.close(self.builder.kill)
         self.worker.close()
         self.builder.close()
         self._folder.close()
@@ -306,6 +306,7 @@ class CpuDevice:
 
     def _write(self, program: Program) -> None:
         found = self._data_of(program)
+        self._written = None  # until all of it is there
         with scratch_errors():
             if isinstance(found, Sampled):
                 self._tensors, _ = write_sampled(program, found, self._folder.emptied())

@@ -9,6 +9,7 @@ from autosched.device.protocol import Device
 from autosched.ir.program import Program
 from autosched.ir.work import operations
 from autosched.machine.target import Target
+from autosched.search.deadline import briefly
 from autosched.search.measuring import Measuring
 from autosched.tiling.plan import LiteralPart, Plan
 from autosched.tiling.schedule import Candidate
@@ -20,6 +21,8 @@ MOST_SECONDS = 1.0
 """A program whose naive loops could take longer than this, at SLOWEST_RATE operations a second, is not measured."""
 CARD_RATE, CARD_SECONDS = 2e7, 0.2
 """The same on a card, of which they are one thread: most of a call it waits for memory, and a dozen calls are timed."""
+BUILD_S = 2.0
+"""What building them may take, where no candidate took longer."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,16 @@ def literal_plan(program: Program, target: Target) -> Plan:
     return Plan("as written", program, target, (LiteralPart(program.body, names),), space)
 
 
-def measure_baseline(program: Program, target: Target, device: Device) -> Baseline | None:
-    """Time the naive loops on the device; None where they would take too long."""
+def measure_baseline(program: Program, target: Target, device: Device, candidate_s: float = 0.0) -> Baseline | None:
+    """Time the naive loops on the device; None where they would take too long, to run or, on the main thread, to build:
+    longer than any candidate (`candidate_s` at most)."""
     rate, most_s = (CARD_RATE, CARD_SECONDS) if getattr(device, "name", "") == "cuda" else (SLOWEST_RATE, MOST_SECONDS)
     if operations(program) / rate > most_s:
         return None
-    built = device.build(Candidate(literal_plan(program, target), 0))
+    built = None
+    with briefly(max(BUILD_S, candidate_s)):
+        built = device.build(Candidate(literal_plan(program, target), 0))
+    if built is None:
+        return None
     measured = Measuring(device, None, monotonic).measured(built, "final")
     return Baseline("the loops as written", measured.time_s) if measured.ok else None

@@ -15,6 +15,7 @@ from autosched.device.protocol import Build, Device
 from autosched.errors import StoreError, UsageError
 from autosched.search.building import Building
 from autosched.search.calm import calm
+from autosched.search.deadline import Deadline, OutOfTime, briefly
 from autosched.search.events import (
     Event,
     FinalRound,
@@ -92,15 +93,18 @@ def run(
     goals: Goals | None = None,
     outlook: Outlook | None = None,
     meanwhile: Iterable[None] = (),
+    deadline: Deadline | None = None,
 ) -> Result:
-    """Tune until the study has `trials` trials in all, or `timeout_s` seconds of the study's stopwatch are over.
+    """Tune until the study has `trials` trials in all, or `timeout_s` seconds of the study's stopwatch are over: the
+    search ends such that the final round fits. At the `deadline`, if the caller has entered one, all of it ends; its
+    alarm is off afterwards.
 
     `batch` candidates are asked for at a time: as many as the strategy likes, where None. `operations` is what one call
     computes, for the speed in `NewBest`. `goals` may end the search sooner; a least gain among them is predicted by
     `outlook`, which must have observed the study's trials so far. `meanwhile` is what else there is to do, a piece at a
     time, while this would wait for a measurement; what is left of it is done at the end. Raises NoScheduleError when no
-    candidate survived (naming the most frequent reason; WrongResultError if some were wrong), StoreError when a trial
-    cannot be kept, MissingError from the device, UsageError for a budget of nothing.
+    candidate survived (naming the most frequent reason, or what the deadline cut off; WrongResultError if some were
+    wrong), StoreError when a trial cannot be kept, MissingError from the device, UsageError for a budget of nothing.
     """
     if trials < 1:
         raise UsageError(f"trials is {trials}, and must be at least 1", hint="--trials is the total of the study")
@@ -108,6 +112,8 @@ def run(
         raise UsageError(f"timeout is {timeout_s} s, and must be above 0")
     made = _Run(study, device, trials, timeout_s, batch, listener, operations, final_rounds)
     made.goals, made.outlook, made.meanwhile = goals or Goals(), outlook, iter(meanwhile)
+    made.deadline = deadline or Deadline(None)
+    made.deadline.so_far = partial(made.result, "timeout")
     with calm():
         return made.run()
 
@@ -141,6 +147,7 @@ class _Run:
         self.goals = Goals()
         self.outlook: Outlook | None = None
         self.meanwhile: Iterator[None] = iter(())
+        self.deadline = Deadline(None)
         self.gain: float | None = None
         self.since_s = 0.0  # when the last trial was kept
         self.building = Building(device, self.watch)
@@ -153,17 +160,32 @@ class _Run:
         self._emit(StudyOpened(study.name, self.done, self.trials, self.best_s, not study.resumed, study.seed))
         decided: Verdict | None = None
         try:
+            self.deadline.again()
             reason = self._search()
             decided = self._final()
+            reason = "timeout" if self.deadline.over else reason
+            self.deadline.met()
         except KeyboardInterrupt:
+            self.deadline.met()
             reason = "interrupted"
+        except OutOfTime:
+            self.deadline.met()
+            reason = "timeout"
         except StoreError as error:
             raise self._unsaved(error) from error
         seconds = self.watch.seconds()
-        self._emit(Stopped(reason, seconds))
-        ranking = study.ranking
-        if not ranking and reason != "interrupted":
+        with briefly(when=self.deadline.over):
+            self._emit(Stopped(reason, seconds))
+        if reason == "timeout" and not study.trials and self.deadline.over:
+            raise self.deadline.failed()
+        if not study.ranking and reason != "interrupted":
             _ = study.best  # raises, with the reason
+        return self.result(reason, decided)
+
+    def result(self, reason: str, decided: Verdict | None = None) -> Result:
+        """What is known so far."""
+        study = self.study
+        ranking = study.ranking
         return Result(
             best=study.best if ranking else None,
             runner_up=ranking[1] if len(ranking) > 1 else None,
@@ -172,7 +194,7 @@ class _Run:
             failed=dict(study.failed),
             wrong=study.wrong,
             reason=reason,
-            seconds=seconds,
+            seconds=self.watch.seconds(),
             noise=self.noise,
             gain=self.gain,
         )
@@ -187,15 +209,21 @@ class _Run:
                 self.kept = {key: build for key, build in self.kept.items() if key in favourites}
             if reason == "timeout":
                 self._keep_there()
-            while self._piece():
+            while reason != "timeout" and self._piece():
                 pass
             return reason
         except KeyboardInterrupt:
             self._keep_there()
             raise
+        except OutOfTime:
+            self.deadline.met()
+            with briefly():
+                self._keep_there()
+            raise
         finally:
             if self.under_way:
-                self.measuring.give_up()
+                with briefly(when=self.deadline.over):
+                    self.measuring.give_up()
                 self.under_way.clear()
 
     def _piece(self) -> bool:
@@ -307,8 +335,8 @@ class _Run:
 
     def _late(self) -> bool:
         """Whether one more candidate and the final round, which may have a quarter of the time, no longer fit. The
-        first candidate is always measured: a run that answers nothing is of no use."""
-        return self.done > 0 and not self._has_time(1)
+        first candidate is measured as long as the deadline lets it: a run that answers nothing is of no use."""
+        return self.deadline.over or (self.done > 0 and not self._has_time(1))
 
     def _has_time(self, more: int) -> bool:
         """Whether so many more candidates and the final round fit, as far as is known."""
@@ -332,9 +360,7 @@ class _Run:
         better = cost is not None and (self.best_cost is None or cost < self.best_cost)
         if better:
             self.best_s, self.best_cost = measurement.time_s, cost
-        self._emit(
-            TrialDone(trial, self.best_s, self.done, self.trials, dict(self.study.failed), self.watch.elapsed_s)
-        )
+        self._emit(TrialDone(trial, self.best_s, self.done, self.trials, dict(self.study.failed), self.watch.elapsed_s))
         if better and self.best_s:
             self._emit(NewBest(trial, self.operations / self.best_s / 1e9))
 
@@ -344,7 +370,7 @@ class _Run:
         done = self.study.finals
         if done and {t.key for t in chosen} <= {t.key for t in done}:  # else it was interrupted half way
             return verdict(done)
-        if not chosen or self.final_rounds < 1:
+        if not chosen or self.final_rounds < 1 or self.deadline.over:
             return None
         self._emit(FinalRound(len(chosen)))
         candidates = [self.study.candidate(trial) for trial in chosen]
@@ -364,7 +390,7 @@ class _Run:
         return [pooled(measurements) for measurements in raced]
 
     def _over(self) -> bool:
-        return self.timeout_s is not None and self.watch.elapsed_s > self.timeout_s
+        return self.deadline.over or (self.timeout_s is not None and self.watch.elapsed_s > self.timeout_s)
 
     def _say_noise(self, noise: Noise, again: bool) -> None:
         self._emit(Noisy(noise.disturbed, noise.rounds, noise.slowdown, again))
@@ -384,4 +410,3 @@ class _Run:
     def _emit(self, event: Event) -> None:
         if self.listener is not None:
             self.listener(event)
-

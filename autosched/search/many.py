@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TypeAlias
 
+from autosched.device.protocol import Device
 from autosched.errors import NoScheduleError, UsageError, WrongResultError
 from autosched.ir.work import operations
+from autosched.search.deadline import Deadline, OutOfTime, briefly
 from autosched.search.events import Event
 from autosched.search.final import ROUNDS
 from autosched.search.loop import Result, run
@@ -76,19 +78,25 @@ def tune_all(
     timeout_s: float | None = None,
     listener: Listener | None = None,
     clock: Callable[[], float] = time.monotonic,
+    deadline: Deadline | None = None,
 ) -> TunedAll:
-    """Tune every program until all studies together have `trials` trials, or `timeout_s` seconds are over.
+    """Tune every program until all studies together have `trials` trials, or `timeout_s` seconds are over. All of it
+    ends then, or at the `deadline` that the caller has entered before.
 
     `weights` says how often each occurs; `trials` and `timeout_s` of the requests do not count. Raises UsageError for
     no programs, one given twice, weights that are none, and fewer trials than programs; what `prepare` raises.
     """
     _check(requests, weights, trials, timeout_s)
+    if deadline is None:
+        with Deadline(timeout_s, clock) as own:
+            return tune_all(requests, weights, trials, timeout_s, listener, clock, own)
     emit = listener or (lambda number, event: None)
     with ExitStack() as open_devices:
         shares: list[_Share] = []
         for number, (request, weight) in enumerate(zip(requests, weights, strict=True)):
-            share = _Share(number, replace(request, trials=trials, timeout_s=None), weight, emit, clock)
-            open_devices.callback(share.tuning.device.close)
+            made = replace(request, trials=trials, timeout_s=None)
+            share = _Share(number, made, weight, emit, clock, deadline)
+            open_devices.callback(_closed, share.tuning.device, deadline)
             same = next((s for s in shares if s.study.name == share.study.name), None)
             if same is not None:
                 raise UsageError(
@@ -96,15 +104,31 @@ def tune_all(
                     hint="give it once, with the number of times that it occurs",
                 )
             shares.append(share)
-        deadline = None if timeout_s is None else shares[0].started + timeout_s
-        reason = _search(shares, trials, timeout_s, clock)
-        if reason != "interrupted":
-            for n, share in enumerate(shares):
-                left = None if deadline is None else max(0.0, deadline - clock()) / (len(shares) - n)
-                if share.race(left) == "interrupted":
-                    reason = "interrupted"
-                    break
+        try:
+            reason = _search(shares, trials, timeout_s, clock)
+            if reason != "interrupted":
+                reason = _race(shares, reason, deadline)
+        except OutOfTime:  # between two turns
+            deadline.met()
+            reason = "timeout"
         return TunedAll(tuple(Part(s.weight, s.tuning, s.result, s.error) for s in shares), reason)
+
+
+def _race(shares: Sequence[_Share], reason: str, deadline: Deadline) -> str:
+    """The final rounds, each with its part of the time that is left; why the run ended."""
+    for n, share in enumerate(shares):
+        if deadline.over:
+            return "timeout"
+        left_s = deadline.left_s
+        if share.race(None if left_s is None else left_s / (len(shares) - n)) == "interrupted":
+            return "interrupted"
+    return reason
+
+
+def _closed(device: Device, deadline: Deadline) -> None:
+    deadline.met()
+    with briefly(when=deadline.end is not None):
+        device.close()
 
 
 def _check(requests: Sequence[TuneRequest], weights: Sequence[float], trials: int, timeout_s: float | None) -> None:
@@ -128,12 +152,15 @@ def _search(shares: list[_Share], trials: int, timeout_s: float | None, clock: C
     """Everyone's first trials, then slices to who promises most; why it ended."""
     first, late = min(SLICE, trials // len(shares)), False
     while True:
+        shares[0].deadline.again()
         left = trials - sum(s.done for s in shares)
         going = [s for s in shares if not s.ended]
         if left < 1 or not going:
             return "trials" if left < 1 else "exhausted"
         left_s = None if timeout_s is None else shares[0].started + _SEARCHING * timeout_s - clock()
         new = [s for s in going if s.done < first]
+        if shares[0].deadline.over:
+            return "timeout"
         if late or (left_s is not None and left_s <= 0):
             new = [s for s in new if s.done == 0]  # each is measured once: a program without an answer is of no use
             if not new:
@@ -150,15 +177,21 @@ class _Share:
     """A program's study while its turn comes and goes; its stopwatch stands still in between."""
 
     def __init__(
-        self, number: int, request: TuneRequest, weight: float, emit: Listener, clock: Callable[[], float]
+        self,
+        number: int,
+        request: TuneRequest,
+        weight: float,
+        emit: Listener,
+        clock: Callable[[], float],
+        deadline: Deadline,
     ) -> None:
-        self.number, self.weight = number, weight
+        self.number, self.weight, self.deadline = number, weight, deadline
         self.started = clock()
         self._clock, self._own_s = clock, 0.0
         self._since: float | None = None  # when its turn began
         self._emit = lambda event: emit(number, event)
         with self._turn():
-            self.tuning = prepare(request, self._emit, self._own_clock)
+            self.tuning = replace(prepare(request, self._emit, self._own_clock), deadline=deadline)
         self.study = self.tuning.study
         self.result: Result | None = None
         self.error = ""
@@ -199,6 +232,7 @@ class _Share:
                     goals=request.goals,
                     outlook=self._informed() if request.goals.least_gain is not None else None,
                     final_rounds=final_rounds,
+                    deadline=self.deadline,
                 )
                 self.error = ""
             except (NoScheduleError, WrongResultError) as error:  # nothing survived so far; others go on

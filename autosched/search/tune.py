@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -25,7 +27,8 @@ from autosched.search.baseline import Baseline, measure_baseline
 from autosched.search.calm import calm
 from autosched.search.clocked import space_of
 from autosched.search.conditional import candidates_of
-from autosched.search.events import Listener, Matched, NearMiss, NotPlanned, Scored
+from autosched.search.deadline import Deadline, OutOfTime, briefly
+from autosched.search.events import Event, Listener, Matched, NearMiss, NotPlanned, Scored, StudyOpened
 from autosched.search.identity import study_record
 from autosched.search.left_out import by_reason, left_out
 from autosched.search.loop import BATCH, Result, run
@@ -54,6 +57,9 @@ from autosched.tiling.scheme import scheme_of
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.units import NO_UNITS, Units
 
+BOUND_S = 0.3
+"""What the space's lower bound may take, where no more of a run's time is left."""
+
 
 @dataclass(frozen=True)
 class Tuning:
@@ -68,18 +74,26 @@ class Tuning:
     baseline: Baseline | None = None
     meanwhile: Iterable[None] = ()
     """What the first proposals do not wait for: `run` does it while something is measured."""
+    deadline: Deadline = field(default_factory=lambda: Deadline(None))
+    """When the run is to end."""
 
     @property
     def peak(self) -> tuple[str, float] | None:
         """See `peak_of`."""
         return peak_of(self.request, self.matches)
 
-    @property
+    @cached_property
     def lower_bound_s(self) -> float | None:
-        """See `SearchSpace.lower_bound_s`; None for another objective, and where the clock does not tell rows apart."""
+        """See `SearchSpace.lower_bound_s`; None for another objective, where the clock does not tell rows apart, and
+        where no time was left to work it out."""
         if self.request.objective != "latency" or not clocked(self.study.space):
             return None
-        return self.study.space.lower_bound_s
+        try:
+            left_s = self.deadline.left_s
+            with Deadline(None if left_s is None else max(left_s, BOUND_S)):
+                return self.study.space.lower_bound_s
+        except NoScheduleError:
+            return None
 
 
 def peak_of(request: TuneRequest, matches: Sequence[Match]) -> tuple[str, float] | None:
@@ -189,31 +203,64 @@ def _meanwhile(request: TuneRequest, space: SearchSpace, watch: Stopwatch, emit:
     emit(Scored(len(space.plausible), space.legal, space.rows_in_all, space.rejected, watch.seconds()["search"]))
 
 
-def tune(request: TuneRequest, listener: Listener | None = None) -> tuple[Tuning, Result]:
-    """Prepare and run. The device is closed whatever happens; the study stays usable (`study.best.build()`)."""
+def tune(
+    request: TuneRequest, listener: Listener | None = None, deadline: Deadline | None = None
+) -> tuple[Tuning, Result]:
+    """Prepare and run. The device is closed whatever happens; the study stays usable (`study.best.build()`).
+
+    All of it ends with the request's `timeout_s`, or at the `deadline` that the caller has entered before.
+    """
+    if deadline is None:
+        with Deadline(request.timeout_s) as own:
+            return tune(request, listener, own)
+    telling = _Telling(deadline, listener)
+    deadline.doing = "matching"
     with calm():
-        tuning = prepare(request, listener, warm=True)
+        tuning = replace(prepare(request, telling, warm=True), deadline=deadline)
+    deadline.tuning = tuning
     try:
         work = operations(request.program)
         result = run(
             tuning.study,
             tuning.device,
             request.trials,
-            request.timeout_s,
-            listener=listener,
+            None if deadline.left_s is None else tuning.watch.elapsed_s + max(deadline.left_s, 1e-3),
+            listener=telling,
             operations=work,
             goals=request.goals,
             outlook=outlook_of(tuning) if request.goals.least_gain is not None else None,
             meanwhile=tuning.meanwhile,
+            deadline=deadline,
         )
-        if result.reason != "interrupted":
-            with tuning.watch.phase("measure"):
-                baseline = measure_baseline(request.program, request.target, tuning.device)
-            tuning = replace(tuning, baseline=baseline)
+        if result.reason != "interrupted" and not deadline.over:
+            with tuning.watch.phase("measure"), suppress(OutOfTime):
+                deadline.again()
+                built_s = max(t.measurement.costs_s.get("build", 0.0) for t in tuning.study.trials)
+                found = measure_baseline(request.program, request.target, tuning.device, built_s)
+                tuning = replace(tuning, baseline=found)
+                deadline.met()
             result = replace(result, seconds=tuning.watch.seconds())
     finally:
-        tuning.device.close()
+        deadline.met()
+        with briefly(when=deadline.end is not None):
+            tuning.device.close()
     return tuning, result
+
+
+@dataclass(frozen=True)
+class _Telling:
+    """A listener that has the deadline know what a run is doing before its first trial."""
+
+    deadline: Deadline
+    listener: Listener | None
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Matched):
+            self.deadline.doing = "laying out the spaces"
+        elif isinstance(event, StudyOpened):
+            self.deadline.doing = "computing the expected outputs, building and measuring"
+        if self.listener is not None:
+            self.listener(event)
 
 
 def outlook_of(tuning: Tuning) -> Outlook:

@@ -1,0 +1,228 @@
+"""A run with a deadline ends, whatever hangs: each phase and each plug-in hangs here, on purpose, for ten minutes."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conformance.synthetic import SyntheticDevice, record
+from support.studies import SPACE
+
+from autosched.device.letting_go import GivenUp, LetGo, settled
+from autosched.device.protocol import Build
+from autosched.errors import NoScheduleError, UsageError
+from autosched.ir import parse
+from autosched.machine.catalogue import load_target
+from autosched.search import Result, Stopwatch, Study, baseline, open_study, run
+from autosched.search.deadline import Deadline, briefly
+from autosched.search.request import TuneRequest
+from autosched.search.tune import tune
+from autosched.search.unbroken import unbroken
+from autosched.store import Measurement, SqliteStore
+from autosched.tiling.schedule import Candidate
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no alarms here")
+LONG_S = 600.0
+
+
+@pytest.fixture(autouse=True)
+def alarms_are_as_before() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGALRM)
+    yield
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def hang(deadline: Deadline) -> Any:
+    """Hang, with the time over soon: not before, however slow the machine is."""
+    deadline.end = time.monotonic() + 0.1
+    deadline.again()
+    time.sleep(LONG_S)
+
+
+def swallow(deadline: Deadline) -> Any:
+    """A plug-in that takes the first alarms for its own failures."""
+    deadline.end = time.monotonic() + 0.1
+    deadline.again()
+    for _attempt in range(2):
+        with contextlib.suppress(BaseException):
+            time.sleep(LONG_S)
+
+
+Hang = Callable[[Deadline], Any]
+
+
+class Hanging(SyntheticDevice):
+    """Hangs in a method, from its `after`th call on."""
+
+    def __init__(self, deadline: Deadline, method: str = "", after: int = 0, how: Hang = hang) -> None:
+        super().__init__()
+        self._deadline, self._method, self._calls, self._after, self._how = deadline, method, 0, after, how
+
+    def _at(self, method: str) -> None:
+        self._calls += method == self._method
+        if method == self._method and self._calls > self._after:
+            self._how(self._deadline)
+
+    def build(self, candidate: Candidate) -> Build:
+        self._at("build")
+        return super().build(candidate)
+
+    def measure(self, build: Build, repeats: str = "search") -> Measurement:
+        self._at("final" if repeats == "final" else "measure")
+        return super().measure(build, repeats)
+
+
+def tuned(device: Hanging, store: Any = None, **options: Any) -> tuple[Result, Study]:
+    study = open_study(record(), SPACE, store, strategy_name="random", watch=Stopwatch(device.clock))
+    for name, how in options.items():
+        setattr(study._strategy, name, how)
+    with device._deadline as deadline:
+        return run(study, device, 12, deadline=deadline), study
+
+
+@pytest.mark.parametrize("how", [hang, swallow])
+@pytest.mark.parametrize("method", ["build", "measure", "final"])
+def test_a_device_that_hangs_costs_what_it_had_not_done(method: str, how: Hang, tmp_path: Path) -> None:
+    with SqliteStore(str(tmp_path / "s.db")) as store:
+        device = Hanging(Deadline(LONG_S), method, 5 if method != "final" else 0, how)
+        result, study = tuned(device, store)
+        assert result.reason == "timeout"
+        assert result.best is not None
+        assert result.done == (12 if method == "final" else 5 if how is hang else 6)
+        kept = store.trials(study.name)
+    assert [t.number for t in kept if t.round == "search"] == list(range(1, result.done + 1))
+    if method != "final":
+        assert result.best.time_s == min(t.measurement.time_s or 9 for t in kept)
+
+
+def test_a_strategy_that_hangs_costs_nothing() -> None:
+    deadline = Deadline(LONG_S)
+    with pytest.raises(NoScheduleError, match="was over before the first trial"):
+        tuned(Hanging(deadline), propose=lambda n: hang(deadline))
+    deadline = Deadline(LONG_S)
+    result, _ = tuned(Hanging(deadline), observe=lambda trials: hang(deadline))  # it learns after a trial is kept
+    assert (result.reason, result.done) == ("timeout", 1)
+
+
+def test_nothing_measured_is_an_error_with_the_phase() -> None:
+    with pytest.raises(NoScheduleError, match="before the first trial, while"):
+        tuned(Hanging(Deadline(LONG_S), "measure"))
+
+
+GEMV = "def gemv(A: f32[m, k], B: f32[k], C: f32[m], *, m=4, k=4):\n    for i in range(m):\n        C[i] = 0\n"
+GEMV += "        for p in range(k):\n            C[i] += A[i, p] * B[p]\n"
+
+
+def request(trials: int = 4) -> TuneRequest:
+    return TuneRequest(parse(GEMV), load_target("portable"), device="simulator", trials=trials)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("autosched.search.tune.match", "while matching"),
+        ("autosched.search.tune.space_of", "laying out"),
+        ("autosched.search.space.SearchSpace.prepared", "laying out"),
+        ("autosched.device.simulator.verify.compute", "expected outputs"),
+    ],
+)
+def test_before_the_first_trial(monkeypatch: pytest.MonkeyPatch, place: str, said: str) -> None:
+    deadline = Deadline(LONG_S)
+    monkeypatch.setattr(place, lambda *_, **__: hang(deadline))
+    with pytest.raises(NoScheduleError, match=said), deadline:
+        tune(request(), deadline=deadline)
+
+
+@pytest.mark.parametrize(
+    "place", ["autosched.search.tune.measure_baseline", "autosched.device.simulator.device.SimulatorDevice.close"]
+)
+def test_after_the_last_trial_the_result_stands(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    with Deadline(LONG_S) as deadline:
+        monkeypatch.setattr(place, lambda *_: time.sleep(LONG_S) if "close" in place else hang(deadline))
+        tuning, result = tune(request(), deadline=deadline)
+    assert result.best is not None
+    assert result.done == 4
+    assert tuning.baseline is None or "close" in place
+
+
+def test_a_baseline_is_built_for_no_longer_than_a_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(SyntheticDevice):
+        def build(self, candidate: Candidate) -> Build:
+            return time.sleep(LONG_S)  # type: ignore[return-value]
+
+    monkeypatch.setattr(baseline, "BUILD_S", 0.1)
+    assert baseline.measure_baseline(parse(GEMV), load_target("portable"), Slow(), 0.2) is None
+
+
+def test_the_lower_bound_takes_no_longer_than_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Deadline(LONG_S) as deadline:
+        tuning, _ = tune(request(2), deadline=deadline)
+    deadline.end = time.monotonic()
+    monkeypatch.setattr("autosched.search.space.SearchSpace._bound_of", lambda *_: time.sleep(LONG_S))
+    assert tuning.lower_bound_s is None
+
+
+def test_a_deadline_without_seconds_never_comes() -> None:
+    with Deadline(None) as deadline:
+        assert (deadline.left_s, deadline.over) == (None, False)
+    with pytest.raises(UsageError):
+        Deadline(0.0)
+
+
+def test_one_deadline_in_another_leaves_the_outer_one_in_force() -> None:
+    def work() -> None:
+        with briefly(0.1):
+            time.sleep(LONG_S)
+        with Deadline(LONG_S):
+            pass
+        time.sleep(LONG_S)
+
+    with pytest.raises(NoScheduleError, match=r"0\.4 s"), Deadline(0.4):
+        work()
+
+
+def test_what_is_unbroken_is_done_whole() -> None:
+    done = []
+
+    def work() -> None:
+        with Deadline(0.05):
+            with unbroken():
+                time.sleep(0.2)
+                done.append("whole")
+            done.append("more")
+
+    with pytest.raises(NoScheduleError):
+        work()
+    assert done == ["whole"]
+
+
+def test_off_the_main_thread_there_is_no_alarm() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: Deadline(LONG_S).__enter__()._armed).result() is False
+
+
+def test_work_in_another_thread_is_told_to_stop() -> None:
+    letting_go, running = LetGo(), threading.Event()
+
+    def work() -> None:
+        running.set()
+        while True:
+            with contextlib.suppress(Exception):  # what a candidate raises is caught so
+                sum(range(100))
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(letting_go, work)
+        running.wait()
+        assert settled([future], letting_go.stop, 0.0, 30.0)
+        assert isinstance(future.exception(), GivenUp)
+        assert pool.submit(letting_go, lambda: 3).result() == 3  # the thread goes on
+        letting_go.stop()  # nothing is under way
+        assert pool.submit(letting_go, lambda: 4).result() == 4
