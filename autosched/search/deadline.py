@@ -33,7 +33,8 @@ class OutOfTime(BaseException):
 
 class Deadline:
     """A context inside which `OutOfTime` is raised once `seconds` from now are over (None: never), again and again
-    until somebody calls `met`; past its end the exception becomes the error `failed`.
+    until somebody calls `met`; past its end the exception becomes the error `failed`. One inside another ends at the
+    earlier end.
 
     `began` is when they began, by `clock`, if not now. UsageError for no time at all.
 
@@ -74,7 +75,10 @@ class Deadline:
     def again(self) -> None:
         """The alarm is wanted, inside the context; at once where the time is over."""
         if self._armed:
-            signal.setitimer(signal.ITIMER_REAL, max(self.left_s or 0.0, 0.01), AGAIN_S)
+            left_s = self.left_s or 0.0
+            if self._left_before[0]:  # an earlier end of somebody else counts here too
+                left_s = min(left_s, self._left_before[0] - (time.monotonic() - self._since))
+            signal.setitimer(signal.ITIMER_REAL, max(left_s, 0.01), AGAIN_S)
 
     def failed(self) -> NoScheduleError:
         """What is said where the run has nothing to show."""
@@ -99,8 +103,9 @@ class Deadline:
             signal.signal(signal.SIGALRM, self._before or signal.SIG_DFL)
             left_s, again_s = self._left_before
             if left_s:  # somebody else's alarm
-                signal.setitimer(signal.ITIMER_REAL, max(left_s - (time.monotonic() - self._since), 1e-6), again_s)
-        if kind is OutOfTime:
+                told_s = AGAIN_S if kind is OutOfTime else 1e-6  # it need not come twice at once
+                signal.setitimer(signal.ITIMER_REAL, max(left_s - (time.monotonic() - self._since), told_s), again_s)
+        if kind is OutOfTime and self.over:
             raise self.failed() from None
 
     def _late(self, number: int, frame: FrameType | None) -> None:

@@ -164,4 +164,4 @@ def test_timeout_holds_before_the_first_trial(cli: Cli) -> None:
         "        for i in range(n):\n            B[i] = exp(A[i]) + f64(t)\n"
     )
     said = cli("tune", "slow.py", "--timeout", "3s", status=1).err
-    assert "over before the first trial, while computing the expected outputs" in said
+    assert "over before the first trial, while" in said
