@@ -111,7 +111,7 @@ def match(
         names = [i for i in intrinsics if isinstance(i, str)]
         chosen = made + (known.select(names) if names else ())
     if target is not None:
-        features = _as_target(target).features
+        features = _agreed(target, known).features
         chosen = tuple(i.on(features) for i in chosen)
     folder = None if dump_smt is None else Path(dump_smt)
     found: list[Match] = find(program, chosen, numerics=numerics, rule=rule, dump_smt=folder, adapt=adapt)
@@ -144,6 +144,16 @@ def host_intrinsics() -> tuple[Intrinsic, ...]:
 
     here = detect()
     return catalogue().of_isa(here.isa, features=here.features)
+
+
+def _agreed(given: str | Path | Target, known: Catalogue) -> Target:
+    """The target, held against the catalogue where it comes from a file."""
+    from autosched.machine.agree import refuse_misspelt
+
+    found = target(given)
+    if not isinstance(given, Target):
+        refuse_misspelt(found, known)
+    return found
 
 
 def store(where: str | Path | Store | None) -> Any:
@@ -204,7 +214,7 @@ def tune(
 
     request = TuneRequest(
         with_data(program, data or {}),
-        _as_target(target),
+        _agreed(target, catalogue()),
         device=device,
         trials=trials,
         timeout_s=timeout,
@@ -263,16 +273,19 @@ def tune_all(
     from autosched.search.request import TuneRequest
 
     made: dict[str, Any] = {"store": _as_store(store), "catalogue": catalogue(), **options}
-    requests = [TuneRequest(program, _as_target(target), **made) for program in programs]
+    machine = _agreed(target, made["catalogue"])
+    requests = [TuneRequest(program, machine, **made) for program in programs]
     budget = 64 * len(requests) if trials is None else trials
     return run(requests, [1.0] * len(requests) if weights is None else weights, budget, timeout, on_event)
 
 
-def device(name: str = "auto", program: Program | None = None, target: Target | None = None, **options: Any) -> Device:
-    """A device by name, for building and measuring candidates by hand."""
+def device(
+    name: str = "auto", program: Program | None = None, target: str | Path | Target | None = None, **options: Any
+) -> Device:
+    """A device by name, for building and measuring candidates by hand. `target` is one, its name, or a YAML file."""
     from autosched.device.registry import device as find
 
-    return find(name, program, target, **options)
+    return find(name, program, None if target is None else _as_target(target), **options)
 
 
 def compare(

@@ -16,6 +16,7 @@ from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.data import with_data as known_data
 from autosched.ir.program import Program
 from autosched.ir.work import operations
+from autosched.machine.agree import refuse_misspelt
 from autosched.machine.target import Target
 from autosched.store.sqlite import SqliteStore
 from autosched.tensorize.spec.catalogue import Catalogue
@@ -116,7 +117,7 @@ def _array(text: str, path: Path) -> Any:
 def intrinsic_paths(paths: Sequence[str] | None) -> tuple[str, ...]:
     """`--intrinsics`, after the folders of AUTOSCHED_INTRINSICS (separated as PATH is), as absolute paths."""
     known = [p for p in os.environ.get("AUTOSCHED_INTRINSICS", "").split(os.pathsep) if p]
-    return tuple(os.path.realpath(Path(p).expanduser()) for p in [*known, *(paths or ())])
+    return tuple(dict.fromkeys(os.path.realpath(Path(p).expanduser()) for p in [*known, *(paths or ())]))
 
 
 def catalogue(paths: Sequence[str] | None) -> Catalogue:
@@ -124,9 +125,13 @@ def catalogue(paths: Sequence[str] | None) -> Catalogue:
     return api.catalogue(intrinsic_paths(paths))
 
 
-def target(name: str) -> Target:
-    """The target; measured figures of this machine are kept in the user's cache folder."""
-    return api.target(name, cache=peaks_path())
+def target(name: str, known: Catalogue | None = None) -> Target:
+    """The target; measured figures of this machine are kept in the user's cache folder. With the catalogue, SpecError
+    where the two do not speak of the same features and instructions."""
+    found = api.target(name, cache=peaks_path())
+    if known is not None:
+        refuse_misspelt(found, known)
+    return found
 
 
 def peaks_path() -> Path:

@@ -70,7 +70,7 @@ def match(
     loaded = inputs.with_data(inputs.program(program, define), data)
     known = inputs.catalogue(intrinsics)
     chosen = list(known.select(intrinsic)) if intrinsic else [known[n] for n in known]
-    machine = None if target is None else inputs.target(target)
+    machine = None if target is None else inputs.target(target, known)
     features = frozenset[str]() if machine is None else machine.features
     if machine is not None:
         asked, chosen = chosen, offered(chosen, machine)

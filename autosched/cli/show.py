@@ -40,16 +40,29 @@ NO_PROOF = "the plan computes every stage as scalar code, as the program says"
 def show(
     study: options.StudyArg = None,
     trial: options.TrialOpt = None,
-    view: Annotated[str, typer.Option("--as", metavar="VIEW", help=f"One of {', '.join(VIEWS)}.")] = "all",
+    view: Annotated[
+        str | None, typer.Option("--as", metavar="VIEW", help=f"One of {', '.join(VIEWS)}.", show_default="all")
+    ] = None,
     trace: Annotated[
-        Path | None, typer.Option("--trace", metavar="FILE", help="Write a simulated trace for Perfetto instead.")
+        Path | None,
+        typer.Option("--trace", metavar="FILE", help="Write a simulated trace for Perfetto; alone, show nothing else."),
     ] = None,
     store: options.StoreOpt = None,
     json: options.JsonOpt = False,
 ) -> None:
     """Show a study's best schedule, its loop tree and its C code."""
-    inputs.choice("view", view, VIEWS)
+    inputs.choice("view", view or "all", VIEWS)
     record, trials = opened(study, store)
+    if trace is not None:
+        chosen = picked(record, trials, trial)
+        plan = plan_of(record, chosen)
+        _write_trace(trace, lower(plan, plan.space.schedule(chosen.row)), target_of(record), plan.units)
+        if view is None:
+            if json:
+                about = {"study": record.name, "trial": chosen.number, "file": str(trace)}
+                answer_json({"schema": "autosched/trace/1", **about})
+            return
+    view = view or "all"
     if view == "key":
         answer_json(record.key)
         return
@@ -62,12 +75,6 @@ def show(
         return
     plan = plan_of(record, chosen)
     kernel = lower(plan, plan.space.schedule(chosen.row))
-    if trace is not None:
-        _write_trace(trace, kernel, target_of(record), plan.units)
-        if json:
-            about = {"study": record.name, "trial": chosen.number, "file": str(trace)}
-            answer_json({"schema": "autosched/trace/1", **about})
-        return
     if json:
         answer_json(
             {

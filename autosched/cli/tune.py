@@ -140,7 +140,7 @@ def tune(
             weights = inputs.occurrences(occurs, len(loaded))
             with inputs.open_store(store) as opened:
                 learner.alone()
-                machine = inputs.target(target)
+                machine = inputs.target(target, known)
                 first = TuneRequest(
                     loaded[0],
                     machine,

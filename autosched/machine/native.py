@@ -31,9 +31,7 @@ class Calls:
     The next sample goes on where the last one ended, so that cold samples never come back to warm sets.
     """
 
-    def __init__(
-        self, address: int, sets: Sequence[Sequence[int]], scalars: Sequence[tuple[str, bytes]] = ()
-    ) -> None:
+    def __init__(self, address: int, sets: Sequence[Sequence[int]], scalars: Sequence[tuple[str, bytes]] = ()) -> None:
         arity = len(sets[0])
         flat = [pointer for one in sets for pointer in one]
         self._address, self._count, self._next = address, len(sets), 0

@@ -272,29 +272,30 @@ def _held(document: Document, level: MemorySpec, i: int) -> tuple[str, ...]:
     return tuple(level.holds)
 
 
+def _inside(level: Memory, before: list[Memory]) -> list[Memory]:
+    """The levels just inside of one: the one before it, with all scratchpads where that is one."""
+    if not before or (level.holds and before[-1].holds):
+        return []
+    return [m for m in before if m.holds] if before[-1].holds else before[-1:]
+
+
 def _check_order(document: Document, memories: list[Memory]) -> None:
     """Levels run outward: none is smaller or quicker to answer than the one inside it, and the last one has a speed.
 
-    Registers do not take part in the order of sizes: a GPU core's register file is larger than its shared memory.
+    Registers do not take part in the order of sizes: a GPU core's register file is larger than its shared memory. Nor
+    do scratchpads among themselves: they lie side by side.
     """
+    hint = "levels are listed from registers outward; scratchpads lie side by side, in any order"
     for i, level in enumerate(memories):
-        inner = memories[i - 1] if i else None
         if level.name in [m.name for m in memories[:i]]:
             raise _error(document, f"memory {level.name!r} is described twice", "memories", i, "name")
-        if inner is None:
-            continue
-        if inner.name != "registers" and level.bytes < inner.bytes:
-            raise _error(
-                document,
-                f"{level.name} ({level.bytes:,} B) is smaller than {inner.name} ({inner.bytes:,} B) inside it",
-                "memories", i, "bytes", hint="levels are listed from registers outward",
-            )  # fmt: skip
-        if inner.latency_s is not None and level.latency_s is not None and level.latency_s < inner.latency_s:
-            raise _error(
-                document,
-                f"{level.name} answers sooner than {inner.name} inside it",
-                "memories", i, "latency", hint="levels are listed from registers outward",
-            )  # fmt: skip
+        for inner in _inside(level, memories[:i]):
+            if inner.name != "registers" and level.bytes < inner.bytes:
+                said = f"{level.name} ({level.bytes:,} B) is smaller than {inner.name} ({inner.bytes:,} B) inside it"
+                raise _error(document, said, "memories", i, "bytes", hint=hint)
+            if inner.latency_s is not None and level.latency_s is not None and level.latency_s < inner.latency_s:
+                said = f"{level.name} answers sooner than {inner.name} inside it"
+                raise _error(document, said, "memories", i, "latency", hint=hint)
     if memories[-1].bandwidth_bytes_per_s is None:
         name, last = memories[-1].name, len(memories) - 1
         hint = "it is where tensors come from; give it as `20 GB/s` or `8 B/cycle`"

@@ -18,4 +18,8 @@ def test_a_trace_of_the_best_trial(cli: Cli) -> None:
     assert near("show", study, "--trace", "no/trace.json", status=2).err
     told = near("show", study, "--trace", "again.json", "--json").json
     assert told["schema"] == "autosched/trace/1"
+    shown = near("show", study, "--trace", "both.json", "--as", "loops")
+    assert "perfetto" in shown.err
+    assert "for " in shown.out
+    assert (cli.folder / "both.json").exists()
     assert (cli.folder / told["file"]).exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -106,11 +107,12 @@ class Catalogue(Mapping[str, Intrinsic]):
         return Catalogue(_Deferred(recipes))
 
     def with_paths(self, paths: Iterable[str | Path]) -> Catalogue:
-        """This catalogue and the intrinsics of YAML files, or of all YAML files below folders."""
+        """This catalogue and the intrinsics of YAML files, or of all YAML files below folders. A file that is named
+        twice is read once."""
         found = self
-        for path in paths:
-            for file in _files(Path(path)):
-                found = found.with_intrinsics(load_file(file))
+        files = {os.path.realpath(file): file for path in paths for file in _files(Path(path))}
+        for file in files.values():
+            found = found.with_intrinsics(load_file(file))
         return found
 
 
