@@ -76,7 +76,7 @@ def test_a_misspelt_feature_is_refused_on_either_side(target: str, intrinsic: st
 
 @pytest.mark.parametrize(("rate", "near"), [("octo/mmma", "octo/mma"), ("x86/vpdpbusd.zm", "x86/vpdpbusd.zmm")])
 def test_a_rate_of_no_instruction_is_refused(rate: str, near: str) -> None:
-    with pytest.raises(SpecError, match=f"units.rates: no instruction is called '{rate}'") as caught:
+    with pytest.raises(SpecError, match=rf"units\.rates: no instruction is called '{rate}'") as caught:
         refuse_misspelt(target_from_yaml(_chip(rate=rate), "chip.yaml"), _known())
     assert f"did you mean '{near}'?" in str(caught.value.hint)
 
@@ -86,7 +86,7 @@ def test_scratchpads_stand_in_any_order() -> None:
     other = target_from_yaml(_chip(memories=f"{PAD}\n{SUMS}"), "b")
     assert sorted(m.name for m in one.memories) == sorted(m.name for m in other.memories)
     small = _chip(memories=f"{PAD}\n{SUMS}").replace("1 GiB", "32 KiB")
-    with pytest.raises(SpecError, match="DRAM .* is smaller than pad"):
+    with pytest.raises(SpecError, match=r"DRAM .* is smaller than pad"):
         target_from_yaml(small, "c")
     quick = _chip(memories=f"{PAD}\n{SUMS}").replace("90 cycles", "1 cycles")
     with pytest.raises(SpecError, match="DRAM answers sooner than pad"):
