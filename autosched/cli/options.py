@@ -77,5 +77,7 @@ DataOpt = Annotated[
 ]
 NumericsOpt = Annotated[
     str,
-    typer.Option("--numerics", metavar="LEVEL", help="The weakest level accepted: bitwise, reassociated or real."),
+    typer.Option(
+        "--numerics", metavar="LEVEL", help="The weakest level accepted: bitwise, special, reassociated or real."
+    ),
 ]

@@ -52,6 +52,9 @@ class Operand:
         return prod(self.shape)
 
 
+GPU_ISAS = frozenset(["cuda", "hip", "maca"])
+
+
 @dataclass(frozen=True, slots=True)
 class Outline:
     """What a list shows of an intrinsic. `printers` it has texts for; `family` is a glob over its entry's members."""
@@ -127,6 +130,11 @@ class Intrinsic:
     def form(self) -> tuple[object, ...]:
         """What tells it from others of its target: one name may stand for several numbers of rows."""
         return self.name, *(o.shape for o in self.operands.values())
+
+    @property
+    def by_lane(self) -> bool:
+        """Whether its sums lie lane by lane in the vectors of a CPU, so that a step can be left out of single lanes."""
+        return self.scope == "thread" and self.matrices is None and not self.state and self.isa not in GPU_ISAS
 
     @property
     def stage(self) -> Stage:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from autosched.ir.program import Assume, Program, Stage
 from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Literal, Read
+from autosched.logic import Bool
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.bound import ErrorBound
 from autosched.tensorize.numerics.exact import ExactRange
@@ -25,7 +26,15 @@ REASON_CODES = (
 """In the order in which a mapping gets further: the reason reported is the last one reached."""
 FUSED = 0.1
 """The part of the lanes that fusing one axis more must win."""
-NUMERICS_LEVELS = ("bitwise", "reassociated", "real")
+NUMERICS_LEVELS = ("bitwise", "special", "reassociated", "real")
+"""From the strictest on. `special` is `reassociated` where nothing is assumed to be finite: NaN and infinities come out
+where the program has them. A mapping's own level is one of the others."""
+
+
+def accepted(level: str, weakest: str) -> bool:
+    """Whether a mapping of a level is one where the `weakest` is asked for."""
+    order = {name: n for n, name in enumerate(NUMERICS_LEVELS)}
+    return order[level] <= max(order[weakest], order["reassociated"] if weakest == "special" else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +113,10 @@ class Mapping:
     """Reduction axis that may reach past its end to the operands that hold their fill there."""
     neutral: tuple[tuple[str, ...], ...] = ()
     """The least sets of operands that add nothing, whatever the others hold, once each of them holds its fill."""
+    left_out: tuple[Bool, ...] = ()
+    """Guards of floats whose steps kernels leave out; of all others fills are multiplied."""
+    finite: tuple[str, ...] = ()
+    """Tensors whose elements the certificate assumes to be finite where they meet a zero."""
 
     @property
     def numerics(self) -> str:

@@ -43,19 +43,24 @@ _Z3_TIMEOUT_MS = 2000
 class PlacedGuards:
     """`staged`: input operand to the condition under which its element is real, elsewhere it holds its fill; `written`:
     the condition over spatial axes under which the output's element is one that the stage writes; `summed`: the one
-    under which what was accumulated counts, else the element keeps the value that it started with."""
+    under which what was accumulated counts, else the element keeps the value that it started with; `stepped`: the one
+    under which a step is added to an element at all."""
 
     staged: dict[str, Bool]
     written: Bool
     summed: Bool = TRUE
+    stepped: Bool = TRUE
 
 
 def place_guards(nest: Nest) -> PlacedGuards:
     """Each conjunct goes where it can be held. Raises LookupError where there is no such place."""
     written = _written(nest)
     staged: dict[str, Bool] = {}
-    summed: list[Bool] = []
-    held = set(conjuncts(written))
+    spatial = {a.name for a in nest.spatial}
+    left = [c for c in nest.mapping.left_out if c not in conjuncts(written)]
+    summed: list[Bool] = [c for c in left if _axes(nest, c) <= spatial]
+    stepped = [c for c in left if c not in summed]
+    held = {*conjuncts(written), *left}
     sees = {o.name: {a.name for a in nest.operand_axes(o.name)} for o in nest.intrinsic.inputs}
     everything = conjuncts(all_of(nest.guard, nest.bounds))
     for operand in nest.intrinsic.inputs:
@@ -76,11 +81,11 @@ def place_guards(nest: Nest) -> PlacedGuards:
             if sets:
                 for name in set(min(sets, key=lambda s: len(set(s) - already))) - already:
                     staged[name] = all_of(staged[name], part)
-            elif _axes(nest, part) <= {a.name for a in nest.spatial}:
+            elif _axes(nest, part) <= spatial:
                 summed.append(part)
             else:
                 raise LookupError(f"no operand that could say so depends on all axes of {part}")
-    return PlacedGuards(staged, written, all_of(*summed))
+    return PlacedGuards(staged, written, all_of(*summed), all_of(*stepped))
 
 
 def _written(nest: Nest) -> Bool:

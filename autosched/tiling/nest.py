@@ -204,6 +204,16 @@ class Nest:
         """Over spatial axes: where the accumulated value counts; elsewhere the element keeps what it started with."""
         return self.placed_guards.summed
 
+    @property
+    def stepped(self) -> Bool:
+        """Where a step is added to an element at all: the guards whose steps are left out."""
+        return self.placed_guards.stepped
+
+    @cached_property
+    def stepped_sums(self) -> tuple[tuple[Bool, Affine | None], ...]:
+        """The parts of `stepped`, each with its sum as `_sums` has it."""
+        return tuple((part, *self._sums(part)) for part in conjuncts(self.stepped))
+
     @cached_property
     def guard_sums(self) -> tuple[Affine | None, ...]:
         """The parts of the stage's guards and bounds, as `_sums` has them."""

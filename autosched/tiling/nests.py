@@ -104,6 +104,8 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
     if said := _not_lanes(nest, target):
         return said
     if scheme_of(target) != "cpu":
+        if nest.stepped != TRUE:
+            return "steps are left out of the lanes of a CPU's vectors only"
         if mapping.fills:
             return "fragments are filled with zeros only"
         if nest.intrinsic.accumulator.opaque is not None and _drops_elements(nest):

@@ -14,6 +14,7 @@ from autosched.codegen.lower.ahead import ahead, next_block
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.edges import without_guards
 from autosched.codegen.lower.epilogue import epilogue
+from autosched.codegen.lower.left_out import Parts, Spans, spans, stepped
 from autosched.codegen.lower.operands import LANE, Loads, Position, Source, elements
 from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.shared_loads import Registers, shared_step
@@ -88,6 +89,8 @@ class Micro:
             if self.window is not None:
                 shape = [int(evaluate(self.window.live(self.nest, o.name, self.names), ctx.values))]
             self.registers[o.name] = self.declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register")
+        self.left: Parts = () if self.owner else self.nest.stepped_sums
+        self.kept_sums = self.declare("kept", acc.dtype, (1, acc.elements), "register") if self.left else ""
         self.unroll = ctx.values.get(self.names("unroll"), 1)
         self.skips = skipping_row(self.nest) if ctx.values.get(self.names("skip")) else None
         self.alike: Places = {}
@@ -317,6 +320,9 @@ class Micro:
         var = f"{identifier(axis.name)}u"
         full, rest = (axis.units, 0) if depth.whole else (axis.full_units, axis.extent % axis.unit)
         stmts: list[Stmt] = []
+        found = spans(self.nest, self.left, axis, at, counts)
+        if self.left and found.asked != self.left:
+            return self.visited_depth(at, counts, axis, depth, found)
         if full:
             upper = depth.upper if not rest else minimum(depth.upper, full)
             body = self.unrolled_steps(at, counts, axis, var, depth.lower)
@@ -334,6 +340,40 @@ class Micro:
             reached = depth.upper > full
             stmts += tail if reached == TRUE else (If(reached, tail),)
         return tuple(stmts)
+
+    def visited_depth(
+        self, at: Places, counts: dict[str, int], axis: NestAxis, depth: DepthRange, found: Spans
+    ) -> tuple[Stmt, ...]:
+        """The depth where guards bound it: what they exclude is not visited, where they hold for the whole tile they are
+        not asked. Bounds are moved out to whole trips of the loop."""
+        trip, lower, upper = self.unroll, depth.lower, depth.upper
+        var = f"{identifier(axis.name)}u"
+        plain = self.leaving(found.asked)
+
+        def whole(bound: Int, up: int) -> Int:
+            return lower + (bound - lower + (trip - 1) * up) // trip * trip
+
+        (first, last), (begin, end) = found.reached, found.plain
+        low = lower if first is None else maximum(lower, whole(first, 0))
+        high = upper if last is None else minimum(upper, whole(last, 1))
+        begins = low if begin is None else maximum(low, whole(begin, 1))
+        stops = high if end is None else maximum(begins, minimum(high, whole(end, 0)))
+
+        def loop(tile: Micro, start: Int, stop: Int) -> tuple[Stmt, ...]:
+            body = tile.unrolled_steps(at, counts, axis, var, lower)
+            return (For(var, start, stop, body, "serial", trip),)
+
+        return (
+            *(() if begin is None else loop(self, low, minimum(begins, high))),
+            *loop(plain, begins, stops),
+            *(() if end is None else loop(self, stops, high)),
+        )
+
+    def leaving(self, parts: Parts) -> Micro:
+        """This tile where only these guards leave steps out."""
+        plain = copy(self)
+        plain.left = parts
+        return plain
 
     def unrolled_steps(
         self, at: Places, counts: dict[str, int], axis: NestAxis, var: str, start: Int
@@ -363,10 +403,17 @@ class Micro:
                 loads.setdefault(len(own), []).extend((*load, *asked))
         refs = {o: RegisterRef(b, self.register_index(self.held(o))) for o, b in self.registers.items()}
         refs[self.accumulator.name] = RegisterRef(self.acc, self.acc_index())
-        body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), IntrinsicCall(self.intrinsic, refs))
+        body = self.called(at, tuple(loads.get(len(self.tiled), ())), IntrinsicCall(self.intrinsic, refs))
         for level in reversed(range(len(self.tiled))):
             body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body, kept))
         return body
+
+    def called(self, at: Places, loads: tuple[Stmt, ...], call: IntrinsicCall) -> tuple[Stmt, ...]:
+        """The call after its loads, less the steps that guards leave out."""
+        if not self.left:
+            return (*loads, call)
+        lane = self.lane(self.accumulator.elements)
+        return stepped(self.nest, self.left, at, loads, call, self.acc_read(), self.kept_sums, lane)
 
     def whole(self, at: Places, counts: dict[str, int], window: Window) -> tuple[Stmt, ...]:
         """All calls of the innermost reduction loops, each register loaded once."""

@@ -20,9 +20,7 @@ from autosched.logic import Bool, Int, Var, all_of, conjuncts, free_vars, interv
 from autosched.logic.walk import substitute_int
 from autosched.tensorize.addresses.axes import index_axes, value_axes
 from autosched.tensorize.body.counterexample import show_leaf
-from autosched.tensorize.body.equal import SIGN_OF_ZERO
 from autosched.tensorize.body.guard import fold_guards, lift_guards, settle_choices
-from autosched.tensorize.body.neutral import said_finite
 from autosched.tensorize.match_types import Obligation, Reason
 from autosched.tensorize.matcher.smt import asked
 from autosched.tensorize.reduction.update import Update, update_of
@@ -176,6 +174,12 @@ class StageFacts:
         ]
         return taken_apart((*bounds, *self.stage.guards))
 
+    @cached_property
+    def program_guards(self) -> tuple[Condition, ...]:
+        """Those of `guards` that are no choices of the body: there the program computes nothing."""
+        choices = set(self.stage.guards) - set(self.original.guards)
+        return tuple(g for g in self.guards if g not in taken_apart(tuple(choices)))
+
     def ask(self, part: str, statement: str, claim: list[Any]) -> Answer:
         """Whether the constraints `claim` contradict each other, which proves the statement."""
         started = time.perf_counter()
@@ -263,11 +267,15 @@ class StageFacts:
         return bool(self.ask("axes", text, [*claim, to_z3(~condition, points.env)]).holds)
 
     @cached_property
-    def lifted(self) -> tuple[str, ...]:
-        """What leaving a step out, where the program adds a product with zero, assumes of floats."""
-        if len(self.stage.guards) <= len(self.original.guards) or not self.update.target.dtype.is_float:
-            return ()
-        return (*said_finite(self._zeroed), SIGN_OF_ZERO)
+    def lifts(self) -> bool:
+        """Whether a step is left out where the program adds a product with zero, of floats: the sign of a zero may
+        differ, and `zeroed` must be finite."""
+        return len(self.stage.guards) > len(self.original.guards) and self.update.target.dtype.is_float
+
+    @property
+    def zeroed(self) -> frozenset[Value]:
+        """The factors that meet such a zero."""
+        return self._zeroed if self.lifts else frozenset()
 
     @cached_property
     def alias(self) -> tuple[Reason | None, bool]:

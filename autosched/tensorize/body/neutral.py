@@ -260,18 +260,24 @@ def is_element(factor: Value) -> bool:
     return False
 
 
-def assumptions(finite: Factors, roles: Mapping[str, Value], of_floats: bool, combine: str | None) -> tuple[str, ...]:
-    """What staging fills of floats assumes; `roles` are what the operands hold, in the program's elements."""
-    if not of_floats:
-        return ()
-    said = said_finite(map_value(f, lambda v: roles.get(v.tensor, v) if isinstance(v, Read) else v) for f in finite)
-    return (*said, SIGN_OF_ZERO) if combine == "+" else said
+def never_special(factor: Value) -> bool:
+    """Whether a factor is of integers, exactly converted: no NaN and no infinity, by its type."""
+    return is_element(factor) and all(r.dtype.is_integer for r in reads(factor))
+
+
+def in_program(finite: Iterable[Value], roles: Mapping[str, Value]) -> Factors:
+    """Factors of the instruction's operands with what these hold, in the program's elements."""
+    return frozenset(map_value(f, lambda v: roles.get(v.tensor, v) if isinstance(v, Read) else v) for f in finite)
 
 
 def said_finite(factors: Iterable[Value]) -> tuple[str, ...]:
-    """One sentence a factor, of the element alone where that says it."""
-    shown = (show_leaf(reads(f)[0]) if is_element(f) else print_value(f) for f in factors)
-    return tuple(sorted({f"{text} is finite where it meets a zero" for text in shown}))
+    """One sentence a factor, of the element alone where that says it, each with its name: `finite W`."""
+    said = set()
+    for factor in factors:
+        text = show_leaf(reads(factor)[0]) if is_element(factor) else print_value(factor)
+        name = reads(factor)[0].tensor if is_element(factor) else text
+        said.add(f"finite {name}: {text} is finite where it meets a zero")
+    return tuple(sorted(said))
 
 
 def shown_to_matter(update: Update, fills: Mapping[str, Literal]) -> Proof:

@@ -94,7 +94,7 @@ def _changes(found: Match, numerics: str) -> Iterator[Change]:
     if reason.code == "NUMERICS":
         # Where matching was told to leave adapters out.
         yield Change(f"promote the accumulator to {mine.target.dtype} every few steps", program, numerics)
-        for level in NUMERICS_LEVELS[NUMERICS_LEVELS.index(numerics) + 1 :]:
+        for level in (x for x in NUMERICS_LEVELS[NUMERICS_LEVELS.index(numerics) + 1 :] if x != "special"):
             yield Change(f"accept --numerics {level}", program, level)
     yield from _redeclared(program, stage.assign, mine, theirs, numerics)
     if reason.code == "BODY_DIFFERS" and "padding" in reason.message:

@@ -34,6 +34,7 @@ def kinship(intrinsic: Intrinsic) -> Hashable | None:
         intrinsic.isa,
         intrinsic.kind,
         intrinsic.numerics,
+        intrinsic.by_lane,
         intrinsic.contracts,
         stage.assign.op,
         replace(stage.assign, location=None),

@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from autosched.ir.program import Stage
 from autosched.ir.value import Condition as Guard
-from autosched.ir.value import Literal, Read, map_value
+from autosched.ir.value import Literal, Read, map_value, reads
+from autosched.logic import Bool
 from autosched.tensorize.addresses.axes import (
     ASSIGNMENT_LIMIT,
     Assignment,
@@ -29,13 +30,14 @@ from autosched.tensorize.addresses.tile import element_of_coordinates, guard_of_
 from autosched.tensorize.body.compare import compare_bodies
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import SIGN_OF_ZERO, Proof
-from autosched.tensorize.body.neutral import Neutral, neutral
+from autosched.tensorize.body.neutral import Factors, Neutral, in_program, neutral, said_finite
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Certificate, Mapping, Obligation, Reason
+from autosched.tensorize.matcher.excluded import STRICT, left_out, outside_factors, still_open
 from autosched.tensorize.matcher.refused import Refused as Refused
 from autosched.tensorize.matcher.refused import Unproved as Unproved
 from autosched.tensorize.matcher.roles import dtype_reason
-from autosched.tensorize.matcher.staging import Stager, covering_operands, shared_coordinates
+from autosched.tensorize.matcher.staging import Stager, covering_operands, given, shared_coordinates
 from autosched.tensorize.reduction.combine import Contract, combination_reason, prove_reduction
 from autosched.tensorize.reduction.partial_sums import is_partial
 from autosched.tensorize.reduction.update import Update
@@ -103,11 +105,12 @@ class Prover:
         )
         barred: dict[str, tuple[Guard, ...]] = {}
         covers = {}
-        for g in facts.guards:
+        left = left_out(facts, intrinsic, assignment, roles, level)
+        for g in (g for g in facts.guards if g not in left):
             covers[g], proofs, unfit = self._covers(facts, update, tile, assignment, roles, g)
             obligations += proofs
             barred |= {o: (*barred.get(o, ()), g) for o in unfit}
-        program = facts.update
+        program, of_floats = facts.update, facts.update.target.dtype.is_float
         applied, refuse = self._in_place(facts, update, roles)
         if refuse is not None:
             raise Refused(refuse, whatever_axes=True)
@@ -119,7 +122,15 @@ class Prover:
         obligations += staging.obligations
         contract = self._reduction(facts, intrinsic, applied, assignment, level)
         obligations.append(Obligation("reduction", contract.statement, "structure"))
-        assumptions = tuple(dict.fromkeys((*contract.assumptions, *left_open, *facts.lifted, *staging.assumptions)))
+        outside = outside_factors(facts, fills, covers, roles) if of_floats else frozenset()
+        met = in_program(outside, given(facts, roles))
+        finite, shown = still_open(facts.program, facts.zeroed | staging.finite | met)
+        if finite and level in STRICT:
+            raise Refused(_not_finite(finite, level))
+        obligations += shown
+        signs = (SIGN_OF_ZERO,) if facts.lifts or staging.sign_of_zero or met else ()
+        said = (*contract.assumptions, *left_open, *said_finite(finite), *signs)
+        assumptions = tuple(dict.fromkeys(said))
         if SIGN_OF_ZERO in assumptions and contract.level == "bitwise":
             if level == "bitwise":
                 text = f"the answers agree, but {SIGN_OF_ZERO} (zeros stand where the program has nothing)"
@@ -144,6 +155,8 @@ class Prover:
             fills=fills.staged,
             padded=staging.padded,
             neutral=tuple(tuple(sorted(s)) for s in fills.sets),
+            left_out=tuple(g for g in facts.guards if isinstance(g, Bool) and g in left),
+            finite=tuple(sorted({r.tensor for f in finite for r in reads(f)})),
         )
 
     def _in_place(self, facts: StageFacts, update: Update, roles: dict[str, Read]) -> tuple[Update, Reason | None]:
@@ -249,6 +262,12 @@ class Prover:
         if isinstance(found, Reason):
             raise Refused(found)
         return found
+
+
+def _not_finite(finite: Factors, level: str) -> Reason:
+    """Why a mapping that relies on finite factors is none at a level that assumes nothing of the kind."""
+    needed = " and ".join(s.split(": ", 1)[1] for s in said_finite(finite))
+    return Reason("NUMERICS", f"only if {needed}, and {level} assumes no such thing", fix="accept --numerics reassociated")
 
 
 def _granted(answer: Answer) -> Obligation:

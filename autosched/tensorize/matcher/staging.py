@@ -14,7 +14,7 @@ from autosched.logic import Const, Int, interval
 from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes
 from autosched.tensorize.addresses.places import StageFacts, condition_axes
 from autosched.tensorize.body.counterexample import show_leaf
-from autosched.tensorize.body.neutral import Neutral, assumptions, shown_to_matter
+from autosched.tensorize.body.neutral import Factors, Neutral, in_program, shown_to_matter
 from autosched.tensorize.match_types import Obligation, Reason
 from autosched.tensorize.matcher.refused import Refused, Unproved
 from autosched.tensorize.reduction.update import Update
@@ -28,7 +28,9 @@ class Staging:
     guards: dict[str, tuple[Guard, ...]]
     padded: dict[str, tuple[str, ...]]
     obligations: tuple[Obligation, ...]
-    assumptions: tuple[str, ...]
+    finite: Factors
+    """What meets a zero, in the program's elements: it must be finite."""
+    sign_of_zero: bool
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,8 @@ class Stager:
                 for o in chosen:
                     guards[o] = (*guards[o], condition)
         of_floats = self.update.target.dtype.is_float
-        roles = {o: self.facts.as_given(r) for o, r in self.roles.items()}
-        assumed = assumptions(frozenset(finite), roles, of_floats, self.update.combine) if staged else ()
-        return Staging(guards, padded, tuple(obligations), assumed)
+        met = in_program(finite, given(self.facts, self.roles)) if of_floats else frozenset()
+        return Staging(guards, padded, tuple(obligations), met, staged and of_floats and self.update.combine == "+")
 
     @property
     def _effect(self) -> str:
@@ -168,6 +169,11 @@ def shared_coordinates(guard: Guard, operands: Iterable[str]) -> Reason:
     named = " and ".join(operands)
     text = f"the guard {show_leaf(guard)} tells points apart that share one element of {named} in a tile"
     return Reason("DEPENDS", text, fix="leave the guarded axes outside")
+
+
+def given(facts: StageFacts, roles: MappingOf[str, Read]) -> dict[str, Value]:
+    """What operands hold, in the elements that the program itself names."""
+    return {o: facts.as_given(r) for o, r in roles.items()}
 
 
 def covering_operands(roles: MappingOf[str, Read], needed: frozenset[str]) -> tuple[str, ...]:

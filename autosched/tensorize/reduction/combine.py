@@ -24,7 +24,7 @@ from autosched.tensorize.conditions.group import group_rule
 from autosched.tensorize.conditions.origin import origin
 from autosched.tensorize.conditions.stated import stated_ranges
 from autosched.tensorize.conditions.weakest import Group, range_condition, weakest
-from autosched.tensorize.match_types import NUMERICS_LEVELS, Condition, Reason
+from autosched.tensorize.match_types import Condition, Reason, accepted
 from autosched.tensorize.numerics.bound import ErrorBound
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.numerics.exact import ExactRange
@@ -114,7 +114,7 @@ def prove_reduction(
         known.bound,
         known.exact,
     )
-    if NUMERICS_LEVELS.index(found.level) > NUMERICS_LEVELS.index(level):
+    if not accepted(found.level, level):
         text = f"the answers agree at the level {found.level} ({'; '.join(found.facts)}), and {level} was asked for"
         fix = f"accept --numerics {found.level}"
         if found.level == "real":

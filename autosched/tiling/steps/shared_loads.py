@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from autosched.logic import Affine, Bool, Const, Int, Var, affine, all_of, minimum, where
+from autosched.logic import TRUE, Affine, Bool, Const, Int, Var, affine, all_of, minimum, where
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest, NestAxis
@@ -96,9 +96,9 @@ def window(nest: Nest, count: int) -> Window | None:
 
 
 def offered(nest: Nest, target: Target) -> dict[int, Window]:
-    """The windows that a target's registers may hold, by value of the decision; none where nothing is shared, or where
-    registers hold matrices."""
-    if nest.intrinsic.matrices is not None:
+    """The windows that a target's registers may hold, by value of the decision; none where nothing is shared, where
+    registers hold matrices, or where steps are left out."""
+    if nest.intrinsic.matrices is not None or nest.stepped != TRUE:
         return {}
     found = ((k, window(nest, k)) for k in range(1, len(nest.reduction) + 1))
     return {k: w for k, w in found if w is not None and w.steps <= register_limit(nest, target)}
