@@ -50,6 +50,8 @@ class Bench:
         self.data = data
         self.cold_bytes = cold_bytes
         self.folder = folder
+        self.special: str | None = None
+        """The folder below the data's with NaN and infinities, on which every candidate is checked too."""
         self._violations: dict[str, Data] = {}
         self._pace = Pace()
 
@@ -151,7 +153,7 @@ class Bench:
             raise Wrong(f"bytes outside {', '.join(touched)} were written")
         difference = self.data.verify(views)
         self.data.verify_whole(views)
-        for name in job.violations:
+        for name in (*job.violations, *([self.special] if self.special else [])):
             self._violated(loaded, job, name)
         hopeless = None if effort.slower_than_s is None else max(HOPELESS * effort.slower_than_s, SURE_S)
         if hopeless is not None and took_s > hopeless:  # once more: somebody else may have had the core
@@ -167,7 +169,8 @@ class Bench:
         return Ready(job, calls, took_s, sets[0], loaded, sets), difference
 
     def _violated(self, loaded: Module, job: Job, name: str) -> None:
-        """Prepare and run once on data that a check of the kernel refuses: the fallback must answer, and rightly."""
+        """Prepare and run once on other data, which a check of the kernel refuses (the fallback must answer, and
+        rightly), or which have NaN in some places."""
         if name not in self._violations:
             assert self.folder is not None
             self._violations[name] = Data(self.folder / name, tuple(self.data.tensors.values()))

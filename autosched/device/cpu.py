@@ -29,6 +29,7 @@ from autosched.device.process import WorkerDiedError, WorkerProcess, WorkerTimeo
 from autosched.device.protocol import Build, Draft
 from autosched.device.rounds import Rounds
 from autosched.device.sampled import Sampled, is_large, sampled, write_boxes, write_sampled
+from autosched.device.special import Special, assumed_finite, special
 from autosched.device.violations import violations
 from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.program import Program
@@ -97,6 +98,11 @@ class CpuDevice:
         self._tensors: tuple[Tensor, ...] = ()
         self._written: Program | None = None
         self._computed: tuple[Program, oracles.Oracle | Sampled] | None = None
+        self._finite: frozenset[str] = frozenset()
+        """Tensors that a plan so far assumes to be finite."""
+        self._special: tuple[Program, frozenset[str], Special | None] | None = None
+        self._told = False
+        """Whether the worker knows of it."""
 
     def describe(self) -> dict[str, Any]:
         """What results depend on: the CPU, the compiler, threads and cache state."""
@@ -258,7 +264,9 @@ class CpuDevice:
             if self._given_up:
                 return False
             program = self._widening.of(*(b.candidate.plan for b in builds))
+            self._finite |= frozenset[str]().union(*(assumed_finite(b.candidate.plan) for b in builds))
             self._provide(program)
+            self._provide_special(program)
             for build in builds:
                 self._write_violations(program, build)
             return True
@@ -300,9 +308,25 @@ class CpuDevice:
             try:
                 message = ("data", str(self._folder.path), self._tensors, cold_bytes)
                 self.worker.ask(*message, deadline_s=DATA_LIMIT_S)
+                self._told = False
             except (WorkerDiedError, WorkerTimeoutError, RuntimeError) as error:
                 self._written = None
                 raise AutoschedError(f"the timing worker cannot load the data: {error}") from None
+
+    def _provide_special(self, program: Program) -> None:
+        """Data with NaN and infinities beside the program's, where they are not written yet."""
+        known = self._special
+        if self._oracle is None and (known is None or known[0] is not program or known[1] != self._finite):
+            found = special(program, self.seed, self._finite, lambda inputs: self._compute(program, inputs))
+            self._special = program, self._finite, found
+            self._told = False
+        if self._special is None or self._told:
+            return
+        found = self._special[2]
+        if found is not None:
+            self._write_beside(program, found.folder, found.found)
+        self.worker.ask("special", found and found.folder, deadline_s=DATA_LIMIT_S)
+        self._told = True
 
     def _write(self, program: Program) -> None:
         found = self._data_of(program)
@@ -313,19 +337,23 @@ class CpuDevice:
             else:
                 self._tensors = oracles.write(program, found, self._folder.emptied())
         self._written, self.rounds.fastest_s = program, None
+        self._told = False
 
     def _write_violations(self, program: Program, build: Build) -> None:
         """Data that break what the build's kernel checks, where they are not written yet."""
         for violation in violations(program, build.candidate.plan, self.seed):
-            folder = self._folder.path / violation.folder
-            if not folder.exists():
-                broken = self._compute(program, violation.inputs())
-                with scratch_errors():
-                    folder.mkdir()
-                    if isinstance(broken, Sampled):
-                        write_sampled(program, broken, folder)
-                    else:
-                        oracles.write(program, broken, folder)
+            if not (self._folder.path / violation.folder).exists():
+                self._write_beside(program, violation.folder, self._compute(program, violation.inputs()))
+
+    def _write_beside(self, program: Program, name: str, found: oracles.Oracle | Sampled) -> None:
+        """Another data set of the program, in a folder of this name below its own."""
+        folder = self._folder.path / name
+        with scratch_errors():
+            folder.mkdir(exist_ok=True)
+            if isinstance(found, Sampled):
+                write_sampled(program, found, folder)
+            else:
+                oracles.write(program, found, folder)
 
     def _data_of(self, program: Program) -> oracles.Oracle | Sampled:
         if self._oracle is not None:

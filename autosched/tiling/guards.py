@@ -57,12 +57,12 @@ def place_guards(nest: Nest) -> PlacedGuards:
     written = _written(nest)
     staged: dict[str, Bool] = {}
     spatial = {a.name for a in nest.spatial}
-    left = [c for c in nest.mapping.left_out if c not in conjuncts(written)]
+    everything = conjuncts(all_of(nest.guard, nest.bounds))
+    left = [c for c in nest.mapping.left_out if c in everything and c not in conjuncts(written)]
     summed: list[Bool] = [c for c in left if _axes(nest, c) <= spatial]
     stepped = [c for c in left if c not in summed]
     held = {*conjuncts(written), *left}
     sees = {o.name: {a.name for a in nest.operand_axes(o.name)} for o in nest.intrinsic.inputs}
-    everything = conjuncts(all_of(nest.guard, nest.bounds))
     for operand in nest.intrinsic.inputs:
         read = nest.mapping.operands[operand.name]
         staged[operand.name] = TRUE

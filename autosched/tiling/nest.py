@@ -212,7 +212,7 @@ class Nest:
     @cached_property
     def stepped_sums(self) -> tuple[tuple[Bool, Affine | None], ...]:
         """The parts of `stepped`, each with its sum as `_sums` has it."""
-        return tuple((part, *self._sums(part)) for part in conjuncts(self.stepped))
+        return tuple((part, self._sums(part)[0]) for part in conjuncts(self.stepped))
 
     @cached_property
     def guard_sums(self) -> tuple[Affine | None, ...]:

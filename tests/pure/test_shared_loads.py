@@ -83,12 +83,12 @@ def test_registers_of_a_window_are_limited() -> None:
 
 
 SKEWED = """
-def skewed(X: f32[n, c], W: f32[k, c], Y: f32[m, c], *, m=7, k=4, n=10, c=16):
+def skewed(X: u8[n, c], W: u8[k, c], Y: s32[m, c], *, m=7, k=4, n=10, c=16):
     for x, o in grid(m, c):
         Y[x, o] = 0
         for s in range(k):
             if x + 2 * s < 9:
-                Y[x, o] += X[x + s, o] * W[s, o]
+                Y[x, o] += s32(X[x + s, o]) * s32(W[s, o])
 """
 PROGRAMS = {
     "nhwc": workload("depthwise_conv2d", h=5, w=6, c=19),

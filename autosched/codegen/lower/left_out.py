@@ -1,9 +1,9 @@
 """Steps that guards leave out of a register tile's sums: `if j <= i: y[i] += A[i, j] * x[j]`.
 
-What a guard excludes is not multiplied, since a zero times NaN is NaN. A guard that is the same in all lanes is a branch
-around the call; one that tells lanes apart keeps the sum of those where it fails, which a machine with masked operations
-does in the same instruction. Along the depth the guard is asked only where some of a tile's elements differ: what it
-excludes for all is not visited, and what it allows for all is not asked about.
+What a guard excludes is not multiplied, since a zero times NaN is NaN. A guard that is the same in all lanes is a
+branch around the call; one that tells lanes apart keeps the sum of those where it fails, which a machine with masked
+operations does in the same instruction. Along the depth the guard is asked only where some of a tile's elements differ:
+what it excludes for all is not visited, and what it allows for all is not asked about.
 
     for k in 0..i0:                plain, for a tile of rows i0 .. i0 + 5
     for k in i0..min(i0 + 6, n):   each row asks whether k <= i
@@ -18,7 +18,7 @@ from autosched.codegen.kernel import Assign, If, IntrinsicCall, Lane, Stmt
 from autosched.codegen.lower.context import identifier
 from autosched.codegen.lower.places import LANE, Position, elements
 from autosched.ir.value import Read, Select
-from autosched.logic import Affine, Bool, Const, Int, all_of, free_vars, maximum, minimum
+from autosched.logic import TRUE, Affine, Bool, Const, Int, all_of, free_vars, maximum, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.nest import Nest, NestAxis
 
@@ -38,20 +38,20 @@ def stepped(
 ) -> tuple[Stmt, ...]:
     """`body` and the call, whose accumulator is `sums`, where the guards hold; the register `kept` has what other lanes
     had before."""
-    lanes = nest.lane_coordinates(nest.intrinsic.accumulator.name, sums.index[-1])  # type: ignore[arg-type]
+    index = tuple(i for i in sums.index if isinstance(i, Int))
+    lanes = nest.lane_coordinates(nest.intrinsic.accumulator.name, index[-1])
     axes = nest.at(elements(nest, at, lanes))
     placed = [substitute_bool(part, axes) for part, _ in parts]
     alike = all_of(*(c for c in placed if LANE not in free_vars(c)))
     by_lane = [c for c in placed if LANE in free_vars(c)]
     stmts: tuple[Stmt, ...] = (*body, call)
     if by_lane:
-        place = (Const(0), sums.index[-1])
+        place = (Const(0), index[-1])
         before = Assign(kept, place, sums, lane)
         old = Read(kept, place, sums.dtype)
-        index = tuple(i for i in sums.index if isinstance(i, Int))
         after = Assign(sums.tensor, index, Select(all_of(*by_lane), sums, old, sums.dtype), lane)
         stmts = (*body, before, call, after)
-    return stmts if alike == all_of() else (If(alike, stmts),)
+    return stmts if alike == TRUE else (If(alike, stmts),)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from autosched.codegen.lower.sums import Sums
 from autosched.codegen.lower.turned import turning
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
-from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, maximum, minimum
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, free_vars, maximum, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.nest import NestAxis
 from autosched.tiling.plan import TensorPart
@@ -183,12 +183,14 @@ class Micro:
             return ()
         axes, _ = self.output(at)
         counted = substitute_bool(self.nest.summed, axes)
+        if LANE not in free_vars(counted):
+            return self.started(at, counts, first, lambda value: value, ~counted)
         return self.started(at, counts, first, lambda v: Select(counted, self.acc_read(), v, v.dtype))
 
     def started(
-        self, at: Places, counts: dict[str, int], first: Bool, taken: Callable[[Value], Value]
+        self, at: Places, counts: dict[str, int], first: Bool, taken: Callable[[Value], Value], only: Bool = TRUE
     ) -> tuple[Stmt, ...]:
-        """Accumulators take `taken` of the value that this visit starts with."""
+        """Accumulators take `taken` of the value that this visit starts with, `only` where that holds."""
         stage, n = self.nest.stage, self.accumulator.elements
         axes, valid = self.output(at)
         self.ctx.tensor(stage.assign.tensor)
@@ -196,7 +198,8 @@ class Micro:
         stored = Read(stage.assign.tensor, place_index(stage.assign.index, axes), self.accumulator.dtype)
 
         def assign(value: Value, valid: Bool) -> tuple[Stmt, ...]:
-            return self.over(self.tiled, counts, (Assign(self.acc, index, taken(value), self.lane(n), valid),))
+            stmt: Stmt = Assign(self.acc, index, taken(value), self.lane(n), valid)
+            return self.over(self.tiled, counts, (stmt if only == TRUE else If(only, (stmt,)),))
 
         if stage.init is None:
             initial = assign(stored, valid)
@@ -344,8 +347,8 @@ class Micro:
     def visited_depth(
         self, at: Places, counts: dict[str, int], axis: NestAxis, depth: DepthRange, found: Spans
     ) -> tuple[Stmt, ...]:
-        """The depth where guards bound it: what they exclude is not visited, where they hold for the whole tile they are
-        not asked. Bounds are moved out to whole trips of the loop."""
+        """The depth where guards bound it: what they exclude is not visited, where they hold for the whole tile they
+        are not asked. Bounds are moved out to whole trips of the loop."""
         trip, lower, upper = self.unroll, depth.lower, depth.upper
         var = f"{identifier(axis.name)}u"
         plain = self.leaving(found.asked)

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from autosched.device.compare import Difference, compare
 from autosched.device.oracle import Oracle, compute
 from autosched.device.simulator.runner import INTERPRETER, Run, Runner
 from autosched.device.simulator.smaller import CAPS, nearest_row, smaller
+from autosched.device.special import assumed_finite, special
 from autosched.device.tolerance import slack, widened
 from autosched.device.violations import Violation, assuming, violations
 from autosched.ir.program import Assume, Program
@@ -64,6 +66,7 @@ class Verifier:
         self._given = oracle
         self._oracles: dict[tuple[int, tuple[Assume, ...], float], tuple[Program, Oracle]] = {}
         self._violated: dict[tuple[object, ...], tuple[Program, Oracle]] = {}
+        self._specials: dict[tuple[object, ...], tuple[Program, Oracle | None]] = {}
         self._wider: dict[tuple[int, float], tuple[Program, Oracle]] = {}
         self._plans: dict[tuple[int, tuple[int, int]], tuple[Plan, Plan | None]] = {}
 
@@ -91,7 +94,8 @@ class Verifier:
     def _checked(
         self, kernel: Kernel, program: Program, plan: Plan, slack: float, given: Oracle | None = None
     ) -> Difference:
-        """On data that the plan's checks admit, then on each data set that they refuse: the first that is wrong."""
+        """On data that the plan's checks admit, then on each data set that they refuse, then on one with NaN and
+        infinities: the first that is wrong."""
         run = self.runner.run
         if given is None:
             oracle = self.oracle(program, (*plan.guards, *plan.granted), slack)
@@ -103,7 +107,26 @@ class Verifier:
                 break
             refused = check(kernel, self._refused(violation, slack), run)
             found = found if refused.ok else refused
+        if found.ok and given is None and (other := self._special(program, plan, slack)) is not None:
+            spoiled = check(kernel, other, run)
+            found = found if spoiled.ok else spoiled
         return found
+
+    def _special(self, program: Program, plan: Plan, slack: float) -> Oracle | None:
+        """The oracle on data with NaN and infinities, kept by the program's identity; None where there are none."""
+        conditions = (*plan.guards, *plan.granted)
+        key = id(program), assumed_finite(plan), conditions, slack
+        if key not in self._specials:
+            within = assuming(program, conditions)
+
+            def computed(inputs: Mapping[str, Any]) -> Oracle:
+                return compute(within, self.seed, inputs=inputs, slack=slack)
+
+            found = special(within, self.seed, key[1], computed)
+            oracle = None if found is None else found.found
+            assert oracle is None or isinstance(oracle, Oracle)
+            self._specials[key] = program, oracle
+        return self._specials[key][1]
 
     def _widened(self, program: Program, given: Oracle, slack: float) -> Oracle:
         """The given oracle's data, with tolerances of few bits; kept by the program's identity."""

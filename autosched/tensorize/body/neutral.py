@@ -17,7 +17,7 @@ from autosched.ir.printer import print_value
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, map_value, reads
 from autosched.tensorize.body.canonical import canonical
 from autosched.tensorize.body.counterexample import differs_at_once, find_difference, show_leaf
-from autosched.tensorize.body.equal import SIGN_OF_ZERO, Proof, prove_equal
+from autosched.tensorize.body.equal import Proof, prove_equal
 from autosched.tensorize.body.exact import holds
 from autosched.tensorize.body.intervals import exact_range
 from autosched.tensorize.reduction.update import Update

@@ -1,9 +1,9 @@
 """What a guard excludes, of floats: steps that are left out of single lanes, and factors that must be finite.
 
 Where a guard fails the program computes nothing, so no element may matter there, NaN and infinities included. A zero in
-one factor does not see to that: `0 * NaN` is NaN. Instructions whose sums lie lane by lane in registers leave such steps
-out (a mask on the sum, a branch, a bound of the loop). What multiplies whole matrices, and borders of a tensor, which
-libraries fill with zeros too, hold a fill; the other factor is then assumed to be finite, by name.
+one factor does not see to that: `0 * NaN` is NaN. Instructions whose sums lie lane by lane in registers leave such
+steps out (a mask on the sum, a branch, a bound of the loop). What multiplies whole matrices, and borders of a tensor,
+which libraries fill with zeros too, hold a fill; the other factor is then assumed to be finite, by name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def left_out(
 
 
 def is_border(facts: StageFacts, roles: MappingOf[str, Read], guard: Guard) -> bool:
-    """Whether a guard keeps a subscript within its tensor: `0 <= y + r - 1`, where `X[y + r - 1]` would begin before."""
+    """Whether a guard keeps a subscript in its tensor: `0 <= y + r - 1`, where `X[y + r - 1]` would begin before."""
     form = _below_zero(guard)
     if form is None:
         return False

@@ -267,7 +267,8 @@ class Prover:
 def _not_finite(finite: Factors, level: str) -> Reason:
     """Why a mapping that relies on finite factors is none at a level that assumes nothing of the kind."""
     needed = " and ".join(s.split(": ", 1)[1] for s in said_finite(finite))
-    return Reason("NUMERICS", f"only if {needed}, and {level} assumes no such thing", fix="accept --numerics reassociated")
+    text = f"only if {needed}, and {level} assumes no such thing"
+    return Reason("NUMERICS", text, fix="accept --numerics reassociated")
 
 
 def _granted(answer: Answer) -> Obligation:
