@@ -50,7 +50,7 @@ class Special:
 def assumed_finite(plan: Plan) -> frozenset[str]:
     """The program's inputs from which something is computed that a plan's mappings assume to be finite."""
     wanted: set[str] = set()
-    for mapping in plan.mappings:
+    for mapping in (part.nest.mapping for part in plan.tensor_parts):
         program = mapping.program
         names = set(mapping.finite)
         if any("NaN" in a for a in mapping.certificate.assumptions):

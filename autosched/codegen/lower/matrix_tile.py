@@ -108,8 +108,9 @@ class MatrixMicro(Micro):
     # -- start ------------------------------------------------------------------------------------------------------
 
     def started(
-        self, at: Places, counts: dict[str, int], first: Bool, taken: Callable[[Value], Value]
+        self, at: Places, counts: dict[str, int], first: Bool, taken: Callable[[Value], Value], only: Bool = TRUE
     ) -> tuple[Stmt, ...]:
+        assert only == TRUE, "no nest of matrices drops sums"
         stage, dtype = self.nest.stage, self.accumulator.dtype
         axes, valid = self.output(at)
         there = self._in_tensor(at)

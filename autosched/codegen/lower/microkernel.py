@@ -183,7 +183,7 @@ class Micro:
             return ()
         axes, _ = self.output(at)
         counted = substitute_bool(self.nest.summed, axes)
-        if LANE not in free_vars(counted):
+        if LANE not in free_vars(counted) and not self.owner:
             return self.started(at, counts, first, lambda value: value, ~counted)
         return self.started(at, counts, first, lambda v: Select(counted, self.acc_read(), v, v.dtype))
 

@@ -1,0 +1,79 @@
+"""Devices check every candidate on data with NaN and infinities before they time it."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pytest
+from support.plans import CONV, covering_rows, machine, plans_of, this_machine
+
+from autosched.device import cpu, special
+from autosched.device.oracle import compute
+from autosched.device.simulator import device as simulator
+from autosched.device.simulator import verify
+from autosched.ir import parse, workload
+from autosched.ir.program import Program
+from autosched.machine.host import host_features
+from autosched.machine.target import Target
+from autosched.tiling.schedule import Candidate
+
+
+def on_an_instruction(program: Program, target: Target) -> list[Candidate]:
+    """Rows of the first plan that assumes the weights to be finite."""
+    plans = plans_of(program, target, only=("x86/vfmadd.f32.ymm",))
+    plan = next(p for p in plans if any(m.finite for m in p.mappings))
+    return [Candidate(plan, row) for row in list(covering_rows(plan))[:6]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["cpu", "simulator"])
+def test_a_kernel_that_multiplies_what_a_border_excludes_is_found(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if where == "cpu" and "fma" not in host_features():
+        pytest.skip("needs FMA")
+    program = parse(CONV, sizes={"h": 5, "w": 4, "ci": 2, "co": 9})
+    target = this_machine() if where == "cpu" else machine()
+
+    def statuses() -> set[str]:
+        candidates = on_an_instruction(program, target)
+        made = cpu.CpuDevice(program, target) if where == "cpu" else simulator.SimulatorDevice(program, target)
+        try:
+            found = [made.measure(made.build(c)) for c in candidates]
+        finally:
+            made.close()
+        assert all("NaN" in m.message or "nan" in m.message for m in found if not m.ok)
+        return {m.status for m in found}
+
+    assert statuses() == {"ok"}  # the weights are assumed to be finite
+    module: ModuleType = cpu if where == "cpu" else verify
+    monkeypatch.setattr(module, "assumed_finite", lambda plan: frozenset())
+    assert "wrong" in statuses()
+
+
+def found(program: Program, finite: frozenset[str] = frozenset()) -> special.Special | None:
+    return special.special(program, 0, finite, lambda inputs: compute(program, 0, inputs=inputs))
+
+
+def test_data_leave_most_of_each_output_alone() -> None:
+    data = found(workload("matmul", m=40, n=40, k=40))
+    assert data is not None
+    assert data.tensors == ("A", "B")
+    assert data.folder == "A and B hold NaN and infinities"
+    oracle = data.found
+    assert isinstance(oracle, special.Oracle)
+    assert any(np.isnan(v).any() for v in oracle.inputs.values())
+    assert 0.5 < np.isfinite(oracle.wants["C"]).mean() < 1
+
+
+def test_no_values_where_they_would_matter_everywhere() -> None:
+    assert found(workload("matmul", a="u8", b="s8")) is None
+    assert found(workload("reduce", m=1, n=4096)) is None
+    one = found(workload("matmul", m=1, n=64, k=64))
+    assert one is not None
+    assert one.tensors == ("B",)
+    assert found(workload("matmul", m=1, n=64, k=64), frozenset(["B"])) is None
+
+
+def test_what_a_program_assumes_is_kept() -> None:
+    text = "def f(X: f32[400], Y: f32[400]):\n    assume(0 <= X <= 1)\n"
+    assert found(parse(text + "    for i in range(400):\n        Y[i] = X[i] + 1.0\n")) is None
