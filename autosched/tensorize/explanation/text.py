@@ -84,6 +84,7 @@ def _details(mapping: Mapping, whole: bool = True) -> list[str]:
             lines.append(f"  {axis}: {extent} padded to {rounded} with {fills_in_words(held)}, {more:.1f} % more work")
     if mapping.utilisation < 1:
         lines.append(f"  {100 * mapping.utilisation:.3g} % of the lanes are useful")
+    lines += [f"  left out: steps where {show_leaf(g)} fails" for g in mapping.left_out]
     proved = mapping.certificate.obligations
     lines += [f"  ok {o.part}: {o.statement} ({o.method}, {1e3 * o.seconds:.1f} ms)" for o in proved]
     lines += numerics_lines(mapping)

@@ -76,7 +76,7 @@ def float_sum(
         return FloatSum(level, f"the same {accumulator} operations", order, ())
     if level == "bitwise":  # one issue is exact, but a schedule that need not be may reorder the loops around it
         level = "reassociated"
-    assumptions.insert(0, "inputs are finite")
+    assumptions.insert(0, "inputs are finite (for the error bound)")
     if contract.sum == "aligned":
         assumptions.append(NORMAL)
     statement = f"the same {accumulator} sum of the same products in any order"
