@@ -151,7 +151,7 @@ class Tiles:
                 continue
             if not names & inner:
                 self.of_tiles.append(test)
-            elif names <= over_elements:
+            elif names <= over_elements or c in self.mapping.left_out:
                 self.of_elements.append(test)
             else:
                 raise Wrong(f"nothing holds the condition {c}")
