@@ -10,6 +10,7 @@ import numpy as np
 
 from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement, _vars_of_index
 from autosched.ir.value import Condition, Index, Logical, Read, Value, is_value, reads
+from autosched.ir.written_first import Access, written_first
 from autosched.logic import Const, Int, Var, affine, evaluate
 
 _COUNTED_POINTS = 2**20
@@ -115,8 +116,9 @@ def _initialised(places: list[_Place], k: int) -> int | None:
 def live_in(program: Program) -> frozenset[str]:
     """Parameters whose entry values matter: scalars aside, tensors read before they are wholly written.
 
-    A written tensor counts as an output only if its first mention is a plain assignment, without guards, that fills it
-    whole, and no later read can meet an element before that assignment reached it. Anything else is inout.
+    A written tensor is an output where its first mention is a plain assignment, without guards, that fills it whole,
+    and no later read can meet an element before that assignment reached it; and where z3 proves that each element is
+    written before it is read, in parts (`written_first`). Anything else is inout.
     """
     places = list(_places(program.body))
     mentioned: dict[str, list[_Place]] = {}
@@ -130,7 +132,7 @@ def live_in(program: Program) -> frozenset[str]:
         mentions = mentioned.get(name, [])
         if not any(p.assign.tensor == name for p in mentions):
             live.add(name)  # only read (or not mentioned at all)
-        elif not _written_first(program, name, mentions):
+        elif not _written_first(program, name, mentions) and not _proved(program, name, mentions):
             live.add(name)
     return frozenset(live)
 
@@ -157,6 +159,18 @@ def _written_first(program: Program, name: str, mentions: list[_Place]) -> bool:
                 if _vars_of_index((mine,)) & shared and mine != theirs:
                     return False
     return True
+
+
+def _proved(program: Program, name: str, mentions: list[_Place]) -> bool:
+    """Whether z3 proves that its elements are written, in parts, before they are read."""
+    writes: list[Access] = []
+    uses: list[Access] = []
+    for p in mentions:
+        if p.assign.tensor == name:
+            target = Access(p.axes, p.guards, p.path, p.assign.index)
+            (writes if p.assign.op == "=" else uses).append(target)
+        uses += [Access(p.axes, p.guards, p.path, r.index) for r in _reads(p) if r.tensor == name]
+    return written_first(program, name, writes, uses)
 
 
 def _fills(program: Program, place: _Place) -> bool:

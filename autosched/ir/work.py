@@ -26,7 +26,7 @@ def operations(program: Program) -> float:
         box = dict(ranges)
         counted = sum(isinstance(node, Arith | Call | Unary) for node in walk(stage.assign.value))
         each = counted + (stage.assign.op != "=")
-        total += each * prod(_trips(a, box) for a in stage.axes) * _share(stage, box)
+        total += each * prod(most_trips(a, box) for a in stage.axes) * _share(stage, box)
     return total
 
 
@@ -50,7 +50,8 @@ def _share(stage: Stage, box: dict[str, tuple[int, int]]) -> float:
     return share
 
 
-def _trips(axis: Axis, box: dict[str, tuple[int, int]]) -> int:
+def most_trips(axis: Axis, box: dict[str, tuple[int, int]]) -> int:
+    """The most trips that a loop makes inside others, whose ranges `box` holds; the loop's own is added to it."""
     if isinstance(axis.lower, Const) and isinstance(axis.upper, Const):
         low, high = axis.lower.value, axis.upper.value - 1
     else:

@@ -13,6 +13,7 @@ from math import prod
 
 from autosched.ir.program import Program, Stage
 from autosched.ir.value import Index, Read, reads
+from autosched.ir.work import most_trips
 from autosched.logic import Int, Var, free_vars
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
@@ -81,9 +82,10 @@ def asked_ahead(
 
 
 def row_bytes(stage: Stage, asked: Sequence[Read]) -> int:
-    """Bytes of a row of what a stage reads along its innermost axes."""
-    extents = {Var(a.name): a.extent for a in stage.axes}
-    return sum(extents[r.index[-1]] * r.dtype.bytes for r in asked if isinstance(r.index[-1], Var))
+    """Bytes of a row of what a stage reads along its innermost axes; of the longest row of a triangle."""
+    box: dict[str, tuple[int, int]] = {}
+    trips = {Var(a.name): most_trips(a, box) for a in stage.axes}
+    return sum(trips[r.index[-1]] * r.dtype.bytes for r in asked if isinstance(r.index[-1], Var))
 
 
 def steps_ahead(ahead: int, rows: int, row: int) -> int:

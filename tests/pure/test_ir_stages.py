@@ -68,7 +68,7 @@ def test_merging(body: str, expected: list[tuple[str, str, bool]]) -> None:
         ("for i in range(8):\n    D[i] = 0\nfor i in range(8):\n    B[i, 0] = D[7 - i]", "ABC", "BD"),
         ("for i in range(8):\n    for j in range(8):\n        C[i, j] = A[i, j]\n    for j in range(8):\n        D[j] = C[i, 7 - j]", "AB", "CD"),
         ("for i in range(1, 8):\n    D[i] = D[i - 1]", "ABCD", "D"),
-        ("D[0] = 0\nfor i in range(1, 8):\n    D[i] = D[i - 1]", "ABCD", "D"),
+        ("D[0] = 0\nfor i in range(1, 8):\n    D[i] = D[i - 1]", "ABC", "D"),
     ],
 )  # fmt: skip
 def test_inputs_and_outputs(body: str, inputs: str, outputs: str) -> None:

@@ -1,0 +1,106 @@
+"""`written_first`: every element of a tensor is written before it is read, so that nobody sees what it held before.
+
+Solved by z3 over the points of the program's loops. For each point that reads an element there is to be a point of a
+plain assignment to it that runs earlier, and for each element of the tensor a point that writes it at all. Assignments
+that happen or not as data say count as none, and reads that they guard as reads: a proof holds for all data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from autosched.ir.program import Axis, Program
+from autosched.ir.value import Condition, Index
+from autosched.logic import Bool, Int, to_z3
+
+TIMEOUT_MS = 1000
+"""For each question; a tensor that z3 does not decide in this time is read as well as written."""
+_ITS = "!"
+"""Ends the names of a write's own points: no name of a program has it."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """A statement's touch of an element: its loops, outermost first, guards, place in the text and subscripts."""
+
+    axes: tuple[Axis, ...]
+    guards: tuple[Condition, ...]
+    path: tuple[int, ...]
+    index: tuple[Index, ...]
+
+
+def written_first(program: Program, tensor: str, writes: Sequence[Access], uses: Sequence[Access]) -> bool:
+    """Whether z3 proves it. `writes` are plain assignments, `uses` are reads, updates' own among them."""
+    sure = [w for w in writes if all(isinstance(p, Int) for p in w.index) and _certain(w)]
+    shape = program.tensors[tensor].shape
+    sizes = {name: z3.Int(name) for name in program.symbolic}
+    facts = [z3.And(low <= sizes[n], sizes[n] <= high) for n, (low, high) in program.symbolic.items()]
+    if not sure:
+        return False
+    element = [z3.Int(f"{_ITS}{d}") for d in range(len(shape))]
+    inside = [z3.And(e >= 0, e < to_z3(n, sizes)) for e, n in zip(element, shape, strict=True)]
+    covered = z3.Or([_reached(w, element, sizes) for w in sure])
+    if not _never(*facts, *inside, z3.Not(covered)):
+        return False
+    for use in uses:
+        names = {a.name: z3.Int(a.name) for a in use.axes} | sizes
+        here = [*_points(use, names), *_same(use, element, names)]
+        earlier = z3.Or([_reached(w, element, sizes, use) for w in sure])
+        if not _never(*facts, *inside, *here, z3.Not(earlier)):
+            return False
+    return True
+
+
+def _certain(write: Access) -> bool:
+    """Whether loops and subscripts alone say when the statement runs."""
+    return all(isinstance(g, Bool) for g in write.guards)
+
+
+def _points(access: Access, names: dict[str, Any]) -> Iterator[Any]:
+    """That the loops and guards of an access let a point be."""
+    for axis in access.axes:
+        yield z3.And(to_z3(axis.lower, names) <= names[axis.name], names[axis.name] < to_z3(axis.upper, names))
+    yield from (to_z3(g, names) for g in access.guards if isinstance(g, Bool))
+
+
+def _same(access: Access, element: list[Any], names: dict[str, Any]) -> Iterator[Any]:
+    """That a point touches the element; where data say which, it may be any."""
+    for part, e in zip(access.index, element, strict=True):
+        if isinstance(part, Int):
+            yield to_z3(part, names) == e
+
+
+def _reached(write: Access, element: list[Any], sizes: dict[str, Any], before: Access | None = None) -> Any:
+    """That some point of the assignment writes the element, and runs before the point of `before`."""
+    own = {a.name: z3.Int(a.name + _ITS) for a in write.axes}
+    names = own | sizes
+    holds = [*_points(write, names), *_same(write, element, names)]
+    if before is not None:
+        holds.append(_runs_earlier(write, before, own))
+    return z3.Exists(list(own.values()), z3.And(holds)) if own else z3.And(holds)
+
+
+def _runs_earlier(write: Access, use: Access, own: dict[str, Any]) -> Any:
+    """The order of execution: iterations of the loops that both are in, and then the order of the text. (Names of
+    loops are unique in a program. A statement reads before it writes.)"""
+    shared = []
+    for mine, theirs in zip(write.axes, use.axes, strict=False):
+        if mine.name != theirs.name:
+            break
+        shared.append((own[mine.name], z3.Int(theirs.name)))
+    ways = [z3.BoolVal(write.path < use.path)]
+    for mine, theirs in reversed(shared):
+        ways = [mine < theirs, z3.And(mine == theirs, z3.Or(ways))]
+    return z3.Or(ways)
+
+
+def _never(*facts: Any) -> bool:
+    """Whether z3 refutes that all of these hold together."""
+    solver = z3.Then("simplify", "qsat").solver()
+    solver.set("timeout", TIMEOUT_MS)
+    solver.add(*facts)
+    return bool(solver.check() == z3.unsat)
