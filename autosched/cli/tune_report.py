@@ -11,6 +11,7 @@ from autosched.cli.output import joules
 from autosched.codegen.cuda.proved import prove_schedule
 from autosched.ir.work import operations
 from autosched.report.text import seconds, speed
+from autosched.report.units import units_lines, units_of
 from autosched.search.conditional import standing_by
 from autosched.search.loop import Result
 from autosched.search.noise import ENOUGH
@@ -50,6 +51,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         found |= ({"conditions": asked} if asked else {}) | ({"relies_on": list(plan.relies)} if plan.relies else {})
         if request.objective != "latency":
             found |= {"objective": request.objective, "cost": m.cost, "energy_j": m.extra.get("energy_j")}
+        found |= {"units": units} if (units := units_of(m.extra)) else {}
         proofs = in_short(prove_schedule(plan, best.trial.row))
         found |= {"proofs": proofs} if proofs else {}
         ok = m.ok and bool(m.extra.get("verified", True))  # a simulator cannot always run what it times
@@ -111,6 +113,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
         naive = f"{tuning.baseline.name} ({seconds(tuning.baseline.time_s)})"
         lines.append(f"       {_times(ratio)} times as fast as {naive}")
     lines += _left(tuning, result)
+    lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
     levels = [t.measurement.extra["level"] for t in tuning.study.searched if "level" in t.measurement.extra]
