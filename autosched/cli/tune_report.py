@@ -20,6 +20,7 @@ from autosched.store.explain import MEMORY, path_of
 from autosched.store.names import short_name
 from autosched.store.records import Measurement
 from autosched.store.sqlite import SqliteStore
+from autosched.tensorize.explanation.forms import form_json, form_lines
 from autosched.tiling.plan import Plan
 from autosched.tiling.shared_proofs import in_short
 
@@ -74,6 +75,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         "best": found,
         "baseline": {"name": baseline.name, "time_s": baseline.time_s} if baseline else None,
         "verified": verified,
+        **({"forms": [form_json(f) for f in tuning.forms]} if tuning.forms else {}),
         "seconds": _seconds(result),
     }
 
@@ -132,6 +134,9 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
         lines.append(f"where  {' and '.join(asked)}: every call looks, and else takes {other}")
     if best.candidate.plan.relies:
         lines.append(f"relies on {'; '.join(best.candidate.plan.relies)}")
+    for form in tuning.forms:
+        first, *text = form_lines(form)
+        lines += [f"form   {first}", *(f"   {line}" for line in text)]
     if result.failed:
         lines.append("failed " + " · ".join(f"{kind} {n}" for kind, n in result.failed.items()))
     spent = {k: v for k, v in result.seconds.items() if k != "total" and v >= 0.05}
