@@ -72,7 +72,8 @@ def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Tar
     block = column("block", 0)
     waits = LATENCY / chains if summed else np.zeros(rows)
     body = np.where(block > 0, issue + registers * 3.0 / PER_CYCLE / np.maximum(1.0, block), np.maximum(issue, waits))
-    points = float(max(1, prod(extent(a) for a in stage.axes)))
+    passed = stage.spatial if part.running else stage.axes  # a running sum takes each term once
+    points = float(max(1, prod(extent(a) for a in passed)))
     cycles: Column = points / width * body
     results = float(prod(extent(a) for a in stage.spatial))
     combining = (np.log2(np.maximum(1.0, width)) + unroll) * TURN_CYCLES / np.minimum(together, 4.0)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Index, reads
-from autosched.logic import Int, Var, affine
+from autosched.logic import Affine, Const, Int, Var, affine
 from autosched.logic.walk import substitute_int
 
 _MOST_AXES = 6  # 720 correspondences; every one is checked by affine equality
@@ -119,9 +119,28 @@ def _read_by(stage: Stage) -> set[str]:
 
 
 def _elementwise(stage: Stage) -> bool:
-    """Each axis is a subscript of its own, so that every instance writes its own element."""
-    alone = {part.name for part in stage.assign.index if isinstance(part, Var)}
-    return {a.name for a in stage.axes} <= alone
+    """Whether every instance writes its own element: each axis is counted by one subscript, alone or as a digit
+    (`g * 16 + o`, `o < 16`)."""
+    axes, told = {a.name: a for a in stage.axes}, set[str]()
+    for part in stage.assign.index:
+        form = affine(part) if isinstance(part, Int) else None
+        names = [] if form is None else [n for n in form.coefficients if n in axes]
+        if form is not None and not told & set(names) and _counts(form, [axes[n] for n in names]):
+            told |= set(names)
+    return told == set(axes)
+
+
+def _counts(form: Affine, axes: list[Axis]) -> bool:
+    """Whether no two places of the axes have one value: each step is longer than all shorter ones together."""
+    if len(axes) == 1:
+        return form.coefficient(axes[0].name) != 0
+    reach = 0
+    for axis in sorted(axes, key=lambda a: abs(form.coefficient(a.name))):
+        step = abs(form.coefficient(axis.name))
+        if step <= reach or not (isinstance(axis.lower, Const) and isinstance(axis.upper, Const)):
+            return False
+        reach += step * max(0, axis.extent - 1)
+    return True
 
 
 def _touches(stage: Stage, producer: Stage, consumer: Stage) -> bool:

@@ -50,7 +50,7 @@ def usable_nests(
         return _distinct([n for n in group if least[id(n)] <= WITHIN * least[id(group[0])]])
 
     chosen = [*near(free), *near(asking)[:MOST_CHECKED]]
-    orders = [sorted(chosen, key=lambda n: least_cycles(n, cores)) for cores in rankings(target)]
+    orders = [sorted(chosen, key=lambda n: least_cycles(n, ranking)) for ranking in rankings(target)]
     first = {id(n): n for turn in zip(*orders, strict=True) for n in turn}  # of each ranking in turn
     return sorted([*first.values()][:MOST_PLANS], key=lambda n: least[id(n)])
 
@@ -61,8 +61,8 @@ def _worth_placing(mappings: Sequence[match_types.Mapping], target: Target) -> l
     nests = [_nest_of(m) for m in mappings]
     placed: dict[int, Nest | str] = {}
     found: dict[int, Nest] = {}
-    for cores in rankings(target):
-        issue = [0.0 if n is None else issue_cycles(n, cores) for n in nests]
+    for ranking in rankings(target):
+        issue = [0.0 if n is None else issue_cycles(n, ranking) for n in nests]
         ties: set[Hashable] = set()
         least: list[float] = []  # of those without conditions, in order
         for k in sorted(range(len(mappings)), key=issue.__getitem__):
@@ -78,7 +78,7 @@ def _worth_placing(mappings: Sequence[match_types.Mapping], target: Target) -> l
                 found[k] = nest
                 ties.add(tie)
                 if not nest.mapping.conditions:
-                    insort(least, least_cycles(nest, cores))
+                    insort(least, least_cycles(nest, ranking))
     return [found[k] for k in sorted(found)]
 
 

@@ -80,8 +80,9 @@ class ScalarPart:
     `scheme`: as of a tensor part; `register`: whether a register may hold the target while the reductions run;
     `prepared`: it runs once, before the timed call; `across`: the reduction axis (innermost) whose partial results may
     lie in the lanes of a register, or None; `rows`: the spatial axis of which several iterations may then run together;
-    `blocked`: the reduction axis that may go outside the vectorised one, a few iterations at a time; `fused`: whether
-    products and additions become one instruction; `stream`: what may be written past the caches, or None."""
+    `blocked`: the reduction axis that may go outside the vectorised one, a few iterations at a time; `running`: the
+    spatial axis (innermost) along which each sum goes on from the one before (`tiling.running`), or None; `fused`:
+    whether products and additions become one instruction; `stream`: what may be written past the caches, or None."""
 
     stage: Stage
     names: StepNames
@@ -94,6 +95,7 @@ class ScalarPart:
     across: str | None = None
     rows: str | None = None
     blocked: str | None = None
+    running: str | None = None
     leeway: Leeway = field(default_factory=Leeway)
     fused: bool = False
     stream: Stream | None = None

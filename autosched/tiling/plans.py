@@ -134,7 +134,8 @@ class _Layout:
                 if self.literal[stage.name] not in parts:
                     parts.append(self.literal[stage.name])
             elif stage.assign.tensor in prepared:
-                once = scalar_part(program, stage, StepNames(f"{stage.name}."), self.dependences)
+                serial = not is_gpu(target)
+                once = scalar_part(program, stage, StepNames(f"{stage.name}."), self.dependences, serial=serial)
                 once = replace(once, prepared=True, across=None, rows=None, blocked=None)
                 parts.append(replace(once, scheme="gpu") if is_gpu(target) else replace(once, parallel=False))
             elif stage.name in self.nests:
@@ -152,7 +153,8 @@ class _Layout:
 
     def scalar(self, stage: Stage, names: StepNames) -> ScalarPart:
         if is_gpu(self.target):
-            part = scalar_part(self.program, stage, names, self.dependences, Leeway(reassociate=False))
+            exact = Leeway(reassociate=False)
+            part = scalar_part(self.program, stage, names, self.dependences, exact, serial=False)
             return replace(part, scheme="gpu", across=None, rows=None, blocked=None)
         part = scalar_part(self.program, stage, names, self.dependences, self.leeway, fuses(self.target))
         return replace(part, stream=stream_of(self.program, (stage,), (), self.target) if part.vector else None)

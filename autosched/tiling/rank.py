@@ -6,6 +6,8 @@ By the intrinsics' stated timing, not by measured rates: the plans of a study mu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -18,7 +20,7 @@ from autosched.tiling.placed import from_shared
 from autosched.tiling.plan import LiteralPart, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.remember import of_nest
 from autosched.tiling.scalar_parts import is_constant
-from autosched.tiling.steps import interleave, is_gpu, vectorises
+from autosched.tiling.steps import gpu_pair, interleave, is_gpu, vectorises
 from autosched.tiling.steps.gpu_boxes import no_bulk_copy
 from autosched.tiling.steps.gpu_operand import aligned_bytes
 from autosched.tiling.steps.layout import panel_elements, runs, tensor_elements
@@ -36,15 +38,33 @@ SHARED_BYTES = 128.0
 """Bytes of shared memory that an instruction reads in a cycle: all banks of an NVIDIA core, one word each."""
 THREAD_COPIES = 16.0
 """Copies, each as wide as rows are aligned, that a core's threads make in a cycle: eight instructions on 128 lanes."""
+PORT_BYTES = 64.0
+"""Bytes that a core takes in a cycle from the cache that all cores share (DeepGEMM's performance model)."""
+BESIDE = 0.1
+"""Share of the cycles in which shared memory is read that add to those of the instructions, which run beside them."""
+BLOCK_TILES, BLOCK_SUMS = (1, 2, 3, 4), 192 * 256
+"""Tiles of a block along one axis, and sums that registers of a block hold."""
 GROUP_CYCLES = 0.15
 """Cycles to copy one element of a tensor that is interleaved."""
 
 
+@dataclass(frozen=True)
+class Ranking:
+    """What mappings are ranked by: cycles on so many `cores`, each of which computes whole tiles of results; `blocks`:
+    in the best blocks of tiles, whose operands come from a cache that all cores share."""
+
+    cores: int = 1
+    blocks: bool = False
+
+
+ONE_CORE = Ranking()
+
+
 @of_nest
-def least_cycles(nest: Nest, cores: int = 1) -> float:
+def least_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
     """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one.
-    On a GPU of so many cores, see `issue_cycles`."""
-    cycles = issue_cycles(nest, cores)
+    On a GPU, see `issue_cycles`."""
+    cycles = issue_cycles(nest, ranking)
     if from_shared(nest.intrinsic):
         return cycles + sum(_by_threads(nest, o.name) for o in nest.intrinsic.inputs)
     for operand in nest.intrinsic.inputs:
@@ -74,22 +94,42 @@ def _by_threads(nest: Nest, operand: str) -> float:
     return elements * size / min(SHARED_BYTES, THREAD_COPIES * (aligned_bytes(nest, operand) or size))
 
 
-def issue_cycles(nest: Nest, cores: int = 1) -> float:
-    """Cycles to issue the instructions alone, or to read their operands where they stay in shared memory. Of so many
-    cores, each of which computes whole tiles of results, those count that wait for the core with the most tiles."""
-    intrinsic = nest.intrinsic
+def issue_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
+    """Cycles to issue the instructions alone, or to read their operands where they stay in shared memory. Of several
+    cores those count that wait for the core with the most tiles, or blocks of them."""
+    intrinsic, cores = nest.intrinsic, ranking.cores
     tiles = prod(a.units for a in nest.spatial)
     interval = intrinsic.timing.get("interval", 1.0)
     if from_shared(intrinsic):
         read = sum(o.elements * o.dtype.bits / 8 for o in intrinsic.inputs)
         interval = max(interval, read / SHARED_BYTES)
+        if ranking.blocks:
+            return _block_cycles(nest, cores, interval + BESIDE * read / SHARED_BYTES)
     return prod(a.units for a in nest.axes) * interval * (-(-tiles // cores) * cores / tiles)
 
 
-def rankings(target: Target) -> tuple[int, ...]:
-    """The numbers of cores by which mappings are ranked. A GPU runs few tiles on few cores, unless blocks share their
-    sums: both the fastest instruction and one with a tile for each core are worth a plan."""
-    return (1, target.cores) if is_gpu(target) else (1,)
+def _block_cycles(nest: Nest, cores: int, interval: float) -> float:
+    """Cycles of all cores until the one with the most blocks is done, in blocks of the best shape that registers hold:
+    its instructions, or bringing its operands from the cache."""
+    pair, out = gpu_pair(nest), nest.intrinsic.accumulator
+    steps = prod(a.units for a in nest.reduction)
+    outside = prod(a.units for a in nest.spatial if a not in pair)
+    sizes = [(nest.operand_axes(o.name), o.elements * o.dtype.bits / 8) for o in nest.intrinsic.inputs]
+    best = float("inf")
+    for shape in product(BLOCK_TILES, repeat=len(pair)):
+        if prod(shape) * out.elements > BLOCK_SUMS and prod(shape) > 1:
+            continue
+        of = dict(zip([a.name for a in pair], shape, strict=True))
+        blocks = outside * prod(-(-a.units // of[a.name]) for a in pair)
+        fetched = sum(size * prod(of[a.name] for a in pair if a in axes) for axes, size in sizes) / PORT_BYTES
+        best = min(best, -(-blocks // cores) * max(prod(shape) * interval, fetched) * steps)
+    return best * cores
+
+
+def rankings(target: Target) -> tuple[Ranking, ...]:
+    """How mappings are ranked. A GPU runs few tiles on few cores, unless blocks share their sums: the fastest
+    instruction, one with a tile for each core, and one whose blocks leave few cores idle are each worth a plan."""
+    return (ONE_CORE, Ranking(target.cores), Ranking(target.cores, blocks=True)) if is_gpu(target) else (ONE_CORE,)
 
 
 def plan_cycles(plan: Plan) -> float:

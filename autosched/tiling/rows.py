@@ -45,7 +45,7 @@ def rows_parts(program: Program, parts: Sequence[ScalarPart], target: Target) ->
         shared: tuple[str, ...] = ()
         for count in range(2, len(parts) - at + 1):
             members = parts[at : at + count]
-            if any(not m.parallel or m.scheme != "cpu" for m in members):
+            if any(not m.parallel or m.running or m.scheme != "cpu" for m in members):
                 break
             found = shared_axes(program, [m.stage for m in members])
             if not found or any(m.order[: len(found)] != found for m in members):

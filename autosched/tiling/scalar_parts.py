@@ -3,14 +3,16 @@ dependences allow."""
 
 from __future__ import annotations
 
+from autosched.ir.contract import axes_of
 from autosched.ir.program import Axis, Program, Stage
-from autosched.ir.value import Read
+from autosched.ir.value import Index, Read
 from autosched.logic import Const, Int, affine, all_of, conjuncts, free_vars
 from autosched.tiling.dependence import Dependences
 from autosched.tiling.guards import spatial_formulas, stays_inside
 from autosched.tiling.leeway import Leeway
 from autosched.tiling.nest import box_of
 from autosched.tiling.plan import ScalarPart
+from autosched.tiling.running import running_axis
 from autosched.tiling.steps import StepNames
 
 EXTREMES = ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f16", "bf16", "f32", "f64")
@@ -24,9 +26,10 @@ def scalar_part(
     dependences: Dependences,
     leeway: Leeway = Leeway(),
     fused: bool = False,
+    serial: bool = True,
 ) -> ScalarPart:
     """Spatial loops go outside where all of them are independent; otherwise loops stay as written. `fused`: the target
-    multiplies and adds in one instruction."""
+    multiplies and adds in one instruction; `serial`: one thread computes neighbours one after the other."""
     found = dependences.stage(stage.name)
     independent = set(found.of_kind("independent"))
     spatial = [a.name for a in stage.spatial]
@@ -35,14 +38,18 @@ def scalar_part(
     free = not found.of_kind("serial") and set(spatial) <= independent and not _needs_order(stage, spatial)
     if free:
         order = spatial + [n for n in written if n not in spatial]
-    inner = next((n for n in reversed(order) if n in spatial), None)
+    running = running_axis(stage) if serial and free and _in_register(program, stage) else None
+    if running is not None:
+        order = [n for n in order if n != running]
+        order.insert(len(spatial) - 1, running)
+    inner = next((n for n in reversed(order) if n in spatial and n != running), None)
     after = order[order.index(inner) + 1 :] if inner else []
     vector = inner if inner in independent and _may_move(stage, inner) else None
-    if vector and not set(after) <= {a.name for a in stage.reduction}:
+    if vector and not set(after) <= {running, *(a.name for a in stage.reduction)}:
         vector = None
     innermost = set(order[len(spatial) :]) == {a.name for a in stage.reduction}
     register = bool(stage.reduction) and innermost and _in_register(program, stage)
-    across = _across(stage, order[len(spatial) :], leeway) if register and free else None
+    across = _across(stage, order[len(spatial) :], leeway) if register and free and running is None else None
     if across is not None:
         order = [n for n in order if n != across] + [across]
     reductions = [a.name for a in stage.reduction]
@@ -52,11 +59,12 @@ def scalar_part(
         names,
         tuple(order),
         vector,
-        parallel=bool(order) and order[0] in independent,
+        parallel=bool(order) and order[0] in independent and order[0] != running,
         register=register,
         across=across,
         rows=inner if across and inner in independent and _may_move(stage, inner) else None,
         blocked=reductions[0] if register and free and alone and vector and stage.init is not None else None,
+        running=running,
         leeway=leeway,
         fused=fused and leeway.reassociate,
     )
@@ -68,7 +76,8 @@ def _across(stage: Stage, reductions: list[str], leeway: Leeway) -> str | None:
     if not leeway.reorders(op, dtype) or (op in ("min=", "max=") and dtype.name not in EXTREMES):
         return None
     for name in reversed(reductions):
-        if _may_move(stage, name) and any(side_by_side(r, name) for r in stage.reads):
+        innermost = name == reductions[-1] and _turns(stage, name)
+        if (innermost or _may_move(stage, name)) and any(side_by_side(r, name) for r in stage.reads):
             moved = reductions[-1] != name
             if not moved or all(_may_move(stage, n) for n in reductions):
                 return name
@@ -76,14 +85,16 @@ def _across(stage: Stage, reductions: list[str], leeway: Leeway) -> str | None:
 
 
 def side_by_side(read: Read, axis: str) -> bool:
-    """Whether the elements read along the axis are neighbours in memory."""
+    """Whether the elements read along the axis are neighbours in memory; a row that data choose is one row along it."""
     return bool(read.index) and _slope(read.index[-1], axis) == 1 and all(_slope(i, axis) == 0 for i in read.index[:-1])
 
 
-def _slope(part: object, axis: str) -> int | None:
-    form = affine(part) if isinstance(part, Int) else None
+def _slope(part: Index, axis: str) -> int | None:
+    if not isinstance(part, Int):
+        return 0 if axis not in axes_of(part) else None
+    form = affine(part)
     if form is None:
-        return 0 if isinstance(part, Int) and axis not in free_vars(part) else None
+        return 0 if axis not in free_vars(part) else None
     return form.coefficient(axis)
 
 
@@ -114,6 +125,12 @@ def _in_register(program: Program, stage: Stage) -> bool:
 def is_constant(axis: Axis) -> bool:
     """Whether neither bound depends on other axes or on a symbolic size."""
     return isinstance(axis.lower, Const) and isinstance(axis.upper, Const)
+
+
+def _turns(stage: Stage, name: str) -> bool:
+    """Whether an innermost axis runs from a bound to another that axes around it decide, perhaps not at all."""
+    axis = {a.name: a for a in stage.axes}[name]
+    return affine(axis.lower) is not None and affine(axis.upper) is not None and not _bounded_by(stage, name)
 
 
 def _bounded_by(stage: Stage, axis: str) -> bool:

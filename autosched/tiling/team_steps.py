@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from autosched.ir.program import Program, Stage
 from autosched.ir.value import Read, reads
-from autosched.logic import Bool, Const, Int, Var, any_of, ceil_div, free_vars, maximum, where
+from autosched.logic import Bool, Const, Int, Var, all_of, any_of, ceil_div, free_vars, maximum, where
 from autosched.machine.target import Target
 from autosched.tiling.plan import Part, ScalarPart, TeamPart
 from autosched.tiling.step import Decision, Rule, Step
@@ -95,7 +95,13 @@ class _Decided:
             if tile is not None and across is not None:
                 blocks = where(tile > 0, self.tiles(across, tile), blocks)
         else:
-            steps, blocks = ceil_div(serial, warps), ceil_div(extent, chunk)
+            rows = self.decide("rows", self.choices.rows)
+            shared = [warps, *([Var(part.names("split"))] if splits(part) else [])]
+            alone = all_of(*(s.eq(1) for s in shared), *([] if tile is None else [tile.eq(0)]))
+            fits = any_of(rows.eq(1), alone & (rows * chunk < 2 * extent))
+            self.rule("rows", fits, f"warps with sums of their own, which others share, or more than {extent:,} need")
+            threads = rows * threads
+            steps, blocks = ceil_div(serial, warps), ceil_div(extent, chunk * rows)
             self.rule("warps", warps <= serial, f"warps for {serial:,} terms")
         if splits(part):
             split = self.decide("split", self.choices.splits)
@@ -112,8 +118,7 @@ class _Decided:
 
     def tiled(self, across: Turned, warps: Int) -> Var:
         """Whether operands that lie across the results pass through tiles in shared memory."""
-        sizes = [t for t in TILES if t % self.lanes == 0]  # a line of a tile is whole warps
-        tile = self.decide("tile", tuple(sizes), ("none", *map(str, sizes[1:])))
+        tile = self.decide("tile", TILES, ("none", *map(str, TILES[1:])))
         names = self.part.names
         self.inert |= {names("vector"): tile > 0, names("unroll"): tile > 0}
         bits = sum(r.dtype.bits for _, r in across.reads)

@@ -10,7 +10,8 @@ from typing import Any
 @dataclass(frozen=True)
 class Case:
     """A program of the built-in workloads; `peer` is what libraries are asked to compute (`gemm` or `conv`) and `dtype`
-    the type of its inputs. `only` are globs of intrinsics; `share`: asked for of the instruction's own ceiling."""
+    the type of its inputs. `only` are globs of intrinsics; `share`: asked for of the instruction's own ceiling; `card`:
+    what it is tuned for, as its driver calls it."""
 
     group: str
     label: str
@@ -21,6 +22,7 @@ class Case:
     only: tuple[str, ...] = ()
     share: float | None = None
     numerics: str = "reassociated"
+    card: str = "NVIDIA H200"
 
     @property
     def name(self) -> str:
@@ -48,6 +50,20 @@ CONVOLUTIONS = (
     ("rn50_28_3x3_s2_128", {"h": 56, "w": 56, "ci": 128, "co": 128, "stride": 2}),
 )
 
+_F16, _BF16 = ({"t": t, "out": t} for t in ("f16", "bf16"))
+UNTUNED: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("nn", "f16", "matmul", {"m": 3000, "n": 3000, "k": 3000, **_F16}),
+    ("nt", "bf16", "matmul_nt", {"m": 1000, "n": 1000, "k": 1000, **_BF16}),
+    ("nt", "bf16", "matmul_nt", {"m": 5120, "n": 13824, "k": 5120, **_BF16}),
+    ("nt", "bf16", "matmul_nt", {"m": 4095, "n": 4095, "k": 4095, **_BF16}),
+    ("batch", "f16", "batch_matmul", {"batch": 96, "m": 512, "n": 512, "k": 64, **_F16}),
+    ("batch", "f16", "batch_matmul", {"batch": 16, "m": 1024, "n": 1024, "k": 128, **_F16}),
+    ("depthwise", "f16", "depthwise_conv2d", {"n": 32, "h": 112, "w": 112, "c": 64, **_F16}),
+    ("grouped", "f16", "conv2d", {"n": 32, "h": 28, "w": 28, "ci": 256, "co": 256, "groups": 4, **_F16}),
+    ("grouped", "f16", "conv2d", {"n": 32, "h": 28, "w": 28, "ci": 256, "co": 256, "groups": 32, **_F16}),
+)
+"""Shapes that nobody tuned for: what PyTorch is asked for (`operations`), the inputs' type, the workload, its sizes."""
+
 
 def _gemm(group: str, dtype: str, m: int, n: int, k: int, **more: Any) -> Case:
     workload, types = TYPES[dtype]
@@ -73,6 +89,9 @@ def all_cases() -> Iterator[Case]:
     yield from (_gemm("mma", dtype, 4096, 4096, 4096, only=("mma.*",), share=0.9) for dtype in ("f16", "s8"))
     for dtype in ("f16", "bf16", "s8", "e4m3"):
         yield from (_conv(dtype, *each) for each in CONVOLUTIONS)
+    for peer, dtype, name, sizes in UNTUNED:
+        label = "x".join(str(v) for v in sizes.values() if isinstance(v, int))
+        yield Case("shapes", f"{peer}_{label}", dtype, name, sizes, peer)
     for dtype in TYPES:
         rest = ((m, n, k) for m in ROWS for n, k in WEIGHTS if (m, n, k) not in LLM)
         yield from (_gemm("llm", dtype, *shape) for shape in rest)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.gpu.operations import operations
 from benchmarks.gpu.rows import calls
 
 COLD_CACHES, MOST_SETS, MOST_RECORDED = 2, 64, 64
@@ -90,6 +91,8 @@ def versions() -> dict[str, str]:
 def peers(asked: Asked) -> Iterator[Peer | tuple[str, str]]:
     """One at a time; a library that cannot compute it is its name and why."""
     makers = {"gemm": (_matmul, _triton, _tilelang), "conv": (_convolution,)}.get(asked.peer, (_rows,))
+    if asked.peer in operations():
+        makers = (_eager, _compiled)
     for maker in makers:
         try:
             yield from maker(asked)
@@ -182,6 +185,21 @@ def _rows(asked: Asked) -> Iterator[Peer]:
         return _draw(asked.dtype, *shape)
 
     yield Peer("torch", calls(asked.peer, asked.sizes, draw, asked.sets))
+
+
+def _eager(asked: Asked) -> Iterator[Peer]:
+    operation = operations()[asked.peer](asked.sizes)
+    sets = [operation.inputs(lambda *shape: _draw(asked.dtype, *shape)) for _ in range(asked.sets)]
+    yield Peer("torch", [lambda given=given: operation(*given) for given in sets])
+
+
+def _compiled(asked: Asked) -> Iterator[Peer]:
+    import torch
+
+    operation = operations()[asked.peer](asked.sizes)
+    compiled = torch.compile(operation.__call__)
+    sets = [operation.inputs(lambda *shape: _draw(asked.dtype, *shape)) for _ in range(asked.sets)]
+    yield Peer("torch compiled", [lambda given=given: compiled(*given) for given in sets])
 
 
 def _convolution(asked: Asked) -> Iterator[Peer]:

@@ -18,6 +18,7 @@ from autosched.device.tolerance import slack
 from autosched.ir import workload
 from autosched.ir.work import operations
 from autosched.machine.catalogue import load_target
+from autosched.machine.target import Target
 from autosched.search.clocked import space_of
 from autosched.search.identity import study_record
 from autosched.search.request import TuneRequest
@@ -30,17 +31,24 @@ from benchmarks.gpu.bundle import Bundle, Entry, Loop, Problem
 from benchmarks.gpu.cases import Case
 from benchmarks.gpu.ceiling import loops_of
 
-CARD = "NVIDIA H200"
-DESCRIBED = {"name": "cuda", "kind": "cuda", "gpu": CARD, "cache": "cold"}
-"""What the device that is not here would say: a study's key holds it."""
 PLAIN = -1
 """The number of the plain kernel's entry."""
 Say = Callable[[str], None]
 
 
+def target_of(case: Case) -> Target:
+    """The built-in target of the case's card."""
+    return load_target(next(name for part, name in TARGETS.items() if part in case.card))
+
+
+def described(case: Case) -> dict[str, str]:
+    """What the device that is not here would say: a study's key holds it."""
+    return {"name": "cuda", "kind": "cuda", "gpu": case.card, "cache": "cold"}
+
+
 def request_of(case: Case, store: Store | None = None) -> TuneRequest:
     program = workload(case.workload, **case.sizes)
-    target = load_target(TARGETS[CARD.split()[-1]])
+    target = target_of(case)
     more: dict[str, Any] = {"only": case.only, "numerics": case.numerics, "store": store}
     return TuneRequest(program, target, device="cuda", cache="cold", **more)
 
@@ -50,7 +58,7 @@ def study_of(case: Case, store: Store | None) -> Study:
     request = request_of(case, store)
     _, plans = plans_of(request)
     space = space_of(plans, seed=request.seed)
-    record = study_record(request, DESCRIBED, plans)
+    record = study_record(request, described(case), plans)
     return open_study(record, space, store, strategy_name=request.strategy, model_name=request.cost_model)
 
 
@@ -98,7 +106,7 @@ def problem_of(
         run = np.ascontiguousarray(values).reshape(-1)[:RUN]
         named[name] = hashlib.sha256(run.tobytes()).hexdigest()[:16]
         runs[named[name]] = run
-    entries = [_entry(number, candidate, headers) for number, candidate in enumerate(chosen)]
+    entries = [_entry(number, candidate, request_of(case).target, headers) for number, candidate in enumerate(chosen)]
     tensors, samples = tensors_of(program, data)
     return Problem(
         case.name,
@@ -119,7 +127,7 @@ def plain_of(case: Case, headers: dict[str, str]) -> Entry | None:
     """The case's plain kernel (`device.cuda.reference`), printed; None where there is none."""
     request = request_of(case)
     candidate = plain_candidate(request.program, request.target)
-    return None if candidate is None else _entry(PLAIN, candidate, headers)
+    return None if candidate is None else _entry(PLAIN, candidate, request.target, headers)
 
 
 def ceilings_of(case: Case, plans: Sequence[Plan], headers: dict[str, str]) -> tuple[Loop, ...]:
@@ -127,10 +135,10 @@ def ceilings_of(case: Case, plans: Sequence[Plan], headers: dict[str, str]) -> t
     return () if case.share is None or not plans else loops_of(plans[0], request_of(case).target, headers)
 
 
-def _entry(number: int, candidate: Candidate, headers: dict[str, str]) -> Entry:
+def _entry(number: int, candidate: Candidate, target: Target, headers: dict[str, str]) -> Entry:
     plan, row = candidate.plan.name, candidate.row
     try:
-        text = printed(candidate, load_target(TARGETS[CARD.split()[-1]]))
+        text = printed(candidate, target)
     except Exception as error:  # a mistake of ours: it is to be seen in the results, and not to end them
         text = Printed(candidate, None, f"{type(error).__name__}: {error}", 0.0)
     if text.source is None:

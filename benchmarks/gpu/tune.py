@@ -58,7 +58,8 @@ def tune(cases: Sequence[Case], store: str, trials: int, batch: int, out: Path, 
             builder, client, Path(folder), facts.limits["l2_bytes"], out, say, time.monotonic() + limit_s
         )
         try:
-            for finished in [pool.submit(_tuned, desk, case, store, trials, batch) for case in cases]:
+            here = [replace(case, card=facts.name) for case in cases]
+            for finished in [pool.submit(_tuned, desk, case, store, trials, batch) for case in here]:
                 finished.result()
         finally:
             client.close()

@@ -326,3 +326,33 @@ def recurrence_texts(draw: st.DrawFn) -> str:
         lines.append(f"{pad}for i in range(1, n):")
         lines += [f"{pad}    {draw(st.sampled_from(RECURRENCES))}" for _ in range(draw(st.integers(1, 2)))]
     return "\n".join(lines) + "\n"
+
+
+@st.composite
+def triangular_texts(draw: st.DrawFn) -> str:
+    """Sums whose ends other loops decide, over rows that data may choose: of matrices, or of one vector repeatedly."""
+    n, d = draw(st.sampled_from([1, 5, 9, 20])), draw(st.sampled_from([1, 4, 17]))
+    dtype = draw(st.sampled_from(TRIANGLES))
+    lower = draw(st.sampled_from(["0", "0", "3", "i", "i - 2", "2 * i"]))
+    upper = draw(st.sampled_from(["i + 1", "i + 1", "i", "i + 4", "2 * i + 1", f"{n}", f"{n} - i", f"{n + 3}"]))
+    wide = draw(st.booleans())
+    at = ["X[j + 4, k]", "X[j + 4, k] * A[i, j + 4]", "T[I[i], j + 4] * X[j + 4, k]"] if wide else [
+        "x[j + 4]", "A[i, j + 4]", "A[i, j + 4] * x[j + 4]", "T[I[i], j + 4]", "T[I[i], j + 4] - x[i]",
+    ]  # fmt: skip
+    term, element = draw(st.sampled_from(at)), "Y[i, k]" if wide else "Y[i]"
+    largest = f"{element} = max({element}, {term})"
+    update = draw(st.sampled_from([f"{element} += {term}", f"{element} -= {term}", largest]))
+    long = 2 * n + 12
+    tensors = (
+        f"A: {dtype}[{n}, {long}], T: {dtype}[7, {long}], I: s32[{n}], X: {dtype}[{long}, {d}], x: {dtype}[{long}], "
+        f"Y: {dtype}[{n}{f', {d}' if wide else ''}]"
+    )
+    pad = " " * (12 if wide else 8)
+    lines = [f"def f({tensors}):", "    assume(0 <= I <= 6)", f"    for i in range({n}):"]
+    lines += [f"        for k in range({d}):"] if wide else []
+    lines += [f"{pad}{element} = {draw(st.sampled_from(['0', '1', 'x[0]']))}"] if draw(st.integers(0, 4)) else []
+    lines += [f"{pad}for j in range({lower}, {upper}):", f"{pad}    {update}"]
+    return "\n".join(lines) + "\n"
+
+
+TRIANGLES = ("f32", "f32", "f64", "s32", "s16")

@@ -67,3 +67,23 @@ def test_fusing_a_chain_changes_nothing(text: str) -> None:
     order += [i for s in program.stages[at + 1 + len(chain) :] for _, i in by_stage[s.name]]
     assert len(order) == len(trace)
     assert contents(order) == contents(trace), f"{text}\n{[str(e) for e in chain]}"
+
+
+def chain_of(target: str, extent: str = "48") -> int:
+    """How many stages follow a sum over `g` and `o` that is converted at `target`."""
+    program = parse(
+        f"def f(A: f32[4, 12, 5], Y: f16[{extent}]):\n    S: f32[{extent}]\n    for g, o in grid(4, 12):\n"
+        f"        S[{target}] = 0\n        for p in range(5):\n            S[{target}] += A[g, o, p]\n"
+        f"    for g, o in grid(4, 12):\n        Y[{target}] = f16(S[{target}])\n"
+    )
+    first, *behind = program.stages
+    return len(epilogue_chain(first, behind))
+
+
+def test_elements_that_axes_count_together_are_elements() -> None:
+    """Of a grouped convolution the output's channels are `g * 12 + o`: the conversion was a launch of its own."""
+    assert chain_of("g * 12 + o") == 1
+    assert chain_of("o * 4 + g") == 1
+    assert chain_of("g * 13 + o", "64") == 1
+    assert chain_of("g * 11 + o", "64") == 0
+    assert chain_of("g + o", "64") == 0

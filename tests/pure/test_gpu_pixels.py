@@ -61,6 +61,18 @@ CONVOLUTIONS: dict[str, tuple[str, str, dict[str, Any], Walk]] = {
         {"ci": 64, "co": 64, "h": 5, "w": 4},
         Walk((-1, -1), (-1, -1), (1, 1)),
     ),
+    "groups": (
+        "conv2d",
+        "(i←y.x, j←o, k←c)",
+        {"ci": 32, "co": 32, "h": 5, "w": 6, "groups": 2},
+        Walk((-1, -1), (-1, -1), (1, 1)),
+    ),
+    "groups of 64 along n": (
+        "conv2d",
+        "(i←o, j←z.y.x, k←c)",
+        {"n": 2, "ci": 128, "co": 128, "h": 5, "w": 4, "groups": 2},
+        Walk((-1, -1), (-1, -1), (1, 1)),
+    ),
     "a line": ("conv1d", "(i←z.x, j←o, k←c)", {"n": 3, "w": 30}, Walk((-1,), (-1,), (1,))),
     "a volume": ("conv3d", "(i←e.y.x, j←o, k←c)", {"d": 3, "h": 4, "w": 6}, Walk((-1,) * 3, (-1,) * 3, (1,) * 3)),
 }
@@ -76,7 +88,7 @@ def boxes(kernel: Kernel) -> list[Box]:
 def test_walks_bring_what_single_copies_would(name: str) -> None:
     workload, mapping, sizes, walk = CONVOLUTIONS[name]
     plan = plan_of(workload, mapping, **sizes)
-    wide: dict[str, int | str] = {"swizzle": "128 B", "block_c": 4} if sizes.get("ci") == 64 else {}
+    wide: dict[str, int | str] = {"swizzle": "128 B", "block_c": 4} if sizes.get("ci", 0) >= 64 else {}
     answer = request(plan.space, PRODUCER | wide)
     assert answer.row is not None, str(answer)
     kernel = lower(plan, plan.space.schedule(answer.row))

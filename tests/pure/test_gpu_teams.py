@@ -150,6 +150,7 @@ WORKLOADS: dict[str, tuple[str, dict[str, Any]]] = {
     "maxima": ("reduce", {"op": "max", "over": "rows", "m": 7, "n": 130}),
     "gemv": ("gemv", {"m": 7, "k": 130, "a": "f16", "b": "f16", "out": "f16"}),
     "one row": ("matmul", {"m": 1, "n": 72, "k": 90, "a": "f16", "b": "f16", "out": "f16"}),
+    "depthwise": ("depthwise_conv2d", {"h": 5, "w": 6, "c": 24, "t": "f16", "out": "f16"}),
     "bias": ("elementwise", {"op": "bias", "m": 5, "n": 44}),
     "sigmoid": ("elementwise", {"op": "sigmoid", "m": 5, "n": 43, "t": "bf16"}),
 }

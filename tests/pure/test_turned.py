@@ -73,8 +73,18 @@ def test_few_rows_have_a_plan_with_a_tile_for_each_core() -> None:
     """64 rows by 4096 columns are 128 tiles of n = 32, and 16 of n = 256, which blocks have to share."""
     _, found = plans("matmul_nt", "cuda/wgmma.*bf16*", m=64, n=4096, k=4096, t="bf16")
     nests = {p.tensor_parts[0].nest.intrinsic.name.split("k")[0]: p.tensor_parts[0].nest for p in found}
-    one, all_of_them = rankings(H200)
+    one, all_of_them, _ = rankings(H200)
     small, large = nests["cuda/wgmma.m64n32"], nests["cuda/wgmma.m64n256"]
     assert issue_cycles(small, one) > issue_cycles(large, one)
     assert issue_cycles(small, all_of_them) < issue_cycles(large, all_of_them)
-    assert issue_cycles(large, all_of_them) == issue_cycles(large, one) * all_of_them / 16
+    assert issue_cycles(large, all_of_them) == issue_cycles(large, one) * all_of_them.cores / 16
+
+
+def test_blocks_that_leave_few_cores_idle_have_a_plan() -> None:
+    """3000 by 3000 are 256 blocks of 192x192, two for nearly each of 132 cores; n = 200 alone fits without padding."""
+    _, found = plans("matmul", "cuda/wgmma.m64n*k16.f16.f32", m=3000, n=3000, k=3000, t="f16")
+    nests = {p.tensor_parts[0].nest.intrinsic.name.split("k")[0]: p.tensor_parts[0].nest for p in found}
+    one, _, blocks = rankings(H200)
+    whole, even = nests["cuda/wgmma.m64n192"], nests["cuda/wgmma.m64n200"]
+    assert issue_cycles(even, one) < issue_cycles(whole, one)
+    assert issue_cycles(whole, blocks) < issue_cycles(even, blocks)

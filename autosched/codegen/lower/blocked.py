@@ -52,7 +52,7 @@ def blocked(scalar: Scalar, axis: Axis, k: int, ats: Ats) -> tuple[Stmt, ...]:
         updates = [
             stmt
             for p in range(count)
-            for stmt in inner.updates(tuple(at | {summed.name: over + p} for at in vectors), 1, 0)
+            for stmt in inner.updates(tuple(at | {summed.name: over + p} for at in vectors), 1, None)
         ]
         ends = [inner.ends(copy, at, TRUE) for copy, at in enumerate(vectors)]
         return (*(s for e in ends for s in e[0]), *updates, *(s for e in ends for s in e[1]))

@@ -49,6 +49,8 @@ from autosched.tiling.teams import elements, lane_elements
 OTHER = Var("other")
 MOST_WARPS, MOST_UNDER_WAY = 8, 8
 """How the second grid adds up shares."""
+FEW_STEPS = 16
+"""Terms of a warp, at most, that are expanded."""
 
 
 def lower_column_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, ...]:
@@ -70,7 +72,7 @@ def lower_column_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, .
     after = replace(stage, axes=(*stage.spatial, share), guards=(), assign=replace(stage.assign, value=term))
     rest = replace(part, members=(after, *part.members[1:]), fused=False)
     some = min(MOST_WARPS, 1 << (team.split.bit_length() - 1))
-    few = Team(team.lanes, min(4, team.vector), min(MOST_UNDER_WAY, -(-team.split // some)), some)
+    few = Team(min(4, team.vector), min(MOST_UNDER_WAY, -(-team.split // some)), some)
     return (Columns(part, ctx, team).summed(partial), Columns(rest, ctx, few).summed())
 
 
@@ -79,7 +81,7 @@ class Columns:
 
     def __init__(self, part: TeamPart, ctx: Context, team: Team) -> None:
         self.part, self.ctx, self.team = part, ctx, team
-        self.registers = Registers(ctx, team.warps, team)
+        self.registers = Registers(ctx, team.warps * team.rows, team)
         self.extent = lane_elements(part)
         for member in part.members:
             for read in (member.target, *all_reads(member)):
@@ -116,8 +118,9 @@ class Columns:
         team, registers, (stage, *others) = self.team, self.registers, self.part.members
         assign, dtype, lane = stage.assign, stage.assign.value.dtype, registers.lane
         op = "+=" if assign.op == "-=" else assign.op
-        element = BLOCK * team.width + Var(LANE)
-        inside = element < self.extent if self.extent % team.width else TRUE
+        first = BLOCK * team.rows + WARP if team.rows > 1 else BLOCK  # of warps that have results of their own
+        element = first * team.width + Var(LANE)
+        inside = element < self.extent if self.extent % (team.width * team.rows) else TRUE
         acc = registers.declare(f"{assign.tensor}_acc", dtype)
         body: list[Stmt] = [write(acc, Literal(identity(op, dtype), dtype), lane)]
         body += self.terms(stage, op, acc, element, inside)
@@ -146,9 +149,9 @@ class Columns:
             last += after
         if team.warps > 1:
             phases[-1] = under(WARP.eq(0), [*phases[-1], *last])
-        count = -(-self.extent // team.width)
+        count = -(-self.extent // (team.width * team.rows))
         shares = team.split if partial is not None else 1
-        return blocks(count, shares, [warps(team.warps, p) for p in phases], "results")
+        return blocks(count, shares, [warps(team.warps * team.rows, p) for p in phases], "results")
 
     def terms(self, stage: Stage, op: str, acc: Read, element: Int, inside: Bool) -> list[Stmt]:
         """All terms of a warp: every so many, several under way at a time."""
@@ -169,8 +172,11 @@ class Columns:
         registers.known.clear()
         new = accumulated(op, acc, value, self.part.fused)
         work = [write(acc, chosen(present, new, acc), registers.lane)]
-        body = [s for stmts in (loads, work) for u in range(unroll) for s in in_slot(stmts, CHUNK + u, Const(u))]
-        return [For(str(CHUNK), Const(0), Const(steps), tuple(body), step=unroll)]
+        body = [
+            s for stmts in (loads, work) for u in range(unroll) for s in in_slot(stmts, CHUNK + u, Const(u))
+        ]
+        kind = "unrolled" if steps <= FEW_STEPS else "serial"  # where each term lies is then a constant
+        return [For(str(CHUNK), Const(0), Const(steps), tuple(body), kind, unroll)]
 
     def gathered(self, parts: str, op: str, acc: Read) -> list[Stmt]:
         """The first warp's lanes add up what all warps have."""

@@ -127,7 +127,9 @@ class SharedSlices:
             body = (For(f"{self.operand}_s", first, Const(each), body, "unrolled", note=note),)
         return (If(number.eq(0), body),) if blocks > 1 and not apart and slow is None else body
 
-    def _box(self, positions: dict[str, Int], places: dict[str, Int], sides: list[int], index: tuple[Int, ...]) -> Box:
+    def _box(
+        self, positions: dict[str, Int], places: dict[str, Int], sides: list[int], index: tuple[Int, ...]
+    ) -> Box:
         """One box of the slice (`sides`: elements along the axes of its rows, the fastest first), or the pixels of one,
         from `places` of the slice on."""
         nest, layout = self.nest, self.layout
@@ -141,10 +143,11 @@ class SharedSlices:
             seen = BoxMap(name, tensor, extents, strides, box, layout.swizzle)
             return self._received(Box(seen, coordinates, self.buffer.name, index))
         channels = layout.axes[-1]
-        extents, strides = walked(pixels, channels.extent)
+        extents, strides = walked(pixels)
         seen = BoxMap(name, tensor, extents, strides, (chunks * chunk, prod(sides)), layout.swizzle, walk_of(pixels))
         start = {a: positions[a] + places.get(a, Const(0)) for a in positions}
-        coordinates, inside = corner(nest, pixels, start[channels.name], start, self.grid.cluster > 1)
+        late = self.grid.gathered and self.grid.slices % self.grid.split != 0
+        coordinates, inside = corner(nest, pixels, channels, start, self.grid.cluster > 1, late)
         return self._received(Box(seen, coordinates, self.buffer.name, index, inside=inside))
 
     def _received(self, box: Box) -> Box:

@@ -21,7 +21,7 @@ from autosched.codegen.lower.update import accumulated, combine, guarded
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Axis
 from autosched.ir.value import Arith, Comparison, Literal, Read, Select, Value
-from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
+from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars, maximum
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.guards import spatial_formulas
 from autosched.tiling.scalar_parts import is_constant
@@ -97,6 +97,25 @@ class Reduction:
             plain = self.ends(0, self.ats[0], TRUE)
             return (If(touched[0], (*before, *plain[0], *loops, *plain[1])),)
         return (*before, *starts, *loops, *stores)
+
+    def running(self, axis: Axis) -> tuple[Stmt, ...]:
+        """The sums along a spatial axis, each of which goes on where the one before ended (`tiling.running`)."""
+        assign, (summed,) = self.stage.assign, self.axes
+        along, over = Var(identifier(axis.name)), Var(identifier(summed.name))
+        lower, upper = substitute_int(summed.lower, self.ats[0]), substitute_int(summed.upper, self.ats[0])
+        before = substitute_int(upper, {axis.name: along - 1})
+        end = substitute_int(upper, {axis.name: along})
+        starts = [self.ends(n, at | {axis.name: axis.lower}, TRUE)[0] for n, at in enumerate(self.ats)]
+        added = self.updates(tuple(at | {summed.name: over} for at in self.ats), 1, None)
+        ahead = substitute_int(before, {along.name: axis.lower})
+        stores = [
+            Assign(assign.tensor, place_index(assign.index, at | {axis.name: along}), self.held(n), self.lane)
+            for n, at in enumerate(self.ats)
+        ]
+        first = For(over.name, lower, ahead, added)
+        rest = For(over.name, maximum(lower, before), end, added)
+        loop = For(along.name, axis.lower, axis.upper, (rest, *stores))
+        return (*(s for start in starts for s in start), first, loop)
 
     def zeros(self, copy: int) -> list[Stmt]:
         """Something in the registers of a row that is not touched: nobody looks at what is added to it."""
@@ -175,7 +194,7 @@ class Reduction:
 
     def loops(self, k: int, ats: Ats) -> tuple[Stmt, ...]:
         if k == len(self.axes):
-            return self.updates(ats, 1, 0)
+            return self.updates(ats, 1, None)
         axis = self.axes[k]
         if self.shape.across and k == len(self.axes) - 1:
             return self.chunks(axis, ats)
@@ -186,22 +205,24 @@ class Reduction:
     def chunks(self, axis: Axis, ats: Ats) -> tuple[Stmt, ...]:
         """The innermost reduction: a vector for each accumulator, then single vectors, then a part of one."""
         var, w = Var(identifier(axis.name)), self.shape.width
-        assert isinstance(axis.lower, Const)
-        low, done = axis.lower.value, 0
+        low, high = substitute_int(axis.lower, ats[0]), substitute_int(axis.upper, ats[0])
+        length = Const(axis.extent) if is_constant(axis) else maximum(high - low, 0)
+        done: Int = Const(0)
         stmts: list[Stmt] = []
         for count in dict.fromkeys((self.each, 1)):
-            full = (axis.extent - done) // (w * count) * w * count
-            if full:
+            step = w * count
+            end = done + (length - done) // step * step
+            if end != done:
                 here = tuple(at | {axis.name: var + (Var(LANE) + u * w)} for at in ats for u in range(count))
-                start, end = Const(low + done), Const(low + done + full)
-                stmts.append(For(var.name, start, end, self.updates(here, count, 0), step=w * count))
-            done += full
-        if done < axis.extent:
+                stmts.append(For(var.name, low + done, low + end, self.updates(here, count, None), step=step))
+            done = end
+        rest = length - done
+        if rest != Const(0):
             here = tuple(at | {axis.name: Var(LANE) + (low + done)} for at in ats)
-            stmts += self.updates(here, 1, axis.extent - done)
+            stmts += self.updates(here, 1, rest)
         return tuple(stmts)
 
-    def updates(self, ats: Ats, count: int, only: int) -> tuple[Stmt, ...]:
+    def updates(self, ats: Ats, count: int, only: Int | None) -> tuple[Stmt, ...]:
         """One update for each place; `count` of them belong to each copy. `only`: so many lanes, where not all."""
         stmts: list[Stmt] = []
         for n, at in enumerate(ats):
@@ -209,25 +230,25 @@ class Reduction:
             held = self.held(copy * self.each + u)
             term = place(self.value, at, partial(self.of_copy, copy=copy))
             if self.fed is not None:
-                stmts += self.fed.stored(at, n, copy, Var(LANE) < only if only else TRUE)
+                stmts += self.fed.stored(at, n, copy, TRUE if only is None else Var(LANE) < only)
                 term = self.fed.taken(term, n)
             if self.nan:
                 stmts += self.apart(copy * self.each + u, term, only)
                 continue
             new = accumulated(self.op, held, term, self.of.part.fused)
             value = guarded(tuple(place_condition(g, at) for g in self.stage.guards), new, held)
-            if only:
+            if only is not None:
                 value = Select(Var(LANE) < only, value, held, self.dtype)
             stmt = Assign(self.acc, self.place(copy * self.each + u), value, self.lane)
             stmts += under(guard_formula(self.stage, at), stmt, held)
         return tuple(stmts)
 
-    def apart(self, number: int, term: Value, only: int) -> list[Stmt]:
+    def apart(self, number: int, term: Value, only: Int | None) -> list[Stmt]:
         """The update of an extreme: the greater number, and the term where it is NaN. `only`: so many lanes."""
         place, held = self.place(number), self.held(number)
         now = Read(self.now, place, self.dtype)
-        new, valid = self.greater(now, held), Var(LANE) < only if only else TRUE
-        if only:
+        new, valid = self.greater(now, held), TRUE if only is None else Var(LANE) < only
+        if only is not None:
             new = Select(valid, new, held, self.dtype)
         unknown = Select(Comparison("!=", now, now), now, Read(self.nan, place, self.dtype), self.dtype)
         return [

@@ -80,6 +80,8 @@ class Scalar:
         if k == len(self.axes):
             return self.points(ats, vectored)
         axis = self.axes[k]
+        if axis.name == self.part.running:
+            return Reduction(self, tuple(self.axes[k + 1 :]), ats, vectored).running(axis)
         if self.part.register and axis.name not in self.spatial:
             return Reduction(self, tuple(self.axes[k:]), ats, vectored).emit()
         if axis.name == self.part.vector and self.shape.wide and not self.shape.across:

@@ -16,7 +16,7 @@ import numpy as np
 from autosched.device.cuda.arrays import Argument, in_host, on_card, refuse_overlap, size_of
 from autosched.device.cuda.build import scalar_bytes
 from autosched.device.cuda.driver import Card
-from autosched.device.cuda.libraries import Library, Quick, Reader, library_of
+from autosched.device.cuda.libraries import Library, Reader, library_of
 from autosched.device.cuda.loaded import Loaded
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.data import require_data
@@ -45,46 +45,16 @@ class CudaFunction:
         names = [t.name for t in self._tensors]
         self._order = [*names, *(n for n in parameters if n in program.scalars)]
         self._straight = self._order == list(parameters)
-        self._many = len(parameters) if self._straight else -1
         self._outputs = tuple(names.index(n) for n in program.outputs)
-        self._one = self._outputs[0] if len(self._outputs) == 1 else None
         self._free = frozenset(n for n in program.outputs if n not in program.inputs)
         self._lead = next((i for i, n in enumerate(names) if n not in self._free), 0)
         self._libraries: dict[type, Library | None] = {}
-        self._quick: dict[type, Quick] = {}
-        self._hot: tuple[Callable[[int], int], Callable[[Sequence[Any]], list[Any] | None], int, Loaded] | None = None
-        """The quick way of the last call that was not quick: its device's. Addresses say which device they are of."""
         self._readers: list[dict[type, Reader]] = [{} for _ in names]
         self._on: dict[int, Loaded] = {}
-        sizes = [size_of(t) for t in self._tensors]
-        apart = [(o, i) for o in self._outputs for i in range(len(names)) if i != o]
-        self._apart = [(o, i, sizes[o], sizes[i]) for o, i in apart]
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
-        if self._hot is not None and len(arrays) == self._many and not named:
-            stream, addresses, ordinal, loaded = self._hot
-            found = addresses(arrays)
-            if found is not None:
-                if self._scalars:
-                    found += map(scalar_bytes, arrays[len(self._tensors) :], self._scalars)
-                call = (stream(ordinal), *found)
-                launches = loaded.known.get(call)
-                if launches is not None:
-                    if not loaded.direct:
-                        loaded(call)
-                    else:
-                        for launch in launches:
-                            if status := launch.run():
-                                if launch is not launches[0]:
-                                    raise launch.error(status)
-                                loaded(call)  # the context is another, or it says what is wrong
-                                break
-                    return self._answer(arrays) if self._one is None else arrays[self._one]
-        return self._slowly(arrays, named)
-
-    def _slowly(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """A call with arrays of any library, or in host memory."""
-        values: Sequence[Any] = arrays if len(arrays) == self._many and not named else self._bind(arrays, named)
+        straight = self._straight and not named and len(arrays) == len(self.parameters)
+        values: Sequence[Any] = arrays if straight else self._bind(arrays, named)
         lead = values[self._lead]
         library = self._libraries.get(type(lead)) or self._library(lead)
         if library is None or (ordinal := library.device(lead)) is None:
@@ -93,7 +63,7 @@ class CudaFunction:
         stream = library.stream(lead, ordinal)
         key: list[Any] = [stream or 0]
         count = len(self._tensors)
-        for number, value in enumerate(values[:count]):
+        for number, value in enumerate(values if count == len(values) else values[:count]):
             kind = type(value)
             if value is _LEFT_OUT:
                 value = library.empty(self._tensors[number], ordinal)
@@ -110,11 +80,9 @@ class CudaFunction:
         if self._scalars:
             key += map(scalar_bytes, values[count:], self._scalars)
         call = tuple(key)
-        if call not in loaded.known:
+        if not loaded.known(call):
             self._refuse_overlap(call)
         loaded(call)
-        quick = self._quick.get(type(lead))
-        self._hot = None if quick is None else (quick.stream, quick.addresses, ordinal, loaded)
         return self._answer(values)
 
     # Arrays and what is known of them
@@ -145,8 +113,6 @@ class CudaFunction:
             found = library_of(array, lambda address: self.cards(self.ordinal).ordinal_of(address))
             same = next((k for k in self._libraries.values() if type(k) is type(found)), found)
             self._libraries[kind] = same
-            if same is not None and (quick := same.quick(self._tensors)) is not None:
-                self._quick[kind] = quick
         return self._libraries[kind]
 
     def _reader(self, number: int, array: Any) -> Reader:
@@ -175,15 +141,7 @@ class CudaFunction:
             raise UsageError(said, hint="make one of them current in both")
 
     def _refuse_overlap(self, call: tuple[Any, ...]) -> None:
-        """UsageError where an output shares memory with another array of a call, or of all."""
-        addresses = call[1:]
-        for o, i, own, others in self._apart:
-            if addresses[o] < addresses[i] + others and addresses[i] < addresses[o] + own:
-                break
-        else:
-            if not self.bound():
-                return
-        found = [Argument(t.name, size_of(t), a) for t, a in zip(self._tensors, addresses, strict=False)]
+        found = [Argument(t.name, size_of(t), a) for t, a in zip(self._tensors, call[1:], strict=False)]
         refuse_overlap(self.program.outputs, {a.name: a for a in (*found, *self.bound())})
 
     def load_on(self, card: Card) -> Loaded:

@@ -8,8 +8,7 @@ and `described` the one that says what is wrong.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,16 +26,6 @@ Where = Callable[[int], int | None]
 """The device whose memory an address is in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quick:
-    """The shortest way for a call like one before, all of whose arrays are of one library: the stream that is current
-    on a device, and the addresses of all arrays; None where one has not exactly its parameter's type, shape and layout.
-    What an address says by itself, a device and an alignment, was looked at when it was new."""
-
-    stream: Callable[[int], int]
-    addresses: Callable[[Sequence[Any]], list[Any] | None]
-
-
 class Library(Protocol):
     """What a call asks of the library of its arrays."""
 
@@ -48,10 +37,6 @@ class Library(Protocol):
 
     def stream(self, array: Any, ordinal: int) -> int | None:
         """The handle of the stream that work on the array is issued on; None where any will do."""
-        ...
-
-    def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
-        """The quick way for these parameters, where the library has one."""
         ...
 
     def reader(self, tensor: Tensor, written: bool) -> Reader: ...
@@ -93,26 +78,6 @@ class Torch:
 
     def stream(self, array: Any, ordinal: int) -> int | None:
         return self._stream(ordinal)
-
-    def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
-        kind, other = self.torch.Tensor, self.torch.nn.Parameter
-        wanted = [(self._dtypes(t)[0], t.extents) for t in tensors]
-
-        def addresses(arrays: Sequence[Any]) -> list[Any] | None:
-            found = []
-            for array, (dtype, shape) in zip(arrays, wanted, strict=False):  # scalars follow
-                own = type(array)
-                if (
-                    (own is not kind and own is not other)
-                    or array.dtype is not dtype
-                    or array.shape != shape
-                    or not array.is_contiguous()
-                ):
-                    return None
-                found.append(array.data_ptr())
-            return found
-
-        return Quick(self._stream, addresses)
 
     def reader(self, tensor: Tensor, written: bool) -> Reader:
         wanted, shape = self._dtypes(tensor), tensor.extents
@@ -164,19 +129,6 @@ class CuPy:
     def stream(self, array: Any, ordinal: int) -> int | None:
         return int(self._current(ordinal).ptr)
 
-    def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
-        readers, kind = [self.reader(t, False) for t in tensors], self.cupy.ndarray
-
-        def addresses(arrays: Sequence[Any]) -> list[Any] | None:
-            found = []
-            for array, read in zip(arrays, readers, strict=False):  # scalars follow
-                if type(array) is not kind or not (address := read(array, array.data.device_id)):
-                    return None
-                found.append(address)
-            return found
-
-        return Quick(lambda ordinal: int(self._current(ordinal).ptr), addresses)
-
     def reader(self, tensor: Tensor, written: bool) -> Reader:
         storage, shape = np.dtype(tensor.dtype.numpy), tensor.extents
 
@@ -220,9 +172,6 @@ class Interface:
         """The one that the array names, if it does; 1 stands for the default stream there."""
         named = array.__cuda_array_interface__.get("stream")
         return None if named is None else 0 if named == 1 else int(named)
-
-    def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
-        return None
 
     def reader(self, tensor: Tensor, written: bool) -> Reader:
         def read(array: Any, ordinal: int) -> int:

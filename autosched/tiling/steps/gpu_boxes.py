@@ -21,10 +21,12 @@ from autosched.tiling.steps.gpu_operand import (
     MOST_DIMENSIONS,
     aligned_bytes,
     along,
+    depth_slices,
     element_offset,
     layout_major,
     memory_major,
 )
+from autosched.tiling.steps.gpu_tile import gpu_pair
 
 CORNERS = {3: 2**15, 4: 2**7, 5: 2**4}
 """A corner of a window's places, of a tensor of so many dimensions, is at least minus this and less than this."""
@@ -55,12 +57,15 @@ class PixelDimension:
 @dataclass(frozen=True)
 class Pixels:
     """An operand as pixels: its dimensions from the innermost out, then images (`count` of them, `stride` elements
-    apart, numbered by `image`; None where only the first is read)."""
+    apart, numbered by `image`; None where only the first is read). Of all `channels` a product takes those from `group`
+    on (of spatial axes that a block does not move along)."""
 
     dimensions: tuple[PixelDimension, ...]
     count: int
     stride: int
     image: str | None
+    channels: int
+    group: Int
 
 
 def no_bulk_copy(nest: Nest, operand: str) -> str:
@@ -107,7 +112,10 @@ def pixels_of(nest: Nest, operand: str) -> Pixels | None:
     if rank not in CORNERS or forms is None or _no_rows(nest, operand):
         return None
     channel = layout_major(nest, operand)
-    if channel is not nest.depth or forms[-1] != Affine({channel.members[0][0]: 1}) or len(channel.members) > 1:
+    if channel is not nest.depth or len(channel.members) > 1:
+        return None
+    group = _group(nest, channel, forms[-1])
+    if group is None:
         return None
     spatial = {m: a for a in nest.spatial for m, _, _ in a.members}
     movers = [[v for v in form.coefficients if v in spatial] for form in forms[:-1]]
@@ -123,7 +131,23 @@ def pixels_of(nest: Nest, operand: str) -> Pixels | None:
     found = tuple(p for p in places if p is not None)
     if len(found) < rank - 2 or not _zeros_outside(nest, operand, read, extents):
         return None
-    return Pixels(found, extents[0], strides[0], moved[0])
+    return Pixels(found, extents[0], strides[0], moved[0], extents[-1], group)
+
+
+def _group(nest: Nest, channel: NestAxis, form: Affine) -> Int | None:
+    """Where the channels of a product begin; None where they are not neighbours, differ within a block, or where a
+    slice of them would end in another group: there the engine knows of no zeros."""
+    own = channel.members[0][0]
+    rest = {n: c for n, c in form.coefficients.items() if n != own}
+    fixed = {m for a in nest.spatial if a not in gpu_pair(nest) and not a.intrinsic_axis for m, _, _ in a.members}
+    if form.coefficient(own) != 1 or form.constant or not rest.keys() <= fixed:
+        return None
+    if rest and (channel.extent % channel.unit or any(channel.units % n for n in depth_slices(channel))):
+        return None
+    start: Int = Const(0)
+    for name, coefficient in rest.items():
+        start = start + Var(name) * coefficient
+    return start
 
 
 def _forms(read: Read) -> list[Affine] | None:

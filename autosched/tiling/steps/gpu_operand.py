@@ -24,6 +24,7 @@ CHUNK_BYTES = 16  # of shared memory that a swizzle moves together, and the wide
 MOST_DIMENSIONS = 5  # of what the engine copies (CUDA driver API, cuTensorMapEncodeTiled)
 WORD_BYTES = 4  # the narrowest copy that is offered beside one element
 _ALONG = re.compile(r"([\w ]+): contiguous along (\w+)")
+SLICE_ELEMENTS = (16, 32, 64, 128, 256)
 
 
 def has_any(target: Target, features: frozenset[str]) -> bool:
@@ -134,3 +135,9 @@ def stored_in_boxes(nest: Nest, output: Written) -> bool:
         return False
     steps = [np.unique(np.diff(along(offset, a))) for a in axes]
     return all(len(s) == 0 or (len(s) == 1 and s[0] > 0) for s in steps)
+
+
+def depth_slices(depth: NestAxis) -> tuple[int, ...]:
+    """Units of the depth that a slice may hold."""
+    sizes = sorted({max(1, n // depth.unit) for n in SLICE_ELEMENTS})
+    return tuple(n for n in sizes if n <= depth.units) or (1,)

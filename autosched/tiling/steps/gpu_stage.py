@@ -10,13 +10,13 @@ from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.placed import from_shared
 from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.gpu_operand import depth_slices
 from autosched.tiling.steps.names import StepNames
 
 GLOBAL, SHARED, DESCRIPTOR = 0, 1, 2
 LABELS = ("global", "shared", "descriptor")
 """Straight from the tensor into registers; through shared memory into registers; by the instruction itself, from shared
 memory."""
-SLICE_ELEMENTS = (16, 32, 64, 128, 256)
 FACTORS = (1, 2, 4)
 BODY_LIMIT = 256
 """Instructions in one unrolled body: beyond this the instruction cache of an SM misses."""
@@ -56,9 +56,7 @@ def gpu_stage(nest: Nest, target: Target, names: StepNames) -> Step:
         kinds = sources(nest, operand, target)
         decisions.append(Decision(stage_name(names, operand), kinds, tuple(LABELS[k] for k in kinds)))
         count = count + is_staged
-    sizes = sorted({max(1, n // depth.unit) for n in SLICE_ELEMENTS})
-    slices = tuple(n for n in sizes if n <= depth.units) or (1,)
-    decisions.append(Decision(block.name, slices))
+    decisions.append(Decision(block.name, depth_slices(depth)))
     decisions.append(Decision(factor.name, tuple(f for f in FACTORS if f <= max(1, depth.full_units))))
     any_staged = count > 0
     divides = all_of((Const(depth.full_units) % factor).eq(0), any_staged.implies((block % factor).eq(0)))
