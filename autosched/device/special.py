@@ -95,7 +95,7 @@ def special(
 def _computed(
     program: Program, names: list[str], seed: int, most: int, compute: Callable[[Mapping[str, Any]], Found]
 ) -> Special | None:
-    found = _lenient(compute(_spoiled(program, names, seed, most)))
+    found = lenient(compute(_spoiled(program, names, seed, most)))
     return Special(tuple(names), found) if _reaches_little(found) else None
 
 
@@ -126,10 +126,10 @@ def _spoiled(program: Program, names: list[str], seed: int, most: int) -> dict[s
     return found
 
 
-def _lenient(found: Found) -> Found:
+def lenient(found: Found) -> Found:
     """Where such a value reaches an element without making it one, no bound is known: it may then be any number."""
     if isinstance(found, Sampled):
-        oracle = _lenient(found.oracle)
+        oracle = lenient(found.oracle)
         assert isinstance(oracle, Oracle)
         return replace(found, oracle=oracle)
     allowed = {n: None if t is None else np.where(np.isnan(t), inf, t) for n, t in found.tolerances.items()}
@@ -148,4 +148,4 @@ def _reaches_little(found: Found) -> bool:
     return True
 
 
-__all__ = ["Special", "assumed_finite", "special"]
+__all__ = ["Special", "assumed_finite", "lenient", "special"]

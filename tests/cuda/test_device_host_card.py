@@ -47,6 +47,10 @@ class Here:
         self.referred = plain is not None
         self.server.answer("data", [str(folder), tensors, samples, b""])
 
+    def use_special(self, name="", folder="", tensors=(), samples=()):
+        self.special = name
+        self.server.answer("special", [name, str(folder), tensors, samples])
+
     def ask(self, deadline_s, *message):
         self.asked.append((deadline_s, message[0]))
         what, *rest = message
@@ -71,9 +75,18 @@ def summed(by):
     def run(a, s):
         values = np.ctypeslib.as_array((ctypes.c_float * (N * N)).from_address(a)).reshape(N, N)
         got = np.ctypeslib.as_array((ctypes.c_float * N).from_address(s))
-        got[:] = values.sum(axis=1) + by * np.abs(values).sum(axis=1)
+        got[:] = values.sum(axis=1) + by * np.where(np.isfinite(values), np.abs(values), 0).sum(axis=1)
 
     return run
+
+
+def spread(a, s):
+    """Right sums, to which each row adds the next one's times zero."""
+    summed(0.0)(a, s)
+    values = np.ctypeslib.as_array((ctypes.c_float * (N * N)).from_address(a)).reshape(N, N)
+    got = np.ctypeslib.as_array((ctypes.c_float * N).from_address(s))
+    with np.errstate(invalid="ignore"):
+        got[:] += np.roll(0 * values.sum(axis=1), 1)
 
 
 @pytest.fixture
@@ -89,6 +102,7 @@ def make(monkeypatch, program):
     def made(**options):
         device = module.CudaDevice(program, **options)
         device.client.card.kernels |= {"right": summed(0.0), "coarse": summed(2e-4), "wrong": summed(0.5)}
+        device.client.card.kernels |= {"spreads": spread}
         return device
 
     return made
@@ -144,6 +158,14 @@ def test_a_build_that_ends_the_worker_is_left_out_of_the_next_round(make, built)
         assert [m.status for m in found] == ["ok", "build", "crash", "ok"]
         assert [len(m.samples_s) for m in found] == [3, 0, 0, 3]
         assert device.client.asked == [(6.0, "interleaved"), (4.0, "interleaved")]
+
+
+def test_what_spreads_beyond_its_row_is_found_on_data_with_nan_and_infinities(make, built):
+    with make() as device:
+        found = device.measure(built("spreads"))
+        assert device.client.special == "A holds NaN and infinities"
+        assert found.status == "wrong"
+        assert found.message.startswith("where A holds NaN and infinities: ")
 
 
 def test_the_best_so_far_bounds_the_samples_of_others(make, built):

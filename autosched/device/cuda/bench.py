@@ -160,7 +160,20 @@ class Bench:
         self.card, self.data, self.clocks = card, data, clocks or Clocks(0)
         self.fastest_s: float | None = None
         """Of the candidates whose whole outputs were compared: who is faster is looked at too."""
+        self.special: tuple[str, Data] | None = None
+        """What data with NaN and infinities are called, and these: every candidate is checked on them too."""
         self.l2_bytes = card.facts().limits["l2_bytes"]
+
+    def close(self) -> None:
+        """Give the data's memory back."""
+        self.data.close()
+        self.use_special(None)
+
+    def use_special(self, found: tuple[str, Data] | None) -> None:
+        """Check on these data too from now on, or on none."""
+        if self.special is not None:
+            self.special[1].close()
+        self.special = found
 
     def measure(self, job: CudaJob, effort: Effort, report: Report) -> Outcome:
         """Check and time one candidate. CudaError where the device failed and cannot be used any more."""
@@ -256,12 +269,25 @@ class Bench:
             report("check")
             difference = made.check(POISONS[0])
             made.check(POISONS[1])
+            if self.special is not None:
+                self._check_special(job, *self.special)
             report("copy")
             made.spread()
         except BaseException:
             made.close()
             raise
         return made, difference
+
+    def _check_special(self, job: CudaJob, name: str, data: Data) -> None:
+        """Prepare and run once on data with NaN and infinities. Wrong where an output differs."""
+        made = Ready(self.card, data, job)
+        try:
+            made.prepare()
+            made.check(POISONS[0])
+        except Wrong as wrong:
+            raise Wrong(f"where {name}: {wrong}", wrong.difference, wrong.index) from None
+        finally:
+            made.close()
 
     def sets(self, job: CudaJob) -> int:
         """How many argument sets walk through `COLD_CACHES` times the last cache, at least two."""

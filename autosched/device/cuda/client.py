@@ -26,6 +26,9 @@ class Client:
         self._data: tuple[str, tuple[Tensor, ...], tuple[Sample, ...], bytes] | None = None
         self._plain: CudaJob | None = None
         self._changed = False
+        self._special: tuple[str, str, tuple[Tensor, ...], tuple[Sample, ...]] = "", "", (), ()
+        self._told = True
+        """Whether the worker knows of the special data."""
         self.referred = False
         """Whether whole outputs of the fastest are compared."""
 
@@ -48,6 +51,12 @@ class Client:
         code `comparing` (of `comparing.TEXT`) outputs are compared on the card."""
         self._data, self._plain, self._changed = (str(folder), tensors, samples, comparing), plain, True
         self.referred = False
+
+    def use_special(
+        self, name: str = "", folder: Path = Path(), tensors: tuple[Tensor, ...] = (), samples: tuple[Sample, ...] = ()
+    ) -> None:
+        """Check every candidate on these data too, which messages call by this name; on none without one."""
+        self._special, self._told = (name, str(folder), tensors, samples), False
 
     def ask(self, deadline_s: float, *message: Any) -> Any:
         """The worker's answer to a question about candidates, or the outcome of its death."""
@@ -87,6 +96,10 @@ class Client:
                 self._answer("data", *self._data)
             self.referred = any(outcome.status == "ok" for outcome in said or [])
             self._changed = False
+            self._told = not self._special[0]
+        if not self._told:
+            self._answer("special", *self._special)
+            self._told = True
 
     def _answer(self, *message: Any) -> Any:
         """The worker's answer to what is no candidate's doing."""

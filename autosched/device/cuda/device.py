@@ -23,6 +23,7 @@ from autosched.device.job import Effort
 from autosched.device.protocol import Build
 from autosched.device.rounds import Rounds
 from autosched.device.sampled import Sampled, is_large, sampled, write_sampled
+from autosched.device.special import Special, assumed_finite, lenient, special
 from autosched.device.tolerance import widened
 from autosched.errors import UsageError
 from autosched.ir.program import Program
@@ -76,6 +77,9 @@ class CudaDevice:
         self._oracle = oracle
         self._written: Program | None = None
         self._slacks: set[float] = set()  # whose tolerances are written
+        self._finite: frozenset[str] = frozenset()
+        """Tensors that a plan so far assumes to be finite."""
+        self._special: tuple[Program, frozenset[str], Special | None] | None = None
         try:
             self.facts = self.client.facts()
             self.target = target or load_target(matching_target(self.facts))
@@ -148,7 +152,9 @@ class CudaDevice:
         program = self._widening.of(*(b.candidate.plan for b in builds))
         if program is not self._written:
             self._write(program)
+        self._provide_special(program, builds)
         for slack in {b.payload.slack for b in builds} - self._slacks:
+            self._write_special_tolerances(program, slack)
             found = self._data_of(program, slack)
             oracle = found.oracle if isinstance(found, Sampled) else found
             with scratch_errors():
@@ -172,6 +178,39 @@ class CudaDevice:
             self._compared, self._values = "every element, by the interpreter", found.scalars
         self._written, self._slacks, self.rounds.fastest_s = program, {1.0}, None
 
+    def _provide_special(self, program: Program, builds: Sequence[Build]) -> None:
+        """Data with NaN and infinities beside the program's, where they are not written yet."""
+        self._finite |= frozenset[str]().union(*(assumed_finite(b.candidate.plan) for b in builds))
+        known = self._special
+        if self._oracle is not None or (known and known[0] is program and known[1] == self._finite):
+            return
+        made = special(program, self.seed, self._finite, lambda inputs: self._computed(program, 1.0, inputs))
+        self._special = program, self._finite, made
+        if made is None:
+            self.client.use_special()
+            return
+        folder = self._folder.path / made.folder
+        with scratch_errors():
+            folder.mkdir(exist_ok=True)
+            if isinstance(made.found, Sampled):
+                written = write_sampled(program, made.found, folder)
+            else:
+                written = oracles.write(program, made.found, folder), ()
+        self.client.use_special(made.folder, folder, *written)
+        for slack in self._slacks - {1.0}:
+            self._write_special_tolerances(program, slack)
+
+    def _write_special_tolerances(self, program: Program, slack: float) -> None:
+        """The tolerances of jobs of this slack on data with NaN and infinities, if there are such data."""
+        made = self._special[2] if self._special else None
+        if made is None:
+            return
+        oracle = made.found.oracle if isinstance(made.found, Sampled) else made.found
+        found = lenient(self._computed(program, slack, {**oracle.inputs, **oracle.scalars}))
+        tolerances = (found.oracle if isinstance(found, Sampled) else found).tolerances
+        with scratch_errors():
+            write_tolerances(self._folder.path / made.folder, oracle.wants, tolerances, slack)
+
     def _comparing(self) -> bytes:
         """The machine code that compares outputs on the card; nothing where it does not compile."""
         try:
@@ -182,9 +221,14 @@ class CudaDevice:
     def _data_of(self, program: Program, slack: float = 1.0) -> oracles.Oracle | Sampled:
         if self._oracle is not None:
             return widened(self._oracle, program, self.seed, slack)
+        return self._computed(program, slack)
+
+    def _computed(
+        self, program: Program, slack: float, inputs: Mapping[str, Any] | None = None
+    ) -> oracles.Oracle | Sampled:
         if not program.symbolic and is_large(program):
-            return sampled(program, self.seed, slack)
-        return oracles.compute(program, self.seed, slack=slack)
+            return sampled(program, self.seed, slack, inputs)
+        return oracles.compute(program, self.seed, slack=slack, inputs=inputs)
 
     def _scalars(self, program: Program) -> dict[str, Any]:
         """Values of the program's run-time scalars, those of its data."""

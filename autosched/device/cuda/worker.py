@@ -73,11 +73,18 @@ class Server:
                 folder, tensors, samples, comparing, *plain = rest
                 self.folders[:] = [folder]
                 if self.bench is not None:
-                    self.bench.data.close()
+                    self.bench.close()
                 comparer = Comparer(self.card, comparing) if comparing else None
                 data = Data(self.card, Path(folder), tensors, samples, comparer)
                 self.bench = Bench(self.card, data, self.clocks)
                 return [self.bench.refer(job, self.report) for job in plain] or None
+            case "special":
+                assert self.bench is not None
+                name, folder, tensors, samples = rest
+                self.bench.use_special(None)
+                if name:
+                    self.bench.use_special((name, Data(self.card, Path(folder), tensors, samples)))
+                return None
             case "measure":
                 assert self.bench is not None
                 job, effort = rest
