@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
@@ -25,15 +25,19 @@ _FEW = 3_000_000  # legal rows that are listed before they are counted: that tak
 
 @dataclass(frozen=True)
 class PlanRows:
-    """A plan's legal rows: `ids` sorted; `complete` is False where a uniform sample stands for them. `legal` is how
-    many there are in truth (of the sample, where they could not be counted)."""
+    """A plan's legal rows: `ids` sorted, drawn when they are wanted; `complete` is False where a uniform sample stands
+    for them. `legal` is how many there are in truth (of the sample, where they could not be counted)."""
 
     plan: Plan
-    ids: Ids
+    draw: Callable[[], Ids]
     rejected: dict[str, int]
     total: int
     complete: bool
     legal: int
+
+    @cached_property
+    def ids(self) -> Ids:
+        return self.draw()
 
 
 class Entry:
@@ -78,14 +82,18 @@ def lay_out(plan: Plan, limit: int, rng: np.random.Generator) -> PlanRows:
     if not legal.complete and (space.count is None or space.count.legal <= limit):
         legal = space.enumerate(limit=limit + 1)
     if legal.complete:
-        return PlanRows(plan, legal.ids, dict(legal.rejected), legal.total, True, len(legal.ids))
+        return PlanRows(plan, lambda: legal.ids, dict(legal.rejected), legal.total, True, len(legal.ids))
     return _drawn(plan, limit, rng, legal.rejected)
 
 
 def _drawn(plan: Plan, limit: int, rng: np.random.Generator, rejected: Mapping[str, int] | None = None) -> PlanRows:
     """A sample for a plan; `rejected` is what is known of it where its rows cannot be counted."""
     space, count = plan.space, plan.space.count
-    ids = np.sort(space.sample(min(_SAMPLE, limit), rng))
+
+    def draw() -> Ids:
+        return np.sort(space.sample(min(_SAMPLE, limit), rng))
+
     if count is None:
-        return PlanRows(plan, ids, dict(rejected or {}), space.size, False, len(ids))
-    return PlanRows(plan, ids, dict(count.rejected), space.size, False, count.legal)
+        ids = draw()
+        return PlanRows(plan, lambda: ids, dict(rejected or {}), space.size, False, len(ids))
+    return PlanRows(plan, draw, dict(count.rejected), space.size, False, count.legal)

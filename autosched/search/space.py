@@ -19,6 +19,7 @@ from autosched.search.remembered import Remembered
 from autosched.search.rows import Ids, Rows, Seconds, in_order, slowest_of
 from autosched.search.scores import BLOCK, Scores, settle
 from autosched.search.unlisted import Unlisted, merged
+from autosched.tiling.alike import Alike
 from autosched.tiling.apart import Apart
 from autosched.tiling.bounded import Timed
 from autosched.tiling.schedule import Candidate
@@ -76,6 +77,7 @@ class SearchSpace:
         self._probed: dict[int, tuple[Ids, Seconds]] = {}
         self._scores: dict[int, Scores] = {}
         self._unlisted: dict[int, Unlisted] = {}
+        self._alike = Alike()
         self._remembered = Remembered()
 
     @cached_property
@@ -86,7 +88,7 @@ class SearchSpace:
     @property
     def empty(self) -> bool:
         """Whether no plan has a legal row."""
-        return not any(len(entry.ids) for entry in self.plans)
+        return not any(entry.legal for entry in self.plans)
 
     def prepared(self) -> Iterator[None]:
         """Work out what is to be known of every plan, a piece at a time: its rows, some of their seconds, its best.
@@ -239,7 +241,7 @@ class SearchSpace:
         while left and (not parts or least[left[0]] <= slowest):
             more = [n for n in left if n == left[0] or (parts and least[n] <= slowest)]
             left = [n for n in left if n not in more]
-            numbers += [n for n in more if len(self.plans[n].ids)]
+            numbers += [n for n in more if self.plans[n].legal]
             if numbers:
                 parts = self._best_of(numbers, k)
                 slowest = slowest_of([seconds for _, seconds in parts], k)
@@ -346,7 +348,9 @@ class SearchSpace:
             if not exact:
                 return None
             parts = [Timed(*both) for both in zip(exact, self._floors(plan), strict=True)]
-            self._unlisted[number] = Unlisted(Apart(plan.space, parts, lambda ids: self._seconds(number, ids)))
+            self._unlisted[number] = Unlisted(
+                Apart(plan.space, parts, lambda ids: self._seconds(number, ids), alike=self._alike)
+            )
         return self._unlisted[number]
 
     def _listed(self, numbers: Sequence[int], k: int) -> list[tuple[Ids, Seconds]]:

@@ -7,9 +7,11 @@ one to those of the other and the time is a sum over both, the best rows of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
+from autosched.tiling.alike import Alike, Group, Same
 from autosched.tiling.bounded import Best, Bounded, Column, Ids, Timed, Times, read_by_some
 from autosched.tiling.enumerate import BLOCK
 from autosched.tiling.given import Given, WantedError
@@ -19,12 +21,19 @@ from autosched.tiling.space import Space
 
 class Apart:
     """A search for the fastest rows of `space`, as `Bounded` is: one of those for each group of decisions that shares
-    neither a rule nor a part of the time with the others. `parts` and `seconds` are those of `Bounded`."""
+    neither a rule nor a part of the time with the others. `parts` and `seconds` are those of `Bounded`; `alike` are
+    groups of other spaces, whose results serve here where they are the same."""
 
     def __init__(
-        self, space: Space, parts: Sequence[Timed], seconds: Callable[[Ids], Times], block: int = BLOCK
+        self,
+        space: Space,
+        parts: Sequence[Timed],
+        seconds: Callable[[Ids], Times],
+        block: int = BLOCK,
+        alike: Alike | None = None,
     ) -> None:
         self._space, self._parts, self._seconds, self._block = space, tuple(parts), seconds, block
+        self._alike = alike
         self._reads = [read_by_some(space, p.exact) for p in parts]
         self._searches = self._split()
 
@@ -37,12 +46,18 @@ class Apart:
         """The `k` rows of least time, of those that take at most `limit_s`; ties at the end may be left out."""
         while len(self._searches) > 1:
             try:
-                return self._combined([search.best(k) for search in self._searches], k, limit_s)
+                combined = self._combined([search.best(k) for search in self._searches], k, limit_s)
             except WantedError:  # some row asks for what no row that was seen was asked for: groups are tied after all
-                self._searches = self._split()
-        return self._searches[0].best(k, limit_s)
+                combined = None
+            if combined is not None:
+                return combined
+            self._alike = None  # or a group of another space is not the same in all its rows
+            self._searches = self._split()
+        (search,) = self._searches
+        assert isinstance(search, Bounded)
+        return search.best(k, limit_s)
 
-    def _split(self) -> list[Bounded]:
+    def _split(self) -> list[Bounded] | list[Group | Same]:
         """A search for each group that time is read of; what no time reads goes with the first of them."""
         groups = groups_of(self._space, self._reads)
         timed = [g for g in groups if any(g & reads for reads in self._reads)]
@@ -52,7 +67,7 @@ class Apart:
         single = frozenset(d for d, radix in enumerate(self._space.radices) if radix == 1)
         return [self._search(group | single, n == 0) for n, group in enumerate(timed)]
 
-    def _search(self, group: frozenset[int], first: bool) -> Bounded:
+    def _search(self, group: frozenset[int], first: bool) -> Group | Same:
         """The best of a group's combinations; parts that read no decision of several values count in the first."""
         mine = [n for n, reads in enumerate(self._reads) if reads <= group and (first or reads & group)]
 
@@ -67,14 +82,20 @@ class Apart:
                     raise
             return total
 
-        return Bounded(self._space, [self._parts[n] for n in mine], seconds, self._block, group)
+        parts = [self._parts[n] for n in mine]
+        made = Group(
+            self._space, group, seconds, partial(Bounded, self._space, parts, seconds, self._block, wanted=group)
+        )
+        return made if self._alike is None else self._alike.of(made)
 
-    def _combined(self, found: Sequence[Best], k: int, limit_s: float) -> Best:
-        """The best sums of one row of each group."""
+    def _combined(self, found: Sequence[Best], k: int, limit_s: float) -> Best | None:
+        """The best sums of one row of each group; None where groups of other spaces do not add up to rows of this."""
         ids, total = found[0].ids, found[0].seconds
         for more in found[1:]:
             ids, total = _sums((ids, total), (more.ids, more.seconds), k)
         seconds = self._seconds(ids)
+        if self._alike is not None and not (self._space.legal(ids).all() and np.allclose(seconds, total, rtol=1e-4)):
+            return None
         order = np.lexsort((ids, seconds))
         order = order[seconds[order] <= limit_s]
         return Best(ids[order], seconds[order], all(best.proved for best in found))

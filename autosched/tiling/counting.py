@@ -33,7 +33,7 @@ MOST_STEPS = 1 << 22
 """Pairs of a state and the next value above which states are too many to be worth it."""
 BLOCK = 1 << 16
 """Pairs that are looked at together: their columns stay in the cache."""
-HUGE = 1 << 56
+HUGE = 1 << 40
 """Rows above which decisions that share no rule (two products of one program) are decided one group after the other,
 so that the states of one are done with before the next begins."""
 

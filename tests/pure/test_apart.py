@@ -13,6 +13,7 @@ from support.examples import examples
 
 from autosched.logic import Var
 from autosched.tiling import bounded
+from autosched.tiling.alike import Alike
 from autosched.tiling.apart import Apart
 from autosched.tiling.bounded import Timed
 from autosched.tiling.counting import counted
@@ -50,9 +51,7 @@ def timed_spaces(draw: st.DrawFn) -> tuple[Space, list[Timed]]:
 
 @examples(80)
 @given(timed_spaces(), st.integers(1, 60), st.sampled_from([1, 16, 1 << 12]), st.sampled_from([1, 256]))
-def test_the_best_rows_are_those_of_a_full_sort(
-    case: tuple[Space, list[Timed]], k: int, block: int, seen: int
-) -> None:
+def test_the_best_rows_are_those_of_a_full_sort(case: tuple[Space, list[Timed]], k: int, block: int, seen: int) -> None:
     """Also where what few rows read is not known beforehand."""
     space, timed = case
 
@@ -100,3 +99,50 @@ def test_groups_are_what_rules_and_other_readers_tie() -> None:
     space = Space("s", [Step("s", decisions, (tied, Rule("o", Var("e") <= Var("one"), "no")))])
     assert [set(g) for g in groups_of(space)] == [{0, 2}, {1}, {3}, {4}]
     assert [set(g) for g in groups_of(space, [{1, 2}, {3, 5}, {4, 5}])] == [{0, 1, 2}, {3}, {4}]
+
+
+@examples(60)
+@given(timed_spaces(), st.integers(1, 60), st.sampled_from([1.0, 2.0]), st.sampled_from([1, 512]), st.booleans())
+def test_a_group_that_another_space_has_too_is_searched_once(
+    case: tuple[Space, list[Timed]], k: int, weight: float, some: int, rarely: bool
+) -> None:
+    """The second space may differ in the time of one group, everywhere or (`rarely`) where few rows show it."""
+    space, timed = case
+    other = Space("other", space.steps)
+
+    def differs(v: Mapping[str, Any]) -> Any:
+        return timed[1].exact(v) * np.where((v["c"] > 7) | (not rarely), weight, 1.0)
+
+    alike = Alike()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("autosched.tiling.alike._SOME", some)
+        for where, parts in ((space, timed), (other, [timed[0], Timed(differs, lambda v: 0.0 * v["c"])])):
+
+            def total(ids: Any, where: Space = where, parts: list[Timed] = parts) -> Any:
+                values = where.values(ids)
+                return np.asarray(sum(p.exact(values) for p in parts), np.float32)
+
+            ids = where.enumerate().ids
+            found = Apart(where, parts, total, alike=alike).best(k)
+            assert where.legal(found.ids).all()
+            assert np.array_equal(found.seconds, total(found.ids))
+            if some > 1 or weight == 1.0:  # one row may not show that they differ: only a good row is left out then
+                assert np.allclose(found.seconds, np.sort(total(ids))[:k])
+
+
+def test_what_is_the_same_is_not_looked_at_again() -> None:
+    decisions = tuple(Decision(n, tuple(range(1, 9))) for n in "abcd")
+    timed = [Timed(lambda v: v["a"] * v["b"] * 1.0, lambda v: v["a"] * 1.0),
+             Timed(lambda v: v["c"] + v["d"] * 1.0, lambda v: v["c"] * 1.0)]  # fmt: skip
+    alike, looked = Alike(), []
+    for name in ("one", "two"):
+        space = Space(name, [Step("s", decisions)])
+
+        def total(ids: Any, space: Space = space) -> Any:
+            return np.asarray(sum(t.exact(space.values(ids)) for t in timed), np.float32)
+
+        search = Apart(space, timed, total, alike=alike)
+        assert search.best(5).seconds[0] == 3.0
+        looked.append(search.looked_at)
+    assert looked[0] > 0
+    assert looked[1] == 0

@@ -1,0 +1,112 @@
+"""Groups of decisions that decide alike in several spaces are searched once.
+
+A program of two products has a dozen plans, which combine a few ways of each product. The best combinations of one
+product's decisions are the same in all plans that compute it the same way, and to find them takes a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from autosched.tiling.bounded import Best, Bounded, Column, Ids
+from autosched.tiling.given import WantedError, masked
+
+if TYPE_CHECKING:
+    from autosched.tiling.space import Space
+
+_SOME = 512
+"""Rows on which two groups must agree to be taken for alike, at least; what is found is looked at again."""
+
+
+class Group:
+    """The search among combinations of a group of a space's decisions, the others being at their first values.
+    `seconds` of rows is the time that these decide; `search` is made when it is needed."""
+
+    def __init__(
+        self,
+        space: Space,
+        positions: frozenset[int],
+        seconds: Callable[[Ids], Column],
+        search: Callable[[], Bounded],
+    ) -> None:
+        self.space, self.positions, self.seconds = space, tuple(sorted(positions)), seconds
+        self._make = search
+        self._found: Best | None = None
+
+    @property
+    def values(self) -> tuple[object, ...]:
+        """The values of its decisions."""
+        return tuple(self.space.decisions[p].domain for p in self.positions)
+
+    @property
+    def looked_at(self) -> int:
+        """Prefixes that were joined so far."""
+        return self._search.looked_at if "_search" in self.__dict__ else 0
+
+    @cached_property
+    def _search(self) -> Bounded:
+        return self._make()
+
+    @cached_property
+    def some(self) -> Ids:
+        """Some of its combinations."""
+        return masked(self.space, self.space.sample(_SOME, np.random.default_rng(1)), self.positions)
+
+    def best(self, k: int) -> Best:
+        """The `k` combinations of least time, remembered."""
+        if self._found is None or len(self._found.ids) < k:
+            self._found = self._search.best(k)
+        found = self._found
+        return Best(found.ids[:k], found.seconds[:k], found.proved)
+
+    def here(self, other: Group, ids: Ids) -> Ids:
+        """The same combinations as those of another group, digit by digit."""
+        total = np.zeros(len(ids), np.int64)
+        for mine, theirs in zip(self.positions, other.positions, strict=True):
+            digit = ids // other.space.strides[theirs] % other.space.radices[theirs]
+            total += digit * self.space.strides[mine]
+        return total
+
+    def agrees(self, other: Group) -> bool:
+        """Whether some combinations take as long here as there."""
+        try:
+            here, there = self.seconds(self.some), other.seconds(other.here(self, self.some))
+        except WantedError:
+            return False
+        return bool(np.allclose(here, there, rtol=1e-9, atol=0.0))
+
+
+class Same:
+    """A group that is searched in another space."""
+
+    def __init__(self, group: Group, known: Group) -> None:
+        self._group, self._known = group, known
+
+    @property
+    def looked_at(self) -> int:
+        return 0
+
+    def best(self, k: int) -> Best:
+        """What was found there."""
+        found = self._known.best(k)
+        return Best(self._group.here(self._known, found.ids), found.seconds, found.proved)
+
+
+class Alike:
+    """The groups of several spaces, by the values of their decisions."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], list[Group]] = {}
+
+    def of(self, group: Group) -> Group | Same:
+        """The group, or one that was here before and agrees with it."""
+        known = self._known.setdefault(group.values, [])
+        for other in known:
+            if group.agrees(other):
+                return Same(group, other)
+        known.append(group)
+        return group
