@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.c import CSource, print_c
+from autosched.codegen.direct import ALIGNMENT, READABLE, UNUSUAL, Direct, Taken
 from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.engine import Module
 from autosched.errors import UnknownNameError, UsageError
@@ -24,7 +25,8 @@ from autosched.ir.data import require_data
 from autosched.ir.dtypes import DType
 
 Array = npt.NDArray[Any]
-ALIGNMENT = 64  # a cache line, and the widest vector register
+Call = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
+"""Runs on arguments in order and by name, or answers UNUSUAL."""
 
 
 def aligned(shape: Sequence[int], dtype: DType) -> Array:
@@ -68,7 +70,11 @@ class CompiledKernel:
         Answers the output (a tuple where there are several). Raises UsageError for a missing argument, a wrong dtype,
         shape or layout, and for outputs that overlap another argument.
         """
-        given = self._bind(arrays, named, without=frozenset())
+        if self._direct is not None:
+            result = self._direct(arrays, named)
+            if result is not UNUSUAL:
+                return result
+        given = self._bind(arrays, named)
         return self._run(given, self.pack({n: given[n] for n in self.constants}))
 
     def prepack(self, **consts: Any) -> Callable[..., Any]:
@@ -81,9 +87,11 @@ class CompiledKernel:
                 raise UsageError(f"prepack needs the const tensor {name}", hint=f"pass {name}=array")
         held = {n: self._checked(n, consts[n]) for n in self.constants}
         packed = self.pack(held)
+        direct = self._directly(held, packed)
 
         def bound(*arrays: Any, **named: Any) -> Any:
-            return self._run(held | self._bind(arrays, named, without=frozenset(held)), packed)
+            result = direct(arrays, named)
+            return self._run(self._bind(arrays, named, held), packed) if result is UNUSUAL else result
 
         return bound
 
@@ -136,6 +144,28 @@ class CompiledKernel:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _direct(self) -> Call | None:
+        """How calls run that pass every argument anew; None where constants have to be packed or looked at first."""
+        return None if self.kernel.prepare or self.kernel.program.data else self._directly({}, {})
+
+    def _directly(self, held: Mapping[str, Array], packed: Mapping[str, Array]) -> Call:
+        if not READABLE:
+            return lambda arrays, named: UNUSUAL
+        program, buffers = self.kernel.program, self.kernel.main.buffers
+        parameters = [p for p in program.parameters if p not in held]
+        places = {name: number for number, name in enumerate(buffers)}
+        taken = {n: program.tensors[n] for n in parameters if n in program.tensors}
+        tensors = {n: Taken(t.dtype, t.extents, n in program.written, places.get(n, -1)) for n, t in taken.items()}
+        kinds = zip(program.scalars.values(), self._scalar_types(), strict=True)
+        scalars = {s.name: (s.dtype, *kind) for s, kind in kinds}
+        fixed = {**self._workspaces, **held, **packed}
+        pointers = [fixed[b].ctypes.data if b in fixed else 0 for b in buffers]
+        free = [n for n in program.outputs if n not in program.inputs]
+        address = self.module.address(self.kernel.main.name)
+        outputs, spans = program.outputs, tuple(held.values())
+        return Direct(address, parameters, tensors, scalars, pointers, free, outputs, spans).call
+
     def _run(self, given: Mapping[str, Any], packed: Mapping[str, Array]) -> Any:
         names = self.kernel.program.scalars
         scalars = [convert(given[s]) for s, (_, convert) in zip(names, self._scalar_types(), strict=True)]
@@ -148,10 +178,14 @@ class CompiledKernel:
         array: Array = arrays[name] if found is None else found
         return array
 
-    def _bind(self, arrays: tuple[Any, ...], named: Mapping[str, Any], without: frozenset[str]) -> dict[str, Any]:
+    def _bind(
+        self, arrays: tuple[Any, ...], named: Mapping[str, Any], held: Mapping[str, Array] | None = None
+    ) -> dict[str, Any]:
+        """Every parameter's value, those that are `held` among them."""
         program = self.kernel.program
         free = set(program.outputs) - set(program.inputs)
-        wanted = [p for p in program.parameters if p not in without]
+        held = held or {}
+        wanted = [p for p in program.parameters if p not in held]
         needed = [p for p in wanted if p not in free]
         slots = wanted if len(arrays) > len(needed) else needed
         listed = f"pass {', '.join(slots)}"
@@ -164,7 +198,7 @@ class CompiledKernel:
             if name in given:
                 raise UsageError(f"the argument {name} is given twice")
             given[name] = value
-        result: dict[str, Any] = {}
+        result: dict[str, Any] = dict(held)
         for name in wanted:
             if name in program.scalars:
                 if name not in given:
@@ -182,10 +216,12 @@ class CompiledKernel:
 
     def _checked(self, name: str, array: Any, writable: bool = False) -> Array:
         tensor = self.kernel.program.tensors[name]
-        expected = f"{np.dtype(tensor.dtype.numpy)}{list(tensor.extents)}"
+        stored = np.dtype(tensor.dtype.numpy)
+        fine = isinstance(array, np.ndarray) and array.dtype == stored and array.shape == tensor.extents
+        expected = "" if fine else f"{stored}{list(tensor.extents)}"
         if not isinstance(array, np.ndarray):
             raise UsageError(f"{name} is a {type(array).__name__}, not a numpy array", hint=f"pass {expected}")
-        if array.dtype != np.dtype(tensor.dtype.numpy) or array.shape != tensor.extents:
+        if not fine:
             raise UsageError(f"{name} is {array.dtype}{list(array.shape)}", hint=f"the kernel takes {expected}")
         if not array.flags.c_contiguous:
             raise UsageError(f"{name} is not contiguous", hint="pass np.ascontiguousarray(…)")
