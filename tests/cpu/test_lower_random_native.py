@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cpu.c_build import build, call, missing_features, needs_compiler
 from hypothesis import Phase, given
-from pure.lower_programs import lowered_texts
+from pure.lower_programs import lowered_texts, triangular_texts
 from support.agreement import Expected, expect
 from support.examples import examples
 from support.plans import leading, plans_of, this_machine
@@ -33,7 +33,7 @@ def each_kernel(count: int, visit: Callable[[str, Kernel, Expected], None]) -> N
     """Visits a random row's kernel of the first plan of `count` random programs."""
 
     @examples(count, phases=[Phase.generate])
-    @given(lowered_texts(600))
+    @given(lowered_texts(600) | triangular_texts())
     def run(text: str) -> None:
         try:
             program = parse(text, filename="f.py")
