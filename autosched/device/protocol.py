@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -51,6 +51,15 @@ class BuildsMany(Protocol):
 
     def build_all(self, candidates: Sequence[Candidate]) -> list[Build]:
         """One build a candidate, in order, as `Device.build` makes it."""
+        ...
+
+
+@runtime_checkable
+class BuildsAhead(Protocol):
+    """A device that goes on compiling while what is built already is measured."""
+
+    def builds(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
+        """One build a candidate, in order, as `Device.build` makes it; closed, it ends what is under way."""
         ...
 
 

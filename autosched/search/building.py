@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from autosched.device.checked import build_of, builds_of
-from autosched.device.protocol import Aside, Build, BuildsMany, Device, Draft
+from autosched.device.protocol import Aside, Build, BuildsAhead, BuildsMany, Device, Draft
 from autosched.errors import MissingError, StoreError
 from autosched.search.measuring import said
 from autosched.search.stopwatch import Stopwatch
@@ -29,8 +30,10 @@ class Building:
                 return Build(candidate, error=said(error))
 
     def all(self, candidates: Sequence[Candidate], together: bool) -> Iterator[Build]:
-        """One a candidate, in order: all of them before the first, where they may be built `together` and the device is
-        quicker so."""
+        """One a candidate, in order: all of them before the first, or begun by then, where they may be built `together`
+        and the device is quicker so."""
+        if together and len(candidates) > 1 and isinstance(self.device, BuildsAhead):
+            return self._ahead(self.device, candidates)
         if together and len(candidates) > 1 and isinstance(self.device, BuildsMany):
             found = self._together(self.device, candidates)
             if found:
@@ -52,6 +55,20 @@ class Building:
         """Do what can be done of it here."""
         with self.watch.phase("build"):
             draft.ahead()
+
+    def _ahead(self, device: BuildsAhead, candidates: Sequence[Candidate]) -> Iterator[Build]:
+        made, left = device.builds(candidates), deque(candidates)
+        while left:
+            with self.watch.phase("build"):
+                try:
+                    build = build_of(next(made), left[0], device)
+                except (MissingError, StoreError):
+                    raise
+                except Exception:  # a mistake of ours in one of them: one by one, the others can be measured
+                    break
+            left.popleft()
+            yield build
+        yield from (self.one(c) for c in left)
 
     def _together(self, device: BuildsMany, candidates: Sequence[Candidate]) -> list[Build]:
         with self.watch.phase("build"):

@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 import autosched
+from autosched.device.cuda.callable import CudaKernel
 from autosched.device.cuda.cards import matching_target
 from autosched.device.cuda.driver import shared_card
 from autosched.ir import parse, workload
@@ -140,12 +141,13 @@ def call_rows(target: Any, trials: int) -> list[dict[str, Any]]:
                 wall[n].append(issued(torch, call))
                 card[n].append(graphs[n]())
         found = {n: {"call_us": 1e6 * median(wall[n]), "card_us": 1e6 * median(card[n])} for n in entrants}
-        fresh = kernel.__class__(program, kernel.printed, kernel.code)
+        fresh = CudaKernel(program, kernel.printed, kernel.code)
         clock = time.perf_counter()
         fresh(*drawn)
         torch.cuda.synchronize()
         found["ours"]["first_call_us"] = 1e6 * (time.perf_counter() - clock)
         moved = [torch.empty_like(out) for _ in range(64)]
+        torch.cuda.synchronize()
         clock = time.perf_counter()
         for other in moved:
             kernel(*inputs, other)

@@ -116,6 +116,7 @@ def torch(monkeypatch, card):
     """A PyTorch whose current stream is 40 on device 0, and 50 on device 1; `card` lies behind its empty tensors."""
     found = SimpleNamespace(Tensor=Tensor, float32="float32", uint8="uint8", streams={0: 40, 1: 50})
     found._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda ordinal: found.streams[ordinal])
+    found.nn = SimpleNamespace(Parameter=Tensor)
     found.empty = lambda shape, dtype, device: Tensor(card, np.zeros(shape))
     monkeypatch.setitem(sys.modules, "torch", found)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)

@@ -68,8 +68,8 @@ class HostCard:
     def unload(self, module: bytes) -> None:
         pass
 
-    def function(self, module: bytes, call: Call) -> str:
-        return call.kernel
+    def template(self, module: bytes, call: Call) -> Template:
+        return Template(self, call)
 
     def maps(self, encodings: Mapping[str, Encoding]) -> Maps:
         return Maps(self, encodings)
@@ -81,35 +81,6 @@ class HostCard:
 
     def move(self, to: int, address: int) -> None:
         ctypes.c_uint64.from_address(to).value = address
-
-    def launcher(
-        self, function: str, call: Call, addresses: Mapping[str, int], maps: Maps, stream: int | None = None
-    ) -> Callable[[], None]:
-        values: list[Any] = []
-        for argument in call.arguments:
-            match argument:
-                case Pointer(name):
-                    values.append(addresses[name])
-                case Value(data):
-                    values.append(data)
-                case Mapped(name):
-                    values.append(maps.at(name, addresses[maps.buffer(name)]))
-
-        def run() -> None:
-            if call.kernel in self.fail:
-                raise CudaError(self.fail[call.kernel], f"launching {call.kernel}")
-            self.launched.append(call.kernel)
-            self.streams.append(self.stream if stream is None else stream)
-            self.clock_s += 1e-5
-            self.kernels[call.kernel](*values)
-
-        def issue() -> None:
-            if self._recording is None:
-                run()
-            else:
-                self._recording.append(run)
-
-        return issue
 
     def issue(self, launchers: Iterable[Callable[[], None]]) -> None:
         for launch in launchers:
@@ -149,6 +120,41 @@ class HostCard:
         before = self.clock_s
         issue()
         return self.clock_s - before
+
+
+class Template:
+    """As `device.cuda.launcher.Template`."""
+
+    def __init__(self, card: HostCard, call: Call) -> None:
+        self.card, self.call = card, call
+
+    def at(self, addresses: Mapping[str, int], maps: Maps, stream: int | None = None) -> Callable[[], None]:
+        card, call = self.card, self.call
+        values: list[Any] = []
+        for argument in call.arguments:
+            match argument:
+                case Pointer(name):
+                    values.append(addresses[name])
+                case Value(data):
+                    values.append(data)
+                case Mapped(name):
+                    values.append(maps.at(name, addresses[maps.buffer(name)]))
+
+        def run() -> None:
+            if call.kernel in card.fail:
+                raise CudaError(card.fail[call.kernel], f"launching {call.kernel}")
+            card.launched.append(call.kernel)
+            card.streams.append(card.stream if stream is None else stream)
+            card.clock_s += 1e-5
+            card.kernels[call.kernel](*values)
+
+        def issue() -> None:
+            if card._recording is None:
+                run()
+            else:
+                card._recording.append(run)
+
+        return issue
 
 
 def array(address: int, count: int, dtype: Any) -> Any:

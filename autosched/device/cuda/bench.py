@@ -11,7 +11,7 @@ from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.data import POISONS, SCRATCH_POISON, Data, Wrong
 from autosched.device.cuda.driver import Card, CudaError
 from autosched.device.cuda.job import Call, CudaJob
-from autosched.device.cuda.launcher import Launcher
+from autosched.device.cuda.launcher import Launcher, Template
 from autosched.device.job import Effort, Outcome
 from autosched.device.timing import batch, sample
 
@@ -56,7 +56,7 @@ class Ready:
         self._owned: list[int] = []
         self._graphs: dict[int, Any] = {}
         self._at = 0
-        self._functions: dict[Call, Any] = {}
+        self._templates: dict[Call, Template] = {}
         self._maps = card.maps(job.maps)
         self.module = card.load(job.code)
         try:
@@ -84,9 +84,9 @@ class Ready:
         return [self._launcher(call, addresses) for call in self.job.calls]
 
     def _launcher(self, call: Call, addresses: Mapping[str, int]) -> Launcher:
-        if call not in self._functions:
-            self._functions[call] = self.card.function(self.module, call)
-        return self.card.launcher(self._functions[call], call, addresses, self._maps)
+        if call not in self._templates:
+            self._templates[call] = self.card.template(self.module, call)
+        return self._templates[call].at(addresses, self._maps)
 
     def prepare(self) -> None:
         """Lay out constants, once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -78,29 +78,26 @@ def printed(candidate: Candidate, target: Target) -> Printed:
     return Printed(candidate, source, error, time.perf_counter() - clock)
 
 
-def build_all(
+def builds(
     wanted: Sequence[tuple[Candidate, Mapping[str, Any]]], target: Target, builder: CudaBuilder
-) -> list[Build]:
-    """A build for each (candidate, values of run-time scalars), in order; texts are compiled side by side, the first of
-    them while others are printed."""
-    clock = time.perf_counter()
+) -> Iterator[Build]:
+    """A build for each (candidate, values of run-time scalars), in order. All are printed before the first is answered;
+    texts are compiled side by side, while others are printed and while the caller uses what is built. Closed, it ends
+    the compilers that nobody waits for any more."""
     texts: list[Printed] = []
-    begun: list[Future[Cubin | CompileError]] = []
+    begun: list[Future[Cubin | CompileError] | None] = []
     try:
         for candidate, _ in wanted:
-            texts.append(printed(candidate, target))
-            if (s := texts[-1].source) is not None:
-                begun.append(builder.begin(Source(s.text, s.plan.arch, s.headers)))
-        made = [waiting.result() for waiting in begun]
-    except BaseException:  # Ctrl-C, a deadline
-        builder.give_up(begun)
-        raise
-    compiling_s = time.perf_counter() - clock - sum(text.seconds for text in texts)
-    each_s, cubins = max(0.0, compiling_s) / max(1, len(made)), iter(made)
-    return [
-        _built(text, None if text.source is None else next(cubins), scalars, each_s)
-        for text, (_, scalars) in zip(texts, wanted, strict=True)
-    ]
+            texts.append(text := printed(candidate, target))
+            s = text.source
+            begun.append(None if s is None else builder.begin(Source(s.text, s.plan.arch, s.headers)))
+        for text, waiting, (_, scalars) in zip(texts, begun, wanted, strict=True):
+            clock = time.perf_counter()
+            cubin = None if waiting is None else waiting.result()
+            yield _built(text, cubin, scalars, time.perf_counter() - clock)
+    finally:
+        if left := [b for b in begun if b is not None and not b.done()]:
+            builder.give_up(left)
 
 
 def _built(text: Printed, cubin: Cubin | CompileError | None, scalars: Mapping[str, Any], compile_s: float) -> Build:

@@ -84,8 +84,10 @@ class CudaKernel(CudaFunction):
         tensors = [n for n in names if n in self.program.tensors]
         order = [n for n in names if n in self.program.scalars]
 
+        always = None if order else calls_of(launches, {})
+
         def calls(scalars: Sequence[bytes]) -> tuple[Call, ...]:
-            return calls_of(launches, dict(zip(order, scalars, strict=True)))
+            return calls_of(launches, dict(zip(order, scalars, strict=True))) if always is None else always
 
         try:
             return Loaded(card, memory_of(plan, self.code), calls, tensors, fixed)

@@ -112,7 +112,6 @@ class Comparer:
         self._tables: dict[str, int] = {}
         self._module = card.load(code)
         self._maps = card.maps({})
-        self._function = card.function(self._module, Call("compare", (1, 1, 1), (THREADS, 1, 1)))
         self._found = self._allocate(24)
 
     def put(self, values: npt.NDArray[Any]) -> int:
@@ -142,7 +141,7 @@ class Comparer:
         for number in (0, 1):
             which = Value(np.int32(number).tobytes())
             call = Call("compare", (blocks, 1, 1), (THREADS, 1, 1), 0, (*first, which))
-            self.card.launcher(self._function, call, addresses, self._maps)()
+            self.card.template(self._module, call).at(addresses, self._maps)()
         self.card.wait("comparing")
         found = np.empty(3, np.uint64)
         self.card.download(found, self._found)

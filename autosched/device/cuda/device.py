@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -99,14 +99,18 @@ class CudaDevice:
 
     def build(self, candidate: Candidate) -> Build:
         """Lower, print and compile; `payload` is a `CudaJob`."""
-        return self.build_all([candidate])[0]
+        return next(self.builds([candidate]))
 
     def build_all(self, candidates: Sequence[Candidate]) -> list[Build]:
         """`build` for each, compiled side by side."""
-        from autosched.device.cuda.build import build_all  # not needed to time what is built already
+        return list(self.builds(candidates))
+
+    def builds(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
+        """`build` for each, in order: compiled side by side, while those that are ready are measured."""
+        from autosched.device.cuda.build import builds  # not needed to time what is built already
 
         wanted = [(c, self._scalars(self._widening.of(c.plan))) for c in candidates]
-        return build_all(wanted, self.target, self.builder)
+        return builds(wanted, self.target, self.builder)
 
     def measure(self, build: Build, repeats: str = "search", *, best_s: float | None = None) -> Measurement:
         """Check, then time. A candidate that is clearly slower than `best_s` gets few samples (None: than the fastest

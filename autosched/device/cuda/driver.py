@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from autosched.device.cuda.job import Call, Encoding
-from autosched.device.cuda.launcher import Launcher, library
+from autosched.device.cuda.launcher import Launcher, Template, library
 from autosched.device.cuda.maps import BYTES, Maps
 from autosched.errors import AutoschedError, MissingError
 
@@ -34,6 +34,9 @@ LIMITS = {
     "memory_bus_bits": "GLOBAL_MEMORY_BUS_WIDTH",
 }
 """Names of ours to attributes of the driver."""
+_OTHER_CONTEXT = frozenset({3, 201, 400, 709})
+"""Statuses of a launch where the thread's context is none, or another: NOT_INITIALIZED, INVALID_CONTEXT,
+INVALID_HANDLE, CONTEXT_IS_DESTROYED."""
 _DYNAMIC_BYTES = 48 << 10
 """Dynamic shared memory beyond this has to be asked for."""
 
@@ -98,7 +101,7 @@ class Card:
         self.context = self.do("taking the device", self.cu.cuDevicePrimaryCtxRetain, self.device)
         self.do("taking the device", self.cu.cuCtxSetCurrent, self.context)
         self.stream = self.do("", self.cu.cuStreamCreate, self.cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
-        self._own = int(self.context)
+        self._own, self._alone = int(self.context), count == 1
 
     def do(self, doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call the driver; what it returns beside its status. CudaError, which says `doing`."""
@@ -206,32 +209,43 @@ class Card:
         """Tensor maps of a kernel, made as they are asked for."""
         return Maps(self, encodings)
 
-    def launcher(
-        self, function: Any, call: Call, addresses: Mapping[str, int], maps: Maps, stream: int | None = None
-    ) -> Launcher:
-        """The call with its arguments, ready to be issued any number of times; on this card's own stream where none is
-        named."""
-        where = int(self.stream) if stream is None else stream
-        return Launcher(int(function), call, addresses, maps, where, self.failed)
+    def template(self, module: Any, call: Call) -> Template:
+        """A launch of the module's kernel, on this card's own stream where none is named."""
+        return Template(int(self.function(module, call)), call, int(self.stream), self.failed)
 
     def failed(self, status: int, doing: str) -> CudaError:
         """The error of a status that the driver's C interface gave."""
         return CudaError(self.cu.CUresult(status).name, doing)
 
-    def issue(self, launchers: Sequence[Callable[[], None]]) -> None:
-        """Issue launches, in order, from any thread; its current context is as before afterwards."""
-        current = ctypes.c_void_p()
-        library().cuCtxGetCurrent(ctypes.addressof(current))
-        if current.value == self._own:
+    def issue(self, launchers: Sequence[Launcher]) -> None:
+        """Issue launches, in order, from any thread; its current context is as before afterwards.
+
+        With one device the driver is left to say that the context is another: to ask it each time takes longer than all
+        the rest of a call. With several, whose streams have the same handles, it is asked.
+        """
+        if self._alone or self._current() == self._own:
+            first = True
             for launch in launchers:
-                launch()
-            return
+                if status := launch.run():
+                    if not (first and status in _OTHER_CONTEXT and self._current() != self._own):
+                        raise launch.error(status)
+                    break
+                first = False
+            else:
+                return
         self.do("using the device", self.cu.cuCtxPushCurrent, self.context)
         try:
             for launch in launchers:
                 launch()
         finally:
             self.cu.cuCtxPopCurrent()
+
+    @staticmethod
+    def _current() -> int | None:
+        """The calling thread's context."""
+        current = ctypes.c_void_p()
+        library().cuCtxGetCurrent(ctypes.addressof(current))
+        return current.value
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
@@ -249,9 +263,11 @@ class Card:
     def recording(self, stream: int) -> int:
         """Which graph is being recorded on a stream, as a number; 0 for none."""
         status, number = ctypes.c_int(), ctypes.c_uint64()
-        found = library().cuStreamGetCaptureInfo_v2(
-            ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number), None, None, None
-        )
+        given = ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number), None, None, None
+        found = library().cuStreamGetCaptureInfo_v2(*given)
+        if found in _OTHER_CONTEXT:
+            with self.current():
+                found = library().cuStreamGetCaptureInfo_v2(*given)
         if found:
             raise self.failed(found, "asking for what is recorded")
         return number.value if status.value else 0

@@ -16,7 +16,7 @@ import numpy as np
 from autosched.device.cuda.arrays import Argument, in_host, on_card, refuse_overlap, size_of
 from autosched.device.cuda.build import scalar_bytes
 from autosched.device.cuda.driver import Card
-from autosched.device.cuda.libraries import Library, Reader, library_of
+from autosched.device.cuda.libraries import Library, Quick, Reader, library_of
 from autosched.device.cuda.loaded import Loaded
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.data import require_data
@@ -45,16 +45,42 @@ class CudaFunction:
         names = [t.name for t in self._tensors]
         self._order = [*names, *(n for n in parameters if n in program.scalars)]
         self._straight = self._order == list(parameters)
+        self._many = len(parameters) if self._straight else -1
         self._outputs = tuple(names.index(n) for n in program.outputs)
+        self._one = self._outputs[0] if len(self._outputs) == 1 else None
         self._free = frozenset(n for n in program.outputs if n not in program.inputs)
         self._lead = next((i for i, n in enumerate(names) if n not in self._free), 0)
         self._libraries: dict[type, Library | None] = {}
+        self._quick: dict[type, Quick] = {}
         self._readers: list[dict[type, Reader]] = [{} for _ in names]
         self._on: dict[int, Loaded] = {}
+        sizes = [size_of(t) for t in self._tensors]
+        apart = [(o, i) for o in self._outputs for i in range(len(names)) if i != o]
+        self._apart = [(o, i, sizes[o], sizes[i]) for o, i in apart]
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
-        straight = self._straight and not named and len(arrays) == len(self.parameters)
-        values: Sequence[Any] = arrays if straight else self._bind(arrays, named)
+        if len(arrays) == self._many and not named:
+            lead = arrays[self._lead]
+            quick = self._quick.get(type(lead))
+            if quick is not None and (loaded := self._on.get(ordinal := quick.ordinal(lead))) is not None:
+                found = quick.addresses(arrays, ordinal)
+                if found is not None:
+                    if self._scalars:
+                        found += map(scalar_bytes, arrays[len(self._tensors) :], self._scalars)
+                    call = (quick.stream(ordinal), *found)
+                    launches = loaded.known.get(call)
+                    if launches is None or loaded.held:
+                        if launches is None:
+                            self._refuse_overlap(call)
+                        loaded(call)
+                    else:
+                        loaded.issue(launches)
+                    return self._answer(arrays) if self._one is None else arrays[self._one]
+        return self._slowly(arrays, named)
+
+    def _slowly(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        """A call with arrays of any library, or in host memory."""
+        values: Sequence[Any] = arrays if len(arrays) == self._many and not named else self._bind(arrays, named)
         lead = values[self._lead]
         library = self._libraries.get(type(lead)) or self._library(lead)
         if library is None or (ordinal := library.device(lead)) is None:
@@ -63,7 +89,7 @@ class CudaFunction:
         stream = library.stream(lead, ordinal)
         key: list[Any] = [stream or 0]
         count = len(self._tensors)
-        for number, value in enumerate(values if count == len(values) else values[:count]):
+        for number, value in enumerate(values[:count]):
             kind = type(value)
             if value is _LEFT_OUT:
                 value = library.empty(self._tensors[number], ordinal)
@@ -80,7 +106,7 @@ class CudaFunction:
         if self._scalars:
             key += map(scalar_bytes, values[count:], self._scalars)
         call = tuple(key)
-        if not loaded.known(call):
+        if call not in loaded.known:
             self._refuse_overlap(call)
         loaded(call)
         return self._answer(values)
@@ -113,6 +139,8 @@ class CudaFunction:
             found = library_of(array, lambda address: self.cards(self.ordinal).ordinal_of(address))
             same = next((k for k in self._libraries.values() if type(k) is type(found)), found)
             self._libraries[kind] = same
+            if same is not None and (quick := same.quick(self._tensors)) is not None:
+                self._quick[kind] = quick
         return self._libraries[kind]
 
     def _reader(self, number: int, array: Any) -> Reader:
@@ -141,7 +169,15 @@ class CudaFunction:
             raise UsageError(said, hint="make one of them current in both")
 
     def _refuse_overlap(self, call: tuple[Any, ...]) -> None:
-        found = [Argument(t.name, size_of(t), a) for t, a in zip(self._tensors, call[1:], strict=False)]
+        """UsageError where an output shares memory with another array of a call, or of all."""
+        addresses = call[1:]
+        for o, i, own, others in self._apart:
+            if addresses[o] < addresses[i] + others and addresses[i] < addresses[o] + own:
+                break
+        else:
+            if not self.bound():
+                return
+        found = [Argument(t.name, size_of(t), a) for t, a in zip(self._tensors, addresses, strict=False)]
         refuse_overlap(self.program.outputs, {a.name: a for a in (*found, *self.bound())})
 
     def load_on(self, card: Card) -> Loaded:

@@ -8,7 +8,8 @@ and `described` the one that says what is wrong.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +27,17 @@ Where = Callable[[int], int | None]
 """The device whose memory an address is in."""
 
 
+@dataclass(frozen=True, slots=True)
+class Quick:
+    """The shortest way for a call all of whose arrays are of one library: the device of an array, the stream that is
+    current there, and the addresses of all of them, which also lie on `ALIGNMENT`; None where one is not exactly what
+    its parameter wants."""
+
+    ordinal: Callable[[Any], int]
+    stream: Callable[[int], int]
+    addresses: Callable[[Sequence[Any], int], list[Any] | None]
+
+
 class Library(Protocol):
     """What a call asks of the library of its arrays."""
 
@@ -37,6 +49,10 @@ class Library(Protocol):
 
     def stream(self, array: Any, ordinal: int) -> int | None:
         """The handle of the stream that work on the array is issued on; None where any will do."""
+        ...
+
+    def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
+        """The quick way for these parameters, where the library has one."""
         ...
 
     def reader(self, tensor: Tensor, written: bool) -> Reader: ...
@@ -78,6 +94,29 @@ class Torch:
 
     def stream(self, array: Any, ordinal: int) -> int | None:
         return self._stream(ordinal)
+
+    def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
+        kinds = frozenset({self.torch.Tensor, self.torch.nn.Parameter})
+        wanted = [(self._dtypes(t)[0], t.extents) for t in tensors]
+
+        def addresses(arrays: Sequence[Any], ordinal: int) -> list[Any] | None:
+            found = []
+            for array, (dtype, shape) in zip(arrays, wanted, strict=False):  # scalars follow
+                if (
+                    type(array) not in kinds
+                    or array.dtype is not dtype
+                    or array.shape != shape
+                    or array.get_device() != ordinal
+                    or not array.is_contiguous()
+                ):
+                    return None
+                address = array.data_ptr()
+                if address % ALIGNMENT:
+                    return None
+                found.append(address)
+            return found
+
+        return Quick(self.torch.Tensor.get_device, self._stream, addresses)
 
     def reader(self, tensor: Tensor, written: bool) -> Reader:
         wanted, shape = self._dtypes(tensor), tensor.extents
@@ -129,6 +168,23 @@ class CuPy:
     def stream(self, array: Any, ordinal: int) -> int | None:
         return int(self._current(ordinal).ptr)
 
+    def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
+        readers, kind = [self.reader(t, False) for t in tensors], self.cupy.ndarray
+
+        def addresses(arrays: Sequence[Any], ordinal: int) -> list[Any] | None:
+            found = []
+            for array, read in zip(arrays, readers, strict=False):  # scalars follow
+                if type(array) is not kind or not (address := read(array, ordinal)):
+                    return None
+                found.append(address)
+            return found
+
+        def ordinal(array: Any) -> int:
+            found: int = array.data.device_id
+            return found
+
+        return Quick(ordinal, lambda ordinal: int(self._current(ordinal).ptr), addresses)
+
     def reader(self, tensor: Tensor, written: bool) -> Reader:
         storage, shape = np.dtype(tensor.dtype.numpy), tensor.extents
 
@@ -172,6 +228,9 @@ class Interface:
         """The one that the array names, if it does; 1 stands for the default stream there."""
         named = array.__cuda_array_interface__.get("stream")
         return None if named is None else 0 if named == 1 else int(named)
+
+    def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
+        return None
 
     def reader(self, tensor: Tensor, written: bool) -> Reader:
         def read(array: Any, ordinal: int) -> int:

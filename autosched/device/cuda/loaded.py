@@ -14,7 +14,7 @@ from typing import Any
 
 from autosched.device.cuda.driver import Card
 from autosched.device.cuda.job import Call, CudaJob
-from autosched.device.cuda.launcher import Launcher
+from autosched.device.cuda.launcher import Launcher, Template
 
 MOST = 1024
 """Calls whose launches are kept."""
@@ -37,8 +37,11 @@ class Loaded:
         self.card, self.job, self.calls, self.names = card, job, calls, tuple(names)
         self.fixed = dict(fixed or {})
         self.held = {n: h for n, h in job.held.items() if n not in self.fixed}
-        self._functions: dict[str, Any] = {}
-        self._launches: dict[Key, tuple[Launcher, ...]] = {}
+        self.known: dict[Key, tuple[Launcher, ...]] = {}
+        """Launches of calls that were made before: who asks need not look at its arguments again. Where there is memory
+        of the kernel's own, only this object issues them."""
+        self.issue = card.issue
+        self._templates: dict[Call, Template] = {}
         self._places: dict[Key, tuple[int, int]] = {}
         self._memory: dict[tuple[int, int], dict[str, int]] = {}
         self._lock = threading.RLock()
@@ -48,53 +51,51 @@ class Loaded:
             self._maps = card.maps(job.maps)
         self._closed = False
 
-    def known(self, key: Key) -> bool:
-        """Whether a call like this was made before: who asks need not look at its arguments again."""
-        return key in self._launches
-
     def __call__(self, key: Key) -> None:
         """Issue the launches of a call, without waiting. CudaError."""
         if not self.held:
-            self.card.issue(self._launches.get(key) or self._made(key))
+            self.issue(self.known.get(key) or self._made(key))
             return
         with self._lock:
             place = self.card.recording(key[0]), key[0]
-            known = self._launches.get(key)
+            known = self.known.get(key)
             if known is None or self._places[key] != place:
                 known = self._made(key, place)
-            self.card.issue(known)
+            self.issue(known)
 
     def prepare(self, calls: Sequence[Call], stream: int) -> None:
         """Launch on the fixed addresses alone, once, and wait."""
         with self.card.current():
             addresses = self.fixed | (self._own((0, stream)) if calls else {})
-            launchers = [self._launcher(call, addresses, stream) for call in calls]
-            self.card.issue(launchers)
+            self.issue([self._template(call).at(addresses, self._maps, stream) for call in calls])
             self.card.wait("preparing", stream)
 
     def _made(self, key: Key, place: tuple[int, int] | None = None) -> tuple[Launcher, ...]:
         """The launches of a call, with memory of the `place` where there is any of the kernel's own."""
-        card, stream, count = self.card, key[0], 1 + len(self.names)
-        with self._lock, card.current():
-            if len(self._launches) >= MOST:
-                self._launches, self._places = {}, {}
+        count = 1 + len(self.names)
+        with self._lock:
+            calls = self.calls(key[count:])
+            if len(self.known) >= MOST:
+                self.known, self._places = {}, {}
                 if self._maps.full:
-                    self._maps = card.maps(self.job.maps)  # launches under way have the old ones
-            addresses = self.fixed | dict(zip(self.names, key[1:count], strict=True))
-            if place is not None:
-                addresses |= self._own(place)
-                self._places[key] = place
-            made = tuple(self._launcher(call, addresses, stream) for call in self.calls(key[count:]))
-            self._launches[key] = made
+                    self._maps = self.card.maps(self.job.maps)  # launches under way have the old ones
+            there = all(call in self._templates for call in calls) and (place is None or place in self._memory)
+            with contextlib.nullcontext() if there else self.card.current():
+                addresses = self.fixed | dict(zip(self.names, key[1:count], strict=True))
+                if place is not None:
+                    addresses |= self._own(place)
+                    self._places[key] = place
+                made = tuple(self._template(call).at(addresses, self._maps, key[0]) for call in calls)
+            self.known[key] = made
             return made
 
-    def _launcher(self, call: Call, addresses: Mapping[str, int], stream: int) -> Launcher:
-        return self.card.launcher(self._function(call), call, addresses, self._maps, stream)
-
-    def _function(self, call: Call) -> Any:
-        if call.kernel not in self._functions:
-            self._functions[call.kernel] = self.card.function(self._module, call)
-        return self._functions[call.kernel]
+    def _template(self, call: Call) -> Template:
+        found = self._templates.get(call)
+        if found is None:
+            if len(self._templates) >= MOST:  # calls with ever other scalars
+                self._templates = {}
+            found = self._templates[call] = self.card.template(self._module, call)
+        return found
 
     def _own(self, place: tuple[int, int]) -> dict[str, int]:
         """Memory of the kernel's own for calls of a graph (0: of none) on a stream."""
@@ -120,7 +121,7 @@ class Loaded:
                 for address in made.values():
                     self.card.free(address)
             self.card.unload(self._module)
-        self._launches, self._memory = {}, {}
+        self.known, self._memory = {}, {}
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):  # the interpreter may be ending

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from autosched.costmodel.clock import clock
-from autosched.device.cuda.build import build_all
+from autosched.device.cuda.build import builds
 from autosched.device.cuda.builder import CudaBuilder
 from autosched.device.cuda.job import CudaJob
 from autosched.errors import AutoschedError
@@ -47,6 +47,6 @@ def plain_job(program: Program, target: Target, builder: CudaBuilder, scalars: M
     candidate = plain_candidate(program, target)
     if candidate is None:
         return None
-    (built,) = build_all([(candidate, scalars)], target, builder)
+    (built,) = builds([(candidate, scalars)], target, builder)
     job: CudaJob | None = built.payload
     return job if built.error is None else None
