@@ -101,7 +101,7 @@ class Card:
         self.context = self.do("taking the device", self.cu.cuDevicePrimaryCtxRetain, self.device)
         self.do("taking the device", self.cu.cuCtxSetCurrent, self.context)
         self.stream = self.do("", self.cu.cuStreamCreate, self.cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
-        self._own, self._alone = int(self.context), count == 1
+        self._own, self.alone = int(self.context), count == 1
 
     def do(self, doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call the driver; what it returns beside its status. CudaError, which says `doing`."""
@@ -202,7 +202,11 @@ class Card:
 
     def move(self, to: int, address: int) -> None:
         """Put another address into a tensor map."""
-        if status := library().cuTensorMapReplaceAddress(to, address):
+        status = library().cuTensorMapReplaceAddress(to, address)
+        if status in _OTHER_CONTEXT:
+            with self.current():
+                status = library().cuTensorMapReplaceAddress(to, address)
+        if status:
             raise self.failed(status, "moving a tensor map")
 
     def maps(self, encodings: Mapping[str, Encoding]) -> Maps:
@@ -223,7 +227,7 @@ class Card:
         With one device the driver is left to say that the context is another: to ask it each time takes longer than all
         the rest of a call. With several, whose streams have the same handles, it is asked.
         """
-        if self._alone or self._current() == self._own:
+        if self.alone or self._current() == self._own:
             first = True
             for launch in launchers:
                 if status := launch.run():

@@ -29,13 +29,12 @@ Where = Callable[[int], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Quick:
-    """The shortest way for a call all of whose arrays are of one library: the device of an array, the stream that is
-    current there, and the addresses of all of them, which also lie on `ALIGNMENT`; None where one is not exactly what
-    its parameter wants."""
+    """The shortest way for a call like one before, all of whose arrays are of one library: the stream that is current
+    on a device, and the addresses of all arrays; None where one has not exactly its parameter's type, shape and layout.
+    What an address says by itself, a device and an alignment, was looked at when it was new."""
 
-    ordinal: Callable[[Any], int]
     stream: Callable[[int], int]
-    addresses: Callable[[Sequence[Any], int], list[Any] | None]
+    addresses: Callable[[Sequence[Any]], list[Any] | None]
 
 
 class Library(Protocol):
@@ -96,27 +95,24 @@ class Torch:
         return self._stream(ordinal)
 
     def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
-        kinds = frozenset({self.torch.Tensor, self.torch.nn.Parameter})
+        kind, other = self.torch.Tensor, self.torch.nn.Parameter
         wanted = [(self._dtypes(t)[0], t.extents) for t in tensors]
 
-        def addresses(arrays: Sequence[Any], ordinal: int) -> list[Any] | None:
+        def addresses(arrays: Sequence[Any]) -> list[Any] | None:
             found = []
             for array, (dtype, shape) in zip(arrays, wanted, strict=False):  # scalars follow
+                own = type(array)
                 if (
-                    type(array) not in kinds
+                    (own is not kind and own is not other)
                     or array.dtype is not dtype
                     or array.shape != shape
-                    or array.get_device() != ordinal
                     or not array.is_contiguous()
                 ):
                     return None
-                address = array.data_ptr()
-                if address % ALIGNMENT:
-                    return None
-                found.append(address)
+                found.append(array.data_ptr())
             return found
 
-        return Quick(self.torch.Tensor.get_device, self._stream, addresses)
+        return Quick(self._stream, addresses)
 
     def reader(self, tensor: Tensor, written: bool) -> Reader:
         wanted, shape = self._dtypes(tensor), tensor.extents
@@ -171,19 +167,15 @@ class CuPy:
     def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
         readers, kind = [self.reader(t, False) for t in tensors], self.cupy.ndarray
 
-        def addresses(arrays: Sequence[Any], ordinal: int) -> list[Any] | None:
+        def addresses(arrays: Sequence[Any]) -> list[Any] | None:
             found = []
             for array, read in zip(arrays, readers, strict=False):  # scalars follow
-                if type(array) is not kind or not (address := read(array, ordinal)):
+                if type(array) is not kind or not (address := read(array, array.data.device_id)):
                     return None
                 found.append(address)
             return found
 
-        def ordinal(array: Any) -> int:
-            found: int = array.data.device_id
-            return found
-
-        return Quick(ordinal, lambda ordinal: int(self._current(ordinal).ptr), addresses)
+        return Quick(lambda ordinal: int(self._current(ordinal).ptr), addresses)
 
     def reader(self, tensor: Tensor, written: bool) -> Reader:
         storage, shape = np.dtype(tensor.dtype.numpy), tensor.extents

@@ -40,8 +40,11 @@ class Loaded:
         self.known: dict[Key, tuple[Launcher, ...]] = {}
         """Launches of calls that were made before: who asks need not look at its arguments again. Where there is memory
         of the kernel's own, only this object issues them."""
+        self.direct = card.alone and not self.held
+        """Whether whoever asks may run `known` launches one after the other, and call this where one fails."""
         self.issue = card.issue
         self._templates: dict[Call, Template] = {}
+        self._last: tuple[tuple[Call, ...], tuple[Template, ...]] | None = None
         self._places: dict[Key, tuple[int, int]] = {}
         self._memory: dict[tuple[int, int], dict[str, int]] = {}
         self._lock = threading.RLock()
@@ -79,13 +82,15 @@ class Loaded:
                 self.known, self._places = {}, {}
                 if self._maps.full:
                     self._maps = self.card.maps(self.job.maps)  # launches under way have the old ones
-            there = all(call in self._templates for call in calls) and (place is None or place in self._memory)
+            there = self._last is not None and self._last[0] is calls and (place is None or place in self._memory)
             with contextlib.nullcontext() if there else self.card.current():
+                if self._last is None or self._last[0] is not calls:
+                    self._last = calls, tuple(map(self._template, calls))
                 addresses = self.fixed | dict(zip(self.names, key[1:count], strict=True))
                 if place is not None:
                     addresses |= self._own(place)
                     self._places[key] = place
-                made = tuple(self._template(call).at(addresses, self._maps, key[0]) for call in calls)
+                made = tuple(template.at(addresses, self._maps, key[0]) for template in self._last[1])
             self.known[key] = made
             return made
 
