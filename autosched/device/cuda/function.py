@@ -51,7 +51,6 @@ class CudaFunction:
         self._free = frozenset(n for n in program.outputs if n not in program.inputs)
         self._lead = next((i for i, n in enumerate(names) if n not in self._free), 0)
         self._libraries: dict[type, Library | None] = {}
-        self._quick: dict[type, Quick] = {}
         self._hot: tuple[Callable[[int], int], Callable[[Sequence[Any]], list[Any] | None], int, Loaded] | None = None
         """The quick way of the last call that was not quick: its device's. Addresses say which device they are of."""
         self._readers: list[dict[type, Reader]] = [{} for _ in names]
@@ -113,8 +112,9 @@ class CudaFunction:
         if call not in loaded.known:
             self._refuse_overlap(call)
         loaded(call)
-        quick = self._quick.get(type(lead))
-        self._hot = None if quick is None else (quick.stream, quick.addresses, ordinal, loaded)
+        if self._hot is None or self._hot[3] is not loaded or self._hot[1](values) is None:
+            quick = self._quick(library, values[:count])
+            self._hot = None if quick is None else (quick.stream, quick.addresses, ordinal, loaded)
         return self._answer(values)
 
     # Arrays and what is known of them
@@ -145,9 +145,13 @@ class CudaFunction:
             found = library_of(array, lambda address: self.cards(self.ordinal).ordinal_of(address))
             same = next((k for k in self._libraries.values() if type(k) is type(found)), found)
             self._libraries[kind] = same
-            if same is not None and (quick := same.quick(self._tensors)) is not None:
-                self._quick[kind] = quick
         return self._libraries[kind]
+
+    def _quick(self, library: Library, arrays: Sequence[Any]) -> Quick | None:
+        """The quick way for calls with such arrays, where all are of one library that has one."""
+        if any(self._library(a) is not library for a in arrays):
+            return None
+        return library.quick(self._tensors, arrays)
 
     def _reader(self, number: int, array: Any) -> Reader:
         library, tensor = self._library(array), self._tensors[number]

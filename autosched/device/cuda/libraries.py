@@ -50,8 +50,8 @@ class Library(Protocol):
         """The handle of the stream that work on the array is issued on; None where any will do."""
         ...
 
-    def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
-        """The quick way for these parameters, where the library has one."""
+    def quick(self, tensors: Sequence[Tensor], arrays: Sequence[Any]) -> Quick | None:
+        """The quick way for these parameters, which the arrays are right for, where the library has one."""
         ...
 
     def reader(self, tensor: Tensor, written: bool) -> Reader: ...
@@ -94,7 +94,16 @@ class Torch:
     def stream(self, array: Any, ordinal: int) -> int | None:
         return self._stream(ordinal)
 
-    def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
+    def quick(self, tensors: Sequence[Tensor], arrays: Sequence[Any]) -> Quick | None:
+        check = self._guard(arrays)
+        if check is not None:
+            count, address_of = len(tensors), self.torch.Tensor.data_ptr
+
+            def guarded(arrays: Sequence[Any]) -> list[Any] | None:
+                given = arrays if len(arrays) == count else arrays[:count]  # scalars follow
+                return list(map(address_of, given)) if check(*given) else None
+
+            return Quick(self._stream, guarded)
         kind, other = self.torch.Tensor, self.torch.nn.Parameter
         wanted = [(self._dtypes(t)[0], t.extents) for t in tensors]
 
@@ -139,6 +148,29 @@ class Torch:
         same, device = array.dtype in self._dtypes(tensor), self.device(array)
         return OnCard(kind, same, tuple(array.shape), strides, array.data_ptr(), False, device)
 
+    def _guard(self, arrays: Sequence[Any]) -> Callable[..., bool] | None:
+        """Whether tensors have the types, shapes and layouts of these: by what compiled PyTorch asks of its inputs, in
+        one call. None where this PyTorch has no such thing, or one that lets other tensors pass."""
+        torch = self.torch
+        try:
+            sizes, steps = [list(a.shape) for a in arrays], [list(a.stride()) for a in arrays]
+            guards = torch._C._dynamo.guards.TensorGuards
+            check: Callable[..., bool] = guards(*arrays, dynamic_dims_sizes=sizes, dynamic_dims_strides=steps).check
+            if not check(*arrays):
+                return None
+            integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+            for number, array in enumerate(arrays):
+                size = array.element_size()
+                kind = integers[size] if array.dtype is not integers[size] else torch.uint8 if size == 1 else None
+                others = [array.unsqueeze(0), *([] if kind is None else [array.view(kind)])]
+                if array.numel() > 1:
+                    others += [array.as_strided(array.shape, [0] * array.dim()), array[..., :0]]
+                if any(check(*arrays[:number], other, *arrays[number + 1 :]) for other in others):
+                    return None
+        except (AttributeError, RuntimeError, TypeError, KeyError):
+            return None
+        return check
+
     def empty(self, tensor: Tensor, ordinal: int) -> Any:
         return self.torch.empty(tensor.extents, dtype=self._dtypes(tensor)[0], device=f"cuda:{ordinal}")
 
@@ -164,7 +196,7 @@ class CuPy:
     def stream(self, array: Any, ordinal: int) -> int | None:
         return int(self._current(ordinal).ptr)
 
-    def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
+    def quick(self, tensors: Sequence[Tensor], arrays: Sequence[Any]) -> Quick | None:
         readers, kind = [self.reader(t, False) for t in tensors], self.cupy.ndarray
 
         def addresses(arrays: Sequence[Any]) -> list[Any] | None:
@@ -221,7 +253,7 @@ class Interface:
         named = array.__cuda_array_interface__.get("stream")
         return None if named is None else 0 if named == 1 else int(named)
 
-    def quick(self, tensors: Sequence[Tensor]) -> Quick | None:
+    def quick(self, tensors: Sequence[Tensor], arrays: Sequence[Any]) -> Quick | None:
         return None
 
     def reader(self, tensor: Tensor, written: bool) -> Reader:
