@@ -17,6 +17,7 @@ from autosched.tensorize.explanation.as_json import to_json
 from autosched.tensorize.explanation.brief import brief
 from autosched.tensorize.explanation.discriminating import discriminating_json, discriminating_lines, tell_apart
 from autosched.tensorize.explanation.fix import with_fix
+from autosched.tensorize.explanation.forms import better_forms, form_json, form_lines
 from autosched.tensorize.explanation.near import near, near_json, near_lines, refusals
 from autosched.tensorize.explanation.text import explain as explained
 from autosched.tensorize.match_types import Match
@@ -89,14 +90,23 @@ def match(
         pool = [known[n] for n in known] if machine is None else offered([known[n] for n in known], machine)
         pool = [i for i in pool if i.isa in same]
         nearest = near(found[0], api.match(loaded, pool, numerics=numerics))
+    forms = []
+    if explain or verbose or (one and found[0].verdict == "no"):
+        asked_of = [i for i in chosen if i.name in {m.intrinsic.name for m in found}]
+        forms = better_forms(loaded, found, asked_of, numerics) if adapters and rule == "superset" else []
     told = {} if discriminate is None else _told_apart(loaded, found, discriminate, known, features)
     if json:
         objects: list[dict[str, Any]] = [to_json(m) | told.get(n, ({}, []))[0] for n, m in enumerate(found)]
         if nearest:
             objects[0]["near"] = near_json(nearest)
+        for form in forms:
+            at = next(n for n, m in enumerate(found) if (m.stage, m.intrinsic.name) == (form.stage, form.intrinsic))
+            objects[at]["form"] = form_json(form)
         answer_json(objects[0] if intrinsic and len(objects) == 1 else objects)
     elif one and not (explain or verbose):
         answer("\n".join([brief(found[0]), *told.get(0, ({}, []))[1]]))
+        for form in forms:
+            answer("\n".join(form_lines(form)))
         if not quiet:
             talk().print("--explain says what was proved, and where each element goes", markup=False)
     elif explain or verbose:
@@ -106,6 +116,8 @@ def match(
         answer("\n\n".join(texts))
         for line in near_lines(nearest):
             answer(line)
+        for form in forms:
+            answer("\n" + "\n".join(form_lines(form)))
     else:
         _list(found, quiet)
         for _, lines in told.values():

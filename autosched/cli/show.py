@@ -25,6 +25,7 @@ from autosched.ir import parse
 from autosched.ir.work import operations
 from autosched.machine.target import Target
 from autosched.report.text import seconds, speed
+from autosched.report.units import units_lines, units_of
 from autosched.store import codec
 from autosched.store.records import StudyRecord, Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
@@ -34,6 +35,8 @@ from autosched.tiling.units import Units
 
 VIEWS = ("all", "schedule", "loops", "c", "cuda", "llvm", "asm", "key", "proof")
 
+MOST_OF_IT = 0.75
+"""Share of a row's time that the terms which bound it make up."""
 NO_PROOF = "the plan computes every stage as scalar code, as the program says"
 
 
@@ -84,6 +87,7 @@ def show(
                 "certificates": certificates,
                 "shared_memory": [proof_json(p) for p in _shared(record, chosen)],
                 "clock": _terms(plan, chosen.row),
+                "units": units_of(chosen.measurement.extra),
                 "loops": print_kernel(kernel),
                 "c": _code(kernel),
                 "cuda": _cuda(kernel, target_of(record)) if target_of(record).isa == "cuda" else None,
@@ -100,7 +104,8 @@ def show(
         head += joules(chosen.measurement, objective_of(record))
         width = max((len(k) for k in chosen.schedule), default=0)
         rows = [f"  {k:<{width}} = {v}" for k, v in chosen.schedule.items()]
-        parts.append("\n".join([head, f"plan  {chosen.plan}", *rows, _clock(_terms(plan, chosen.row))]))
+        said = [*units_lines(chosen.measurement.extra), _clock(_terms(plan, chosen.row))]
+        parts.append("\n".join([head, f"plan  {chosen.plan}", *rows, *said]))
     if view in ("all", "loops"):
         parts.append(print_kernel(kernel).rstrip())
     if view == "c":
@@ -122,9 +127,14 @@ def _terms(plan: Plan, row: int) -> dict[str, float]:
 
 
 def _clock(terms: dict[str, float]) -> str:
-    """What the clock says, and which term bounds the row."""
+    """What the clock says, and which terms bound the row: those that leave little of its time over."""
     shown = sorted(((s, name) for name, s in terms.items() if name != "total" and s > 0), reverse=True)
-    most = f", bound by {shown[0][1]}: " if shown else ""
+    names: list[str] = []
+    covered = 0.0
+    for s, name in shown:
+        if covered < MOST_OF_IT * terms["total"]:
+            names, covered = [*names, name], covered + s
+    most = f", bound by {' and '.join(names)}: " if names else ""
     return f"clock {seconds(terms['total'])}{most}" + "  ".join(f"{name} {seconds(s)}" for s, name in shown)
 
 

@@ -11,6 +11,7 @@ from autosched.cli.output import joules
 from autosched.codegen.cuda.proved import prove_schedule
 from autosched.ir.work import operations
 from autosched.report.text import seconds, speed
+from autosched.report.units import units_lines, units_of
 from autosched.search.conditional import standing_by
 from autosched.search.loop import Result
 from autosched.search.noise import ENOUGH
@@ -19,6 +20,7 @@ from autosched.store.explain import MEMORY, path_of
 from autosched.store.names import short_name
 from autosched.store.records import Measurement
 from autosched.store.sqlite import SqliteStore
+from autosched.tensorize.explanation.forms import form_json, form_lines
 from autosched.tiling.plan import Plan
 from autosched.tiling.shared_proofs import in_short
 
@@ -50,6 +52,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         found |= ({"conditions": asked} if asked else {}) | ({"relies_on": list(plan.relies)} if plan.relies else {})
         if request.objective != "latency":
             found |= {"objective": request.objective, "cost": m.cost, "energy_j": m.extra.get("energy_j")}
+        found |= {"units": units} if (units := units_of(m.extra)) else {}
         proofs = in_short(prove_schedule(plan, best.trial.row))
         found |= {"proofs": proofs} if proofs else {}
         ok = m.ok and bool(m.extra.get("verified", True))  # a simulator cannot always run what it times
@@ -72,6 +75,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         "best": found,
         "baseline": {"name": baseline.name, "time_s": baseline.time_s} if baseline else None,
         "verified": verified,
+        **({"forms": [form_json(f) for f in tuning.forms]} if tuning.forms else {}),
         "seconds": _seconds(result),
     }
 
@@ -111,6 +115,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
         naive = f"{tuning.baseline.name} ({seconds(tuning.baseline.time_s)})"
         lines.append(f"       {_times(ratio)} times as fast as {naive}")
     lines += _left(tuning, result)
+    lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
     levels = [t.measurement.extra["level"] for t in tuning.study.searched if "level" in t.measurement.extra]
@@ -129,6 +134,9 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
         lines.append(f"where  {' and '.join(asked)}: every call looks, and else takes {other}")
     if best.candidate.plan.relies:
         lines.append(f"relies on {'; '.join(best.candidate.plan.relies)}")
+    for form in tuning.forms:
+        first, *text = form_lines(form)
+        lines += [f"form   {first}", *(f"   {line}" for line in text)]
     if result.failed:
         lines.append("failed " + " · ".join(f"{kind} {n}" for kind, n in result.failed.items()))
     spent = {k: v for k, v in result.seconds.items() if k != "total" and v >= 0.05}

@@ -43,6 +43,7 @@ from autosched.search.turned import turned_programs
 from autosched.search.wished import candidate_of
 from autosched.store.protocol import Store
 from autosched.store.records import StudyRecord
+from autosched.tensorize.explanation.forms import Form, better_forms
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
@@ -81,6 +82,15 @@ class Tuning:
     def peak(self) -> tuple[str, float] | None:
         """See `peak_of`."""
         return peak_of(self.request, self.matches)
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        """How to write stages that no instruction of the target takes as they are, so that one does."""
+        if not self.matches:
+            return ()
+        request = self.request
+        asked = usable(request.catalogue, request.target, request.device, request.only)
+        return tuple(better_forms(self.matches[0].program, self.matches, asked, request.numerics))
 
     @cached_property
     def lower_bound_s(self) -> float | None:

@@ -62,7 +62,6 @@ class NestAxis:
             values[name] = value + lower
         return values
 
-
     def still(self, unit: Int) -> dict[str, Int]:
         """The fused program axes along which the elements of a unit are at one place, as expressions of the unit's
         number: no lane need be asked then, as it would be of a position with its elements in."""

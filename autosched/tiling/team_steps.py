@@ -118,7 +118,8 @@ class _Decided:
 
     def tiled(self, across: Turned, warps: Int) -> Var:
         """Whether operands that lie across the results pass through tiles in shared memory."""
-        tile = self.decide("tile", TILES, ("none", *map(str, TILES[1:])))
+        sizes = [t for t in TILES if t % self.lanes == 0]  # a line of a tile is whole warps
+        tile = self.decide("tile", tuple(sizes), ("none", *map(str, sizes[1:])))
         names = self.part.names
         self.inert |= {names("vector"): tile > 0, names("unroll"): tile > 0}
         bits = sum(r.dtype.bits for _, r in across.reads)

@@ -113,8 +113,10 @@ def serial_elements(part: TeamPart) -> int:
 
 def whole(part: TeamPart) -> bool:
     """Whether all is one reduction (and what follows from its results), which blocks can share."""
-    return len(reducing(part)) == 1 and bool(part.members[0].reduction) and all(
-        not m.reduction and not (part.across and inner_axes(part, m)) for m in part.members[1:]
+    return (
+        len(reducing(part)) == 1
+        and bool(part.members[0].reduction)
+        and all(not m.reduction and not (part.across and inner_axes(part, m)) for m in part.members[1:])
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from cli.conftest import Cli
 
 U8S8 = ("matmul", "-D", "m=512", "-D", "n=512", "-D", "k=512", "-D", "a=u8", "-D", "b=s8", "-D", "acc=s32")
@@ -98,3 +99,30 @@ def test_the_answer_is_short_and_the_best_mapping_first(cli: Cli) -> None:
     useful = [m["utilisation"] for m in mappings]
     assert useful[0] == max(useful)
     assert "ok body" in cli(*asked, "--explain").out
+
+
+def test_a_form_that_fits_is_printed(cli: Cli) -> None:
+    cli = cli.near()
+    (cli.folder / "weights.py").write_text(
+        "def f(A: f32[8, 32], Q: const[u4[32, 16]], S: const[f32[4, 16]], C: f32[8, 16]):\n"
+        "    for i, j, p in grid(8, 16, 32):\n"
+        "        C[i, j] += A[i, p] * ((f32(Q[p, j]) - 8.0) * S[p // 8, j])\n"
+    )
+    said = cli("match", "weights.py", "-i", "x86/vfmadd.f32.ymm", "--explain", status=1).out
+    assert "Q_factor[p_f, j_f] = (f32(Q[p_f, j_f]) - 8.0) * S[p_f // 8, j_f]" in said
+    found = cli("match", "weights.py", "-i", "x86/vfmadd.f32.ymm", "--explain", "--json", status=1).json
+    assert found["form"]["parts"] == ["Q_factor"]
+    assert found["form"]["ran"]
+
+
+@pytest.mark.slow
+def test_tune_prints_the_form(cli: Cli) -> None:
+    cli = cli.near()
+    (cli.folder / "norm.py").write_text(
+        "def f(X: f32[8, 32], N: f32[8], W: f32[32, 16], C: f32[8, 16]):\n"
+        "    for i, j, p in grid(8, 16, 32):\n"
+        "        C[i, j] += X[i, p] * rsqrt(N[i]) * W[p, j]\n"
+    )
+    asked = ("tune", "norm.py", "-t", "x86-avx2", "-d", "simulator", "--trials", "2", "--store", "s.db")
+    assert "X_factor[i_f, p_f] = X[i_f, p_f] * rsqrt(N[i_f])" in cli(*asked).out
+    assert cli(*asked, "--json").json["forms"][0]["parts"] == ["X_factor"]

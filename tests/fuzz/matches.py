@@ -185,7 +185,7 @@ def _number(rng: Random, dtype: DType, limits: tuple[int, int] | None, big: bool
 
 def spoil(program: Program, mapping: Mapping, memory: Memory, rng: Random) -> None:
     """Elements that the program never computes with hold anything that the certificate does not exclude."""
-    said = [a for a in mapping.certificate.assumptions if "finite where" in a]
+    said = [a.split(": ", 1)[-1] for a in mapping.certificate.assumptions if "finite where" in a]
     for name, used in touched(program, memory).items():
         tensor = program.tensors[name]
         if not tensor.dtype.is_float or name not in program.inputs:
@@ -308,6 +308,9 @@ def search(first: int, pairs: int, seconds: float = math.inf, aloud: bool = Fals
         for at, text in found.wrong[before:] if live else ():
             print(f"WRONG, pair {at}: {text}", flush=True)
         found.counts["pairs"] += 1
+        if live and found.counts["pairs"] % 250 == 0:
+            spent = time.process_time() - begun
+            print(f"{found.counts['pairs']} pairs, {found.counts['mappings']} mappings, {spent:.0f} s", flush=True)
     return found
 
 

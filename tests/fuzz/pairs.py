@@ -58,7 +58,7 @@ class Pair:
 
 def pair(rng: Random) -> Pair:
     made = instruction(rng)
-    level = "bitwise" if rng.random() < 0.1 else "reassociated"
+    level = rng.choice(("bitwise", "special", *["reassociated"] * 14))
     floats = made.accumulator.startswith(("f", "b"))
     numerics = rng.choice(("{accumulate: sequential}", "{accumulate: unordered}")) if floats else "{accumulate: exact}"
     return Pair(semantics(made), numerics, program(rng, made), level)

@@ -24,7 +24,8 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     program = _with_tensors(plan.program, plan.otherwise.plan.program) if plan.otherwise else plan.program
     registers = plan.target.limits.get("registers_per_core", 65536)
     limits = _limits(plan, schedule)
-    ctx = Context(program, schedule.values, cores=plan.target.cores, registers=registers, limits=limits)
+    lanes = plan.target.limits.get("warp_threads", 1)
+    ctx = Context(program, schedule.values, cores=plan.target.cores, lanes=lanes, registers=registers, limits=limits)
     for name in plan.program.parameters:
         if name in plan.program.tensors:
             ctx.tensor(name)
@@ -122,7 +123,7 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
             from autosched.codegen.lower.gpu_team import team_of
 
             lower_team = lower_row_team if part.across else lower_column_team
-            return lower_team(part, ctx, team_of(part, ctx.values))
+            return lower_team(part, ctx, team_of(part, ctx.values, ctx.lanes))
         case LiteralPart():
             return lower_literal(part, ctx)
         case _:

@@ -30,6 +30,7 @@ class Context:
     buffers: dict[str, Buffer] = field(default_factory=dict)
     prepare: list[Function] = field(default_factory=list)
     cores: int = 1  # of the target: how many persistent blocks there are
+    lanes: int = 1  # of a warp of it
     registers: int = 65536  # of a core of it
     limits: dict[str, int] = field(default_factory=dict)  # of a thread's registers, by the name of the derived quantity
     barriers: dict[str, int] = field(default_factory=dict)  # of blocks, with their slots
@@ -51,7 +52,6 @@ class Context:
             unique, n = f"{name}_{n}", n + 1
         self.buffers[unique] = Buffer(unique, dtype, shape, scope, origin, run)
         return self.buffers[unique]
-
 
     def barrier(self, name: str, slots: int) -> str:
         """A new barrier of a block; a taken name gets a number."""

@@ -72,7 +72,7 @@ def lower_column_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, .
     after = replace(stage, axes=(*stage.spatial, share), guards=(), assign=replace(stage.assign, value=term))
     rest = replace(part, members=(after, *part.members[1:]), fused=False)
     some = min(MOST_WARPS, 1 << (team.split.bit_length() - 1))
-    few = Team(min(4, team.vector), min(MOST_UNDER_WAY, -(-team.split // some)), some)
+    few = Team(team.lanes, min(4, team.vector), min(MOST_UNDER_WAY, -(-team.split // some)), some)
     return (Columns(part, ctx, team).summed(partial), Columns(rest, ctx, few).summed())
 
 
@@ -172,9 +172,7 @@ class Columns:
         registers.known.clear()
         new = accumulated(op, acc, value, self.part.fused)
         work = [write(acc, chosen(present, new, acc), registers.lane)]
-        body = [
-            s for stmts in (loads, work) for u in range(unroll) for s in in_slot(stmts, CHUNK + u, Const(u))
-        ]
+        body = [s for stmts in (loads, work) for u in range(unroll) for s in in_slot(stmts, CHUNK + u, Const(u))]
         kind = "unrolled" if steps <= FEW_STEPS else "serial"  # where each term lies is then a constant
         return [For(str(CHUNK), Const(0), Const(steps), tuple(body), kind, unroll)]
 

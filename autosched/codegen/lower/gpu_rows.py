@@ -20,7 +20,6 @@ from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.gpu_team import (
     BLOCK,
     CHUNK,
-    LANES,
     SHARE,
     SLOT,
     WARP,
@@ -75,7 +74,7 @@ def lower_row_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, ...]
     first = RowTeam(replace(part, members=(stage,)), ctx, team, partial)
     after = replace(stage, axes=(*rows, share), guards=(), assign=assign)
     rest = replace(part, members=(after, *part.members[1:]), fused=False)
-    few = Team(1, 4, 1 if team.split <= 4 * LANES else 4)
+    few = Team(team.lanes, 1, 4, 1 if team.split <= 4 * team.lanes else 4)
     return (first.emit(), RowTeam(rest, ctx, few).emit())
 
 
@@ -152,16 +151,20 @@ class RowTeam:
             mine = one if mine is None else combine(op, mine, one)
         assert mine is not None
         result = registers.single(f"{tensor}_row", dtype)
-        lane = Lane(LANE, LANES)
+        lane = Lane(LANE, self.team.lanes)
         everywhere = write(result, Read(total.tensor, (WARP, Const(0)), dtype))
-        self.add([write(total, mine, lane), *over_lanes(total, other, op, LANES), everywhere])
+        self.add(
+            [write(total, mine, lane), *over_lanes(total, other, op, self.team.lanes, self.team.lanes), everywhere]
+        )
         if self.team.warps > 1:
             parts = self.ctx.declare(f"{tensor}_parts", dtype, (self.workers,), "shared").name
             self.add([Assign(parts, (WARP,), result)])
             self.phases.append([])
             first = WARP // self.team.warps * self.team.warps if self.team.rows > 1 else Const(0)
             again = Read(parts, (first + Var(LANE) % self.team.warps,), dtype)
-            self.add([write(total, again, lane), *over_lanes(total, other, op, self.team.warps), everywhere])
+            self.add(
+                [write(total, again, lane), *over_lanes(total, other, op, self.team.warps, self.team.lanes), everywhere]
+            )
         if self.partial is not None:
             index = tuple(at[a.name] - a.lower for a in self.axes)
             self.add(self.by_one([Assign(self.partial, (*index, SHARE), result)]))
@@ -289,4 +292,3 @@ class RowTeam:
     def by_one(self, stmts: list[Stmt]) -> list[Stmt]:
         """Statements that one warp of a row does."""
         return under(self.place.eq(0) if self.team.warps > 1 else TRUE, stmts)
-

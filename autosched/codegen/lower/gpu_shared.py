@@ -127,9 +127,7 @@ class SharedSlices:
             body = (For(f"{self.operand}_s", first, Const(each), body, "unrolled", note=note),)
         return (If(number.eq(0), body),) if blocks > 1 and not apart and slow is None else body
 
-    def _box(
-        self, positions: dict[str, Int], places: dict[str, Int], sides: list[int], index: tuple[Int, ...]
-    ) -> Box:
+    def _box(self, positions: dict[str, Int], places: dict[str, Int], sides: list[int], index: tuple[Int, ...]) -> Box:
         """One box of the slice (`sides`: elements along the axes of its rows, the fastest first), or the pixels of one,
         from `places` of the slice on."""
         nest, layout = self.nest, self.layout

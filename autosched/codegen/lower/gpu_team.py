@@ -28,13 +28,13 @@ WARP, BLOCK, CHUNK, SHARE = Var("warp"), Var("block"), Var("chunk"), Var("share"
 """Loops: a block's warps, blocks, what a team's lanes take at once (or a step of a serial sum), shares of a sum."""
 SLOT = Var(".slot")
 """Which register holds the chunk; it is filled in when loops are made."""
-LANES = 32
 
 
 @dataclass(frozen=True)
 class Team:
-    """The decisions of one row (`tiling.team_steps`)."""
+    """The decisions of one row (`tiling.team_steps`), and how many lanes a warp has."""
 
+    lanes: int
     vector: int = 1
     unroll: int = 1
     warps: int = 1
@@ -45,15 +45,15 @@ class Team:
     @property
     def width(self) -> int:
         """Elements of one register of a warp."""
-        return self.vector * LANES
+        return self.vector * self.lanes
 
 
-def team_of(part: TeamPart, values: Mapping[str, int]) -> Team:
+def team_of(part: TeamPart, values: Mapping[str, int], lanes: int) -> Team:
     def value(name: str) -> int:
         return values.get(part.names(name), 1)
 
     hold = values.get(part.names("hold"), 0) == 1
-    return Team(value("vector"), value("unroll"), value("warps"), value("rows"), hold, value("split"))
+    return Team(lanes, value("vector"), value("unroll"), value("warps"), value("rows"), hold, value("split"))
 
 
 def with_formulas(part: TeamPart) -> TeamPart:
@@ -109,7 +109,7 @@ class Registers:
     def declare(self, name: str, dtype: DType, slots: int = 0, vector: int | None = None) -> Read:
         """A register of every warp, of `slots` chunks (0: one that is no chunk's), as it is read at `SLOT`."""
         vector = self.team.vector if vector is None else vector
-        shape = (self.workers, *([slots] if slots else []), vector * LANES)
+        shape = (self.workers, *([slots] if slots else []), vector * self.team.lanes)
         buffer = self.ctx.declare(name, dtype, shape, "register", run=vector).name
         return Read(buffer, (WARP, *([SLOT] if slots else []), Var(LANE)), dtype)
 
@@ -189,11 +189,11 @@ def chosen(valid: Bool, new: Value, held: Value) -> Value:
     return new if valid == TRUE else Select(valid, new, held, new.dtype)
 
 
-def over_lanes(total: Read, other: Read, op: str, lanes: int) -> list[Stmt]:
-    """Every lane gets what all of so many lanes hold, combined: each takes what its partner has, half as far each time.
-    The partner of lane e at distance s is e exclusive or s."""
+def over_lanes(total: Read, other: Read, op: str, lanes: int, warp: int) -> list[Stmt]:
+    """Every lane of a warp gets what all of so many lanes hold, combined: each takes what its partner has, half as far
+    each time. The partner of lane e at distance s is e exclusive or s."""
     stmts: list[Stmt] = []
-    lane = Lane(LANE, LANES)
+    lane = Lane(LANE, warp)
     distance = lanes // 2
     while distance:
         both = 2 * distance

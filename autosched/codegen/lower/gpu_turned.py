@@ -15,7 +15,6 @@ from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.gpu_team import (
     BLOCK,
     CHUNK,
-    LANES,
     WARP,
     Registers,
     Team,
@@ -40,7 +39,8 @@ from autosched.tiling.teams import elements
 
 def lower_turned(part: TeamPart, ctx: Context, team: Team, tile: int, found: Turned) -> tuple[Stmt, ...]:
     """One grid of tiles."""
-    return (_Tiles(with_formulas(part), ctx, Team(tile // LANES, 1, min(team.warps, tile)), tile, found).emit(),)
+    shape = Team(team.lanes, tile // team.lanes, 1, min(team.warps, tile))
+    return (_Tiles(with_formulas(part), ctx, shape, tile, found).emit(),)
 
 
 class _Tiles:

@@ -66,9 +66,7 @@ def _flat(nest: Nest, operand: str) -> bool:
     return operand in nest.intrinsic.windows
 
 
-def panel_index(
-    nest: Nest, operand: str, at: Places, lanes: tuple[Int, ...], piece: Piece = WHOLE
-) -> tuple[Int, ...]:
+def panel_index(nest: Nest, operand: str, at: Places, lanes: tuple[Int, ...], piece: Piece = WHOLE) -> tuple[Int, ...]:
     """Where a panel holds the element of a place: owner, axes outside, tiles, reductions, units of the tile, `lanes`
     (`lanes_index`)."""
     outside, tiled, depth, _ = panel_axes(nest, operand)
@@ -232,7 +230,6 @@ class Filling:
         for a in reversed(tiled):
             body = _loop(f"{identifier(a.name)}r", Const(0), Const(units[a.name]), body, "unrolled")
         return body
-
 
     def inside(self, flat: Int, names: list[str], widths: list[int]) -> tuple[dict[str, Int], tuple[Int, ...]]:
         """Coordinates along the intrinsic's axes of element `flat` of a register in a panel, and its place there."""
