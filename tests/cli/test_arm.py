@@ -11,6 +11,7 @@ from cli.conftest import Cli
 SMALL = ("-D", "m=10", "-D", "n=12", "-D", "k=16", "-D", "a=s8", "-D", "b=s8", "-D", "acc=s32")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("target", "instruction", "builtin", "march"),
     [

@@ -128,7 +128,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Cli:
     return make_cli(place, home).near()
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("command", "status", "said"), CASES, ids=[c[0] for c in CASES])
 def test_a_mistake_gets_one_message(folder: Cli, command: str, status: int, said: list[str]) -> None:
     done = folder(*command.split(), status=status)

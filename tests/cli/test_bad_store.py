@@ -32,6 +32,7 @@ def _numbers(cli: Cli) -> list[int]:
     return [t["number"] for t in cli.near()("trials", NAME, "--json").json if t["round"] == "search"]
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_what_was_finished(cli: Cli) -> None:
     cli.near()("tune", *SMALL, "-n", 2, "-q", "-s", "random")
     command = [sys.executable, "-c", _SMALL_DISK, "tune", *SMALL, "-n", "60", "-s", "random"]
@@ -49,6 +50,7 @@ def test_a_full_disk_keeps_what_was_finished(cli: Cli) -> None:
     assert _numbers(cli) == list(range(1, more + 1))
 
 
+@pytest.mark.slow
 def test_a_store_of_a_newer_version_is_left_alone(cli: Cli) -> None:
     cli = cli.near()
     cli("tune", *SMALL, "-n", 1, "-q", "-s", "random")
@@ -110,6 +112,7 @@ intrinsics:
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_that_fails_to_compile_is_a_trial(cli: Cli) -> None:
     """The instruction is described well, but LLVM does not know it: every candidate fails, and is recorded."""
     (cli.folder / "absent.yaml").write_text(_NO_SUCH)

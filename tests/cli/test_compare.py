@@ -41,6 +41,7 @@ def test_json(cli: Cli) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_same_command_gives_the_same_answer(cli: Cli) -> None:
     runs = [cli.near()("compare", *QUICK, "--json").json["runs"] for _ in range(2)]
     assert runs[0] == runs[1]

@@ -29,6 +29,7 @@ def test_the_winner_is_checked_as_printed(cli: Cli) -> None:
     assert found["trials"] == {"done": 3, "failed": {}}
 
 
+@pytest.mark.slow
 def test_what_was_checked_otherwise_is_another_study(cli: Cli) -> None:
     kept = ("--store", "studies.db", "--json")
     plain = cli.near()(*(a for a in TUNE[:-2] if a != "--emulate"), *kept).json
@@ -37,6 +38,7 @@ def test_what_was_checked_otherwise_is_another_study(cli: Cli) -> None:
     assert plain["study"] != checked["study"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),
     [

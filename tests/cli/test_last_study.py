@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import pytest
 from cli.conftest import Cli
 
 
@@ -30,6 +31,7 @@ def test_the_last_study_is_meant_where_none_is_named(cli: Cli) -> None:
     assert cli("export", "-o", "k.c", "--json").json["study"] == first
 
 
+@pytest.mark.slow
 def test_an_older_store_answers_with_the_study_of_its_last_trial(cli: Cli) -> None:
     cli = cli.near()
     _tune(cli, 8)
@@ -45,6 +47,7 @@ def test_without_a_study_the_error_says_what_to_do(cli: Cli) -> None:
     assert "tune something first" in cli.near()("show", status=2).err
 
 
+@pytest.mark.slow
 def test_a_study_is_named_short_too(cli: Cli) -> None:
     cli = cli.near()
     first, second = _tune(cli, 8), _tune(cli, 9)

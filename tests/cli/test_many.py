@@ -20,6 +20,7 @@ def tuned() -> TunedAll:
     return autosched.tune_all([SMALL, LARGE], [1, 50], "amd-zen4", trials=24, device="simulator", strategy="clock")
 
 
+@pytest.mark.slow
 def test_the_next_trials_go_where_they_save_most(tuned: TunedAll) -> None:
     assert [p.trials for p in tuned.parts] == [8, 16]
     assert (tuned.reason, tuned.exit_code) == ("trials", 0)
@@ -53,6 +54,7 @@ def test_what_cannot_be_divided_is_refused() -> None:
     wrong("programs 1 and 2 are the same", [SMALL, SMALL])
 
 
+@pytest.mark.slow
 def test_on_the_command_line(cli: Cli) -> None:
     cli = cli.near()
     flags = ("-t", "amd-zen4", "-d", "simulator", "-s", "clock", "-D", "k=16")
@@ -67,6 +69,7 @@ def test_on_the_command_line(cli: Cli) -> None:
     assert "not understood" in cli("tune", two[0], "matmul --fresh", *flags, status=2).err
 
 
+@pytest.mark.slow
 def test_one_program_in_quotes_and_names_with_spaces(cli: Cli) -> None:
     cli = cli.near()
     (cli.folder / "my product.py").write_text(

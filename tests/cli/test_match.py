@@ -53,6 +53,7 @@ def test_no_is_exit_status_one_and_says_why(cli: Cli) -> None:
     assert "DTYPE" in said or no["reason"]["message"] in said
 
 
+@pytest.mark.slow
 def test_a_target_limits_the_intrinsics(cli: Cli) -> None:
     cli = cli.near()
     names = {m["intrinsic"].split("/")[0] for m in cli("match", *U8S8, "-t", "x86-avx2", "--json", status=0).json}

@@ -85,6 +85,7 @@ def test_tuning_says_that_nothing_ran(cli: Cli) -> None:
     assert found["verified"] == {"ok": False, "max_abs_error": None, "tolerance": None, "by": "recorded as right"}
 
 
+@pytest.mark.slow
 def test_features_are_ranked(cli: Cli) -> None:
     cli = cli.near()
     out = cli("model", "importance", FILE, "-n", 3).out.splitlines()

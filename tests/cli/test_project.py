@@ -21,6 +21,7 @@ EXAMPLES = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("program", "sizes"), EXAMPLES, ids=[e[0] for e in EXAMPLES])
 def test_examples_tune_and_come_out_right(cli: Cli, program: str, sizes: list[str]) -> None:
     flags = [part for size in sizes for part in ("-D", size)]

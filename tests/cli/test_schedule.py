@@ -37,6 +37,7 @@ def test_it_is_measured_first_and_once(cli: Cli, exported: Path) -> None:
     assert rows.count(schedule) == 1
 
 
+@pytest.mark.slow
 def test_what_a_rule_excludes_is_refused_with_the_rule(cli: Cli, exported: Path) -> None:
     wider = [a.replace("n=32", "n=256") for a in SMALL]  # plans have the same names
     said = cli.near()("tune", *wider, "-n", 1, "--schedule", changed(exported, reg_i=14, reg_j=4), status=2).err
@@ -47,6 +48,7 @@ def test_what_a_rule_excludes_is_refused_with_the_rule(cli: Cli, exported: Path)
     assert cli.near()("studies", "--json").json == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("arguments", "changes", "said"),
     [

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from cli.conftest import Cli
 
 CACHE = Path(__file__).parents[1] / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
 
 
+@pytest.mark.slow
 def test_one_command_and_no_device(cli: Cli) -> None:
     done = cli("simulate", CACHE, "--strategies", "random,genetic,ils", "--repeats", 8, "-n", 16, "-v")
     assert "convolution_kernel for recorded on NVIDIA RTX A4000: 3 strategies × 8 seeds × 16 trials" in done.out

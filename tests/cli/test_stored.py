@@ -99,6 +99,7 @@ def test_no_store_yet_is_no_study(cli: Cli) -> None:
     assert not list(cli.folder.iterdir())
 
 
+@pytest.mark.slow
 def test_a_row_that_means_something_else_now_is_not_passed_off_as_what_was_measured(tuned: Cli, tmp_path: Path) -> None:
     cli = replace(tuned.near(), folder=tmp_path)
     kept = tmp_path / "kept.db"
@@ -153,6 +154,7 @@ def test_exported_c_computes_the_product(tuned: Cli, tmp_path: Path) -> None:
     assert np.array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 def test_exported_library_and_self_test(tuned: Cli, tmp_path: Path) -> None:
@@ -179,6 +181,7 @@ def test_export_says_what_it_lacks(tuned: Cli, tmp_path: Path, monkeypatch: pyte
     assert "false cannot build gemm.c" in tuned("export", NAME, "-o", tmp_path / "gemm.c", "--shared", status=3).err
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("file", "said"), [
     ("gemm.txt", "no format for .txt"),
     ("gemm", "no format for a name without an ending"),

@@ -30,6 +30,7 @@ def test_a_study_is_continued_to_its_total(cli: Cli) -> None:
     assert numbers == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_a_finished_study_measures_nothing_again(tuned: Cli) -> None:
     tuned = tuned.near()
     before = tuned("trials", NAME, "--json").json
@@ -62,6 +63,7 @@ def test_one_seed_proposes_the_same_candidates(cli: Cli) -> None:
     assert rows[0] == rows[1]
 
 
+@pytest.mark.slow
 def test_the_json_object_has_the_contract_s_keys(tuned: Cli) -> None:
     tuned = tuned.near()
     found = tuned("tune", *SMALL, "-n", 8, "--json").json
@@ -106,6 +108,7 @@ def test_the_next_commands_run_as_they_are_printed(cli: Cli) -> None:
     assert "--store" not in cli("tune", *SMALL, "-n", 1).out
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_in_memory(cli: Cli) -> None:
     cli = cli.near()
     cli("tune", *SMALL, "-n", 1, "-q", "--store", ":memory:")
@@ -175,6 +178,7 @@ def test_goals_end_a_search_before_its_budget(cli: Cli) -> None:
     assert "--until soon: no time and no speed" in cli("tune", *SMALL, "--until", "soon", status=2).err
 
 
+@pytest.mark.slow
 def test_the_answer_speaks_of_the_objective(cli: Cli) -> None:
     cli = cli.near()
     sizes = [x for s in ("m=64", "n=64", "k=64", "a=s8", "b=s8", "acc=s32") for x in ("-D", s)]

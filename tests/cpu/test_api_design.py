@@ -31,6 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_block_of_the_design(folder: Path) -> None:
     rng = np.random.default_rng(0)
     a = rng.integers(0, 256, (6, 20), np.uint8)
@@ -92,6 +93,7 @@ def test_an_intrinsic_from_text(folder: Path) -> None:
     assert set(verdicts.values()) >= {"match", "no"}
 
 
+@pytest.mark.slow
 def test_comparisons_that_cannot_be() -> None:
     program = autosched.workload("matmul", m=8, n=8, k=8)
     with pytest.raises(UsageError, match="strategy"):

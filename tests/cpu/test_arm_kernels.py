@@ -69,7 +69,7 @@ def _flags(header: str) -> str:
     return next(line for line in header.splitlines() if "Build:" in line)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_rows_compute_the_program_and_compile_to_the_instruction(name: str) -> None:
     plan = _plan(name)

@@ -33,6 +33,7 @@ PROGRAMS: list[tuple[str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("packed", [True, False], ids=["packed", "plain"])
 def test_peers_compute_what_the_program_says(family: str, packed: bool) -> None:

@@ -31,12 +31,14 @@ def kernels(name: str, count: int) -> tuple[list[Kernel], Expected]:
     return [lower(plan, plan.space.schedule(row)) for row in rows], expect(program)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.x86
 @pytest.mark.parametrize("name", ["f32", "u8s8", "batch"])
 def test_machine_code(name: str) -> None:
     check_machine_code(*kernels(name, 3))
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.compiler
 def test_exported_c(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def window() -> Kernel:
     return scheduled(workload("conv2d", **sizes), "x86/vfmadd.f32.ymm", wanted)
 
 
+@pytest.mark.slow
 def test_a_tile_is_crowded_where_a_second_set_of_operands_has_no_place() -> None:
     assert crowded(tile(4, 3, 72)) == {"acc"}  # 12 sums, 3 and 1 operands, 16 registers
     assert crowded(tile(6, 2, 72)) == {"acc"}
@@ -79,6 +80,7 @@ def test_sums_are_said_to_be_in_order_where_they_are_crowded() -> None:
     assert "in_order" not in print_c(tile(2, 2, 64)).source
 
 
+@pytest.mark.slow
 def test_rounds_are_apart_where_a_window_slides() -> None:
     assert "next_round();" in print_c(window()).source
     assert "next_round" not in print_c(tile(4, 3, 72)).source
@@ -110,6 +112,7 @@ def test_what_sums_are_combined_with_is_loaded_when_they_are_finished() -> None:
     assert "sums_done" not in print_c(tile(4, 3, 72)).source
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
 @pytest.mark.parametrize("n", [72, 71])
 def test_sums_stay_in_registers(compiler: list[str], n: int, tmp_path: Path) -> None:
@@ -121,11 +124,13 @@ def test_products_of_bytes_are_not_added_to_each_other_first(compiler: list[str]
     assert_no_spills(bytes_tile(), compiler, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
 def test_what_a_window_loads_is_not_kept_for_its_next_step(compiler: list[str], tmp_path: Path) -> None:
     assert_no_spills(window(), compiler, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
 def test_unrolled_steps_of_a_window_share_no_loads(compiler: list[str], tmp_path: Path) -> None:
     assert_no_spills(taps(), compiler, tmp_path)

@@ -36,6 +36,7 @@ def depthwise(instruction: str, **types: str) -> Iterator[Kernel]:
             yield from (lower(plan, plan.space.schedule(int(row))) for row in rows)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("features", [("-O2",), ("-O2", "-mno-avx2")])
 def test_edges_of_lines_are_masked_loads(features: tuple[str, ...], tmp_path: Path) -> None:
     instruction = "portable/mac.f32.f32.f32.v4" if "-mno-avx2" in features else "x86/vfmadd.f32.ymm"
@@ -51,6 +52,7 @@ def test_edges_of_lines_are_masked_loads(features: tuple[str, ...], tmp_path: Pa
         assert not differing(got["Y"], want["Y"]).any()
 
 
+@pytest.mark.slow
 def test_wide_vectors_ask_for_no_more_than_the_target_has(tmp_path: Path) -> None:
     """Sixteen sums of four bytes, on a target whose vectors have 32: GCC kept them in memory."""
     made = [replace(k, name=f"wide_{n}") for n, k in enumerate(islice(bytes_by_lane(), 3))]
@@ -87,6 +89,7 @@ def f(X: f32[m, n], Y: f32[m, k], *, m=3, k=20):
 """
 
 
+@pytest.mark.slow
 def test_lanes_that_lie_close_together_are_whole_loads(tmp_path: Path) -> None:
     """Windows of two numbers that move by one, and every other number: no load reaches past what lanes ask for."""
     windows = depthwise("x86/vpmaddwd.ymm", a="s16", b="s16", acc="s32")

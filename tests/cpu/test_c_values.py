@@ -59,6 +59,7 @@ def twins(name: str, values: dict[str, Value], inputs: dict[str, DType], arrays:
     return kernel_of(name, values, inputs, n, lanes), kernel_of(name, values, inputs, n, 256), arrays
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("lanes", "names"), [(1, tuple(DTYPES)), (16, ("s4", "u8", "s32", "bf16", "f32"))], ids=["1", "16"]
 )
@@ -70,6 +71,7 @@ def test_operations(lanes: int, names: tuple[str, ...], tmp_path: Path) -> None:
     compare(kernels, tmp_path)
 
 
+@pytest.mark.slow
 def test_casts(tmp_path: Path) -> None:
     every = DTYPES.values()
     compare([twins(f"casts_{d}", casts(d), {"x": d}, {"x": corners(d)}) for d in every], tmp_path)
@@ -103,6 +105,7 @@ def test_flipped_bits_are_compared_without_a_warning(tmp_path: Path) -> None:
 
 
 # Shrinking would build hundreds of libraries; the failing outputs are named one by one instead.
+@pytest.mark.slow
 @examples(4, phases=[Phase.generate])
 @given(st.lists(small_values(), min_size=24, max_size=48), st.sampled_from([1, 8]), st.integers(0, 2**31))
 def test_random_expressions(values: list[Value], lanes: int, seed: int) -> None:

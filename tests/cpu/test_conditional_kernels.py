@@ -50,7 +50,7 @@ def gemm(assume: str = "") -> Program:
     return autosched.parse(GEMM.format(assume=assume))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_machine_code_takes_the_right_way(name: str, threads: int) -> None:

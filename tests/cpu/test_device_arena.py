@@ -40,6 +40,7 @@ def test_two_that_live_share_nothing():
     assert two.intact()
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_bounded(monkeypatch):
     monkeypatch.setattr(arena, "FREE_BYTES", 40_000)
     for size in range(1_000, 60_000, 4_096):

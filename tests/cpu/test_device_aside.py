@@ -41,6 +41,7 @@ def test_a_kernel_on_all_cpus_has_nothing_beside_it():
         assert not device.aside
 
 
+@pytest.mark.slow
 def test_what_is_under_way_ends_when_it_is_given_up(device):
     good = kernels.built(kernels.kernel())
     assert device.measure(good).ok
@@ -57,6 +58,7 @@ def test_what_is_under_way_ends_when_it_is_given_up(device):
     assert device.begin(lambda: device.measure(good)).result().status == "ok"
 
 
+@pytest.mark.slow
 def test_builds_keep_off_while_anything_is_measured(device):
     cpus = usable_cpus()
     assert device.measure(device_build(device)).ok
@@ -73,6 +75,7 @@ def test_builds_keep_off_while_anything_is_measured(device):
     assert os.sched_getaffinity(pid) == {cpus[-1]}
 
 
+@pytest.mark.slow
 def test_a_warm_device_holds_the_data_already(device):
     device.warm()
     good = kernels.built(kernels.kernel())

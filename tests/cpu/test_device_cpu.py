@@ -52,6 +52,7 @@ def test_a_right_kernel_is_timed(device, good):
     assert measured.kernel_sha == "sha"
 
 
+@pytest.mark.slow
 def test_what_is_asked_while_the_device_gets_ready_waits(good, monkeypatch):
     """Data are written and loaded in a thread of their own; a worker answers one request at a time."""
     with CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=5.0) as device:
@@ -84,6 +85,7 @@ def test_a_crash_is_recorded_and_the_next_works(device, good):
     check_good(device, good)
 
 
+@pytest.mark.slow
 def test_a_hang_is_killed_at_the_deadline(good):
     with CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=0.5) as device:
         clock = time.monotonic()
@@ -132,6 +134,7 @@ def test_a_kernel_that_is_right_at_first_is_found(device, good, calls):
     check_good(device, good)
 
 
+@pytest.mark.sampled(1)
 @ON_LINUX
 @pytest.mark.parametrize("past", [1, 16])
 def test_a_read_past_the_end_is_a_crash(device, good, past):
@@ -230,6 +233,7 @@ def test_interleaved_measures_all_and_outlives_a_crash(device, good):
     assert [len(m.samples_s) for m in found] == [4, 0, 0, 4]
 
 
+@pytest.mark.slow
 def test_cold_caches(good):
     with CpuDevice(kernels.program(), oracle=kernels.oracle(), cache="cold") as device:
         assert device.measure(good).status == "ok"
@@ -256,6 +260,7 @@ def test_integers_must_be_equal():
         assert (wrong.status, wrong.max_abs_error, wrong.tolerance) == ("wrong", 1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_the_worker_ends_with_the_device(good):
     device = CpuDevice(kernels.program(), oracle=kernels.oracle())
     device.measure(good)
@@ -313,6 +318,7 @@ def test_no_worker_outlives_a_killed_parent(stopped):
     raise AssertionError("the worker lives on")
 
 
+@pytest.mark.slow
 @ON_LINUX
 def test_an_interrupted_measurement_does_not_answer_the_next(device, good):
     def interrupt(*_):

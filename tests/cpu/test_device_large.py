@@ -45,6 +45,7 @@ def outside(device):
     return next(i for i in range(500, kernels.N) if i not in inside)
 
 
+@pytest.mark.slow
 def test_what_is_wrong_outside_the_boxes_is_found_beside_a_right_kernel(device):
     at = outside(device)
     good = kernels.built(kernels.kernel())
@@ -57,6 +58,7 @@ def test_what_is_wrong_outside_the_boxes_is_found_beside_a_right_kernel(device):
     assert device.measure(straying(at, "0x7FF8000000000000")).status == "wrong"
 
 
+@pytest.mark.slow
 def test_a_right_kernel_is_not_refused_for_the_mistake_of_the_one_before(device):
     at = outside(device)
     stray, good = straying(at), kernels.built(kernels.kernel())

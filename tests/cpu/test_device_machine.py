@@ -86,6 +86,7 @@ def instructions():
     return [i for i in found if i.kind != "function"]  # which no machine code stands for
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not X86, reason="issue rates are measured on x86-64")
 def test_peaks_are_measured_and_cached(instructions, tmp_path):
     cache = tmp_path / "below" / "peaks.json"
@@ -177,6 +178,7 @@ def test_the_doctor_finds_what_is_needed():
     assert looked <= {f.name for f in findings}
 
 
+@pytest.mark.slow
 def test_an_order_is_filled_as_a_draft_is_built(builder):
     target = load_target("portable")
     program = resolve("matmul", {"m": 12, "n": 16, "k": 8})

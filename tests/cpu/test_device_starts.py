@@ -27,12 +27,14 @@ def test_a_child_loads_little(module):
     assert not HEAVY & loaded
 
 
+@pytest.mark.slow
 def test_what_prints_for_a_cpu_loads_nothing_for_gpus():
     loaded = loaded_by("autosched.device.builder", "import autosched.device.orders")
     assert not {m for m in loaded if m.startswith(("autosched.codegen.lower.gpu", "autosched.codegen.cuda"))}
     assert not {"pydantic", "yaml", "sqlite3", "z3"} & loaded
 
 
+@pytest.mark.slow
 def test_a_search_begins_without_what_models_learn_with():
     text = "import sys, autosched.search.tune\nprint(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()

@@ -44,6 +44,7 @@ def test_no_lane_has_a_branch_of_its_own_where_weights_end_the_sum() -> None:
             assert len(re.findall("call .*@llvm.masked.load", kernel)) <= kernel.count("@llvm.x86.avx512")
 
 
+@pytest.mark.slow
 def test_no_lane_has_a_branch_of_its_own_where_a_group_lies_in_one_pixel() -> None:
     """A depth of two fused axes, in groups that end where the inner one does: a register's lanes are at one place of
     the window. Asked lane by lane, an int8 convolution of 28x28x128 took 187 ms on Zen 3 and takes 3.2."""

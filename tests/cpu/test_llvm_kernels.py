@@ -129,6 +129,7 @@ def condition(draw: Any) -> Bool:
     ]))  # fmt: skip
 
 
+@pytest.mark.slow
 @examples(60)
 @given(st.data())
 def test_accesses(source: st.DataObject) -> None:

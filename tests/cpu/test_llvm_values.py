@@ -141,7 +141,7 @@ def at(v: Value, index: Any) -> Value:
     return map_value(v, lambda node: replace(node, index=index) if isinstance(node, Read) else node)
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("lanes", [True, False])
 @pytest.mark.parametrize("dt", INTS, ids=str)
 def test_integer_operations(dt: DType, lanes: bool) -> None:
@@ -170,7 +170,7 @@ def test_integer_operations(dt: DType, lanes: bool) -> None:
     check(values, {"x": x, "y": y}, lanes)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lanes", [True, False])
 @pytest.mark.parametrize("dt", FLOATS, ids=str)
 def test_float_operations(dt: DType, lanes: bool) -> None:
@@ -200,7 +200,7 @@ def test_functions(dt: DType) -> None:
     check(values, {"x": x}, True, ulps=8 if dt.name == "f64" else 0)
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("source", list(DTYPES.values()), ids=str)
 def test_casts(source: DType) -> None:
     rng = np.random.default_rng(5)

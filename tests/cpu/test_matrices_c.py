@@ -21,6 +21,7 @@ BUILT = ("accumulated", "bias_start", "chain", "matmul_s8s8", "matmul_whole", "m
 FLAGS = ("-O2", "-include", str(EMULATION))
 
 
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", BUILT)
@@ -37,6 +38,7 @@ def test_exported_c_computes_the_program(name: str, tmp_path: Path) -> None:
             assert wrong is None, f"{plan.name}\n{plan.space.schedule(row)}\n{wrong}"
 
 
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", ["window_thin", "window_first_odd"])
@@ -48,6 +50,7 @@ def test_exported_c_reads_images(name: str, tmp_path: Path) -> None:
     assert expected.difference(call(library, kernel, expected.arrays, expected.scalars)) is None
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.compiler
 @pytest.mark.parametrize("compiler", [c for c in ("gcc", "clang") if shutil.which(c)])

@@ -80,6 +80,7 @@ def test_vectors_on_the_stack_are_aligned() -> None:
     assert re.search(r"andq\s+\$-32, %rsp", text)
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 @pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
 def test_exported_c_takes_constants_from_memory_and_aligns_the_stack(compiler: list[str], tmp_path: Path) -> None:
@@ -101,6 +102,7 @@ def _assembly_of_c(kernel: Kernel, compiler: list[str], folder: Path) -> str:
     return (folder / "out.s").read_text()
 
 
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.compiler
 @pytest.mark.x86

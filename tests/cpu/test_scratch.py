@@ -50,6 +50,7 @@ def holder(root: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     process.stdout.close()
 
 
+@pytest.mark.slow
 def test_a_full_folder_ends_the_run_and_costs_no_trial(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", TUNE], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 3, done.stderr

@@ -64,6 +64,7 @@ def run(folder: Path, name: str, compiler: str, *flags: str) -> subprocess.Compl
     return subprocess.run([f"./{name}_test"], cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize(("name", "sizes"), PROGRAMS, ids=[p[0] for p in PROGRAMS])
 def test_right_and_clean(name: str, sizes: dict[str, Any], compiler: str, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ PLANTED = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("file", "features", "right", "wrong"), PLANTED)
 def test_a_wrong_description_is_found(file, features, right, wrong):
     _need(*features)

@@ -20,12 +20,14 @@ def kernels(name: str, count: int) -> list[Kernel]:
     return [k for k in found if not missing_features(k)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.x86
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_machine_code(name: str) -> None:
     check_machine_code(kernels(name, 6), expect(PROGRAMS[name]))
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.compiler
 def test_exported_c(tmp_path: Path) -> None:

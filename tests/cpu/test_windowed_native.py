@@ -40,6 +40,7 @@ def kernels(name: str, text: str) -> list[tuple[Kernel, Expected]]:
     return [(lower(plan, plan.space.schedule(int(row))), expected) for row in rows]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", range(len(LINES)))
 def test_machine_code(case: int) -> None:
     for kernel, expected in kernels(*LINES[case]):

@@ -78,6 +78,7 @@ def check(plans: Sequence[Plan], program: Program, seed: int) -> None:
         assert wrong is None, f"{program}{plan.name}\n{kernel.schedule}\n{wrong}"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", TEXTS)
 def test_rows_compute_the_program(name: str) -> None:
     program = parse(TEXTS[name])
@@ -112,6 +113,7 @@ def test_what_leaves_a_block_lies_as_the_last_stage_says(epilogue: str) -> None:
     assert expected.difference(run_printed(kernel, H200, expected.arrays, expected.scalars)) is None
 
 
+@pytest.mark.slow
 @examples(3, phases=[Phase.generate])  # each compiles for seconds
 @given(lowered_texts(1500), st.integers(0, 2**31))
 def test_random_programs(text: str, seed: int) -> None:

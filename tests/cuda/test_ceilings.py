@@ -14,6 +14,7 @@ from benchmarks.gpu.ceiling import CALLS, LOADED, loops_of
 TIERS = [c for c in all_cases() if c.share is not None]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("case", TIERS, ids=lambda c: c.name)
 def test_loops_are_of_the_instruction_and_spill_nothing(case):
     needs_nvrtc("sm_90a")

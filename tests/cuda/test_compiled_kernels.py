@@ -94,7 +94,7 @@ def first(name: str) -> Compiled:
     return one
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_of_every_tier_compile(name: str) -> None:
     assert first(name)[2].kernels
@@ -140,6 +140,7 @@ def test_products_of_short_loops_over_slices_are_not_serialised() -> None:
     assert not compiled(printed(plan, row, case.chosen())).warnings
 
 
+@pytest.mark.slow
 def test_small_tiles_of_widened_bytes_do_not_spill() -> None:
     """The rule once counted 32 registers for some, of which ptxas took all, limit or not, and spilled."""
     case = CASES["mma e4m3"]
@@ -166,6 +167,7 @@ def test_loops_that_name_registers_are_not_rolled(name: str) -> None:
         assert not any(k.stack_bytes for k in rolled.kernels.values()), plan.space.schedule(row)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("only", ["cuda/mma.m16n8k64.s4*", "cuda/wmma.m8n8k32.s4*", "cuda/wmma.m8n8k128.b1.and"])
 def test_elements_below_a_byte_take_one_in_shared_memory(only: str) -> None:
     """A space once counted their bits, so that some of its rows could not be launched."""

@@ -15,6 +15,7 @@ from autosched.search.tune import plans_of
 ONE_ROW = {"m": 1, "n": 72, "k": 96, "a": "bf16", "b": "bf16", "acc": "f32", "out": "f32"}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("only", ["wgmma.m64n8k16.bf16.f32", "wgmma.m64n24k16.bf16.f32"])
 def test_one_row_has_a_slice_of_all_rows_that_an_instruction_reads(only):
     """A card read past the end of its shared memory."""

@@ -20,7 +20,7 @@ pytestmark = [needs_compiler, pytest.mark.compiler]
 MOST, PLANS = 3, 3
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_of_every_tier(name: str) -> None:
     made = emulation(CASES[name], MOST)
@@ -39,7 +39,7 @@ WARPS_STORE = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", WARPS_STORE)
 def test_warps_store_boxes(name: str) -> None:
     """Each from a tile of its own, which it fills again once the engine has read it."""
@@ -56,7 +56,7 @@ def test_warps_store_boxes(name: str) -> None:
 PADDED = {"padding": "16 B", "vector": "16 B"}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["wmma f16", "wmma bf16 by columns", "mma f16 k16", "dp4a"])
 def test_padded_slices(name: str) -> None:
     copies = ("sync",) if name == "dp4a" else ("sync", "cp.async")  # whose depth is one slice of two chunks
@@ -109,7 +109,7 @@ def test_elements_of_a_word_are_loaded_as_matrices() -> None:
     assert made.check(0, seed=1).ok
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["mma f16 k16", "mma s8", "mma e4m3", "wmma bf16 by columns"])
 def test_boxes_for_warps(name: str) -> None:
     """What the copy engine has swizzled, `ldmatrix` finds; fragments of WMMA are loaded from plain rows."""
@@ -146,7 +146,7 @@ def test_clusters_along_both_axes() -> None:
         assert difference.ok, (made.plan.space.schedule(row), difference)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("cluster", ["none", "2 along o", "2 along y.x"])
 def test_pixels_along_a_walk(cluster: str) -> None:
     """A window of three lines that moves two at a time over images with a border."""
@@ -173,6 +173,7 @@ def test_an_activation_is_turned_in_the_call() -> None:
     assert difference.ok, (made.plan.space.schedule(made.rows[0]), difference)
 
 
+@pytest.mark.slow
 def test_many_stages() -> None:
     """More stages than a tile has slices, and twelve of fourteen: barriers change their phases late.
     Slices of two spans."""

@@ -59,7 +59,7 @@ def test_a_text_with_a_header_compiles_for_every_generation(arch):
     assert 4 <= taken.registers <= 32
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("text", "arch", "operation"),
     [(DP4A, "sm_61", "IDP"), (DP4A, "sm_70", "IDP"), (DP4A, "sm_75", "IDP"), (DP4A, "sm_90a", "IDP")]
@@ -194,6 +194,7 @@ extern "C" __global__ void LIMIT_REGISTERS(128, %d) mixed(float *a, int turns) {
     assert compile_cuda(text % 200, "sm_90a", headers).kernels["mixed"].registers <= 200
 
 
+@pytest.mark.slow
 def test_a_kernel_that_spills_within_its_limit_has_its_loops_rolled():
     """Unrolled, the places of all turns are computed before the loop around."""
     needs_nvrtc("sm_90a")

@@ -223,6 +223,7 @@ ARCHES = (75, 80, 89, 90)
 """Each compiles what it is the first to have (75: and what older ones had), the last everything."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", ARCHES)
 def test_every_text_of_a_warp_or_thread_assembles(number: int) -> None:
     """One kernel an instruction, which issues it on whatever is in registers."""

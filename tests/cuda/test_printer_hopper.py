@@ -73,6 +73,7 @@ def test_golden() -> None:
     assert (launch.cluster, launch.threads) == ((2, 1, 1), 384)
 
 
+@pytest.mark.slow
 def test_the_ladder_can_be_climbed_rung_by_rung() -> None:
     """Each step of the published ladder is a decision, and each rung compiles to wgmma without a spill or a warning."""
     plan = plan_of("matmul_nt", "cuda/wgmma.m64n128k16.bf16.f32", m=4096, n=4096, k=4096, **BF16)
@@ -101,6 +102,7 @@ KINDS = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_compiles_to_its_instruction(kind: str) -> None:
     workload, intrinsic, dtypes, instruction = KINDS[kind]
@@ -134,6 +136,7 @@ def issuing(number: int, intrinsic: Intrinsic, majors: tuple[str, ...]) -> list[
     return [function, f'extern "C" __global__ void k{number}(int* out, int seed) {{', *lines, "}"]
 
 
+@pytest.mark.slow
 def test_every_form_of_wgmma_assembles() -> None:
     """A few widths of each family, operands along the reduction and across it, and the first operand in registers."""
     needs_nvrtc("sm_90a")

@@ -58,7 +58,7 @@ def taken(only: str, sizes: dict[str, Any], wish: dict[str, Any]) -> tuple[dict[
     return {name: int(values[name][0]) for name in names}, found.registers
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("case", CASES)
 def test_registers_are_about_those_of_the_compiler(case: str) -> None:
     """Within 12 % of what is derived; within 25 % where the kernel would spill under the limit, and has none then."""
@@ -68,6 +68,7 @@ def test_registers_are_about_those_of_the_compiler(case: str) -> None:
     assert 0.88 <= got / derived["registers"] <= most, (got, derived)
 
 
+@pytest.mark.slow
 def test_what_a_machine_widens_takes_more() -> None:
     """8-bit floats of `mma.sync` become f16 on sm_90, and sums of their own; on sm_89 they are what bytes are."""
     wish = STAGED | {"reg_i": 2, "reg_j": 4, "warps_i": 2, "warps_j": 2, "block_p": 2, "stages": 3, "swizzle": "64 B"}

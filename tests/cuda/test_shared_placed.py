@@ -26,6 +26,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_printed_is_proved(case: str) -> None:
     name, only, sizes = CASES[case]

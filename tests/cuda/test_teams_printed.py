@@ -80,6 +80,7 @@ def test_a_sum_of_several_warps_meets_once() -> None:
     assert printed(plan_of("softmax", m=64, n=512), {"M.warps": 1}).text.count("__syncthreads();") == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_architecture_compiles_teams(arch: str) -> None:
     needs_nvrtc(arch)

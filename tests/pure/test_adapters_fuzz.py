@@ -160,6 +160,7 @@ def test_sums_of_integers(program: Program, seed: int) -> None:
     check(program, INTEGERS, seed)
 
 
+@pytest.mark.slow
 @QUICK
 @given(float_sums(), st.integers(0, 2**32 - 1))
 def test_sums_of_floats(program: Program, seed: int) -> None:
@@ -178,6 +179,7 @@ def numbers(dtype: DType) -> set[float]:
     return {v for v in values if v == v}
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("source", SMALL, ids=str)
 def test_a_conversion_is_proved_exactly_where_no_value_changes(source: DType) -> None:
     read = Read("a", (), source)
@@ -218,6 +220,7 @@ def test_minus_an_integer_needs_room(name: str) -> None:
         prove_conversion(Unary("-", Cast(read, DTYPES["s8"]), DTYPES["s8"]), minus)
 
 
+@pytest.mark.slow
 @QUICK
 @given(integer_sums(), st.data())
 def test_a_changed_identity_is_not_proved(program: Program, data: st.DataObject) -> None:

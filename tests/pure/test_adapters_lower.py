@@ -69,6 +69,7 @@ def test_a_panel_of_a_prepared_tensor_is_prepared_too() -> None:
     assert "B_u8" not in kernel.main.buffers
 
 
+@pytest.mark.slow
 def test_the_names_of_plans_are_stable() -> None:
     first, second = ([p.name for p in found] for found in (plans_of("two"), adapted_plans(PROGRAMS["two"], machine())))
     assert first == second

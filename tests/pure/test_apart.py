@@ -49,6 +49,7 @@ def timed_spaces(draw: st.DrawFn) -> tuple[Space, list[Timed]]:
     return Space("two", [Step("s", decisions, rules)]), [part(("a", "b"), weights[:3]), part(("c", "d"), weights[3:])]
 
 
+@pytest.mark.slow
 @examples(80)
 @given(timed_spaces(), st.integers(1, 60), st.sampled_from([1, 16, 1 << 12]), st.sampled_from([1, 256]))
 def test_the_best_rows_are_those_of_a_full_sort(case: tuple[Space, list[Timed]], k: int, block: int, seen: int) -> None:
@@ -72,6 +73,7 @@ def test_the_best_rows_are_those_of_a_full_sort(case: tuple[Space, list[Timed]],
         assert np.allclose(fewer.seconds, every[:k][every[:k] <= every[k // 2]])
 
 
+@pytest.mark.slow
 @examples(60)
 @given(timed_spaces(), st.permutations(NAMES))
 def test_counts_and_samples_are_the_same_in_any_order_of_decisions(

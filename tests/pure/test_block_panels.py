@@ -15,6 +15,7 @@ from autosched.costmodel.copies import copy_seconds
 from autosched.tiling.steps import BLOCK, PANEL
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_rows_compute_the_program(name: str, threads: int) -> None:

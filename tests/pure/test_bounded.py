@@ -48,6 +48,7 @@ def seconds(plan: Plan, ids: Any) -> Any:
     return np.asarray(clock(plan, plan.space.values(ids))["total"], np.float32)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_best_rows_are_those_of_a_full_sort(name: str) -> None:
     plan = min(plans(name), key=lambda p: abs(p.space.size - 10**6))
@@ -79,6 +80,7 @@ def test_parts_add_up_to_the_clock() -> None:
     assert np.allclose(sum(part(values) for part in parts(plan)), clock(plan, values)["total"], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_two_products_in_trillions_of_rows() -> None:
     """More legal rows than a list can hold: none of those drawn is better than what is found, nor is any neighbour."""
     plan = plans_of(TuneRequest(autosched.parse(TWO, sizes=SIZES), autosched.target("x86-avx512")))[1][0]
@@ -143,6 +145,7 @@ def timed_spaces(draw: st.DrawFn) -> tuple[Space, list[Timed]]:
     return Space("two", [Step("s", decisions, rules)]), [part(("a", "b"), weights[:3]), part(("c", "d"), weights[3:])]
 
 
+@pytest.mark.slow
 @examples(80)
 @given(timed_spaces(), st.integers(1, 40), st.sampled_from([1, 16, 1 << 12]))
 def test_nothing_better_is_dropped(case: tuple[Space, list[Timed]], k: int, block: int) -> None:

@@ -21,6 +21,7 @@ def measured(space: SearchSpace, rows: Rows) -> Samples:
     return Samples(space.features(rows), space.analytic(rows), times, ("ok",) * len(rows))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("model", ["xgb", "forest"])
 @pytest.mark.parametrize("rows", [16, 64])
 def test_four_of_five_rows_lie_in_the_central_80_percent(model: str, rows: int) -> None:

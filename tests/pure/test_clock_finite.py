@@ -23,6 +23,7 @@ PROGRAMS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("name", "sizes"), PROGRAMS, ids=[name for name, _ in PROGRAMS])
 def test_times_and_features_are_finite(name: str, sizes: dict[str, Any]) -> None:
     program = autosched.workload(name, **sizes)

@@ -31,6 +31,7 @@ def seconds(plan: Plan, **chosen: int | str) -> float:
     return float(clock(plan, plan.space.values(np.array([row])))["total"][0])
 
 
+@pytest.mark.slow
 def test_bytes_beyond_a_border_are_asked_for_one_by_one() -> None:
     """u8·s8 56x56x128 on Zen 5: 1,140 us straight from the image, 27 to 35 from a copy with its border."""
     plan = plan_of(1, **BYTES)
@@ -39,6 +40,7 @@ def test_bytes_beyond_a_border_are_asked_for_one_by_one() -> None:
     assert direct > 10 * padded
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("pad", "stride", "types", "expected"),
     [(1, 1, BYTES, True), (0, 1, BYTES, True), (1, 1, {}, False), (0, 1, {}, False), (1, 2, {}, True)],
@@ -50,6 +52,7 @@ def test_who_asks_lane_by_lane(pad: int, stride: int, types: dict[str, str], exp
     assert asked_by_lane(nest, image) == expected
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("types", "stride", "share"), [(BYTES, 2, 0.0), ({"t": "bf16"}, 1, 0.5), ({"t": "bf16"}, 2, 0.0)]
 )

@@ -32,6 +32,7 @@ def row_of(plan: Plan, **chosen: int | str) -> int:
     return plan.space.row_of({**base, **BASE, **chosen})
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.usefixtures("everything_streams")
 @pytest.mark.parametrize(
     ("types", "chosen"),

@@ -172,6 +172,7 @@ class TestPlots:
         found = [Measurement("ok", t) if t else Measurement("crash") for t in times]
         return [Trial(n, "p", n, {}, m, 2.5e-6, 2e-6 if n > 2 else None) for n, m in enumerate(found, 1)]
 
+    @pytest.mark.slow
     def test_comparison_draws_medians_and_intervals(self) -> None:
         axes = two().plot()
         lines = {line.get_label(): line.get_ydata().tolist() for line in axes.lines}

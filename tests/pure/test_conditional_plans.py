@@ -64,7 +64,7 @@ def test_both_branches_compute_the_program(name: str) -> None:
             assert len(names) >= 2, "some data must break the condition"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["weights", "data", "signed", "requant"])
 def test_the_violations_would_be_noticed(name: str) -> None:
     """A kernel that takes the fast way whatever the data computes something else where they break the condition, and

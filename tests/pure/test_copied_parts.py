@@ -13,6 +13,7 @@ from autosched.ir import workload
 from autosched.tiling.steps import EACH_PART, part_axes
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_compute_the_program(name: str) -> None:
     plan, rows = parted(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from loop_trace import Instance, contents, element, owners, run
@@ -74,6 +75,7 @@ def expected_kind(instances: list[Instance], axis: str, equal: tuple[str, ...] =
     return kind
 
 
+@pytest.mark.slow
 @examples(80)
 @given(programs())
 def test_axes_and_groups_are_what_the_definitions_say(text: str) -> None:

@@ -108,6 +108,7 @@ def plans_of(name: str, **sizes: Any) -> list[Plan]:
     return found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "sizes"), [("matmul", {"m": 40, "n": 48, "k": 24}), ("conv2d", {"h": 9, "w": 9, "ci": 8, "co": 16})]
 )

@@ -17,6 +17,7 @@ BYTES = {"a": "s8", "b": "s8", "acc": "s32"}
 HALVES = {"a": "f16", "b": "f16", "acc": "f32"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("target", "dtypes"), [("x86-avx2", {}), ("x86-avx512", {}), ("nvidia-h100", HALVES), ("gemmini", BYTES)]
 )

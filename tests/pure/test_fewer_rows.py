@@ -68,6 +68,7 @@ def test_fewer_rows_are_the_first_of_all() -> None:
     assert [short.operands[n].shape for n in "abc"] == [(5, 64), (64, 16), (5, 16)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("extent", "rows"), [(56, 14), (14, 14), (28, 14), (7, 7), (18, 9), (196, 16), (64, 16)])
 def test_tiles_are_cut_evenly(extent: int, rows: int) -> None:
     nest = a_plan(extent).tensor_parts[0].nest
@@ -76,6 +77,7 @@ def test_tiles_are_cut_evenly(extent: int, rows: int) -> None:
     assert sum(a.units for a in nest.axes if a.intrinsic_axis == "i") == -(-extent // 16)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("extent", [14, 21, 33])
 def test_rows_compute_the_program(extent: int) -> None:
     plan = a_plan(extent, 20)

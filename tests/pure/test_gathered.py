@@ -29,6 +29,7 @@ BODIES = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("first", [0, 2])
 def test_gathered_operands_on_an_instruction(name: str, first: int) -> None:

@@ -65,6 +65,7 @@ def without_boxes(kernel: Kernel) -> Kernel:
     return dataclasses.replace(kernel, main=dataclasses.replace(kernel.main, body=plain(kernel.main.body)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "wish",
     [

@@ -56,7 +56,7 @@ def program_for(intrinsic: Intrinsic) -> Program:
     return resolve("matmul_nt", {"m": m, "n": n, "k": k, "a": a, "b": b, "acc": intrinsic.accumulator.dtype.name})
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(names()))
 def test_a_row_computes_the_oracles_numbers(name: str) -> None:
     assert FEW.has(CATALOGUE[name].requires)

@@ -31,6 +31,7 @@ def runs(program: Any, plan: Plan, wish: dict[str, Any]) -> None:
     assert difference.ok, (plan.space.schedule(answer.row), difference)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("cluster", ["4 along i", "4 along j", "2 along j"])
 @pytest.mark.parametrize("more", [{"roles": "producer", "persistent": "yes"}, {"roles": "together", "stages": 2}])
 def test_clusters_of_four_share_what_they_fetch(cluster: str, more: dict[str, Any]) -> None:
@@ -39,6 +40,7 @@ def test_clusters_of_four_share_what_they_fetch(cluster: str, more: dict[str, An
     runs(program, plan, {"cluster": cluster, "copy": "TMA", "reg_i": 1, "groups_i": 1, "reg_j": 1, **more})
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("swapped", [0, 1])
 def test_groups_need_not_divide_the_grid(swapped: int) -> None:
     """Eleven by nine tiles in groups of eight: the last group has three rows, or one."""
@@ -48,6 +50,7 @@ def test_groups_need_not_divide_the_grid(swapped: int) -> None:
     runs(program, plan, {**tile, "raster": swapped, "group": 8, "persistent": 1})
 
 
+@pytest.mark.slow
 def test_one_group_of_all_rows_is_no_schedule_of_its_own() -> None:
     _, (plan, *_) = plans("matmul", "cuda/mma.m16n8k8.*", FEW, m=128, n=128, k=16, **BF16)
     tile = {"reg_i": 1, "warps_i": 1, "reg_j": 1, "warps_j": 1}
@@ -67,6 +70,7 @@ def test_the_clock_counts_blocks_of_clusters() -> None:
     assert np.allclose(seconds["mma"] * used, seconds["mma"][0] * H200.cores, rtol=0.05)
 
 
+@pytest.mark.slow
 def test_boxes_begin_at_whole_chunks() -> None:
     """Three bytes a tile along the rows of b: only every sixteenth box would begin where the engine can."""
     s8 = {"a": "s8", "b": "s8", "acc": "s32"}

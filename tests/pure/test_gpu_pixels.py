@@ -100,6 +100,7 @@ def test_walks_bring_what_single_copies_would(name: str) -> None:
     assert check(without_boxes(kernel), oracle).ok
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("cluster", ["2 along o", "2 along z.y.x"])
 def test_blocks_of_a_cluster_share_pixels_and_weights(cluster: str) -> None:
     plan = plan_of("conv2d", "(i←z.y.x, j←o, k←c)", n=2, h=10, w=9)
@@ -141,6 +142,7 @@ def conv(X: f16[2, 9, 8, 16], W: const[f16[3, 3, 16, 16]], Y: f32[2, 7, 8, 16]):
 INSIDE = "0 <= x + 2 * s - 2 < 8"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("guard", "index", "walks"),
     [

@@ -97,6 +97,7 @@ def test_slices_take_the_bytes_of_their_shape() -> None:
             assert slices == values["slices_bytes"][k] * blocks
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SPACES)
 def test_three_readings_of_each_rule_agree(name: str) -> None:
     space = plan_of(name).space

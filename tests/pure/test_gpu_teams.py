@@ -167,7 +167,7 @@ def plan_of(name: str, leeway: Leeway = Leeway(formulas=FORMULAS)) -> Plan:
     return make_plans(program_of(name), H200, {}, 1, leeway)[0]
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [*TEXTS, *WORKLOADS])
 def test_rows_compute_the_oracles_numbers(name: str) -> None:
     plan = plan_of(name)

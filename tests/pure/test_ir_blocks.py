@@ -38,6 +38,7 @@ def agreed(program: Program, wanted: dict[str, Box], seed: int) -> Slice:
     return part
 
 
+@pytest.mark.slow
 @examples(300)
 @given(TEXTS, st.integers(0, 3), st.data())
 def test_a_box_of_a_random_program_is_that_of_the_whole(text: str, seed: int, data: st.DataObject) -> None:

@@ -74,6 +74,7 @@ def test_what_is_left_as_it_is(change: tuple[str, str], why: str | None) -> None
     assert (split_residues(program) is None) == (why is not None), why
 
 
+@pytest.mark.slow
 def test_a_transposed_convolution_becomes_a_convolution() -> None:
     program = workload("conv2d_transposed", h=3, w=4, ci=4, co=18)
     after, steps = simplify(program)

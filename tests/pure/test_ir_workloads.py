@@ -63,6 +63,7 @@ def reference_conv2d(x: Any, w: Any, stride: int, pad: int, dilation: int, group
     return out
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("layout", ["nhwc", "nchw"])
 @pytest.mark.parametrize("t", ["f32", "u8"])
 @pytest.mark.parametrize(

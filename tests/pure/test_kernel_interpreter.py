@@ -150,6 +150,7 @@ def plain(name: str) -> bool:
     return intrinsic.kind == "compute" and chained and numerics.rounding == "rne" and not numerics.flushed
 
 
+@pytest.mark.sampled(103)
 @pytest.mark.parametrize("name", [n for n in Catalogue.builtin() if plain(n)])
 def test_emulator_agrees_with_the_semantics_run_as_a_program(name: str) -> None:
     """Two ways to issue an intrinsic: its model, and the language's interpreter on its semantics."""

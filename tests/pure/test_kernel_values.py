@@ -36,6 +36,7 @@ def test_random_expressions(value: Value, lanes: int, seed: int) -> None:
     assert not differing(got, want).any()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", ["s4", "u8", "s32", "u64", "e4m3", "bf16", "tf32", "f32"])
 def test_values_print_as_the_language_that_they_came_from(dtype: str) -> None:
     """A printed value parses back to a program that computes the same."""

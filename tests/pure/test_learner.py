@@ -97,6 +97,7 @@ def test_a_plug_in_is_one_of_the_others(
     assert sys.modules["xgboost"].whole
 
 
+@pytest.mark.slow
 def test_special_functions_import_nothing_that_imports_them() -> None:
     """So that threads cannot wait for each other: the interpreter of programs imports them without asking."""
     code = "import sys, scipy.special; print(*[m.split('.')[1] for m in sys.modules if m.startswith('scipy.')])"
@@ -120,12 +121,14 @@ print(callable(there["sklearn.ensemble"].HistGradientBoostingClassifier))
 """
 
 
+@pytest.mark.slow
 def test_what_nobody_touches_is_put_off() -> None:
     """Loading xgboost took 0.25 s of processor time, of which 0.09 are left."""
     asked = run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
     assert asked.stdout.splitlines() == ["False False False", "Booster False", "True True True", "True"], asked.stderr
 
 
+@pytest.mark.slow
 def test_what_is_there_already_is_not_put_off() -> None:
     code = "import numpy.f2py, sys; before = numpy.f2py; from autosched.costmodel import learner\n"
     code += "learner.alone(); learner.load('xgboost'); print(sys.modules['numpy.f2py'] is before is numpy.f2py)"

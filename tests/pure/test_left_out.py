@@ -25,6 +25,7 @@ SAID = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SAID)
 def test_what_is_left_out_has_a_reason(name: str) -> None:
     target, options, intrinsic, said = SAID[name]

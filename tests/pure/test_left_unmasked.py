@@ -62,7 +62,7 @@ def masked(plan: Plan, kernel: Kernel, tensor: str) -> bool:
     return any("%" in str(s.valid) for s in loads if s.valid != TRUE)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("sizes", [{}, PAIRS, {"stride": 1}, {"w": 7}, {"k": 5}, {"t": "u8", "u": "s8", "h": 1}])
 def test_zeros_that_a_masked_load_leaves_free_the_copy_beside_them(sizes: dict[str, int | str]) -> None:
     plan = plan_of(parse(UNPACKED, sizes=sizes))
@@ -118,6 +118,7 @@ def test_a_nan_past_the_end_of_a_line_of_the_window_reaches_nobody(kind: str) ->
         assert np.array_equal(np.isnan(np.asarray(found["Y"], np.float64)), wanted)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("sizes", "whole"), [({}, True), ({"w": 35, "stride": 1}, True), (FLOATS, False)])
 def test_a_tensor_with_room_behind_the_last_window_is_read_whole(sizes: dict[str, int | str], whole: bool) -> None:
     program = parse(INSIDE, sizes=sizes)

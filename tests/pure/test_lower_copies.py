@@ -49,7 +49,7 @@ def test_rows_with_a_border_compute_the_program(name: str) -> None:
     check(name, "padded")
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["direct", "padded"])
 @pytest.mark.parametrize("name", SHUFFLED)
 def test_shuffled_rows_compute_the_program(name: str, kind: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pure.lower_programs import lowered_texts, recurrence_texts
@@ -82,6 +83,7 @@ def f(A0: u8[1], A1: s8[4, 1], C0: s32[3], M3: s32[4]):
     check_rows(parsed(text), 0, 1, 0)
 
 
+@pytest.mark.slow
 def test_rows_at_once_begin_and_end_together() -> None:
     """Lines of a triangle are of different lengths: four of them at once wrote what lies before the diagonal."""
     text = """
@@ -99,12 +101,14 @@ def f(A0: u8[4], A1: s8[6], C0: s32[4, 6, 1], D0: s32[4, 6, 1]):
         check_rows(parsed(text), 0, 1, seed)
 
 
+@pytest.mark.slow
 @examples(14)
 @given(lowered_texts(3000 if EXAMPLES else 600), st.integers(0, 2), st.integers(1, 2), st.integers(0, 2**31))
 def test_rows_of_contractions_compute_the_program(text: str, target: int, threads: int, seed: int) -> None:
     check_rows(parsed(text), target, threads, seed)
 
 
+@pytest.mark.slow
 @examples(20)
 @given(recurrence_texts(), st.integers(1, 2), st.integers(0, 2**31))
 def test_rows_of_recurrences_compute_the_program(text: str, threads: int, seed: int) -> None:

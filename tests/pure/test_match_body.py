@@ -90,6 +90,7 @@ def inputs(seed: int, *values: Value) -> dict[Any, Any]:
 SETTINGS = examples(300)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(integers(), st.integers(0, 99))
 def test_normal_form_and_range_of_integers(value: Value, seed: int) -> None:
@@ -101,6 +102,7 @@ def test_normal_form_and_range_of_integers(value: Value, seed: int) -> None:
     assert int(np.max(got)) <= bounds.high, (value, bounds)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(floats(), st.integers(0, 99))
 def test_normal_form_of_floats(value: Value, seed: int) -> None:
@@ -123,6 +125,7 @@ def test_bit_vectors_agree_with_numpy(value: Value, seed: int) -> None:
         assert got == int(column[at]), (value, {k: int(c[at]) for k, c in env.items()})
 
 
+@pytest.mark.slow
 @examples(150)
 @given(st.data(), st.sampled_from(["s8", "u8", "s16", "s32"]), st.integers(0, 99))
 def test_answers_are_right(data: st.DataObject, name: str, seed: int) -> None:

@@ -86,6 +86,7 @@ def check(rng: Random) -> None:
         assert not differ(want, evaluate(canonical(value, True), env), False), f"{value}\n{canonical(value, True)}"
 
 
+@pytest.mark.slow
 @examples(400)
 @given(st.integers(0, 1 << 40))
 def test_the_normal_form_is_the_same_function(seed: int) -> None:

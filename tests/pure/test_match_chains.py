@@ -6,6 +6,7 @@ import json
 from itertools import product
 from math import prod
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.examples import examples
@@ -57,6 +58,7 @@ def composes(mapping: Mapping, most: int = 400) -> None:
             assert got == want, (o, read, mapping.axes, at)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(programs(), instructions(), st.integers(0, 3))
 def test_chains_compose_to_the_address(program: str, instruction: str, pick: int) -> None:

@@ -80,6 +80,7 @@ def count(program: Program, semantics: str, rule: str = "superset") -> int:
     return found.mapping_count
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_counts_of_the_reference(name: str) -> None:
     mma, written, exchanged, dot = MASK_EQUALITY[name]
@@ -145,6 +146,7 @@ def subsets(n: int) -> int:
     return 2**n - 1
 
 
+@pytest.mark.slow
 @examples(40)
 @given(st.tuples(*(st.integers(1, 3) for _ in range(4))))
 def test_count_is_the_product_over_axes(numbers: tuple[int, int, int, int]) -> None:

@@ -74,7 +74,7 @@ NAMES = [
 INSTRUCTIONS = [*(CATALOGUE[n] for n in NAMES), *(made_up(t) for t in (WINDOW, TINY, PLAIN, LONE))]
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_verdict_whatever_the_program(name: str) -> None:
     program = parse(PROGRAMS[name])

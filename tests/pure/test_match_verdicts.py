@@ -54,7 +54,7 @@ def question(keys: dict[str, str], text: str) -> tuple[Program, Match]:
     return program, found
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_verdict(path: Path) -> None:
     keys, text = read(path)

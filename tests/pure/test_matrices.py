@@ -38,7 +38,7 @@ def a_kernel(name: str, threads: int = 1, seed: int = 3) -> Kernel:
     return lower(plan, plan.space.schedule(next(covering_rows(plan, seed))))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_compute_the_program(name: str) -> None:
     expected = expect(PROGRAMS[name])
@@ -46,7 +46,7 @@ def test_rows_compute_the_program(name: str) -> None:
         assert disagreement(plan, list(covering_rows(plan, seed=11))[:3], expected) is None
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n != "matmul_small"])
 def test_llvm_makes_its_instructions(name: str) -> None:
     kernel = a_kernel(name, threads=2)

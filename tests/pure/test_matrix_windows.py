@@ -77,6 +77,7 @@ def test_what_the_end_of_an_axis_cuts_has_panels_of_its_own() -> None:
     assert ends == [2 * register, 3 * register]  # all channels of the last 12 pixels; the last 36 of all pixels
 
 
+@pytest.mark.slow
 def test_the_clock_prices_a_copy_by_its_size_and_its_rows() -> None:
     program = workload("conv2d", h=56, w=56, ci=64, co=64, kh=3, kw=3, pad=1, a="u8", b="s8")
     plan = next(p for p in matrix_plans(program) if "i←x, j←o, k←c)" in p.name)
@@ -90,6 +91,7 @@ def test_the_clock_prices_a_copy_by_its_size_and_its_rows() -> None:
     assert terms["load"][whole] == pytest.approx(terms["load"][panel])  # whole lines both
 
 
+@pytest.mark.slow
 def test_the_clock_knows_what_rows_cost_that_touch_two_lines() -> None:
     """The 7x7 stem on an Emerald Rapids: 528 us where a register of the image serves one product, 282 where two."""
     program = workload("conv2d", h=224, w=224, ci=3, co=64, kh=7, kw=7, stride=2, pad=3, a="u8", b="s8")

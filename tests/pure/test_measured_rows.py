@@ -17,6 +17,7 @@ def test_the_clock_ranks_what_a_card_measured(name):
     assert found.best_of >= 0.9
 
 
+@pytest.mark.slow
 def test_the_simulator_ranks_what_a_card_measured():
     rows = measured(next(s for s in spaces() if s["case"] == "squares/s8/4096"))
     assert of_simulator(rows, most=80).kendall >= 0.6

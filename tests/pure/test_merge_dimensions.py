@@ -68,6 +68,7 @@ def pointwise(X: f32[ci, h, w], W: const[f32[co, ci]], Y: f32[co, h, w], *, h=5,
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "fused", "operand"), [(STEM, "k←s.c", "pack_a"), (POINTWISE, "i←y.x", "pack_b")])
 def test_fused_axes_are_loaded_where_they_lie(text: str, fused: str, operand: str) -> None:
     program = parse(text)

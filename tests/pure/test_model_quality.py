@@ -22,6 +22,7 @@ RANKS = dict(zip(ASKED, (0.82, 0.87, 0.90), strict=True)) | {"depthwise_f32_56x5
 """Spearman of the clock alone: a little less than when this was written; the last of kernels that LLVM made spill."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", RANKS)
 def test_the_clock_ranks_recorded_rows(name: str):
     path = FOLDER / f"{name}.json.gz"
@@ -35,6 +36,7 @@ def test_the_clock_ranks_recorded_rows(name: str):
     assert math.isnan(found.found)
 
 
+@pytest.mark.slow
 def test_measurements_make_the_model_find_the_optimum():
     recording = read_replay(FOLDER / "conv_f32_28x28x128.json.gz")
     clock, *fitted = (

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def subscripts(draw: st.DrawFn) -> Int:
 SMALL = st.integers(0, 3)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(subscripts(), min_size=1, max_size=3), st.integers(1, 4), SMALL, SMALL, st.data())
 def test_places_are_those_of_the_storage(

@@ -55,6 +55,7 @@ def filled(intrinsic: Intrinsic, records: list[list[str]]) -> tuple[dict[str, An
     return arrays, np.concatenate([numbers(r[3], c.dtype) for r in records])
 
 
+@pytest.mark.sampled(46)
 @pytest.mark.parametrize("name", RECORDED["elements"])
 def test_the_model_computes_what_the_card_did(name: str) -> None:
     intrinsic = CATALOGUE[name].on(FEATURES)

@@ -58,6 +58,7 @@ def test_scale() -> None:
     np.testing.assert_allclose(found, [[(7 / 3 - 4) / (4 / 3), 0, 0], [1, 1, 1]])
 
 
+@pytest.mark.slow
 def test_every_strategy_searches_it() -> None:
     """Those with a model, which fit it after twelve trials, have two trials more; the quick ones have six."""
     recording = read_any(CACHE)

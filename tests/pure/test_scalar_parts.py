@@ -22,6 +22,7 @@ from autosched.tiling.plan import RowsPart, ScalarPart
 from autosched.tiling.scalar_steps import VECTOR
 
 
+@pytest.mark.slow
 @examples(25)
 @given(reduction_texts(), st.integers(1, 2), st.booleans(), st.integers(0, 2**31))
 def test_rows_of_reductions_compute_the_program(text: str, threads: int, narrow: bool, seed: int) -> None:
@@ -40,6 +41,7 @@ def test_rows_of_reductions_compute_the_program(text: str, threads: int, narrow:
         assert disagreement(plan, rows, expected) is None, text
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", ["rows", "down"])
 def test_every_decision_computes_the_program(name: str, threads: int) -> None:

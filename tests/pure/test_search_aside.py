@@ -94,6 +94,7 @@ def tune(device: Beside, trials: int = 20, strategy: str = "random", **options: 
     return run(study, device, trials, **options), study
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("strategy", ["random", "auto", "evolutionary"])
 def test_what_is_proposed_does_not_depend_on_how_long_anything_takes(strategy: str) -> None:
     devices = [Beside(), Beside(measure_s=0.004), Beside(build_s=0.004)]
@@ -170,6 +171,7 @@ def test_a_mistake_while_building_costs_one_candidate() -> None:
     assert study.failed == {"build": 1}
 
 
+@pytest.mark.slow
 def test_a_space_is_exhausted_with_all_of_it_measured() -> None:
     device = Beside()
     space = SearchSpace([make_plan("small", tiles=1)], clock)

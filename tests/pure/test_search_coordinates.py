@@ -72,6 +72,7 @@ def _best_of(space: SearchSpace, process: Bayesian, trials: int) -> float:
     return float(best)
 
 
+@pytest.mark.slow
 def test_sizes_that_two_divides_are_found_sooner() -> None:
     space = _space((Decision("threads", tuple(range(16, 656, 16))), Decision("tile", tuple(range(1, 21)))))
     plain, thorough = (

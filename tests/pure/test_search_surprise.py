@@ -36,6 +36,7 @@ class Trap(SyntheticDevice):
         return Measurement("ok", cost * (TIMES_SLOWER if slow else 1.0))
 
 
+@pytest.mark.slow
 def test_auto_leaves_favourites_that_are_all_as_slow() -> None:
     """Within 32 trials, with most seeds: how soon is a matter of places given to any row at all."""
     left = 0
@@ -75,6 +76,7 @@ class OtherWay(SyntheticDevice):
         return Measurement("ok", cost * (0.75 if candidate.plan.name == "b" else 1.2))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_plans_that_the_clock_can_hardly_tell_apart_are_both_tried(seed: int) -> None:
     space = SearchSpace([make_plan("a"), make_plan("b")], slower_for_b)

@@ -172,6 +172,7 @@ def test_a_kernel_that_fails_when_it_is_cut_down_is_not_passed_over() -> None:
         Verifier(0, runner=dataclasses.replace(INTERPRETER, run=fails)).cut_down(plan, plan.space.schedule(0), 1)
 
 
+@pytest.mark.slow
 def test_fewer_fraction_bits_are_allowed_for_where_they_were_accepted() -> None:
     program = autosched.workload("matmul", m=33, n=20, k=70, a="e4m3", b="e4m3", acc="f32")
     named = "cuda/mma.m16n8k32.e4m3.e4m3.f32"

@@ -63,6 +63,7 @@ def test_what_a_target_does_not_say_is_named() -> None:
         energy(parts, found, dataclasses.replace(GEMMINI, memories=memories), 0.0)
 
 
+@pytest.mark.slow
 def test_the_objective_decides_what_is_best() -> None:
     program = autosched.workload("matmul", m=96, n=64, k=160, a="s8", b="s8", acc="s32")
     small = [dataclasses.replace(m, bytes=4096) if m.holds else m for m in GEMMINI.memories]
@@ -115,6 +116,7 @@ def test_the_bar_and_the_final_round_follow_the_objective() -> None:
     assert distinguishable(joules, dataclasses.replace(joules, extra={**joules.extra, "cost": 2 * (joules.cost or 0)}))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("target", "objective"), [("nvidia-h200", "edp"), ("intel-sapphire-rapids", "energy")])
 def test_targets_that_state_their_energy(target: str, objective: str) -> None:
     program = autosched.workload("matmul", m=128, n=128, k=128, a="bf16", b="bf16", acc="f32")

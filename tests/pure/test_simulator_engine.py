@@ -77,7 +77,7 @@ def random_body(rng: random.Random, depth: int) -> tuple[Code, ...]:
     return tuple(body)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_jumps_change_nothing(seed: int) -> None:
     rng = random.Random(seed)

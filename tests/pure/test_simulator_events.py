@@ -170,6 +170,7 @@ def test_threads_share_memory_but_not_cores() -> None:
             assert len([s for s in run.servers if s == "DRAM"]) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SPECS)
 def test_traces_load_and_lanes_do_not_overlap(name: str) -> None:
     kernel = kernels(name)[1]

@@ -58,6 +58,7 @@ def expected(kernel: Kernel) -> dict[str, float]:
     return {"issue": issues, "assign": sum(f.statements for f in found) - issues}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("only", "target", "sizes"),
     [
@@ -159,7 +160,7 @@ ORDERS = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("capacity", [512, 2048, 6144, 1 << 20])
 def test_bytes_are_those_of_a_cache(order: str, capacity: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 import z3
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,6 +78,7 @@ def brute(space: Space) -> dict[int, set[str]]:
     return found
 
 
+@pytest.mark.slow
 @examples(120)
 @given(spaces(), st.sampled_from([1, 3, 64, 1 << 18]))
 def test_enumeration_mask_and_why_not_agree_with_plain_python(space: Space, block: int) -> None:
@@ -94,6 +96,7 @@ def test_enumeration_mask_and_why_not_agree_with_plain_python(space: Space, bloc
     assert bool(space.why_not(row)) == bool(broken[row])
 
 
+@pytest.mark.slow
 @examples(200)
 @given(spaces())
 def test_counting_without_listing_finds_the_same_rows(space: Space) -> None:
@@ -104,6 +107,7 @@ def test_counting_without_listing_finds_the_same_rows(space: Space) -> None:
     assert counted.legal + sum(counted.rejected.values()) == space.size
 
 
+@pytest.mark.slow
 @examples(60)
 @given(spaces(), st.integers(0, 10**6))
 def test_z3_agrees_with_the_mask(space: Space, pick: int) -> None:
@@ -122,6 +126,7 @@ def test_z3_agrees_with_the_mask(space: Space, pick: int) -> None:
     assert [r.name for r, t in zip(space.rules, truths, strict=True) if not t] == [r.name for r in space.violated(row)]
 
 
+@pytest.mark.slow
 @examples(60)
 @given(spaces())
 def test_an_empty_space_is_explained_by_a_minimal_core(space: Space) -> None:
@@ -138,6 +143,7 @@ def test_an_empty_space_is_explained_by_a_minimal_core(space: Space) -> None:
     assert len(explanation.sentences) == len(core)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(spaces(), st.integers(0, 2**32))
 def test_drawn_rows_are_legal_and_different(space: Space, seed: int) -> None:
@@ -175,6 +181,7 @@ def test_ids_rows_and_json_are_inverse(space: Space, data: st.DataObject) -> Non
         assert [int(space.values([row])[n][0]) for n in schedule.values] == list(schedule.values.values())
 
 
+@pytest.mark.slow
 @examples(60)
 @given(spaces(), st.data())
 def test_nearest_rows_give_up_the_fewest_wishes_and_move_least(space: Space, data: st.DataObject) -> None:

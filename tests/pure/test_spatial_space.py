@@ -35,6 +35,7 @@ def found(name: str, sizes: Mapping[str, int | str]) -> list[Plan]:
     return plans(name, "gemmini/*", GEMMINI, **sizes)[1]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("name", "sizes"), CASES)
 def test_every_decision_gives_the_right_answer(name: str, sizes: dict[str, int | str]) -> None:
     for plan in found(name, sizes)[:2]:
@@ -86,6 +87,7 @@ def test_the_clock_knows_reuse_and_double_buffering() -> None:
     assert (terms["memory"].max() / terms["memory"].min()) > 10
 
 
+@pytest.mark.slow
 def test_the_clock_orders_rows_as_the_simulator_does() -> None:
     (plan,) = found("matmul", {"m": 128, "n": 96, "k": 160, **BYTES})
     ids = plan.space.sample(60, np.random.default_rng(0))

@@ -22,12 +22,14 @@ NOWHERE: frozenset[str] = frozenset()
 FUNCTIONS = [i for i in Catalogue.builtin().values() if i.kind == "function"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("intrinsic", FUNCTIONS, ids=lambda i: i.name)
 def test_built_in_functions_keep_their_bound(intrinsic) -> None:
     report = check(intrinsic, NOWHERE, formulas=formulas_of(FUNCTIONS))
     assert report.ok, str(report)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("right", "wrong", "name"),
     [

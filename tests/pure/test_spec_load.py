@@ -141,6 +141,7 @@ def test_numerics_default_to_the_accumulators_type():
     assert [i.numerics.accumulate for i in (*load_text(FAMILY)[:1], *load_text(text)[:1])] == ["exact", "sequential"]
 
 
+@pytest.mark.slow
 def test_builtin_catalogue():
     catalogue = Catalogue.builtin()
     assert {"x86/vpdpbusd.zmm", "x86/vpdpbusds.ymm", "x86/vfmadd.f64.zmm", "x86/vdpbf16ps.zmm"} <= set(catalogue)

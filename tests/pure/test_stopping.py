@@ -39,6 +39,7 @@ def test_a_time_that_is_reached_ends_the_search() -> None:
     assert tune(Goals(time_s=1e-12), 9).reason == "trials"
 
 
+@pytest.mark.slow
 def test_too_small_a_gain_ends_the_search() -> None:
     found = tune(Goals(least_gain=0.05), strategy="draft")
     assert found.reason == "gain"

@@ -313,6 +313,7 @@ def test_any_trial_comes_back(trial: Trial) -> None:
     store.close()
 
 
+@pytest.mark.slow
 @given(some=st.lists(trials, max_size=3))
 def test_json_lines_come_back(some: list[Trial]) -> None:
     with tempfile.TemporaryDirectory() as folder:

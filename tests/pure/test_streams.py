@@ -58,6 +58,7 @@ def kernel_of(wanted: Program, **chosen: int) -> Kernel:
     return lower(plan, plan.space.schedule(row_of(plan, **chosen)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "threads"), [("softmax", 1), *((name, 3) for name in PROGRAMS)])
 def test_every_row_computes_the_program(name: str, threads: int) -> None:
     wanted = PROGRAMS[name]

@@ -17,12 +17,14 @@ from autosched.ir.value import reads
 from autosched.tiling.steps.cache_block import depth_blocks
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_with_blocks_compute_the_program(name: str) -> None:
     plan = cut_plan(name)
     assert disagreement(plan, cut_rows(plan, 3), expect(PROGRAMS[name])) is None
 
 
+@pytest.mark.slow
 def test_threads_have_sums_of_their_own() -> None:
     plan = cut_plan("nchw", threads=2)
     rows = cut_rows(plan, 2, threads=2)

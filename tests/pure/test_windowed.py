@@ -46,7 +46,7 @@ EVERY = [(on, n) for n, (name, _) in enumerate(CASES) for on in TARGETS if on !=
 """Thousands of steps are no vector instruction."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("on", "case"), EVERY)
 def test_every_decision_gives_the_right_answer(on: str, case: int) -> None:
     target, made = TARGETS[on]
@@ -110,6 +110,7 @@ def test_random_windows(case: tuple[str, str], vectors: bool) -> None:
     check(case[1], made(case[0]), target)
 
 
+@pytest.mark.slow
 def test_an_engine_is_measured_on_the_simulator() -> None:
     _, plans, _ = windowed_plans(engine_text(10, 10, 4, 16, 1, 1), instruction("engine"))
     device = autosched.device("simulator", target=CORE, noise=0.0)
