@@ -19,7 +19,8 @@ def doctor(store: options.StoreOpt = None, json: options.JsonOpt = False) -> Non
     findings = [*diagnose(), _store(store)]
     if json:
         answer_json(
-            [{"name": f.name, "ok": f.ok, "detail": f.detail, "fix": f.fix, "needed": f.needed} for f in findings])
+            [{"name": f.name, "ok": f.ok, "detail": f.detail, "fix": f.fix, "needed": f.needed} for f in findings]
+        )
     else:
         width = max(len(f.name) for f in findings)
         for f in findings:

@@ -29,6 +29,7 @@ from autosched.report.units import units_lines, units_of
 from autosched.store import codec
 from autosched.store.records import StudyRecord, Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
+from autosched.tensorize.explanation.padding import padding_lines
 from autosched.tiling.plan import Plan
 from autosched.tiling.shared_proofs import Proof, proof_json, proof_lines
 from autosched.tiling.units import Units
@@ -87,6 +88,7 @@ def show(
                 "certificates": certificates,
                 "shared_memory": [proof_json(p) for p in _shared(record, chosen)],
                 "clock": _terms(plan, chosen.row),
+                "useful": {m.stage.name: round(m.utilisation, 6) for m in plan.mappings},
                 "units": units_of(chosen.measurement.extra),
                 "loops": print_kernel(kernel),
                 "c": _code(kernel),
@@ -104,7 +106,8 @@ def show(
         head += joules(chosen.measurement, objective_of(record))
         width = max((len(k) for k in chosen.schedule), default=0)
         rows = [f"  {k:<{width}} = {v}" for k, v in chosen.schedule.items()]
-        said = [*units_lines(chosen.measurement.extra), _clock(_terms(plan, chosen.row))]
+        padding = [line for mapping in plan.mappings for line in padding_lines(mapping)]
+        said = [*padding, *units_lines(chosen.measurement.extra), _clock(_terms(plan, chosen.row))]
         parts.append("\n".join([head, f"plan  {chosen.plan}", *rows, *said]))
     if view in ("all", "loops"):
         parts.append(print_kernel(kernel).rstrip())

@@ -21,6 +21,7 @@ from autosched.store.names import short_name
 from autosched.store.records import Measurement
 from autosched.store.sqlite import SqliteStore
 from autosched.tensorize.explanation.forms import form_json, form_lines
+from autosched.tensorize.explanation.padding import padding_lines
 from autosched.tiling.plan import Plan
 from autosched.tiling.shared_proofs import in_short
 
@@ -52,6 +53,8 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         found |= ({"conditions": asked} if asked else {}) | ({"relies_on": list(plan.relies)} if plan.relies else {})
         if request.objective != "latency":
             found |= {"objective": request.objective, "cost": m.cost, "energy_j": m.extra.get("energy_j")}
+        useful = {mapping.stage.name: round(mapping.utilisation, 6) for mapping in plan.mappings}
+        found |= {"useful": useful} if any(share < 1 for share in useful.values()) else {}
         found |= {"units": units} if (units := units_of(m.extra)) else {}
         proofs = in_short(prove_schedule(plan, best.trial.row))
         found |= {"proofs": proofs} if proofs else {}
@@ -127,7 +130,11 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
         lines.append(f"noise  {n.disturbed} of {n.rounds} rounds of the final were disturbed, {n.slowdown:.0%} slower")
     if result.noise is not None and result.noise.drift > DRIFT:
         lines.append(f"noise  the machine was {result.noise.drift:.0%} slower in the final round than in the search")
-    lines += [f"plan   {best.candidate.plan.name}", f"       {best.schedule}", f"check  {_checked(m)}"]
+    lines += [f"plan   {best.candidate.plan.name}", f"       {best.schedule}"]
+    others = [mapping for plan in tuning.plans for mapping in plan.mappings]
+    for mapping in best.candidate.plan.mappings:
+        lines += [f"       {line}" for line in padding_lines(mapping, others)]
+    lines.append(f"check  {_checked(m)}")
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
     if asked:
         other = _other_way(best.candidate.plan, best.trial.row)
