@@ -18,7 +18,7 @@ import numpy.typing as npt
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
 from autosched.costmodel.clock_pages import page_bytes, pages_apart, paging_seconds
 from autosched.costmodel.clock_rows import UNASKED, asked_bytes, memory_seconds, revisited_seconds
-from autosched.costmodel.clock_scalar import scalar_cycles, scattered
+from autosched.costmodel.clock_scalar import element_cycles, scalar_cycles, scattered
 from autosched.costmodel.clock_spatial import spatial_stages, spatial_tensor
 from autosched.costmodel.clock_streams import by_streams, knows_prefetch, waited_seconds
 from autosched.costmodel.clock_team import team_terms
@@ -137,7 +137,7 @@ def _floor(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
 def least_terms(part: Part, plan: Plan, values: Columns) -> Terms:
     """Seconds per row that each term of a part takes at least, by what `floors` reads."""
     if isinstance(part, TensorPart) and part.scheme == "cpu":
-        return _tensor(part, values, plan.target, least=True)
+        return _tensor(part, values, plan, least=True)
     return part_terms(part, plan, values)
 
 
@@ -156,7 +156,7 @@ def part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode = OURS) ->
         case ScalarPart() | RowsPart() | LiteralPart() if scheme_of(plan.target) == "spatial":
             return spatial_stages(stages_of(part, plan.program), plan, rows_of(values))
         case TensorPart():
-            return _tensor(part, values, plan.target)
+            return _tensor(part, values, plan)
         case ScalarPart():
             return _scalar(part, values, plan)
         case RowsPart():
@@ -179,9 +179,9 @@ def stages_of(part: ScalarPart | RowsPart | LiteralPart, program: Program) -> li
             return [s for s in program.stages if s.name in part.stages]
 
 
-def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = False) -> Terms:
+def _tensor(part: TensorPart, values: Columns, plan: Plan, *, least: bool = False) -> Terms:
     """The terms of a nest; with `least`, lower bounds that read no decision about cache blocks."""
-    nest, names = part.nest, part.names
+    nest, names, target = part.nest, part.names, plan.target
     n = rows_of(values)
     threads = values[names("threads")].astype(np.float64)
     share = 1.0 / threads if least else _share(nest, names, values, threads)
@@ -199,6 +199,7 @@ def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = 
     moved = [] if least else once("traffic", lambda v: traffic(nest, names, _moving(nest, names, v), sizes, page))
     levels = _bandwidths(target)
     terms: Terms = {"compute": compute * cycle * share, "load": load * cycle * share, "tile": tile * cycle * share}
+    terms["tile"] = terms["tile"] + _behind(part, plan) * cycle * share
     for name, bytes_in, (all_cores, one_core) in zip(("l2", "l3", "memory"), moved, levels, strict=False):
         terms[name] = np.maximum(bytes_in / all_cores, bytes_in * share / one_core)
     for name in ("l2", "l3", "memory"):
@@ -217,6 +218,13 @@ def _tensor(part: TensorPart, values: Columns, target: Target, *, least: bool = 
         hidden = hidden + once("pages", lambda v: (paging_seconds(nest, names, v, target),))[0]
     terms["total"] = hidden + terms["tile"] + terms["pack"] + terms["overhead"]
     return terms
+
+
+def _behind(part: TensorPart, plan: Plan) -> float:
+    """Cycles of what is computed on each finished element."""
+    values = (plan.program.stage(f.stage.name).assign.value for f in part.epilogue)
+    each = sum(element_cycles(v, plan.formulas, plan.target) for v in values)
+    return each * prod(a.extent for a in part.nest.spatial)
 
 
 SILENT = frozenset({"prefetch", "prefetch_out"})

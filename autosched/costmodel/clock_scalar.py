@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from autosched.codegen.access import index_vars
 from autosched.codegen.lower.invariant import split_invariant
-from autosched.ir.formula import Formula
+from autosched.ir.formula import Formula, Formulas
 from autosched.ir.program import Axis
 from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, reads, walk
 from autosched.logic import Const
@@ -79,6 +79,19 @@ def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Tar
     combining = (np.log2(np.maximum(1.0, width)) + unroll) * TURN_CYCLES / np.minimum(together, 4.0)
     total: Column = cycles + np.where(across > 0, results * combining, 0.0)
     return total
+
+
+def element_cycles(value: Value, formulas: Formulas, target: Target) -> float:
+    """Cycles to compute a value on one element of a register that holds finished sums: formulas in vectors, library
+    calls one by one."""
+    lanes = max(1.0, target.limits.get("vector_bytes", 16) / value.dtype.bytes)
+    nodes = [n for n in walk(value) if not isinstance(n, Read | Literal | Scalar)]
+    cycles = (len(nodes) / PER_CYCLE + DIVISION_CYCLES * sum(map(_divides, nodes))) / lanes
+    for call in nodes:
+        if isinstance(call, Call) and call.function in SLOW:
+            formula = formulas.get((call.function, call.dtype.name)) or formulas.get((call.function, "f32"))
+            cycles += formula_cycles(formula) / lanes if formula else CALL_CYCLES
+    return cycles
 
 
 def formula_cycles(formula: Formula) -> float:

@@ -261,3 +261,16 @@ def test_a_simulated_time_below_the_bound_fails() -> None:
     assert "by the target's figures its units are busy for" in held.message
     real = Measurement("ok", bound / 2, (bound / 2,))
     assert held_to_bound(real, Candidate(plan, 0)) is real
+
+
+def test_an_epilogue_costs_time_on_a_cpu_too() -> None:
+    types, target = {"m": 64, "n": 64, "k": 32}, load_target("x86-avx512")
+    seconds: dict[str, tuple[float, float]] = {}
+    for name in ("matmul", "matmul_bias_gelu"):
+        plan = plans(name, "x86/vfmadd*zmm", target, **types)[1][0]
+        row = plan.space.row_of({"reg_i": 8, "reg_j": 2})
+        device = SimulatorDevice(target=target, noise=0)
+        simulated = device.measure(device.build(Candidate(plan, row))).time_s
+        assert simulated is not None
+        seconds[name] = float(clock(plan, plan.space.values([row]))["total"][0]), simulated
+    assert all(with_it > 1.05 * without for without, with_it in zip(*seconds.values(), strict=True))
