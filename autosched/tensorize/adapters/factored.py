@@ -24,6 +24,8 @@ from autosched.tensorize.addresses.axes import index_axes, value_axes
 from autosched.tensorize.addresses.places import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.exact import holds as holds_all
+from autosched.tensorize.body.intervals import exact_range
+from autosched.tensorize.conditions.stated import stated_ranges
 from autosched.tensorize.reduction.update import operand_reads
 
 MOST_FACTORS = 8
@@ -162,7 +164,9 @@ def _stays_inside(facts: StageFacts, part: Value) -> None:
             continue
         for index, extent in zip(v.index, facts.program.tensors[v.tensor].shape, strict=True):
             if not isinstance(index, Int):
-                if facts.update.guards:
+                known = exact_range(index, stated_ranges(facts.program, operand_reads(index)))
+                within = isinstance(extent, Const) and known.within((0, extent.value - 1))
+                if facts.update.guards and not within:
                     raise NoPlace("a guard may keep an address from data inside")
                 continue
             low, high = interval(index, facts.ranges)
