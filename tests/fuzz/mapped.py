@@ -85,6 +85,15 @@ def names_in(node: Any, known: set[str]) -> set[str]:
     return set(words.split()) & known
 
 
+def hold(tests: list[Any], point: tuple[int, ...], memory: Memory) -> bool:
+    """Whether all of them hold, the outermost first. One that looks at no element, as another guard leaves the step
+    out, does not."""
+    try:
+        return all(test(*point, memory) for test in tests)
+    except KeyError:
+        return False
+
+
 class Tiles:
     """One mapping, with its subscripts and conditions as functions."""
 
@@ -129,10 +138,11 @@ class Tiles:
     def _place_conditions(self) -> None:
         """Each conjunct is staged where the mapping says, else decides whole tiles, else whole elements."""
         stage, known = self.stage, set(self.names)
-        conditions = [c for g in stage.guards for c in conjuncts(g)]
+        conditions: list[Any] = []
         for a in stage.axes:
             if names_in(a.lower, known) or names_in(a.upper, known):
                 conditions += [Compare("<=", a.lower, Var(a.name)), Compare("<", Var(a.name), a.upper)]
+        conditions += [c for g in stage.guards for c in conjuncts(g)]
         inner = {y for fused in self.mapping.axes.values() for y in fused}
         over_elements = {a.name for a in stage.spatial}
         self.staged: dict[str, list[Any]] = {o: [] for o in self.element}
@@ -202,11 +212,11 @@ class Tiles:
             if not all(inside[x] for x in self.lanes if x in self.spatial):
                 continue  # its result is not stored
             past = [x for x in self.lanes if not inside[x]]
-            if not past and not all(c(*point, memory) for c in self.of_tiles):
+            if not past and not hold(self.of_tiles, point, memory):
                 return
-            if not past and not all(c(*point, memory) for c in self.of_elements):
+            if not past and not hold(self.of_elements, point, memory):
                 continue  # what it sums is dropped
-            counts = not past and all(c(*point, memory) for c in self.all_conditions)
+            counts = not past and hold(self.all_conditions, point, memory)
             for o in mapping.operands:
                 cell = self.cell[o](*lane, None)
                 if o == self.accumulator:
@@ -217,7 +227,7 @@ class Tiles:
                     continue
                 if past:
                     wanted: Any = FILL if any(o in mapping.padded.get(x, ()) for x in past) else None
-                elif not all(c(*point, memory) for c in self.staged[o]):
+                elif not hold(self.staged[o], point, memory):
                     wanted = FILL
                 else:
                     element = self.element[o](*point, memory)

@@ -38,6 +38,8 @@ class Instruction:
     dtype: dict[str, str]
     term: str
     combine: str
+    written: str = "loop"
+    """How its semantics are written: with a loop for k, as a `sum` written out, or as one with a `clamp` to s16."""
 
     @property
     def extents(self) -> dict[str, int]:
@@ -100,7 +102,11 @@ def instruction(rng: Random) -> Instruction:
         combine = "+="
     if combine == "+=" and not reduction and rng.random() < 0.1:
         combine = "="
-    return Instruction(spatial, reduction, index, dtype, term, combine)
+    made = Instruction(spatial, reduction, index, dtype, term, combine)
+    plain = all(len(p) == 1 for parts in index.values() for p in parts) and list(reduction) == ["k"]
+    if plain and combine == "+=" and accumulator == "s32" and term == INTEGER_TERMS[0][0] and rng.random() < 0.3:
+        return replace(made, written=rng.choice(("sum", "clamp")))
+    return made
 
 
 def update(out: str, combine: str, term: str, t: str) -> str:
@@ -122,6 +128,9 @@ def semantics(a: Instruction) -> str:
     def shown(part: Part) -> str:
         return " + ".join(x if step == 1 else f"{step} * {x}" for step, x in part)
 
+    if a.written != "loop":
+        return _written_out(a)
+
     operands = ", ".join(
         f"{n}: {a.dtype[n]}[{', '.join(str(extent(p)) for p in ps) or '1'}]" for n, ps in a.index.items()
     )
@@ -132,6 +141,26 @@ def semantics(a: Instruction) -> str:
     term = a.term.format(t=a.accumulator, **element)
     lines.append(" " * (len(a.extents) + 1) + update(element["c"], a.combine, term, a.accumulator))
     return "\n".join(lines)
+
+
+def _written_out(a: Instruction) -> str:
+    """The sum over k in one expression, with k as constants."""
+    operands = ", ".join(
+        f"{n}: {a.dtype[n]}[{', '.join(str(a.extents[p[0][1]]) for p in ps) or '1'}]" for n, ps in a.index.items()
+    )
+    lines = [f"def m({operands}):"]
+    for depth, (x, n) in enumerate(a.spatial.items(), 1):
+        lines.append(f"{' ' * depth}for {x} in range({n}):")
+    if not a.spatial:
+        lines.append(" for o in range(1):")
+    terms = []
+    for k in range(a.reduction["k"]):
+        named = {n: [str(k) if p[0][1] == "k" else p[0][1] for p in ps] or ["0"] for n, ps in a.index.items()}
+        terms.append(a.term.format(t=a.accumulator, **{n: f"{n}[{', '.join(ps)}]" for n, ps in named.items()}))
+    total = " + ".join(terms)
+    total = f"s32(sat_s16({total}))" if a.written == "clamp" else total
+    target = ", ".join(p[0][1] for p in a.index["c"]) or "0"
+    return "\n".join([*lines, " " * (max(1, len(a.spatial)) + 1) + f"c[{target}] += {total}"])
 
 
 class _Program:
