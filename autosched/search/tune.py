@@ -60,6 +60,8 @@ from autosched.tiling.units import NO_UNITS, Units
 
 BOUND_S = 0.3
 """What the space's lower bound may take, where no more of a run's time is left."""
+FORMS_S = 10.0
+"""What finding better forms of the program may take."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,18 @@ class Tuning:
 
     @cached_property
     def forms(self) -> tuple[Form, ...]:
-        """How to write stages that no instruction of the target takes as they are, so that one does."""
-        if not self.matches:
+        """How to write stages that no instruction of the target takes as they are, so that one does; none where the
+        run's time is over, or where finding them would take longer than `FORMS_S`."""
+        left_s = self.deadline.left_s
+        if not self.matches or left_s == 0.0:
             return ()
         request = self.request
         asked = usable(request.catalogue, request.target, request.device, request.only)
-        return tuple(better_forms(self.matches[0].program, self.matches, asked, request.numerics))
+        try:
+            with Deadline(FORMS_S if left_s is None else min(left_s, FORMS_S)):
+                return tuple(better_forms(self.matches[0].program, self.matches, asked, request.numerics))
+        except NoScheduleError:
+            return ()
 
     @cached_property
     def lower_bound_s(self) -> float | None:
