@@ -18,7 +18,7 @@ _DECLARED = frozenset(
     """.split()  # noqa: SIM905
 )
 _FAMILIES = re.compile(
-    r"(cuda|cu|CU|nv|atomic|surf|tex)[A-Z0-9]\w*"
+    r"(cuda|cu|CU|nv|atomic|surf|tex)[A-Z0-9](\w*[^\W_])?"  # none ends in _
     r"|(make_)?(u?(char|short|int|long|longlong)|float|double)[1-4](_\d+a)?"
     r"|\w+f(32|64|128)x?",
     re.ASCII,
