@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from numpy import empty, ndarray, uint8
+from numpy import ndarray, uint8, zeros
 
 from autosched.codegen.llvm.jit import load
 from autosched.codegen.llvm.module import scalar_type
@@ -90,7 +90,8 @@ class Taken:
 class Direct:
     """The kernel at `address`, called on `tensors`, by name in the order of the parameters, and `scalars`, each after
     those tensors that stand before it. `fixed` has the kernel's pointers where no tensor goes; `held` are arrays that
-    a written one must not overlap. `free` are outputs that a call may leave out, `outputs` what it answers."""
+    a written one must not overlap. `free` are outputs that a call may leave out, made of zeros then, `outputs` what it
+    answers."""
 
     def __init__(
         self,
@@ -134,9 +135,9 @@ class Direct:
             all_ = list(given)
             for at, shape, dtype, size in self._made:
                 if size < SMALL:
-                    all_.insert(at, empty(shape, dtype))
+                    all_.insert(at, zeros(shape, dtype))
                     continue
-                raw = empty(size, uint8)
+                raw = zeros(size, uint8)
                 all_.insert(at, ndarray(shape, dtype, raw, -_word_at(id(raw) + _DATA).value % ALIGNMENT))
             given = tuple(all_)
         if self._scalars:

@@ -3,6 +3,9 @@
 Solved by z3 over the points of the program's loops. For each point that reads an element there is to be a point of a
 plain assignment to it that runs earlier, and for each element of the tensor a point that writes it at all. Assignments
 that happen or not as data say count as none, and reads that they guard as reads: a proof holds for all data.
+
+Each question has a z3 context of its own: threads that make data ask while others match, and z3 lets one thread at a
+time into a context.
 """
 
 from __future__ import annotations
@@ -37,20 +40,21 @@ def written_first(program: Program, tensor: str, writes: Sequence[Access], uses:
     """Whether z3 proves it. `writes` are plain assignments, `uses` are reads, updates' own among them."""
     sure = [w for w in writes if all(isinstance(p, Int) for p in w.index) and _certain(w)]
     shape = program.tensors[tensor].shape
-    sizes = {name: z3.Int(name) for name in program.symbolic}
-    facts = [z3.And(low <= sizes[n], sizes[n] <= high) for n, (low, high) in program.symbolic.items()]
     if not sure:
         return False
-    element = [z3.Int(f"{_ITS}{d}") for d in range(len(shape))]
-    inside = [z3.And(e >= 0, e < to_z3(n, sizes)) for e, n in zip(element, shape, strict=True)]
-    covered = z3.Or([_reached(w, element, sizes) for w in sure])
-    if not _never(*facts, *inside, z3.Not(covered)):
+    own = z3.Context()
+    sizes = {name: z3.Int(name, own) for name in program.symbolic}
+    facts = [z3.And(low <= sizes[n], sizes[n] <= high) for n, (low, high) in program.symbolic.items()]
+    element = [z3.Int(f"{_ITS}{d}", own) for d in range(len(shape))]
+    inside = [z3.And(e >= 0, e < to_z3(n, sizes, own)) for e, n in zip(element, shape, strict=True)]
+    covered = z3.Or([z3.BoolVal(False, own), *(_reached(w, element, sizes, own) for w in sure)])
+    if not _never(own, *facts, *inside, z3.Not(covered)):
         return False
     for use in uses:
-        names = {a.name: z3.Int(a.name) for a in use.axes} | sizes
-        here = [*_points(use, names), *_same(use, element, names)]
-        earlier = z3.Or([_reached(w, element, sizes, use) for w in sure])
-        if not _never(*facts, *inside, *here, z3.Not(earlier)):
+        names = {a.name: z3.Int(a.name, own) for a in use.axes} | sizes
+        here = [*_points(use, names, own), *_same(use, element, names, own)]
+        earlier = z3.Or([z3.BoolVal(False, own), *(_reached(w, element, sizes, own, use) for w in sure)])
+        if not _never(own, *facts, *inside, *here, z3.Not(earlier)):
             return False
     return True
 
@@ -60,47 +64,50 @@ def _certain(write: Access) -> bool:
     return all(isinstance(g, Bool) for g in write.guards)
 
 
-def _points(access: Access, names: dict[str, Any]) -> Iterator[Any]:
+def _points(access: Access, names: dict[str, Any], context: Any) -> Iterator[Any]:
     """That the loops and guards of an access let a point be."""
     for axis in access.axes:
-        yield z3.And(to_z3(axis.lower, names) <= names[axis.name], names[axis.name] < to_z3(axis.upper, names))
-    yield from (to_z3(g, names) for g in access.guards if isinstance(g, Bool))
+        here = names[axis.name]
+        yield z3.And(to_z3(axis.lower, names, context) <= here, here < to_z3(axis.upper, names, context))
+    yield from (to_z3(g, names, context) for g in access.guards if isinstance(g, Bool))
 
 
-def _same(access: Access, element: list[Any], names: dict[str, Any]) -> Iterator[Any]:
+def _same(access: Access, element: list[Any], names: dict[str, Any], context: Any) -> Iterator[Any]:
     """That a point touches the element; where data say which, it may be any."""
     for part, e in zip(access.index, element, strict=True):
         if isinstance(part, Int):
-            yield to_z3(part, names) == e
+            yield to_z3(part, names, context) == e
 
 
-def _reached(write: Access, element: list[Any], sizes: dict[str, Any], before: Access | None = None) -> Any:
+def _reached(
+    write: Access, element: list[Any], sizes: dict[str, Any], context: Any, before: Access | None = None
+) -> Any:
     """That some point of the assignment writes the element, and runs before the point of `before`."""
-    own = {a.name: z3.Int(a.name + _ITS) for a in write.axes}
+    own = {a.name: z3.Int(a.name + _ITS, context) for a in write.axes}
     names = own | sizes
-    holds = [*_points(write, names), *_same(write, element, names)]
+    holds = [z3.BoolVal(True, context), *_points(write, names, context), *_same(write, element, names, context)]
     if before is not None:
-        holds.append(_runs_earlier(write, before, own))
+        holds.append(_runs_earlier(write, before, own, context))
     return z3.Exists(list(own.values()), z3.And(holds)) if own else z3.And(holds)
 
 
-def _runs_earlier(write: Access, use: Access, own: dict[str, Any]) -> Any:
+def _runs_earlier(write: Access, use: Access, own: dict[str, Any], context: Any) -> Any:
     """The order of execution: iterations of the loops that both are in, and then the order of the text. (Names of
     loops are unique in a program. A statement reads before it writes.)"""
     shared = []
     for mine, theirs in zip(write.axes, use.axes, strict=False):
         if mine.name != theirs.name:
             break
-        shared.append((own[mine.name], z3.Int(theirs.name)))
-    ways = [z3.BoolVal(write.path < use.path)]
+        shared.append((own[mine.name], z3.Int(theirs.name, context)))
+    ways = [z3.BoolVal(write.path < use.path, context)]
     for mine, theirs in reversed(shared):
         ways = [mine < theirs, z3.And(mine == theirs, z3.Or(ways))]
     return z3.Or(ways)
 
 
-def _never(*facts: Any) -> bool:
+def _never(context: Any, *facts: Any) -> bool:
     """Whether z3 refutes that all of these hold together."""
-    solver = z3.Then("simplify", "qsat").solver()
+    solver = z3.Then("simplify", "qsat", ctx=context).solver()
     solver.set("timeout", TIMEOUT_MS)
     solver.add(*facts)
     return bool(solver.check() == z3.unsat)

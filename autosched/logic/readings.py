@@ -71,21 +71,21 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def to_z3(node: Expr, env: Mapping[str, Any]) -> Any:
-    """The z3 term of `node`; `env` maps variable names to z3 integer terms.
+def to_z3(node: Expr, env: Mapping[str, Any], context: Any = None) -> Any:
+    """The z3 term of `node`; `env` maps variable names to z3 integer terms, all of `context` (z3's own if None).
 
     Floor division and remainder agree with Python for positive constant divisors, which is all that programs and
     rules use: z3's integer division rounds so that the remainder is non-negative.
     """
     match node:
         case Const(value):
-            return z3.IntVal(value)
+            return z3.IntVal(value, context)
         case Truth(value):
-            return z3.BoolVal(value)
+            return z3.BoolVal(value, context)
         case Var(name):
             return env[name]
         case Binary(op, left, right):
-            a, b = to_z3(left, env), to_z3(right, env)
+            a, b = to_z3(left, env, context), to_z3(right, env, context)
             match op:
                 case "+":
                     return a + b
@@ -102,15 +102,15 @@ def to_z3(node: Expr, env: Mapping[str, Any]) -> Any:
                 case _:
                     return z3.If(a >= b, a, b)
         case Compare(op, left, right):
-            return COMPARE[op](to_z3(left, env), to_z3(right, env))
+            return COMPARE[op](to_z3(left, env, context), to_z3(right, env, context))
         case Where(condition, then, other):
-            return z3.If(to_z3(condition, env), to_z3(then, env), to_z3(other, env))
+            return z3.If(to_z3(condition, env, context), to_z3(then, env, context), to_z3(other, env, context))
         case And(parts):
-            return z3.And(*(to_z3(p, env) for p in parts))
+            return z3.And(*(to_z3(p, env, context) for p in parts))
         case Or(parts):
-            return z3.Or(*(to_z3(p, env) for p in parts))
+            return z3.Or(*(to_z3(p, env, context) for p in parts))
         case Not(part):
-            return z3.Not(to_z3(part, env))
+            return z3.Not(to_z3(part, env, context))
     raise TypeError(f"not an expression: {node!r}")
 
 

@@ -107,7 +107,7 @@ def taps() -> Kernel:
 def test_what_sums_are_combined_with_is_loaded_when_they_are_finished() -> None:
     """GCC kept the bias in registers, and a sum on the stack."""
     text = print_c(residual()).source
-    body = text[text.index("acc[0][xr][or] = (__m256){0};") :]
+    body = text[text.index("acc[0][xr][or_] = (__m256){0};") :]
     assert re.search(r"\}\n +sums_done\(\);\n#pragma GCC unroll \d\n +for .*\n(.*\n){1,3} +store_f32x8\(&Y_at", body)
     assert "sums_done" not in print_c(tile(4, 3, 72)).source
 

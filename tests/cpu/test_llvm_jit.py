@@ -47,7 +47,6 @@ def test_an_object_calls_libm_and_builds_for_other_cpus(cpu: str | None) -> None
     x = np.linspace(-3, 3, 48, dtype=np.float32)
     y = compiled(x, 0.5)
     np.testing.assert_allclose(y, np.exp(0.5 * x), rtol=1e-6)
-    assert y.ctypes.data % 64 == 0
     out = np.empty_like(x)
     assert compiled(x, s=2.0, y=out) is out
     np.testing.assert_allclose(out, np.exp(2 * x), rtol=1e-6)

@@ -29,7 +29,7 @@ PLAIN = {"end": "m", "row": "a", "read": "a"}
         ({}, True),
         ({"row": "m - 1 - a"}, True),
         ({"read": "m - 1 - a"}, False),
-        ({"read": "max(a - 1, 0)"}, False),  # right, but S would count as an input
+        ({"read": "max(a - 1, 0)"}, True),  # z3 proves that S is written before it is read
         ({"read": "min(a + 1, m - 1)"}, False),
         ({"end": "m - 1"}, False),
     ],

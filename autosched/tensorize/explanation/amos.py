@@ -21,6 +21,7 @@ from autosched.logic import Const, Int, Var, affine
 from autosched.tensorize.addresses.axes import Assignment, Candidate, Tile, images, index_axes
 from autosched.tensorize.addresses.places import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.explanation.text import axes_in_words
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Mapping
 from autosched.tensorize.reduction.update import Update
@@ -96,23 +97,24 @@ def _matched(dimensions: list[_Dimension], placed: dict[str, str]) -> list[str] 
 
 
 def compared(rule: Rule, tile: Tile, mappings: Iterable[Mapping]) -> tuple[str, ...]:
-    """How many of the mappings the rule keeps, which it rejects, and why those are right all the same.
+    """How many of the mappings the rule keeps; how many it rejects, the first of each kind, and why those are right
+    all the same.
 
     Empty where it keeps them all.
     """
     whole = list(mappings)
-    rejected: dict[str, list[int]] = {}
-    for number, mapping in enumerate(whole, 1):
+    rejected: dict[str, list[Mapping]] = {}
+    for mapping in whole:
         why = _why_not(rule, tile, mapping)
         if why is not None:
-            rejected.setdefault(why, []).append(number)
+            rejected.setdefault(why, []).append(mapping)
     if not rejected:
         return ()
-    kept = len(whole) - sum(len(numbers) for numbers in rejected.values())
+    kept = len(whole) - sum(map(len, rejected.values()))
     lines = [f"the AMOS rule keeps {kept} of the {len(whole)} mappings"]
-    for why, numbers in rejected.items():
-        shown = ", ".join(map(str, numbers[:8])) + (f", … ({len(numbers)} in all)" if len(numbers) > 8 else "")
-        lines.append(f"it rejects {shown}: {why}")
+    for why, those in rejected.items():
+        shown = "" if len(those) == 1 else f"{len(those)}, such as "
+        lines.append(f"it rejects {shown}{axes_in_words(those[0].axes)}: {why}")
     return tuple(lines)
 
 

@@ -30,7 +30,7 @@ from autosched.tensorize.addresses.tile import unsupported
 from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.explanation import amos
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason, ranked
+from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason
 from autosched.tensorize.matcher.family import carried, kinship
 from autosched.tensorize.matcher.proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher.roles import role_assignments
@@ -214,7 +214,7 @@ def _decide(
     if mappings:
         verdict = _verdict(tuple(mappings))
         if published is not None and rule == "superset":
-            notes += amos.compared(published, tile, ranked(mappings))
+            notes += amos.compared(published, tile, mappings)
         return verdict, tuple(mappings), None, tuple(notes)
     if undecided or notes:
         return "unknown", (), None, tuple(notes)

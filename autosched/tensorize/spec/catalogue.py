@@ -110,10 +110,18 @@ class Catalogue(Mapping[str, Intrinsic]):
         """This catalogue and the intrinsics of YAML files, or of all YAML files below folders. A file that is named
         twice is read once."""
         found = self
-        files = {os.path.realpath(file): file for path in paths for file in _files(Path(path))}
+        files = {_real(file): file for path in paths for file in _files(Path(path))}
         for file in files.values():
             found = found.with_intrinsics(load_file(file))
         return found
+
+
+def _real(file: Path) -> str:
+    """The file's name without links; what is none is left to the reader, who says so."""
+    try:
+        return os.path.realpath(file)
+    except (OSError, ValueError):
+        return str(file)
 
 
 def _thaw(entries: dict[str, Intrinsic]) -> Catalogue:
