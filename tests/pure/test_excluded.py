@@ -160,3 +160,23 @@ def test_random_guards(case: tuple[str, str], seed: int) -> None:
     for plan in leading(plans_at(program, case[1]), 1):
         rows = list(covering_rows(plan, seed, extra=2))[:4]
         assert wrong_row(plan, rows) is None, case[0]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_a_choice_of_zero_multiplies_and_is_no_guard(dtype: str) -> None:
+    """`0 * W` is NaN where W is infinite: at `special` nothing may leave that step out, widened operands included."""
+    x, w = "X[y * 3 + r * 2 - 2, x]", "W[r]"
+    if dtype != "f32":
+        x, w = f"f32({x})", f"f32({w})"
+    program = parse(
+        f"def f(X: {dtype}[17, 8], W: {dtype}[3], Y: f32[6, 8]):\n"
+        "    for y, x in grid(6, 8):\n"
+        "        Y[y, x] = 0\n"
+        "        for r in range(3):\n"
+        f"            Y[y, x] += ({x} if 0 <= y * 3 + r * 2 - 2 < 17 else 0) * {w}\n"
+    )
+    instructions = list(Catalogue.builtin().select(["x86/vfmadd.f32.ymm"]))
+    (strict,) = match(program, instructions, "special")
+    assert strict.verdict == "no"
+    (assuming,) = match(program, instructions)
+    assert any("finite W" in a for m in assuming.mappings for a in m.certificate.assumptions)

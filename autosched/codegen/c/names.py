@@ -36,6 +36,8 @@ _HELPER = (
     r"^(load|store|stream|past|splat|first|load_first|load_between|store_first|repeat_\d+|select|min|max|greater|lesser|fma|sqrt|rint|floor"
     r"|ceil|fabs|bits|satrint|extend|nearest|approximate_[a-z]+)_[a-z]\w*x\d+$"
 )
+# Macros of <math.h>, <float.h> and <stdint.h>; none ends in _.
+_MACRO = r"^((M|FLT|DBL|LDBL|FP|MATH)_|(U?INT\d*|U?INTMAX|U?INTPTR|U?INT_\w*\d|SIZE|PTRDIFF|HUGE)_)[A-Z0-9_]*[A-Z0-9]$"
 _VECTOR = r"^([a-z]?[bfsu]\d+|e\dm\d\w*|bool)x\d+(_operand\d*)?$"  # types of vectors; mm64x64 is free
 
 
@@ -77,7 +79,7 @@ class Names:
         base = re.sub(r"\W", "_", like, flags=re.ASCII)
         if not re.match(r"[A-Za-z]", base):
             base = f"v{base}"
-        while base in self._taken or is_helper(base) or re.search(rf"_t$|{_HELPER}|{_VECTOR}", base):
+        while base in self._taken or is_helper(base) or re.search(rf"_t$|{_HELPER}|{_MACRO}|{_VECTOR}", base):
             base += "_"
         self._taken.add(base)
         return base

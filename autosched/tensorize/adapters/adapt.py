@@ -33,6 +33,7 @@ class Adapters:
                 found = proposal.make()
                 after = found.rewrite.after
                 facts = StageFacts(after, found.stage, self.facts.timeout_ms)
+                facts.choices |= self.facts.choices  # the rewriting writes them as guards
                 facts.made = frozenset(after.tensors) - frozenset(self.facts.program.tensors)
                 self._made[proposal.key] = facts, found
             except (NoPlace, NotProved):

@@ -109,7 +109,8 @@ class StageFacts:
 
     `stage` is the `original` with the choices of its body that are guards written as such, and without those that
     come out the same at all of its points. `windows` keeps what was proved of windowed operands;
-    `made` are tensors that an adapter added to the program.
+    `made` are tensors that an adapter added to the program; `choices` are the guards that the program's author wrote as
+    choices (`x if c else 0`), an adapter's rewriting included.
     """
 
     def __init__(self, program: Program, stage: Stage, timeout_ms: int = 2000, lift: bool = True) -> None:
@@ -122,6 +123,7 @@ class StageFacts:
         self._functions: dict[tuple[Read, frozenset[str]], Answer] = {}
         self.windows: dict[object, Answer] = {}
         self.made: frozenset[str] = frozenset()
+        self.choices: frozenset[Condition] = frozenset(set(self.stage.guards) - set(stage.guards))
 
     @cached_property
     def with_choices(self) -> StageFacts | None:
@@ -177,8 +179,8 @@ class StageFacts:
     @cached_property
     def program_guards(self) -> tuple[Condition, ...]:
         """Those of `guards` that are no choices of the body: there the program computes nothing."""
-        choices = set(self.stage.guards) - set(self.original.guards)
-        return tuple(g for g in self.guards if g not in taken_apart(tuple(choices)))
+        choices = taken_apart(tuple(self.choices))
+        return tuple(g for g in self.guards if g not in choices)
 
     def ask(self, part: str, statement: str, claim: list[Any]) -> Answer:
         """Whether the constraints `claim` contradict each other, which proves the statement."""
