@@ -14,11 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import z3
-
 from autosched.ir.program import Axis, Program
 from autosched.ir.value import Condition, Index
 from autosched.logic import Bool, Int, to_z3
+from autosched.logic.solver import z3
 
 TIMEOUT_MS = 1000
 """For each question; a tensor that z3 does not decide in this time is read as well as written."""
