@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from autosched.device.letting_go import LetGo, settled
+from autosched.device.cancellable import Cancellable, settled
 
 T = TypeVar("T")
 TURN_S = 5e-4
 """How soon a thread that computes makes way. By default Python lets it go on for 5 ms, and a trial needs several turns:
 between its build, its measurement and the next one."""
 PATIENCE_S, LIMIT_S = 0.2, 5.0
-"""How long what has started may go on by itself, and then while it is told to stop, before nobody waits for it."""
+"""Seconds that started work may go on by itself, and then while it is cancelled; after both the lane leaves it."""
 
 
 class Lane:
@@ -34,13 +34,13 @@ class Lane:
         self._turn_s = TURN_S
         self._futures: list[Future[Any]] = []
         self._caller = 0
-        self._letting_go = LetGo()
+        self._cancellable = Cancellable()
 
     def begin(self, work: Callable[[], T], apart: bool = True) -> Future[T]:
         """Run `work` behind what was begun before. `apart`: it times something."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="autosched-aside")
-        future = self._pool.submit(self._letting_go, work)
+        future = self._pool.submit(self._cancellable, work)
         if apart:
             self._caller = threading.get_native_id()
             self._count(1)
@@ -55,7 +55,7 @@ class Lane:
 
     def settle(self) -> None:
         """Have what has started stop, and wait for it."""
-        if not settled(self._futures, self._letting_go.stop, PATIENCE_S, LIMIT_S):
+        if not settled(self._futures, self._cancellable.cancel, PATIENCE_S, LIMIT_S):
             self._pool = None  # its thread is lost
         self._futures = []
 

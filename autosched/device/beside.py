@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Condition
 
-from autosched.device.letting_go import LetGo, settled
+from autosched.device.cancellable import Cancellable, settled
 from autosched.device.protocol import Build, Draft
 
 AHEAD = 2
@@ -27,7 +27,7 @@ class Beside:
         self._builds: list[Future[Build]] = []
         self._added = self._wanted = self._dropped = 0
         """Drafts so far; those up to the last one that was called; those that were let go."""
-        self._letting_go = LetGo()
+        self._cancellable = Cancellable()
 
     def add(self, draft: Draft) -> Draft:
         """A draft whose build begins AHEAD of its turn."""
@@ -45,18 +45,19 @@ class Beside:
             self._news.notify()
 
     def give_up(self, stop: Callable[[], None] = lambda: None) -> None:
-        """Let go of what has not begun, and wait for what has; where that takes long, `stop` ends what it waits for."""
+        """Cancel the builds that have not begun, and wait for the one that has; where that takes long, `stop` must end
+        the process that it waits for."""
         with self._news:
             self._dropped = self._wanted = self._added
             self._news.notify()
         for build in self._builds:
             build.cancel()
 
-        def told() -> None:
+        def cancel() -> None:
             stop()
-            self._letting_go.stop()
+            self._cancellable.cancel()
 
-        if not settled(self._builds, told, PATIENCE_S, LIMIT_S):
+        if not settled(self._builds, cancel, PATIENCE_S, LIMIT_S):
             self._pool = None  # its thread is lost
 
     def close(self, stop: Callable[[], None] = lambda: None) -> None:
@@ -71,7 +72,7 @@ class Beside:
             self._news.wait_for(lambda: number < max(self._wanted + AHEAD, self._dropped))
             if number < self._dropped:
                 raise CancelledError
-        return self._letting_go(draft)
+        return self._cancellable(draft)
 
 
 @dataclass(frozen=True)

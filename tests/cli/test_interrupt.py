@@ -46,6 +46,7 @@ def _started(cli: Cli, *flags: str, trials: int = 3) -> subprocess.Popen[str]:
     raise AssertionError(f"no trials: {run.communicate()}")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_the_same_command_continues(cli: Cli, how: signal.Signals) -> None:
     run = _started(cli, "--fresh")

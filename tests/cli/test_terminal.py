@@ -50,6 +50,7 @@ def test_a_bar_with_best_speed_and_time_left(cli: Cli) -> None:
     assert COLOUR.search(seen)
 
 
+@pytest.mark.slow
 def test_no_colour_where_it_is_not_wanted(cli: Cli) -> None:
     status, seen = _at_terminal(cli, "tune", *SMALL, "-n", "3", "-s", "random", NO_COLOR="1")
     assert status == 0

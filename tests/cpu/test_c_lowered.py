@@ -59,6 +59,7 @@ def kernels(name: str, sizes: dict[str, Any], seed: int) -> list[Kernel]:
     return found
 
 
+@pytest.mark.slow
 def test_lowered_kernels(tmp_path: Path) -> None:
     made = []
     for seed, (name, sizes) in enumerate(PROGRAMS):

@@ -53,6 +53,7 @@ def test_machine_code(name: str, threads: int) -> None:
             assert expected.difference({wanted.outputs[0]: found}) is None, f"{plan.name}\n{plan.space.schedule(row)}"
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.compiler
 def test_exported_c(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from conformance.synthetic import SyntheticDevice, record
 from support.studies import SPACE
 
-from autosched.device.letting_go import GivenUp, LetGo, settled
+from autosched.device.cancellable import Cancellable, Cancelled, settled
 from autosched.device.protocol import Build
 from autosched.errors import NoScheduleError, UsageError
 from autosched.ir import parse
@@ -211,8 +211,8 @@ def test_off_the_main_thread_there_is_no_alarm() -> None:
         assert pool.submit(lambda: Deadline(LONG_S).__enter__()._armed).result() is False
 
 
-def test_work_in_another_thread_is_told_to_stop() -> None:
-    letting_go, running = LetGo(), threading.Event()
+def test_work_in_another_thread_is_cancelled() -> None:
+    cancellable, running = Cancellable(), threading.Event()
 
     def work() -> None:
         running.set()
@@ -221,10 +221,10 @@ def test_work_in_another_thread_is_told_to_stop() -> None:
                 sum(range(100))
 
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(letting_go, work)
+        future = pool.submit(cancellable, work)
         running.wait()
-        assert settled([future], letting_go.stop, 0.0, 30.0)
-        assert isinstance(future.exception(), GivenUp)
-        assert pool.submit(letting_go, lambda: 3).result() == 3  # the thread goes on
-        letting_go.stop()  # nothing is under way
-        assert pool.submit(letting_go, lambda: 4).result() == 4
+        assert settled([future], cancellable.cancel, 0.0, 30.0)
+        assert isinstance(future.exception(), Cancelled)
+        assert pool.submit(cancellable, lambda: 3).result() == 3  # the thread goes on
+        cancellable.cancel()  # nothing is under way
+        assert pool.submit(cancellable, lambda: 4).result() == 4

@@ -161,6 +161,7 @@ def test_what_is_called_free_to_move_may_be_moved(text: str) -> None:
     assert contents(order) == contents(trace), f"{text}\n{found}"
 
 
+@pytest.mark.slow
 @examples(40)
 @given(programs())
 def test_a_symbolic_size_is_its_worst_value(text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from loop_trace import contents, owners, run
@@ -43,6 +44,7 @@ def programs(draw: st.DrawFn) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.slow
 @examples(200)
 @given(programs())
 def test_fusing_a_chain_changes_nothing(text: str) -> None:

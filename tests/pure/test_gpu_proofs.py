@@ -80,21 +80,22 @@ def test_a_wrong_swizzle_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(p.counterexample for p in refuted)
 
 
-def test_slices_take_the_bytes_of_their_shape() -> None:
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", SPACES)
+def test_slices_take_the_bytes_of_their_shape(name: str) -> None:
     """What the space counts is what lowering declares: the rule on bytes is about the memory that is used."""
-    for name in SPACES:
-        plan = plan_of(name)
-        ids = plan.space.sample(6, np.random.default_rng(1))
-        values = plan.space.values(ids)
-        for k, row in enumerate(ids):
-            kernel = lower(plan, plan.space.schedule(int(row)))
-            loops = [s for s in statements(kernel.main.body) if isinstance(s, For) and s.kind == "cluster"]
-            blocks = max((evaluate(s.upper, {}) for s in loops), default=1)
-            shared = [b for b in kernel.buffers.values() if b.scope == "shared"]
-            tile = sum(b.elements * b.dtype.bits // 8 for b in shared if b.name.endswith("_tile"))
-            slices = sum(b.elements * b.dtype.bits // 8 for b in shared) - tile
-            assert tile == values["out_bytes"][k] * blocks
-            assert slices == values["slices_bytes"][k] * blocks
+    plan = plan_of(name)
+    ids = plan.space.sample(6, np.random.default_rng(1))
+    values = plan.space.values(ids)
+    for k, row in enumerate(ids):
+        kernel = lower(plan, plan.space.schedule(int(row)))
+        loops = [s for s in statements(kernel.main.body) if isinstance(s, For) and s.kind == "cluster"]
+        blocks = max((evaluate(s.upper, {}) for s in loops), default=1)
+        shared = [b for b in kernel.buffers.values() if b.scope == "shared"]
+        tile = sum(b.elements * b.dtype.bits // 8 for b in shared if b.name.endswith("_tile"))
+        slices = sum(b.elements * b.dtype.bits // 8 for b in shared) - tile
+        assert tile == values["out_bytes"][k] * blocks
+        assert slices == values["slices_bytes"][k] * blocks
 
 
 @pytest.mark.sampled(2)

@@ -21,7 +21,7 @@ def f(A: s16[{a}, 10], B: s16[{rows}, 19], C: s32[19]):
 """
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "depth"), [(30, 31), (30, 40), (29, 40), (29, 30), (1, 9), (30, 30)])
 def test_rows_past_the_end_are_zeros(rows: int, depth: int) -> None:
     program = parse(TEXT.format(a=(depth + 1) // 2, rows=rows, depth=depth), filename="f.py")

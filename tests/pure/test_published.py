@@ -19,6 +19,7 @@ def test_the_ladder_of_a_hand_written_kernel() -> None:
     assert all(abs(line.error) <= 0.25 for line in lines), table(lines)
 
 
+@pytest.mark.slow
 def test_shapes_in_fp8() -> None:
     lines = fp8(widths=(16, 32, 64, 128, 192))
     assert spearman(lines) >= 0.95, table(lines)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from conformance.synthetic import SyntheticDevice, clock, make_plan, record
 
 from autosched.search import SearchSpace, open_study, run
@@ -30,6 +31,7 @@ run(study, SyntheticDevice(), 5000, listener=listen)
 """
 
 
+@pytest.mark.slow
 def test_the_next_run_continues_where_a_killed_one_stopped(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     told: list[str] = []

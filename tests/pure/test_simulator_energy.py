@@ -116,7 +116,7 @@ def test_the_bar_and_the_final_round_follow_the_objective() -> None:
     assert distinguishable(joules, dataclasses.replace(joules, extra={**joules.extra, "cost": 2 * (joules.cost or 0)}))
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "objective"), [("nvidia-h200", "edp"), ("intel-sapphire-rapids", "energy")])
 def test_targets_that_state_their_energy(target: str, objective: str) -> None:
     program = autosched.workload("matmul", m=128, n=128, k=128, a="bf16", b="bf16", acc="f32")
