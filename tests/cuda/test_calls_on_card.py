@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.boxes import COPY, MAP
 from support.card import card
 
 from autosched.codegen.cuda import CudaSource
@@ -47,25 +48,9 @@ extern "C" __global__ void scale(const float *t, float s, float *b) {
 }
 """
 BOXES = """
-struct alignas(64) Map { unsigned long long words[16]; };
+""" + MAP + """
 extern "C" __global__ void multiply(const __grid_constant__ Map map, const float *p, float *t) {
-    __shared__ alignas(128) float tile[32][32];
-    __shared__ alignas(8) unsigned long long bar;
-    unsigned at = (unsigned)__cvta_generic_to_shared(&bar), to = (unsigned)__cvta_generic_to_shared(tile);
-    int x = blockIdx.x % 16 * 32, y = blockIdx.x / 16 * 32;
-    if (threadIdx.x == 0) {
-        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at));
-        asm volatile("fence.mbarrier_init.release.cluster;");
-        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at), "r"(4096) : "memory");
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                     " [%0], [%1, {%2, %3}], [%4];"
-                     ::"r"(to), "l"(&map), "r"(x), "r"(y), "r"(at) : "memory");
-    }
-    __syncthreads();
-    unsigned done = 0;
-    while (!done)
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
-                     : "=r"(done) : "r"(at) : "memory");
+""" + COPY + """
     for (int i = threadIdx.x; i < 1024; i += blockDim.x) {
         int place = (y + i / 32) * 512 + x + i % 32;
         t[place] = tile[i / 32][i % 32] * p[place];

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.boxes import COPY, MAP
 from support.card import card
 
 from autosched.device.cuda.device import CudaDevice
@@ -61,25 +62,9 @@ extern "C" __global__ void clustered(const float *a, float *b, float s) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     b[i] = blocks == 4 ? s * a[i] : 0;
 }
-struct alignas(64) Map { unsigned long long words[16]; };
+""" + MAP + """
 extern "C" __global__ void boxes(const __grid_constant__ Map map, float *b, float s) {
-    __shared__ alignas(128) float tile[32][32];
-    __shared__ alignas(8) unsigned long long bar;
-    unsigned at = (unsigned)__cvta_generic_to_shared(&bar), to = (unsigned)__cvta_generic_to_shared(tile);
-    int x = blockIdx.x % 16 * 32, y = blockIdx.x / 16 * 32;
-    if (threadIdx.x == 0) {
-        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at));
-        asm volatile("fence.mbarrier_init.release.cluster;");
-        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at), "r"(4096) : "memory");
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                     " [%0], [%1, {%2, %3}], [%4];"
-                     ::"r"(to), "l"(&map), "r"(x), "r"(y), "r"(at) : "memory");
-    }
-    __syncthreads();
-    unsigned done = 0;
-    while (!done)
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
-                     : "=r"(done) : "r"(at) : "memory");
+""" + COPY + """
     for (int i = threadIdx.x; i < 1024; i += blockDim.x) b[(y + i / 32) * 512 + x + i % 32] = s * tile[i / 32][i % 32];
 }
 """
