@@ -13,6 +13,7 @@ from autosched.search.identity import reopen
 from autosched.search.request import TuneRequest
 from autosched.search.tune import plans_of
 from autosched.store.names import named
+from autosched.store.ranking import ranked
 from autosched.store.records import StudyRecord, Trial
 from autosched.tiling.plan import Plan
 from autosched.tiling.scheme import scheme_of
@@ -21,38 +22,37 @@ AGAIN = "tune again with --fresh"
 
 
 def opened(study: str | None, store: str | None) -> tuple[StudyRecord, list[Trial]]:
-    """A study and its trials: the one that `study` names (`store.names`), or the last one tuned, which is then told.
+    """A study and its trials: the one that `study` names (`store.names`), or the last one tuned that has a trial, which
+    is then told, as is a later one without trials.
 
     Raises UsageError where several are named so, StoreError where none is (with the nearest) or none was tuned yet.
     """
     with inputs.open_store(store, read_only=True) as found:
         if study is None:
-            name = found.last_study()
+            name, empty = found.last_study(), found.last_empty()
             if name is None:
-                raise StoreError(
-                    f"{found.path} holds no studies", hint="tune something first, or give --store another path"
-                )
+                none = f"{found.path} holds no study that has a trial" if empty else f"{found.path} holds no studies"
+                raise StoreError(none, hint="tune something first, or give --store another path")
             talk().print(f"study  {name}   (the last one tuned)", soft_wrap=True, markup=False)
+            if empty is not None:
+                talk().print(f"note   {empty} was begun later and has no trials", soft_wrap=True, markup=False)
         else:
             name = named(study, found.studies()) or study
         return found.study(name), found.trials(name)
 
 
 def picked(record: StudyRecord, trials: list[Trial], number: int | None) -> Trial:
-    """The trial of that number, else the best verified one by what the study minimises (final measurements count before
-    others)."""
+    """The trial of that number (its last measurement), else the best one (`store.ranking`)."""
     if number is not None:
         numbered = [t for t in trials if t.number == number]
         if not numbered:
             hint = f"it has 1 to {max(t.number for t in trials)}" if trials else "it has none yet: tune it"
             raise UsageError(f"study {record.name!r} has no trial {number}", hint=hint)
         return numbered[-1]
-    bad = {t.key for t in trials if not t.measurement.ok}
-    good = [t for t in trials if t.key not in bad and t.measurement.time_s is not None]
-    if not good:
+    best = ranked(trials)
+    if not best:
         raise NoScheduleError(f"study {record.name!r} has no candidate that came out right")
-    final = [t for t in good if t.round == "final"]
-    return min(final or good, key=lambda t: t.measurement.cost or 0.0)
+    return best[0]
 
 
 def objective_of(record: StudyRecord) -> str:

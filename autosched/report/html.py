@@ -14,6 +14,7 @@ from autosched.report.comparison import Comparison, StrategySummary
 from autosched.report.statistics import Interval
 from autosched.report.svg import Axis, Series, chart
 from autosched.report.text import amount, number, points, seconds
+from autosched.store.ranking import ranked
 from autosched.store.records import StudyRecord, Trial
 
 _STYLE = """
@@ -33,7 +34,8 @@ def study_html(record: StudyRecord, trials: Sequence[Trial], texts: Mapping[str,
     """The report of a study: what was tuned, how the search went, the fastest trials, failures, and `texts` (title to
     preformatted text, as the kernel) at the end."""
     searched = [t for t in trials if t.round == "search"]
-    best, objective = _best(trials), record.settings.get("objective", "latency")
+    standing, objective = ranked(trials), record.settings.get("objective", "latency")
+    best = next(iter(standing), None)
     said = {"program": record.program_name, "target": record.target, "device": record.device}
     said |= {"seed": str(record.seed), "trials": str(len(searched))}
     if best is not None:
@@ -49,10 +51,9 @@ def study_html(record: StudyRecord, trials: Sequence[Trial], texts: Mapping[str,
     parts = [_table(["", ""], [[k, v] for k, v in said.items()]), "<h2>The search</h2>", _history(searched, objective)]
     if predictions := _predictions(searched, objective):
         parts += ["<h2>Predicted and measured</h2>", predictions]
-    ranked = sorted((t for t in searched if t.measurement.ok), key=lambda t: t.measurement.cost or 0.0)[:_SHOWN]
     rows = [
         [str(t.number), *(amount(v, objective) for v in spent), t.plan, _named(t)]
-        for t, spent in ((t, (t.measurement.cost, t.analytic_s, t.predicted_s)) for t in ranked)
+        for t, spent in ((t, (t.measurement.cost, t.analytic_s, t.predicted_s)) for t in standing[:_SHOWN])
     ]
     heads = ["trial", "measured", "clock", "model", "plan", "schedule"]
     parts += ["<h2>The best trials</h2>", _table(heads, rows)]
@@ -114,12 +115,6 @@ def write_html(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
-
-
-def _best(trials: Sequence[Trial]) -> Trial | None:
-    """The best trial of the final round, where there was one, else of the search."""
-    fine = [t for t in trials if t.measurement.ok and t.measurement.time_s is not None]
-    return min(fine, key=lambda t: (t.round == "search", t.measurement.cost), default=None)
 
 
 def _named(trial: Trial) -> str:

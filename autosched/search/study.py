@@ -18,6 +18,7 @@ from autosched.search.stopwatch import Stopwatch, TimedModel
 from autosched.search.unbroken import unbroken
 from autosched.search.wished import Wished
 from autosched.store.protocol import Store
+from autosched.store.ranking import finals, ranked
 from autosched.store.records import Measurement, StudyRecord, Trial
 from autosched.tiling.schedule import Candidate, Schedule
 
@@ -105,11 +106,8 @@ class Study:
 
     @property
     def finals(self) -> list[Trial]:
-        """The trials of the final round that ended the study; empty where trials of the search followed it."""
-        count = 0
-        while count < len(self.trials) and self.trials[-1 - count].round != "search":
-            count += 1
-        return self.trials[len(self.trials) - count :]
+        """See `store.ranking.finals`."""
+        return finals(self.trials)
 
     @property
     def failures(self) -> dict[str, list[Trial]]:
@@ -127,12 +125,8 @@ class Study:
 
     @property
     def ranking(self) -> list[Trial]:
-        """Candidates that always came out right, fastest first; one measured in the final round stands with that time,
-        and where there was a final round its candidates come first."""
-        # Of one candidate's trials the latest counts: that is a final one, with more samples.
-        latest = {trial.key: trial for trial in self._fine(self.trials)}
-        final = {trial.key for trial in self.finals}
-        return sorted(latest.values(), key=lambda t: (t.key not in final, t.measurement.cost, t.number))
+        """See `store.ranking.ranked`."""
+        return ranked(self.trials)
 
     @property
     def favourites(self) -> list[Trial]:

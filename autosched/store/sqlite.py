@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from autosched.json_text import parse_json
 from autosched.store import codec
 from autosched.store.explain import MEMORY, describe_difference, hint_for, path_of, plain_text
 from autosched.store.protocol import differing_fields
-from autosched.store.records import StudyRecord, Trial
+from autosched.store.ranking import ranked
+from autosched.store.records import Measurement, StudyRecord, Trial
 
 SCHEMA_VERSION = 1
 
@@ -54,7 +56,8 @@ def _columns() -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class StudySummary:
-    """A study with counts: finished trials of the search, failed ones by kind, the best time in seconds."""
+    """A study with counts: finished trials of the search, failed ones by kind, the time of the best in seconds (the
+    one that `show` shows)."""
 
     record: StudyRecord
     done: int
@@ -71,6 +74,13 @@ class NearMiss:
 
     def __str__(self) -> str:
         return f"study {self.name!r} differs in " + describe_difference(self.fields)
+
+
+def _summary(record: StudyRecord, trials: list[Trial]) -> StudySummary:
+    searched = [t.measurement.status for t in trials if t.round == "search"]
+    failed = Counter(status for status in searched if status != "ok")
+    best = next(iter(ranked(trials)), None)
+    return StudySummary(record, len(searched), dict(failed), best.measurement.time_s if best else None)
 
 
 class SqliteStore:
@@ -96,6 +106,8 @@ class SqliteStore:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('last_study', ?)", (record.name,))
             if fresh:
                 self._db.execute("DELETE FROM study WHERE name = ?", (record.name,))
+            elif self._begun(record.name):
+                self._db.execute("INSERT OR REPLACE INTO meta VALUES ('last_begun', ?)", (record.name,))
             found = self._db.execute("SELECT record FROM study WHERE name = ?", (record.name,)).fetchone()
             if found is None:
                 self._db.execute(
@@ -115,6 +127,8 @@ class SqliteStore:
     def append(self, study: str, trial: Trial) -> None:
         with self._writing(f"keep trial {trial.number} of {study!r}"):
             self._db.execute("BEGIN IMMEDIATE")
+            if not self._begun(study):
+                self._db.execute("INSERT OR REPLACE INTO meta VALUES ('last_begun', ?)", (study,))
             values = (
                 self._id_of(study), trial.number, trial.round, trial.plan, trial.row, trial.measurement.status,
                 trial.measurement.time_s, codec.dumps(trial.schedule), trial.analytic_s, trial.predicted_s,
@@ -162,36 +176,40 @@ class SqliteStore:
             return codec.study_from_dict(parse_json(text))
 
     def last_study(self) -> str | None:
-        """The name of the study that was opened last; None in a store without studies.
+        """The name of the study with trials that was opened last; None in a store without trials.
 
         Stores written before this was kept answer with the study of the last trial."""
         with self._reading("find the last study"):
-            opened = "SELECT name FROM study JOIN meta ON meta.value = study.name WHERE meta.key = 'last_study'"
-            measured = (
-                "SELECT name FROM study LEFT JOIN trial ON study_id = study.id ORDER BY trial.id DESC, study.id DESC"
-            )
-            found = self._db.execute(opened).fetchone() or self._db.execute(measured).fetchone()
+            for key in ("last_begun", "last_study"):
+                if (name := self._meta(key)) is not None and self._begun(name):
+                    return name
+            found = self._db.execute(
+                "SELECT name FROM study JOIN trial ON study_id = study.id ORDER BY trial.id DESC LIMIT 1"
+            ).fetchone()
             return None if found is None else str(found[0])
 
+    def last_empty(self) -> str | None:
+        """The name of the study that was opened last of all, where it has no trials; else None."""
+        with self._reading("find the last study"):
+            name = self._meta("last_study")
+            known = name is not None and self._db.execute("SELECT 1 FROM study WHERE name = ?", (name,)).fetchone()
+            return name if known and name is not None and not self._begun(name) else None
+
     def summaries(self) -> list[StudySummary]:
-        """Every study with its counts, without reading its trials."""
+        """Every study with its counts and its best time (`store.ranking`), without all that its trials hold."""
         with self._reading("list the studies"):
-            counts = self._db.execute(
-                "SELECT study.name, status, COUNT(*), MIN(time_s) FROM study JOIN trial ON trial.study_id = study.id"
-                " WHERE round = 'search' GROUP BY study.id, status"
-            ).fetchall()
-        found = []
-        for record in self.studies():
-            mine = [(status, n, best) for name, status, n, best in counts if name == record.name]
-            found.append(
-                StudySummary(
-                    record,
-                    sum(n for _, n, _ in mine),
-                    {status: n for status, n, _ in mine if status != "ok"},
-                    next((best for status, _, best in mine if status == "ok"), None),
-                )
+            mine: dict[str, list[Trial]] = {}
+            rows = self._db.execute(
+                "SELECT study.name, number, round, plan, row, status, time_s, CASE WHEN json_valid(measurement) THEN"
+                " json_extract(measurement, '$.extra.cost') END FROM study JOIN trial ON trial.study_id = study.id"
+                " ORDER BY trial.id"
             )
-        return found
+            for name, number, rnd, plan, row, status, time_s, cost in rows:
+                time_s = None if time_s is None else codec.finite(time_s)
+                extra = {} if cost is None else {"cost": codec.finite(cost)}
+                measured = Measurement(status, time_s, extra=extra)
+                mine.setdefault(name, []).append(Trial(number, plan, row, {}, measured, round=rnd))
+        return [_summary(record, mine.get(record.name, [])) for record in self.studies()]
 
     def delete(self, study: str) -> None:
         """Remove a study and its trials. Raises StoreError for an unknown study."""
@@ -296,6 +314,15 @@ class SqliteStore:
                     f"the table {table} of {self.path} lacks the column {missing[0]!r}",
                     hint="the file was altered, or something else wrote it; give --store another path",
                 )
+
+    def _meta(self, key: str) -> str | None:
+        found = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if found is None else str(found[0])
+
+    def _begun(self, study: str) -> bool:
+        """Whether the study is there and has trials."""
+        trials = "SELECT 1 FROM study JOIN trial ON study_id = study.id WHERE name = ? LIMIT 1"
+        return self._db.execute(trials, (study,)).fetchone() is not None
 
     def _id_of(self, study: str) -> int:
         found = self._db.execute("SELECT id FROM study WHERE name = ?", (study,)).fetchone()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cli.conftest import Cli
+
+from autosched.store.sqlite import SqliteStore
 
 
 def _tune(cli: Cli, m: int) -> str:
@@ -59,3 +62,33 @@ def test_a_study_is_named_short_too(cli: Cli) -> None:
             assert cli("show", text, "--json").json["study"] == name
         assert brief in cli("studies").out
     assert all(brief in cli("show", "matmul", status=2).err for brief in short.values())
+
+
+def test_a_study_without_trials_is_not_the_last_one(cli: Cli) -> None:
+    cli = cli.near()
+    tuned = _tune(cli, 8)
+    (path,) = _stores(cli)
+    with SqliteStore(path) as store:
+        empty = replace(store.study(tuned), name="empty@native-cpu-abcdef")
+        store.open(empty)
+    shown = cli("show", "--json")
+    assert shown.json["study"] == tuned
+    assert f"{empty.name} was begun later and has no trials" in shown.err
+    with SqliteStore(path) as store:
+        store.delete(tuned)
+    assert "holds no study that has a trial" in cli("show", status=2).err
+
+
+def test_studies_and_show_tell_one_best_time(cli: Cli) -> None:
+    """The final round counts before the search, for every command."""
+    cli = cli.near()
+    tuned = _tune(cli, 8)
+    (path,) = _stores(cli)
+    with SqliteStore(path) as store:
+        (first, *_) = store.trials(tuned)
+        slow = replace(first.measurement, time_s=1.0, samples_s=(1.0,))
+        fast = replace(first.measurement, time_s=1e-9, samples_s=(1e-9,))
+        store.append(tuned, replace(first, number=2, row=first.row + 1, measurement=fast))  # lost the final round
+        store.append(tuned, replace(first, round="final", measurement=slow))
+    (study,) = cli("studies", "--json").json
+    assert study["best_s"] == cli("show", "--json").json["trial"]["measurement"]["time_s"] == 1.0
