@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,10 +19,13 @@ import numpy.typing as npt
 from autosched.codegen.c import CSource, print_c
 from autosched.codegen.direct import ALIGNMENT, READABLE, UNUSUAL, Direct, Taken
 from autosched.codegen.kernel import Kernel
+from autosched.codegen.llvm.compile import host
 from autosched.codegen.llvm.engine import Module
+from autosched.codegen.llvm.jit import load
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.data import require_data
 from autosched.ir.dtypes import DType
+from autosched.ir.printer import signature
 
 Array = npt.NDArray[Any]
 Call = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
@@ -39,15 +42,18 @@ def aligned(shape: Sequence[int], dtype: DType) -> Array:
     return result
 
 
-@dataclass
+@dataclass(repr=False)
 class CompiledKernel:
-    """A loaded kernel. `module` holds the code of its functions (`codegen.llvm.jit.load`).
+    """A loaded kernel. `module` holds the code of its functions (`codegen.llvm.jit.load`); `target` is the name of the
+    machine that it was built for.
 
-    One call at a time: workspaces are allocated once and belong to the object.
+    One call at a time: workspaces are allocated once and belong to the object. It can be pickled, with its machine
+    code: processors of another kind refuse that (UsageError).
     """
 
     kernel: Kernel
     module: Module
+    target: str = ""
     _workspaces: dict[str, Array] = field(default_factory=dict, init=False, repr=False)
     _main: Any = field(default=None, init=False, repr=False)
     _prepare: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
@@ -61,6 +67,14 @@ class CompiledKernel:
         for name in {b for f in (*kernel.prepare, kernel.main) for b in f.buffers}:
             if kernel.buffers[name].scope == "workspace":
                 self._workspaces[name] = aligned(kernel.buffers[name].shape, kernel.buffers[name].dtype)
+
+    def __repr__(self) -> str:
+        on = ", ".join(i.name for i in self.kernel.intrinsics) or "scalar code"
+        where = f" for {self.target}" if self.target else ""
+        return f"<CompiledKernel {signature(self.kernel.program)}{where}, on {on}; .source is its C>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return loaded_again, (self.kernel, self.module.objects, self.target, host())
 
     # -- numpy in, numpy out ------------------------------------------------------------------------------------
 
@@ -77,7 +91,7 @@ class CompiledKernel:
         given = self._bind(arrays, named)
         return self._run(given, self.pack({n: given[n] for n in self.constants}))
 
-    def prepack(self, **consts: Any) -> Callable[..., Any]:
+    def prepack(self, **consts: Any) -> Prepacked:
         """Bind all `const` tensors by name and pack them once; answers a callable of the other parameters."""
         for name in consts:
             if name not in self.constants:
@@ -85,15 +99,7 @@ class CompiledKernel:
         for name in self.constants:
             if name not in consts:
                 raise UsageError(f"prepack needs the const tensor {name}", hint=f"pass {name}=array")
-        held = {n: self._checked(n, consts[n]) for n in self.constants}
-        packed = self.pack(held)
-        direct = self._directly(held, packed)
-
-        def bound(*arrays: Any, **named: Any) -> Any:
-            result = direct(arrays, named)
-            return self._run(self._bind(arrays, named, held), packed) if result is UNUSUAL else result
-
-        return bound
+        return Prepacked(self, {n: self._checked(n, consts[n]) for n in self.constants})
 
     @property
     def constants(self) -> tuple[str, ...]:
@@ -241,6 +247,61 @@ class CompiledKernel:
     def _scalar_types(self) -> list[tuple[Any, Callable[[Any], Any]]]:
         """For each scalar parameter: its ctypes type and the conversion to it."""
         return [scalar_argument(s.dtype) for s in self.kernel.program.scalars.values()]
+
+
+class Prepacked:
+    """A kernel whose constants are bound and packed, as a function of its other parameters (`CompiledKernel.prepack`).
+    It keeps the arrays of the constants, and can be pickled with them."""
+
+    def __init__(self, kernel: CompiledKernel, held: Mapping[str, Array]) -> None:
+        self._kernel, self._held = kernel, held
+        self._packed = kernel.pack(held)
+        self._direct = kernel._directly(held, self._packed)
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """Run on the parameters that are left, as `CompiledKernel` does."""
+        result = self._direct(arrays, named)
+        if result is not UNUSUAL:
+            return result
+        kernel = self._kernel
+        return kernel._run(kernel._bind(arrays, named, self._held), self._packed)
+
+    def __repr__(self) -> str:
+        return f"<Prepacked {', '.join(self._held)} of {self._kernel!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Prepacked, (self._kernel, self._held)
+
+    def prepack(self, **consts: Any) -> Prepacked:
+        """Always a UsageError: constants are bound once."""
+        raise bound_already(self._held)
+
+    @property
+    def source(self) -> str:
+        """The kernel's C, as `CompiledKernel.source`."""
+        return self._kernel.source
+
+    @property
+    def header(self) -> str:
+        """The header that goes with `source`."""
+        return self._kernel.header
+
+
+def bound_already(consts: Iterable[str]) -> UsageError:
+    """What a second `prepack` is told."""
+    said = f"the constants are bound already: {', '.join(consts) or 'there are none'}"
+    return UsageError(said, hint="call prepack of the kernel that study.best.build() gave")
+
+
+def loaded_again(kernel: Kernel, objects: tuple[bytes, ...], target: str, built_on: tuple[str, str]) -> CompiledKernel:
+    """A kernel that was pickled. UsageError where its code is for a processor of another kind."""
+    if built_on != host():
+        said = f"{signature(kernel.program)} was built for {built_on[0]}, and this processor is {host()[0]}"
+        hint = "build it here, or pass it on as C: `autosched export -o FILE.c`"
+        if built_on[0] == host()[0]:
+            said = f"{signature(kernel.program)} was built for {built_on[0]} with other features than this one has"
+        raise UsageError(said, hint=hint)
+    return CompiledKernel(kernel, load(objects), target)
 
 
 def scalar_argument(dtype: DType) -> tuple[Any, Callable[[Any], Any]]:

@@ -356,7 +356,7 @@ class Function:
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kernel:
     """`prepare` functions, in order, fill one `packed` buffer each (their last) from a `const` tensor, or from a buffer
     that an earlier one filled, before the run; `main` is the timed call.
@@ -379,6 +379,10 @@ class Kernel:
     formulas: dict[str, Formula] = field(default_factory=dict)
     vector_bytes: int = 64
     barriers: dict[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        on = ", ".join(i.name for i in self.intrinsics) or "scalar code"
+        return f"<Kernel {self.name}, on {on}; codegen.text.print_kernel prints it>"
 
     @property
     def intrinsics(self) -> tuple[Intrinsic, ...]:

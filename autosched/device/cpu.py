@@ -222,7 +222,7 @@ class CpuDevice:
         from autosched.device.build import compiled
 
         kernel, code = compiled(candidate, self.target, self.builder)
-        return CompiledKernel(kernel, load(code))
+        return CompiledKernel(kernel, load(code), self.target.name)
 
     def close(self) -> None:
         """End the worker and the builder, and remove their data."""

@@ -32,20 +32,27 @@ _UNARY, _ATOM = 7, 8
 
 def print_program(program: Program) -> str:
     """The program's text, ending in a newline. A symbolic size keeps its range as its default."""
-    scalars = program.scalars
-    parts = [
-        f"{n}: {scalars[n].dtype}" if n in scalars else f"{n}: {_type(program.tensors[n])}" for n in program.parameters
-    ]
+    parts = _parameters(program)
     keywords: list[str] = [f"{n}={v}" for n, v in program.sizes.items()]
     keywords += [f'{n}="{low}..{high}"' for n, (low, high) in program.symbolic.items()]
     keywords += [f'{n}="{t}"' for n, t in program.dtypes.items()]
-    signature = ", ".join(parts + (["*", *keywords] if keywords else []))
-    lines = [f"def {program.name}({signature}):"]
+    given = ", ".join(parts + (["*", *keywords] if keywords else []))
+    lines = [f"def {program.name}({given}):"]
     lines += _docstring(program.doc)
     lines += [f"    {t.name}: {_type(t)}" for t in program.tensors.values() if t.intermediate]
     lines += [f"    assume({_assumption(a)})" for a in program.assumptions]
     lines += _block(program.body, 1)
     return "\n".join(lines) + "\n"
+
+
+def signature(program: Program) -> str:
+    """The program in a line: `gemm(A: f32[64, 64], B: f32[64, 64], C: f32[64, 64])`."""
+    return f"{program.name}({', '.join(_parameters(program))})"
+
+
+def _parameters(program: Program) -> list[str]:
+    scalars, tensors = program.scalars, program.tensors
+    return [f"{n}: {scalars[n].dtype if n in scalars else _type(tensors[n])}" for n in program.parameters]
 
 
 def _type(tensor: Tensor) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from autosched.costmodel.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model
 from autosched.device.checked import measurement_of
 from autosched.errors import NoScheduleError, StoreError, WrongResultError
+from autosched.ir.printer import signature
 from autosched.search.protocol import Strategy
 from autosched.search.registry import strategy
 from autosched.search.space import SearchSpace
@@ -26,13 +27,17 @@ Builder = Callable[[Candidate], Any]
 """Turns a candidate into something callable; the device layer has one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Best:
     """The best trial of a study, and the candidate that it measured."""
 
     trial: Trial
     candidate: Candidate
-    _builder: Builder | None = field(default=None, repr=False)
+    _builder: Builder | None = None
+
+    def __repr__(self) -> str:
+        plan, at = self.candidate.plan, f"trial {self.trial.number}: {self.time_s:.3g} s"
+        return f"<Best {signature(plan.program)} for {plan.target.name}, {at}\n {plan.name}  {self.schedule}>"
 
     @property
     def time_s(self) -> float:
@@ -83,6 +88,11 @@ class Study:
         self._store = store
         self._builder = builder
         strategy.observe(self.searched)
+
+    def __repr__(self) -> str:
+        best_s = self.best_s
+        best = "none" if best_s is None else f"{best_s:.3g} s"
+        return f"<Study {self.name}, trials: {len(self.searched)}, best: {best}>"
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from types import TracebackType
 from urllib.parse import quote
 
 from autosched.errors import StoreError, nearest
-from autosched.json_text import parse_json
+from autosched.json_text import finite, parse_json
 from autosched.store import codec
 from autosched.store.explain import MEMORY, describe_difference, hint_for, path_of, plain_text
 from autosched.store.protocol import differing_fields
@@ -205,8 +205,8 @@ class SqliteStore:
                 " ORDER BY trial.id"
             )
             for name, number, rnd, plan, row, status, time_s, cost in rows:
-                time_s = None if time_s is None else codec.finite(time_s)
-                extra = {} if cost is None else {"cost": codec.finite(cost)}
+                time_s = None if time_s is None else finite(time_s)
+                extra = {} if cost is None else {"cost": finite(cost)}
                 measured = Measurement(status, time_s, extra=extra)
                 mine.setdefault(name, []).append(Trial(number, plan, row, {}, measured, round=rnd))
         return [_summary(record, mine.get(record.name, [])) for record in self.studies()]

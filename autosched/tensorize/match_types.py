@@ -156,7 +156,7 @@ class Reason:
     """Whether the program with the fix was matched again, and fits."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Match:
     """The answer for one stage and one intrinsic."""
 
@@ -168,6 +168,11 @@ class Match:
     reason: Reason | None = None
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        why = f", {self.reason.code}: {self.reason.message}" if self.reason else ""
+        count = f", mappings: {self.mapping_count}" if self.mappings else ""
+        return f"<Match {self.intrinsic.name} for stage {self.stage}: {self.verdict}{count}{why}>"
 
     @property
     def ranked(self) -> tuple[Mapping, ...]:

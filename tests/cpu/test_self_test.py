@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -89,6 +90,26 @@ def test_wrong_numbers_fail(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "FAILED" in done.stdout
     assert "not" in done.stdout
+
+
+def test_wrong_integers_are_printed_as_integers(tmp_path: Path) -> None:
+    text = "def f(A: s32[n], Y: s64[n], U: u64[n], *, n=3):\n    for i in range(n):\n"
+    text += "        Y[i] = s64(A[i]) * 4000000007\n"
+    program = parse(text + "        U[i] = u64(18446744073709551615) - u64(i)\n")
+    plan = literal_plan(program, load_target("x86-avx2"))
+    kernel = lower(plan, plan.space.schedule(0))
+    code = print_c(kernel)
+    right = self_test(kernel, code, program)
+    wrong = right.replace(str(MULTIPLIER), "5").replace("UINT64_C(18446744073709551614)", "UINT64_C(1)")
+    for given, status in ((right, 0), (wrong, 1)):
+        for ending, part in ((".h", code.header), (".c", code.source), ("_test.c", given)):
+            (tmp_path / f"{code.name}{ending}").write_text(part)
+        done = run(tmp_path, code.name, COMPILERS[0], *code.flags.split())
+        assert done.returncode == status, done.stdout
+    *lines, last = done.stdout.splitlines()
+    assert last == "FAILED"
+    assert "U[1] is 18446744073709551614, not 1" in lines
+    assert all(re.fullmatch(r"[YU]\[\d\] is -?\d+, not -?\d+", line) for line in lines), lines
 
 
 def test_results_that_are_not_finite_are_left_out(tmp_path: Path) -> None:

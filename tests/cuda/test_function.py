@@ -2,6 +2,7 @@
 constants laid out once, arrays of several libraries."""
 
 import ctypes
+import pickle
 import sys
 import threading
 from types import SimpleNamespace
@@ -230,6 +231,10 @@ def test_constants_are_laid_out_once(kernel, card, torch, values):
         assert np.array_equal(fast(values[0], 3.0), 3 * (values[0] * values[1])), "host arrays too"
     with pytest.raises(UsageError, match="B overlaps W"):
         fast(a, 2.0, w)
+    with pytest.raises(UsageError, match="bound already: W"):
+        fast.prepack(W=w)
+    with pytest.raises(UsageError, match="are on a card, which no pickle holds"):
+        pickle.dumps(fast)
     with pytest.raises(UsageError, match="needs the const tensor W"):
         kernel.prepack()
     with pytest.raises(UnknownNameError, match="const tensor"):
@@ -320,3 +325,10 @@ def test_a_dlpack_capsule_is_read_in_place():
     found = description(Shown())
     assert (found.kind, found.bits, found.shape, found.strides) == ("V", 16, (3, 3), (6, 2))
     assert found.address == whole.data_ptr() + 12
+
+
+def test_a_kernel_is_pickled_with_its_code_and_bound_once(kernel):
+    again = pickle.loads(pickle.dumps(kernel))
+    assert (again.code, again.source, again.parameters) == (kernel.code, kernel.source, kernel.parameters)
+    assert repr(again) == repr(kernel)
+    assert len(repr(kernel).splitlines()) == 1

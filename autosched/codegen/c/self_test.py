@@ -5,8 +5,9 @@ Inputs are drawn in C from a table of values by a linear congruential generator,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -79,17 +80,41 @@ def _drawn(program: Program, tables: Mapping[str, Any]) -> dict[str, Any]:
     return arrays
 
 
-def _checked(want: Any, tolerance: Any) -> list[tuple[int, float, float]]:
-    """(element, value, tolerance) of some elements; what is no finite number is left out."""
+Check: TypeAlias = tuple[int, int | float, float]
+"""An element of an output, its value and its tolerance."""
+
+
+def _checked(want: Any, tolerance: Any) -> list[Check]:
+    """Some elements of an output; what is no finite number is left out."""
     places = np.unique(np.linspace(0, want.size - 1, CHECKED).astype(np.int64))
-    values, near = want.reshape(-1).astype(np.float64), tolerance.reshape(-1)
-    return [(int(p), float(values[p]), float(near[p])) for p in places if np.isfinite([values[p], near[p]]).all()]
+    whole = np.issubdtype(want.dtype, np.integer)
+    values, near = want.reshape(-1), tolerance.reshape(-1)
+    found = [(int(p), int(values[p]) if whole else float(values[p]), float(near[p])) for p in places]
+    return [check for check in found if np.isfinite(check[1:]).all()]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """How values of an output are held, written down and printed in C."""
+
+    name: str
+    type: str
+    literal: Callable[[Any], str]
+    printed: str
+
+    @staticmethod
+    def of(dtype: DType) -> _Kind:
+        if not dtype.is_integer:
+            return _Kind("want", "double", repr, '"%.9g"')
+        if dtype.name == "u64":
+            return _Kind("want_unsigned", "uint64_t", lambda v: f"UINT64_C({v})", '"%" PRIu64')
+        return _Kind("want_integer", "int64_t", lambda v: literal(v, DTYPES["s64"]), '"%" PRId64')
 
 
 class _Test:
     def __init__(
         self, kernel: Kernel, code: CSource, program: Program, tables: Mapping[str, Any], scalars: Mapping[str, Any],
-        checks: Mapping[str, list[tuple[int, float, float]]],
+        checks: Mapping[str, list[Check]],
     ) -> None:  # fmt: skip
         self.kernel, self.code, self.program = kernel, code, program
         self.tables, self.scalars, self.checks = tables, scalars, checks
@@ -104,7 +129,7 @@ class _Test:
         code = self.code
         yield f"/* Self-test of {name}. Build: {code.compiler} {code.flags} {name}_test.c {name}{code.suffix} -lm */"
         yield from (f'#include "{name}.h"', "")
-        yield from (f"#include <{h}.h>" for h in ("math", "stdbool", "stdio", "stdlib", "string"))
+        yield from (f"#include <{h}.h>" for h in ("inttypes", "math", "stdbool", "stdio", "stdlib", "string"))
         helpers = {f"load_{d.name}" for d in map(self._dtype, self.checks) if d.name in BITS_STORED}
         yield from ("", *(text for helper in ordered(helpers) for text in (helper, "")))
         yield from (
@@ -121,9 +146,10 @@ class _Test:
             "  return memset(p, 0xa5, bytes);",
             "}",
             "",
-            "struct want { size_t at; double value, tolerance; };",
-            "",
         )
+        kinds = {kind.name: kind for kind in (_Kind.of(self._dtype(n)) for n in self.checks)}
+        yield from (f"struct {n} {{ size_t at; {k.type} value; double tolerance; }};" for n, k in kinds.items())
+        yield ""
         yield from self._tables()
         yield from ("int main(void) {", "  int wrong = 0;")
         yield from (f"  {line}" for line in self._body())
@@ -146,8 +172,9 @@ class _Test:
             yield from (f"  {', '.join(texts[i : i + 8])}," for i in range(0, VALUES, 8))
             yield "};"
         for name, found in self.checks.items():
-            yield f"static const struct want {self.names(f'{name}.wants')}[{len(found)}] = {{"
-            yield from (f"  {{{at}, {value!r}, {near!r}}}," for at, value, near in found)
+            kind = _Kind.of(self._dtype(name))
+            yield f"static const struct {kind.name} {self.names(f'{name}.wants')}[{len(found)}] = {{"
+            yield from (f"  {{{at}, {kind.literal(value)}, {near!r}}}," for at, value, near in found)
             yield "};"
         yield ""
 
@@ -172,10 +199,13 @@ class _Test:
             dtype, element = self._dtype(name), f"{names(name)}[check->at]"
             got = f"load_{dtype.name}({element})" if dtype.name in BITS_STORED else element
             wants = names(f"{name}.wants")
-            yield f"for (const struct want *check = {wants}; check < {wants} + {len(found)}; ++check) {{"
-            yield f"  const double got = (double){got};"
-            yield "  if (fabs(got - check->value) <= check->tolerance) continue;"
-            printed = f'"%s[%zu] is %.9g, not %.9g\\n", {c_string(name)}'
+            kind = _Kind.of(dtype)
+            yield f"for (const struct {kind.name} *check = {wants}; check < {wants} + {len(found)}; ++check) {{"
+            yield f"  const {kind.type} got = ({kind.type}){got};"
+            yield "  if (got == check->value) continue;"
+            if any(near for _, _, near in found):
+                yield "  if (fabs((double)got - (double)check->value) <= check->tolerance) continue;"
+            printed = f'"%s[%zu] is " {kind.printed} ", not " {kind.printed} "\\n", {c_string(name)}'
             yield f"  printf({printed}, check->at, got, check->value);"
             yield "  wrong = 1;"
             yield "}"

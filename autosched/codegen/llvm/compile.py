@@ -103,7 +103,7 @@ def initialise(everything: bool = False) -> None:
 
 
 @cache
-def _host() -> tuple[str, str]:
+def host() -> tuple[str, str]:
     """This machine's CPU and features, by LLVM's names."""
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
@@ -119,9 +119,9 @@ def target_machine(cpu: str | None = None, features: str | None = None, opt: int
     """LLVM's target machine, of this machine's kind where `triple` is None; MissingError for an unknown one."""
     initialise(triple is not None)
     here = triple is None
-    name = cpu or (_host()[0] if here else "generic")
+    name = cpu or (host()[0] if here else "generic")
     if features is None:
-        features = _host()[1] if cpu is None and here else ""
+        features = host()[1] if cpu is None and here else ""
     try:
         return _made(name, features, opt, triple or llvm.get_process_triple(), here)
     except RuntimeError as error:

@@ -24,6 +24,7 @@ class Module:
 
     def __init__(self, *objects: bytes) -> None:
         initialise()
+        self.objects = objects
         try:
             self._loaded = Loaded(*objects, imports=_PROVIDED)
         except RuntimeError as error:

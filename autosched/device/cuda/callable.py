@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from autosched.codegen.callable import bound_already
 from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.cuda.launch import Launch
 from autosched.codegen.lower import lower
@@ -24,6 +25,7 @@ from autosched.device.cuda.job import Call
 from autosched.device.cuda.loaded import Loaded
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.data import require_data
+from autosched.ir.printer import signature
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tiling.schedule import Candidate
@@ -61,6 +63,12 @@ class CudaKernel(CudaFunction):
         """The program's `const` tensors, in order."""
         tensors = self.program.tensors
         return tuple(p for p in self.program.parameters if p in tensors and tensors[p].const)
+
+    def __repr__(self) -> str:
+        return f"<CudaKernel {signature(self.program)} for {self.printed.arch}; .source is its CUDA>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CudaKernel, (self.program, self.printed, self.code, self.ordinal)
 
     def prepack(self, **consts: Any) -> CudaFunction:
         """Bind all `const` tensors by name and lay them out once, which is waited for; answers a function of the other
@@ -129,6 +137,17 @@ class _Prepacked(CudaFunction):
         loaded = kernel.load(card, plan.launches, rest, fixed)
         loaded.prepare(calls_of(plan.prepare, {}), on)
         self._on[self.ordinal] = loaded
+
+    def __repr__(self) -> str:
+        return f"<Prepacked {', '.join(self.consts)} of {self.kernel!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        said = f"the constants of {self.program.name} are on a card, which no pickle holds"
+        raise UsageError(said, hint="pickle the kernel, and prepack after loading it")
+
+    def prepack(self, **consts: Any) -> CudaFunction:
+        """Always a UsageError: constants are bound once."""
+        raise bound_already(self.consts)
 
     def bound(self) -> Sequence[Argument]:
         return [a for a in self._arguments if a.address is not None]
