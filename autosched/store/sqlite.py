@@ -14,9 +14,10 @@ from types import TracebackType
 from urllib.parse import quote
 
 from autosched.errors import StoreError, nearest
-from autosched.json_text import finite, parse_json
+from autosched.json_text import parse_json
 from autosched.store import codec
 from autosched.store.explain import MEMORY, describe_difference, hint_for, path_of, plain_text
+from autosched.store.numbers import finite
 from autosched.store.protocol import differing_fields
 from autosched.store.ranking import ranked
 from autosched.store.records import Measurement, StudyRecord, Trial
