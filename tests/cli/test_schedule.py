@@ -27,6 +27,7 @@ def exported(tuned: Cli, cli: Cli) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_it_is_measured_first_and_once(cli: Cli, exported: Path) -> None:
     cli, schedule = cli.near(), json.loads(exported.read_text())["trial"]["schedule"]
     alone = cli("tune", *SMALL, "-n", 1, "--schedule", exported, "--json").json

@@ -25,6 +25,7 @@ def test_units_and_their_use_are_shown(cli: Cli) -> None:
     assert near("show", "--json").json["units"] == units
 
 
+@pytest.mark.slow
 def test_noise_is_a_flag_of_the_simulator(cli: Cli) -> None:
     near = cli.near()
     asked = ("tune", "matmul", "-D", "m=32", "-D", "n=32", "-D", "k=32", "-t", "x86-avx512", "-n", "2", "--json")

@@ -36,7 +36,7 @@ def depthwise(instruction: str, **types: str) -> Iterator[Kernel]:
             yield from (lower(plan, plan.space.schedule(int(row))) for row in rows)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [("-O2",), ("-O2", "-mno-avx2")])
 def test_edges_of_lines_are_masked_loads(features: tuple[str, ...], tmp_path: Path) -> None:
     instruction = "portable/mac.f32.f32.f32.v4" if "-mno-avx2" in features else "x86/vfmadd.f32.ymm"

@@ -47,6 +47,7 @@ def each_kernel(count: int, visit: Callable[[str, Kernel, Expected], None]) -> N
     run()
 
 
+@pytest.mark.slow
 @pytest.mark.x86
 def test_machine_code() -> None:
     if "avx2" not in host_features():

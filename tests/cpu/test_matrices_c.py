@@ -21,7 +21,7 @@ BUILT = ("accumulated", "bias_start", "chain", "matmul_s8s8", "matmul_whole", "m
 FLAGS = ("-O2", "-include", str(EMULATION))
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", BUILT)

@@ -91,6 +91,7 @@ LOADED_AHEAD: dict[str, tuple[Case, list[Mapping[str, int | str]]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOADED_AHEAD)
 def test_fragments_loaded_ahead(name: str) -> None:
     case, wishes = LOADED_AHEAD[name]

@@ -1,6 +1,7 @@
 """The one form of integer expressions keeps every value."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
@@ -41,6 +42,7 @@ def _values(depth: int) -> st.SearchStrategy[Value]:
     return _values(depth - 1).flatmap(lambda v: st.one_of(st.just(v), cast(v), arith(v)))
 
 
+@pytest.mark.slow
 @examples(150)
 @given(_values(4), st.integers(0, 2**32))
 def test_widened_is_the_same_function(value, seed):

@@ -130,6 +130,7 @@ def assert_groups(
             assert verdict.kind == expected_kind(members, verdict.axis), f"{text}\n{group} {verdict}"
 
 
+@pytest.mark.slow
 @examples(80)
 @given(programs())
 def test_what_is_called_free_to_move_may_be_moved(text: str) -> None:

@@ -63,6 +63,7 @@ def _lanes(body: list[Stmt]) -> set[int]:
     return {s.lane.width for s in body if isinstance(s, Assign) and s.lane is not None}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TEAMS)
 @pytest.mark.parametrize("target", GPUS, ids=lambda t: t.name)
 def test_teams(target: Target, name: str) -> None:
@@ -99,6 +100,7 @@ def _product(target: Target) -> Program:
     return resolve("matmul", sizes)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", GPUS, ids=lambda t: t.name)
 def test_products(target: Target) -> None:
     program = _product(target)

@@ -8,6 +8,7 @@ from math import prod
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from match_grammar import fitting, instruction, mutated, text_of
@@ -77,6 +78,7 @@ def made(seed: int, change: bool) -> tuple[Program, Intrinsic] | None:
         return None
 
 
+@pytest.mark.slow
 @examples(40)
 @given(st.integers(0, 1 << 40))
 def test_what_is_made_to_fit_matches(seed: int) -> None:

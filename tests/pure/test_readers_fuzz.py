@@ -188,6 +188,7 @@ _COLUMNS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "column"), _COLUMNS)
 def test_altered_records(table: str, column: str, tmp_path: Path) -> None:
     record, trials = _study()

@@ -63,7 +63,7 @@ def scaled(target: Target, factor: float, name: str | None = None) -> Target:
     return dataclasses.replace(target, memories=tuple(memories))
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPECS)
 def test_more_bandwidth_or_a_faster_clock_never_hurts(name: str) -> None:
     target = SPECS[name][1]

@@ -164,6 +164,7 @@ def test_stages_by_rows_cost_their_operations() -> None:
     assert model(own)["total"] < model(quick)["total"] / 2
 
 
+@pytest.mark.slow
 def test_copies_cost_what_the_chip_describes() -> None:
     bare = planned(PRODUCT, chip())
     assert "copies in" not in model(bare)
@@ -233,6 +234,7 @@ CASES: list[tuple[str, str, str, dict[str, Any], int]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "name", "only", "sizes", "threads"), CASES)
 def test_a_trace_ends_when_the_trial_does(
     target: str, name: str, only: str, sizes: dict[str, Any], threads: int
