@@ -12,7 +12,6 @@ from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table
 from autosched.codegen.c.flags import flags
 from autosched.codegen.c.shared import compiler
-from autosched.device.registry import CPU_ISAS
 from autosched.errors import MissingError, UnknownNameError
 from autosched.ir.dtypes import dtype
 from autosched.ir.printer import print_program
@@ -20,7 +19,7 @@ from autosched.machine.host import host_features
 from autosched.tensorize.check.c_text import CTools
 from autosched.tensorize.check.emulator import installed
 from autosched.tensorize.check.verify import CheckReport, check_all
-from autosched.tensorize.intrinsic import Intrinsic, Outline
+from autosched.tensorize.intrinsic import CPU_ISAS, Intrinsic, Outline
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.spec.function import formulas_of
 

@@ -28,7 +28,6 @@ BUILTIN = {
 """Name to module and factory, imported when asked for. A factory takes `(program, target, **options)`."""
 FROM_A_FILE = ("replay",)
 """Devices that are asked for with a file: `replay:FILE`."""
-CPU_ISAS = ("x86", "arm", "portable")
 
 
 def runs_here(target: Target) -> bool:

@@ -4,7 +4,7 @@ Shapes, loop bounds, addresses, schedule rules and derived quantities are all of
 evaluated over a million rows can also be proved and also be said. Read `expr` first, then `readings`.
 """
 
-from autosched.logic.affine import Affine, affine, bounds_of, form_or_bounds, interval
+from autosched.logic.affine import Affine, affine, below_zero, bounds_of, form_or_bounds, interval
 from autosched.logic.expr import (
     FALSE,
     TRUE,
@@ -55,6 +55,7 @@ __all__ = [
     "affine",
     "all_of",
     "any_of",
+    "below_zero",
     "bounds_of",
     "ceil_div",
     "conjuncts",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from autosched.logic.expr import Binary, Const, Int, Var, Where
+from autosched.logic.expr import Binary, Bool, Compare, Const, Int, Var, Where
 
 Ranges: TypeAlias = Mapping[str, tuple[int, int]]
 Bounds: TypeAlias = Callable[[Ranges], tuple[int, int]]
@@ -42,6 +42,23 @@ def affine(node: Int) -> Affine | None:
         case Binary("+" | "-" | "*" as op, left, right):
             a, b = affine(left), affine(right)
             return None if a is None or b is None else _combined(op, a, b)
+        case _:
+            return None
+
+
+def below_zero(part: Bool) -> Affine | None:
+    """A comparison as a sum that is below 0 where it holds; None for a condition that is no comparison of sums."""
+    if not isinstance(part, Compare):
+        return None
+    match part.op:
+        case "<":
+            return affine(part.left - part.right)
+        case "<=":
+            return affine(part.left - part.right - 1)
+        case ">":
+            return affine(part.right - part.left)
+        case ">=":
+            return affine(part.right - part.left - 1)
         case _:
             return None
 

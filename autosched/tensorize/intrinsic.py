@@ -53,6 +53,8 @@ class Operand:
 
 
 GPU_ISAS = frozenset(["cuda", "hip", "maca"])
+CPU_ISAS = ("x86", "arm", "portable")
+"""Compilers of CPUs have their headers; an accelerator's comes with its own tools."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,9 @@ from autosched.ir.program import Stage
 from autosched.ir.value import Index, Read
 from autosched.logic import (
     TRUE,
-    Affine,
     Bool,
-    Compare,
     Int,
     Var,
-    affine,
     all_of,
     any_of,
     conjuncts,
@@ -141,23 +138,6 @@ def _stays_inside(
     env = {n: z3.Int(n) for n in names}
     solver.add(to_z3(all_of(*box, facts, any_of(*leaves)), env))
     return bool(solver.check() == z3.unsat)
-
-
-def below_zero(part: Bool) -> Affine | None:
-    """A comparison as a sum that is below 0 where it holds; None for a condition that is no comparison of sums."""
-    if not isinstance(part, Compare):
-        return None
-    match part.op:
-        case "<":
-            return affine(part.left - part.right)
-        case "<=":
-            return affine(part.left - part.right - 1)
-        case ">":
-            return affine(part.right - part.left)
-        case ">=":
-            return affine(part.right - part.left - 1)
-        case _:
-            return None
 
 
 def _axes(nest: Nest, condition: Bool) -> set[str]:

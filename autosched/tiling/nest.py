@@ -15,12 +15,12 @@ from typing import Any
 
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Condition, Literal, Read, is_value
-from autosched.logic import Affine, Bool, Const, Int, Var, all_of, conjuncts, free_vars, interval
+from autosched.logic import Affine, Bool, Const, Int, Var, all_of, below_zero, conjuncts, free_vars, interval
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.fitted import fitted
-from autosched.tiling.guards import PlacedGuards, below_zero, place_guards
+from autosched.tiling.guards import PlacedGuards, place_guards
 from autosched.tiling.placed import from_shared
 from autosched.tiling.windows import moving, window_lanes
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from autosched.codegen.c.flags import flags
 from autosched.codegen.c.shared import compiler
-from autosched.errors import MissingError
+from autosched.errors import MissingError, ScratchError
 from autosched.machine.host import host_features
 from autosched.tensorize.check.c_text import CTools
 from autosched.tensorize.check.verify import CheckReport, check
@@ -78,6 +81,14 @@ def test_an_accelerator_s_header_is_its_own(tools: CTools) -> None:
     assert report.ok
     assert "npu_vendor.h is not on this machine" in str(report)
     assert not _report(tools, f"{RIGHT} +", "npu").ok
+
+
+def test_a_temporary_folder_that_cannot_be_written_is_said(
+    tools: CTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(ScratchError, match="temporary folder"):
+        _report(tools, RIGHT)
 
 
 def test_a_misspelt_llvm_intrinsic_is_named(tools: CTools) -> None:

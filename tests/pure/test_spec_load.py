@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autosched.device.registry import CPU_ISAS
 from autosched.errors import SpecError, UnknownNameError
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
 from autosched.search.request import TuneRequest
 from autosched.search.tune import leeway_of, usable
+from autosched.tensorize.intrinsic import CPU_ISAS
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import deferred_text, load_text
 from autosched.tensorize.spec.schema import schema_text

@@ -19,7 +19,7 @@ from autosched.ir.value import Arith, Cast, Logical, Read, Select, Unary, Value,
 from autosched.logic import Bool, Const, Int, Var, interval
 from autosched.logic.walk import substitute_int
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, adapted, lemma
-from autosched.tensorize.adapters.site import holds, names_of, nest
+from autosched.tensorize.adapters.site import fresh, holds, names_of, nest
 from autosched.tensorize.addresses.axes import index_axes, value_axes
 from autosched.tensorize.addresses.places import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
@@ -55,13 +55,13 @@ def factored(facts: StageFacts, written: Value, parts: Sequence[Value]) -> Adapt
     for part in parts:
         _stays_inside(facts, part)
         axes = _coordinates(facts, part)
-        name = _fresh(f"{_main(part).tensor}_{'rows' if isinstance(part, Read) else 'factor'}", taken)
+        name = fresh(f"{_main(part).tensor}_{'rows' if isinstance(part, Read) else 'factor'}", taken)
         shape = tuple(Const(facts.extents[a.name]) for a in axes) or (Const(1),)
         tensors[name] = Tensor(name, part.dtype, shape, intermediate=True)
         low = {a.name: facts.ranges[a.name][0] for a in axes}
         index: tuple[Int, ...] = tuple(Var(a.name) - low[a.name] for a in axes) or (Const(0),)
         moved[part] = Read(name, index, part.dtype)
-        own = {a.name: _fresh(f"{a.name}_f", taken) for a in axes}
+        own = {a.name: fresh(f"{a.name}_f", taken) for a in axes}
         made = partial(_computed, Assign(name, index, "=", part), axes, own)
         body = _in_front(body, stage.assign, {r.tensor for r in reads(part)}, made, frozenset())
         said.append(lemma(f"{show_leaf(moved[part])} is {show_leaf(part)} wherever the stage reads it", "structure"))
@@ -208,11 +208,3 @@ def _exchanged(body: tuple[Statement, ...], old: Assign, new: Assign) -> tuple[S
 def _main(part: Value) -> Read:
     """The element that names the intermediate: the one of most axes."""
     return max(operand_reads(part), key=lambda r: len(value_axes(r)))
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    unique, n = name, 2
-    while unique in taken:
-        unique, n = f"{name}_{n}", n + 1
-    taken.add(unique)
-    return unique

@@ -33,11 +33,7 @@ class Site:
 
     def fresh(self, name: str) -> str:
         """`name`, or it with a number behind it; taken from now on."""
-        unique, n = name, 2
-        while unique in self.taken:
-            unique, n = f"{name}_{n}", n + 1
-        self.taken.add(unique)
-        return unique
+        return fresh(name, self.taken)
 
     def converted(self, read: Read, dtype: DType, value: Callable[[Read], Value], name: str) -> Read:
         """`read` of a new tensor of `dtype` that holds `value` of every element of the read's own tensor:
@@ -98,6 +94,15 @@ def guarded(stmt: Statement, guards: tuple[Condition, ...]) -> Statement:
 def holds(stmt: Statement, assign: Assign) -> bool:
     """Whether `assign` itself, not an equal one, is in the statement."""
     return any(a is assign for a in assigns(stmt))
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    """`name`, or it with a number behind it, where that is taken; it joins what is taken."""
+    unique, n = name, 2
+    while unique in taken:
+        unique, n = f"{name}_{n}", n + 1
+    taken.add(unique)
+    return unique
 
 
 def names_of(program: Program) -> set[str]:

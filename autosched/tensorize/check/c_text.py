@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from autosched.scratch import Scratch, scratch_errors
 from autosched.tensorize.check.emulator import Calls, Emulator, EmulatorError, LackingError, RunError
 from autosched.tensorize.check.native import Arrays, Values, from_register_bytes, register_bytes
-from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.intrinsic import CPU_ISAS, Intrinsic
 from autosched.tensorize.spec.emit import render_c
 
-CPU_ISAS = ("x86", "arm", "portable")
-"""Compilers of CPUs have their headers; an accelerator's comes with its own tools."""
 _STRICT = ("-ffp-contract=off", "-Wno-psabi", "-Werror=implicit-function-declaration")
 _MISSING_HEADER = re.compile(r"([\w./+-]+\.h)'?:? (?:No such file|file not found)")
-
-
 _UNKNOWN_FLAG = re.compile(r"(?:unrecognized command-line option|unknown argument:?) ['‘](-[\w=+.-]+)")
 
 
@@ -87,15 +82,16 @@ def _calls(intrinsic: Intrinsic) -> Calls:
 
 def _run(intrinsic: Intrinsic, tools: CTools, machine: Emulator, calls: Calls, data: bytes) -> bytes:
     switched: Sequence[str] = tools.flags(intrinsic.isa, intrinsic.requires).split() if not machine.command else ()
-    with tempfile.TemporaryDirectory(prefix="autosched-c-") as folder:
-        path = Path(folder) / "text.c"
-        path.write_text(c_source(intrinsic), encoding="utf-8")
+    with Scratch("c") as scratch:
+        path = scratch.path / "text.c"
+        with scratch_errors():
+            path.write_text(c_source(intrinsic), encoding="utf-8")
         try:
             return machine.run([path], calls, data, [*_STRICT, *switched])
         except (LackingError, RunError):
             raise
         except EmulatorError as error:
-            said = str(error).replace(f"{folder}/", "")
+            said = str(error).replace(f"{scratch.path}/", "")
             missing = _MISSING_HEADER.search(said)
             if missing and intrinsic.isa not in CPU_ISAS:
                 raise NoToolError(f"{missing[1]} is not on this machine") from None

@@ -8,11 +8,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+from autosched.scratch import Scratch, scratch_errors
 
 DEADLINE_S = 300.0
 """Of a compiler's or an emulator's run; zig builds its C library at the first."""
@@ -107,14 +108,15 @@ class Emulator:
     def run(self, parts: Sequence[Path | bytes], calls: Calls, data: bytes, flags: Sequence[str] = ()) -> bytes:
         """What the driver writes for `data`, which holds the reads of all cases. `parts` are objects as bytes and C
         files, built with `flags`. EmulatorError where a step fails."""
-        with tempfile.TemporaryDirectory() as name:
-            folder, files = Path(name), []
-            for n, part in enumerate(parts):
-                if isinstance(part, bytes):
-                    (folder / f"part{n}.o").write_bytes(part)
-                files.append(str(folder / f"part{n}.o") if isinstance(part, bytes) else str(part))
+        with Scratch("run") as scratch:
+            folder, files = scratch.path, []
             driver, program = folder / "driver.c", folder / "program"
-            driver.write_text(calls.driver(), encoding="utf-8")
+            with scratch_errors():
+                for n, part in enumerate(parts):
+                    if isinstance(part, bytes):
+                        (folder / f"part{n}.o").write_bytes(part)
+                    files.append(str(folder / f"part{n}.o") if isinstance(part, bytes) else str(part))
+                driver.write_text(calls.driver(), encoding="utf-8")
             static = ["-static"] if self.command else []
             said = _process([*self.compiler, *static, "-O2", *flags, str(driver), *files, "-o", str(program), "-lm"])
             if said.returncode:

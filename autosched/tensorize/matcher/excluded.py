@@ -14,7 +14,7 @@ from collections.abc import Mapping as MappingOf
 from autosched.ir.program import Program
 from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Literal, Read, Value, reads
-from autosched.logic import Affine, Bool, Compare, Const, Int, affine, interval
+from autosched.logic import Bool, Const, Int, affine, below_zero, interval
 from autosched.tensorize.addresses.axes import Assignment
 from autosched.tensorize.addresses.places import StageFacts, condition_axes
 from autosched.tensorize.body.counterexample import show_leaf
@@ -46,7 +46,7 @@ def left_out(
 
 def is_border(facts: StageFacts, roles: MappingOf[str, Read], guard: Guard) -> bool:
     """Whether a guard keeps a subscript in its tensor: `0 <= y + r - 1`, where `X[y + r - 1]` would begin before."""
-    form = _below_zero(guard)
+    form = below_zero(guard) if isinstance(guard, Bool) else None
     if form is None:
         return False
     for read in roles.values():
@@ -60,15 +60,6 @@ def is_border(facts: StageFacts, roles: MappingOf[str, Read], guard: Guard) -> b
             if low < 0 and mine.scaled(-1).coefficients == form.coefficients:
                 return True
     return False
-
-
-def _below_zero(guard: Guard) -> Affine | None:
-    """A comparison as a sum that is below a constant where it holds; None for others."""
-    if not isinstance(guard, Compare):
-        return None
-    if guard.op in ("<", "<="):
-        return affine(guard.left - guard.right)
-    return affine(guard.right - guard.left) if guard.op in (">", ">=") else None
 
 
 def outside_factors(
