@@ -11,6 +11,7 @@ import typer
 from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, talk
+from autosched.cli.unused import tell_unused
 from autosched.errors import UsageError
 from autosched.report.comparison import Comparison
 from autosched.report.exchange import as_json, figure, write_csv, write_plot
@@ -60,6 +61,9 @@ def compare(
     inputs.choice("numerics level", numerics, inputs.NUMERICS)
     if output is not None:
         can_write(output)
+    known = inputs.catalogue(intrinsics)
+    machine = inputs.target(target, known)
+    tell_unused(known, intrinsics, machine)
     with Line(quiet, verbose) as line:
         found = api.compare(
             inputs.program(program, define),
@@ -67,12 +71,12 @@ def compare(
             device,
             trials,
             seeds,
-            inputs.target(target),
+            machine,
             cost_model=cost_model,
             threads=threads,
             intrinsics=tuple(intrinsic or ()),
             numerics=numerics,
-            known=inputs.catalogue(intrinsics),
+            known=known,
             on_run=line,
         )
     if output is not None:

@@ -10,6 +10,7 @@ import typer
 from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table, talk
+from autosched.cli.unused import tell_unused
 from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
 from autosched.tensorize.explanation.amos import RULES
@@ -74,6 +75,7 @@ def match(
     machine = None if target is None else inputs.target(target, known)
     features = frozenset[str]() if machine is None else machine.features
     if machine is not None:
+        tell_unused(known, intrinsics, machine)
         asked, chosen = chosen, offered(chosen, machine)
         if not chosen:
             raise refuse_absent(asked, machine)

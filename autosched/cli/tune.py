@@ -20,6 +20,7 @@ from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.progress import Progress
 from autosched.cli.tune_many import Said, tune_many
 from autosched.cli.tune_report import as_json, as_text
+from autosched.cli.unused import tell_unused
 from autosched.cli.warm import warm_from as earlier
 from autosched.costmodel import learner
 from autosched.errors import UsageError
@@ -141,6 +142,7 @@ def tune(
             with inputs.open_store(store) as opened:
                 learner.alone()
                 machine = inputs.target(target, known)
+                tell_unused(known, intrinsics, machine)
                 first = TuneRequest(
                     loaded[0],
                     machine,

@@ -67,6 +67,22 @@ def test_intrinsics_check_finds_a_wrong_description(cli: Cli) -> None:
     assert "differs" in report["said"] or "differ" in report["said"], report["said"]
 
 
+def test_one_s_own_instruction_that_the_target_lacks_is_said(cli: Cli) -> None:
+    cli = cli.near()
+    text = (
+        "isa: x86\nrequires: [{feature}]\nintrinsics:\n  - name: times\n    semantics: |\n"
+        "      def times(a: s32[8], c: s32[8]):\n          for i in range(8):\n              c[i] = c[i] * a[i]\n"
+    )
+    (cli.folder / "own.yaml").write_text(text.format(feature="avx512_vnni"))
+    words = ("match", "matmul", "-Dm=8", "-Dn=8", "-Dk=8", "-t", "x86-avx2")
+    said = cli(*words, "-i", "x86/vfmadd.f32.ymm", "--intrinsics", "own.yaml", status=0).err
+    assert "x86/times is not used: it needs avx512_vnni, which x86-avx2 lacks" in said
+    (cli.folder / "own.yaml").write_text(text.format(feature="avx512vnni"))
+    said = cli(*words, "--intrinsics", "own.yaml", status=2).err
+    assert "own.yaml:2:12" in said
+    assert "did you mean 'avx512_vnni'" in said
+
+
 def test_targets_list_and_show_read_back(cli: Cli) -> None:
     cli = cli.near()
     names = {t["name"] for t in cli("targets", "list", "--json").json}

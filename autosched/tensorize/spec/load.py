@@ -22,6 +22,7 @@ from autosched.errors import SpecError
 from autosched.tensorize.intrinsic import Intrinsic, Outline
 from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations
 from autosched.tensorize.spec.family import Fields, fill, members
+from autosched.tensorize.spec.features import misspelt
 from autosched.tensorize.spec.function import parse_function
 from autosched.tensorize.spec.matrices import interval_by_rows, matrices_of
 from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
@@ -31,6 +32,7 @@ from autosched.tensorize.spec.semantics import parse_pseudocode, parse_semantics
 from autosched.tensorize.spec.sequences import sequences_of
 from autosched.text_file import read_text
 from autosched.yaml_lines import Document, parse_yaml, validate
+from autosched.yaml_lines import Path as Place
 
 MAX_BYTES = 1 << 20
 
@@ -150,6 +152,7 @@ def _intrinsic(
         if fault := fault_of_template(printer, text, operands, written):
             raise source.error(f"emit.{printer}: {fault}", *place)
     requires = frozenset([*head.requires, *keys.requires])
+    _check_features(head, keys, source)
     formula = parse_function(keys, program, name, requires, source)
     header = keys.header or head.header
     said = {"isa": head.isa, "requires": sorted(head.requires), "header": header, **filled}
@@ -189,6 +192,20 @@ def _intrinsic(
         except SpecError as error:
             raise source.error(f"emit.llvm: {error.message}", "emit", "llvm", hint=error.hint) from None
     return made
+
+
+def _check_features(head: FileKeys, keys: IntrinsicKeys, source: Source) -> None:
+    """SpecError for a feature that is a misspelling, in the file's `requires`, the entry's, or a contract's `when`."""
+    entry = source.path
+    named: list[tuple[str, Place]] = [(f, ("requires", n)) for n, f in enumerate(head.requires)]
+    named += [(f, (*entry, "requires", n)) for n, f in enumerate(keys.requires)]
+    for place, contract_keys in enumerate(keys.numerics.targets):
+        named += [(f, (*entry, "numerics", "targets", place, "when", n)) for n, f in enumerate(contract_keys.when)]
+    for feature, where in named:
+        if meant := misspelt(feature, head.isa):
+            said = f"{source.name}: no {head.isa} machine has the feature {feature!r}"
+            hint = f"did you mean {meant!r}? A feature of your own needs a name of its own"
+            raise source.document.error(said, *where, hint=hint)
 
 
 def _moves(keys: IntrinsicKeys, source: Source) -> tuple[str, str] | None:
