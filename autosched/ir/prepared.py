@@ -7,14 +7,16 @@ data be re-laid out, padded, converted or reduced to compensation terms, not be 
 from __future__ import annotations
 
 from autosched.ir.program import Assign, Program, Statement, Tensor
-from autosched.ir.value import Cast, Read, Scalar, Unary, Value, is_value, reads, walk
+from autosched.ir.value import Cast, Literal, Read, Scalar, Select, Unary, Value, is_value, reads, walk
+from autosched.logic import Bool
 
 
 def prepared_tensors(program: Program) -> tuple[str, ...]:
     """Intermediates whose values follow from `const` parameters alone, in the order in which they are computed.
 
     A tensor is one of them where a single top-level statement writes it and nothing else, before any other mentions it,
-    and each of its assignments converts or adds up elements of one known tensor; floats are converted and negated only.
+    and each of its assignments converts or adds up elements of one known tensor; floats are converted, negated and set
+    beside zeros only.
     """
     found: list[str] = []
     known = {n for n in program.parameters if n in program.tensors and program.tensors[n].const}
@@ -51,7 +53,10 @@ def _follows(stmt: Statement, tensor: Tensor, known: set[str]) -> bool:
 
 
 def _conversion(value: Value) -> bool:
-    """Whether nothing but conversions and signs lie around one element."""
+    """Whether nothing but conversions and signs lie around one element, or a zero stands in its place where a formula
+    of the loops says so."""
+    if isinstance(value, Select) and isinstance(value.condition, Bool):
+        return isinstance(value.other, Literal) and not value.other.value and _conversion(value.then)
     return isinstance(value, Read) or (isinstance(value, Cast | Unary) and _conversion(value.operand))
 
 

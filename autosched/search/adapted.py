@@ -23,19 +23,26 @@ MOST_VARIANTS = 8
 @dataclass(frozen=True)
 class Variant:
     """A program that computes what the one given does, with its matches. `adapters` led there; `stages` are those that
-    they made fit an instruction, each with a mapping that says how that was proved."""
+    they made fit an instruction, each with a mapping that says how that was proved. `assumptions` are theirs, some of
+    them that elements of the tensors `finite` are."""
 
     program: Program
     matches: tuple[Match, ...]
     adapters: tuple[str, ...] = ()
     stages: Mapping[str, match_types.Mapping] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+    finite: tuple[str, ...] = ()
 
     def certified(self, found: Mapping[str, Sequence[match_types.Mapping]]) -> dict[str, list[match_types.Mapping]]:
         """Mappings of the program's stages, those of adapted stages with the adapters and what was proved of them."""
         return {
-            stage: [m.adapted_as(self.stages[stage]) if stage in self.stages else m for m in mappings]
+            stage: [self._certified(m) for m in mappings] if stage in self.stages else list(mappings)
             for stage, mappings in found.items()
         }
+
+    def _certified(self, mapping: match_types.Mapping) -> match_types.Mapping:
+        adapted = mapping.adapted_as(self.stages[mapping.stage.name])
+        return adapted.assuming(self.assumptions, self.finite) if self.assumptions else adapted
 
     def named(self, plan: Plan) -> Plan:
         """The plan under a name that says which adapters it needs."""

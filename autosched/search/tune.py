@@ -24,6 +24,7 @@ from autosched.machine.target import Target
 from autosched.search import conditional, recorded
 from autosched.search.adapted import adapted_programs
 from autosched.search.baseline import Baseline, measure_baseline
+from autosched.search.block_diagonal import block_diagonal_programs
 from autosched.search.calm import calm
 from autosched.search.clocked import space_of
 from autosched.search.conditional import candidates_of
@@ -308,7 +309,8 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     adapted = adapted_programs(program, matches, intrinsics, request.numerics, mode)
     split = split_programs(program, intrinsics, request.numerics, leeway, request.threads)
     turned = turned_programs(program, matches, request.numerics) if is_gpu(request.target) else ()
-    for variant in chain(adapted, split, turned):
+    blocks = block_diagonal_programs(program, matches, request.numerics) if is_gpu(request.target) else ()
+    for variant in chain(adapted, split, turned, blocks):
         usable_here = variant.certified(candidates_of(variant.matches, mode))
         found = make_plans(variant.program, request.target, usable_here, request.threads, leeway)
         plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]

@@ -132,6 +132,12 @@ class Mapping:
         known = replace(self.certificate, obligations=(*obligations, *self.certificate.obligations))
         return replace(self, adapters=(*names, *self.adapters), certificate=known)
 
+    def assuming(self, assumptions: tuple[str, ...], finite: tuple[str, ...]) -> Mapping:
+        """The mapping with more assumptions, some of them that elements of these tensors are finite."""
+        said = tuple(dict.fromkeys((*self.certificate.assumptions, *assumptions)))
+        tensors = tuple(sorted({*self.finite, *finite}))
+        return replace(self, certificate=replace(self.certificate, assumptions=said), finite=tensors)
+
     def adapted_as(self, other: Mapping) -> Mapping:
         """The mapping with the adapters of another one, of the same adapted program, and what was proved of them."""
         proved = tuple(o for o in other.certificate.obligations if o.part == "adapter")

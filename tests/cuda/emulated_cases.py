@@ -19,6 +19,7 @@ from autosched.device.tolerance import slack
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
+from autosched.search.block_diagonal import block_diagonal_programs
 from autosched.search.tune import candidates_of, usable
 from autosched.search.turned import turned_programs
 from autosched.tensorize.matcher.match import match
@@ -33,7 +34,8 @@ GENERATIONS = ("sm_61", "sm_70", "sm_72", "sm_75")
 @dataclass(frozen=True)
 class Case:
     """`cores` are so few that small programs have more tiles than cores, and blocks can be persistent. `turned`: plans
-    are those of the program with the operands turned that the instruction wants along another axis. `arch`: an older
+    are those of the program with the operands turned that the instruction wants along another axis; `blocks`: with
+    groups side by side. `arch`: an older
     generation, which has what it and those before it brought."""
 
     workload: str
@@ -43,6 +45,7 @@ class Case:
     numerics: str = "reassociated"
     cores: int = 3
     turned: bool = False
+    blocks: bool = False
     arch: str = ""
 
     def chosen(self) -> Target:
@@ -55,9 +58,10 @@ class Case:
     def plans(self) -> list[Plan]:
         target, program = self.chosen(), resolve(self.workload, self.sizes)
         found = match(program, usable(CATALOGUE, target, "simulator", [self.only]), self.numerics)
-        if not self.turned:
+        if not self.turned and not self.blocks:
             return make_plans(program, target, candidates_of(found), 1)
-        (variant,) = turned_programs(program, found, self.numerics)
+        rewritten = turned_programs if self.turned else block_diagonal_programs
+        variant, *_ = rewritten(program, found, self.numerics)
         return make_plans(variant.program, target, variant.certified(candidates_of(variant.matches)), 1)
 
 
@@ -183,6 +187,12 @@ CASES: dict[str, Case] = {
         "cuda/wgmma.m64n16k32.s8.s8.s32",
         {"n": 2, "h": 5, "w": 13, "ci": 64, "co": 32, **BYTES},
         turned=True,
+    ),
+    "wgmma groups side by side": Case(
+        "conv2d",
+        "cuda/wgmma.m64n32k16.f16.f32",
+        {"n": 2, "h": 5, "w": 13, "ci": 32, "co": 32, "groups": 4, "out": "f16", **F16},
+        blocks=True,
     ),
     "wgmma turned s8": Case("matmul", "cuda/wgmma.m64n16k32.s8.s8.s32", {"m": 70, "n": 32, "k": 96, **S8}, turned=True),
     "mma turned s8": Case(
