@@ -72,10 +72,8 @@ class Progress:
                 self._line(f"note   {event.study} differs only in {', '.join(event.fields)}: its results are not used")
             case events.StudyOpened():
                 self.before = event.done
-                best = f", best {seconds(event.best_s)}" if event.best_s else ""
-                state = "new" if event.created else f"continuing: {event.done} of {event.total} trials done{best}"
-                self._line(f"study  {event.name}   ({state}; seed {event.seed})")
-                self.bar.update(self.task, completed=event.done, total=event.total, said="")
+                self._line(f"study  {event.name}   ({_state(event)}; seed {event.seed})")
+                self.bar.update(self.task, completed=event.done, total=max(event.done, event.total), said="")
             case events.TrialDone():
                 self._trial(event)
             case events.NewBest():
@@ -137,3 +135,15 @@ class Progress:
 
     def _line(self, text: str) -> None:
         (self.bar.console if self.live else self.console).print(text, markup=False)
+
+
+def _state(event: events.StudyOpened) -> str:
+    """Whether a study is new, or how far it is."""
+    if event.created:
+        return "new"
+    best = f", best {seconds(event.best_s)}" if event.best_s else ""
+    if event.done < event.total:
+        return f"continuing: {event.done} of {event.total} trials done{best}"
+    asked = "" if event.done == event.total else f", {event.total} asked"
+    there = f"{counted(event.done, 'trial')} {'is' if event.done == 1 else 'are'} there already{asked}{best}"
+    return f"{there}: nothing to search; -n {2 * event.done} measures more"

@@ -10,11 +10,11 @@ from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
 from autosched.codegen.cuda.proved import prove_schedule
 from autosched.ir.work import operations
-from autosched.report.text import seconds, speed
+from autosched.report.text import compared, seconds, speed, times
 from autosched.report.units import units_lines, units_of
 from autosched.search.conditional import standing_by
 from autosched.search.loop import Result
-from autosched.search.noise import ENOUGH
+from autosched.search.noise import ENOUGH, WIDE
 from autosched.search.tune import Tuning
 from autosched.store.explain import MEMORY, path_of
 from autosched.store.names import short_name
@@ -116,20 +116,12 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
     if tuning.baseline and tuning.baseline.time_s:
         ratio = tuning.baseline.time_s / best.time_s
         naive = f"{tuning.baseline.name} ({seconds(tuning.baseline.time_s)})"
-        lines.append(f"       {_times(ratio)} times as fast as {naive}")
+        lines.append(f"       {compared(ratio)} {naive}")
     lines += _left(tuning, result)
     lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
-    levels = [t.measurement.extra["level"] for t in tuning.study.searched if "level" in t.measurement.extra]
-    if levels:
-        met = f"{len(levels)} of {len(tuning.study.searched)} trials met a machine {median(levels):.1f} times as slow"
-        lines.append(f"noise  {met} as at first, and count as at first")
-    if result.noise is not None and result.noise.quiet < ENOUGH * result.noise.rounds:
-        n = result.noise
-        lines.append(f"noise  {n.disturbed} of {n.rounds} rounds of the final were disturbed, {n.slowdown:.0%} slower")
-    if result.noise is not None and result.noise.drift > DRIFT:
-        lines.append(f"noise  the machine was {result.noise.drift:.0%} slower in the final round than in the search")
+    lines += [f"noise  {said}" for said in _noise(tuning, result, m)]
     lines += [f"plan   {best.candidate.plan.name}", f"       {best.schedule}"]
     others = [mapping for plan in tuning.plans for mapping in plan.mappings]
     for mapping in best.candidate.plan.mappings:
@@ -158,9 +150,27 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
     return "\n".join(lines)
 
 
+def _noise(tuning: Tuning, result: Result, best: Measurement) -> list[str]:
+    """What disturbed the measurements."""
+    said, searched, noise = [], tuning.study.searched, result.noise
+    levels = [t.measurement.extra["level"] for t in searched if "level" in t.measurement.extra]
+    if levels:
+        met = f"{len(levels)} of {len(searched)} trials met a machine {compared(1 / median(levels))} at first"
+        said.append(f"{met}; their times are corrected for it")
+    if noise is not None and noise.quiet < ENOUGH * noise.rounds:
+        count = f"{noise.disturbed} of {noise.rounds} rounds of the final"
+        said.append(f"{count} were disturbed, {noise.slowdown:.0%} slower")
+    if best.spread is not None and best.spread > WIDE and tuning.study.record.device != "simulator":
+        half = f"the middle half of the best's times spans {best.spread:.0%} of their median"
+        said.append(f"{half} (quiet: below {WIDE:.0%})")
+    if noise is not None and noise.drift > DRIFT:
+        said.append(f"the machine was {noise.drift:.0%} slower in the final round than in the search")
+    return said
+
+
 def _other_way(plan: Plan, row: int) -> str:
     found = standing_by(plan, row)
-    return "a slower way" if found is None else f"{found[0]}, {_times(found[1])} times as long by the clock"
+    return "another way" if found is None else f"{found[0]}, {compared(1 / found[1])} this by the clock"
 
 
 def _kept(store: SqliteStore) -> str:
@@ -187,7 +197,7 @@ def _left(tuning: Tuning, result: Result) -> list[str]:
     lines = []
     if (left := _far(tuning, result)) is not None:
         bound, gap = left
-        far = "faster than" if gap < 0 else f"within {gap:.0%} of" if gap < 1 else f"{_times(gap + 1)} times"
+        far = "faster than" if gap < 0 else f"within {gap:.0%} of" if gap < 1 else f"{times(gap + 1)} times"
         off = "" if gap >= 0 else f", which is {-gap:.0%} off"
         lines.append(f"       {far} the space's lower bound by the target's figures ({seconds(bound)}){off}")
     if result.reason == "reached":
@@ -205,7 +215,3 @@ def _checked(m: Measurement) -> str:
         return f"against {by}: largest error {m.max_abs_error:.2e}, allowed {m.tolerance:.2e}"
     return f"against {by}: exact"
 
-
-def _times(ratio: float) -> str:
-    """Three digits below a hundred, whole numbers above."""
-    return f"{ratio:.3g}" if ratio < 100 else f"{ratio:,.0f}"

@@ -15,9 +15,10 @@ from autosched.costmodel.clock import stages_of, timed_parts
 from autosched.costmodel.clock_gpu import issue_rate
 from autosched.costmodel.clock_spatial import stored_seconds
 from autosched.costmodel.clock_visited import work_left
+from autosched.costmodel.least_scalar import least_cycles
 from autosched.costmodel.spatial_units import array_seconds, least_epilogue_seconds, least_stage_seconds
 from autosched.machine.target import Target
-from autosched.tiling.plan import Part, Plan, TeamPart, TensorPart
+from autosched.tiling.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.scheme import scheme_of
 from autosched.tiling.values import rows_of
 
@@ -34,11 +35,15 @@ def limit(plan: Plan, values: Columns) -> Column:
 
 def _busy(part: Part, plan: Plan, values: Columns) -> Column:
     """Seconds to issue a part's instructions on all threads or cores that it may use, and on an accelerator of each
-    other unit that it asks for; nothing for stages without an instruction elsewhere, whose code is the compiler's."""
+    other unit that it asks for; of stages without an instruction, on a CPU, their arithmetic in vectors; on a GPU
+    nothing."""
     target, n = plan.target, rows_of(values)
     if not isinstance(part, TensorPart):
-        if isinstance(part, TeamPart) or scheme_of(target) != "spatial":
+        if isinstance(part, TeamPart) or scheme_of(target) == "gpu":
             return np.zeros(n)
+        if scheme_of(target) == "cpu":
+            threads = np.ones(n) if isinstance(part, LiteralPart) else values[part.names("threads")]
+            return _in_vectors(part, plan) / target.clock_hz / threads
         return np.full(n, max(least_stage_seconds(stages_of(part, plan.program), plan).values()))
     nest = part.nest
     if part.scheme == "spatial":
@@ -49,6 +54,17 @@ def _busy(part: Part, plan: Plan, values: Columns) -> Column:
         return calls / issue_rate(nest.intrinsic, target) / target.cores / target.clock_hz
     rate = target.issues(nest.intrinsic)
     return calls * work_left(nest, part.names, values, n) / rate / values[part.names("threads")] / target.clock_hz
+
+
+def _in_vectors(part: ScalarPart | RowsPart | LiteralPart, plan: Plan) -> float:
+    """Cycles of one thread for the arithmetic of stages without an instruction."""
+    match part:
+        case ScalarPart():
+            return least_cycles(part.stage, part.leeway.formulas, plan.target)
+        case RowsPart():
+            return sum(_in_vectors(member, plan) for member in part.members)
+        case LiteralPart():
+            return sum(least_cycles(stage, {}, plan.target) for stage in stages_of(part, plan.program))
 
 
 def _on_bus(part: TensorPart, plan: Plan) -> float:

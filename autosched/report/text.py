@@ -62,6 +62,27 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
+def compared(ratio: float) -> str:
+    """How a speed compares with another one, `ratio` times it; the number is never below 1.
+
+    >>> compared(1.7), compared(0.5), compared(1.001), compared(23456.0)
+    ('1.7x as fast as', '2x as slow as', 'as fast as', '23,456x as fast as')
+    """
+    more = max(ratio, 1 / ratio)
+    if f"{more:.3g}" == "1":
+        return "as fast as"
+    return f"{times(more)}x as {'fast' if ratio > 1 else 'slow'} as"
+
+
+def times(ratio: float) -> str:
+    """Three digits below a hundred, whole numbers above.
+
+    >>> times(2.345), times(1234.5)
+    ('2.35', '1,234')
+    """
+    return f"{ratio:.3g}" if ratio < 100 else f"{ratio:,.0f}"
+
+
 def points(value: float) -> str:
     """A share in per cent: `12.3%`."""
     return f"{value:.1%}"

@@ -45,23 +45,34 @@ def test_the_answer_says_what_stayed(noise: Noise, says: str) -> None:
     assert told(SyntheticDevice(), noise) == ([says] if says else [])
 
 
-def test_the_answer_says_how_many_trials_met_another_machine() -> None:
-    class Slowing(SyntheticDevice):
-        """The third and the fourth trial meet a machine 1.6 times slower."""
+@pytest.mark.parametrize(("level", "than"), [(1.6, "1.6x as slow as"), (0.6, "1.67x as fast as")])
+def test_the_answer_says_how_many_trials_met_another_machine(level: float, than: str) -> None:
+    class Other(SyntheticDevice):
+        """The third and the fourth trial meet a slower or faster machine."""
 
         def measure(self, build: Build, repeats: str = "search") -> Measurement:
             found = super().measure(build, repeats)
-            return replace(found, extra=found.extra | {"level": 1.6}) if len(self.measured) in (3, 4) else found
+            return replace(found, extra=found.extra | {"level": level}) if len(self.measured) in (3, 4) else found
 
-    said = "noise  2 of 8 trials met a machine 1.6 times as slow as at first, and count as at first"
-    assert told(Slowing(), None) == [said]
+    said = f"noise  2 of 8 trials met a machine {than} at first; their times are corrected for it"
+    assert told(Other(), None) == [said]
 
 
-def told(device: SyntheticDevice, noise: Noise | None) -> list[str]:
+@pytest.mark.parametrize(("spread", "says"), [(0.05, False), (1.38, True)])
+def test_a_wide_spread_is_told(spread: float, says: bool) -> None:
+    class Wide(SyntheticDevice):
+        def measure(self, build: Build, repeats: str = "search") -> Measurement:
+            return replace(super().measure(build, repeats), spread=spread)
+
+    said = "noise  the middle half of the best's times spans 138% of their median (quiet: below 10%)"
+    assert told(Wide(), None, final_rounds=0) == ([said] if says else [])
+
+
+def told(device: SyntheticDevice, noise: Noise | None, **options: Any) -> list[str]:
     """What a run of eight trials says of noise."""
     space: Any = SearchSpace([make_plan("a", tiles=4)], clock)
     study = open_study(record(), space, strategy_name="random", watch=Stopwatch(device.clock))
-    result = run(study, device, 8)
+    result = run(study, device, 8, **options)
     assert result.best is not None
     tuning = Tuning(REQUEST, study, device, (), (), study.watch)
     text = as_text(tuning, replace(result, noise=noise), brief=False)

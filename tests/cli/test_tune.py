@@ -34,7 +34,10 @@ def test_a_study_is_continued_to_its_total(cli: Cli) -> None:
 def test_a_finished_study_measures_nothing_again(tuned: Cli) -> None:
     tuned = tuned.near()
     before = tuned("trials", NAME, "--json").json
-    assert tuned("tune", *SMALL, "-n", 8, "--json").json["trials"]["done"] == 8
+    again = tuned("tune", *SMALL, "-n", 4, "--json")
+    assert again.json["trials"]["done"] == 8
+    assert "(8 trials are there already, 4 asked, best " in again.err
+    assert "nothing to search; -n 16 measures more" in again.err
     assert tuned("trials", NAME, "--json").json == before
 
 

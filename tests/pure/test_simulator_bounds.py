@@ -32,7 +32,7 @@ def programs(target: Target) -> list[tuple[str, dict[str, Any]]]:
         types = HALVES
     else:
         types = BYTES if any(m.holds for m in target.memories) else {}
-    return [("matmul_bias_relu", SIZES | types), ("softmax", {"m": 20, "n": 40})]
+    return [("matmul_bias_relu", SIZES | types), ("softmax", {"m": 20, "n": 40}), ("reduce", {"m": 24, "n": 72})]
 
 
 def held(plan: Plan, target: Target, rows: int) -> int:
