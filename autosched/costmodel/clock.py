@@ -70,7 +70,7 @@ from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.streams import FAR_BYTES, LINE_BYTES
 from autosched.tiling.values import rows_of
 
-VERSION = "11"
+VERSION = "12"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 

@@ -22,6 +22,7 @@ from autosched.costmodel.gpu_traffic import (
     Column,
     Columns,
     column_of,
+    further_lines,
     lines,
     memory_bytes,
     sectors,
@@ -51,8 +52,9 @@ MMA_SYNC_SHARE = 0.65  # of the tensor peak that mma.sync reaches on Hopper (arX
 WGMMA_SHARE = {8: 0.21, 16: 0.38, 32: 0.63, 64: 0.95, 128: 0.96, 256: 0.96}
 """Of the tensor peak that wgmma reaches by its n, both operands in shared memory (arXiv 2402.13499, table 9)."""
 L2_PORT_BYTES = 64.0  # a cycle that one SM takes from L2 at most (DeepGEMM's performance model)
-CLUSTER_SECONDS = 0.7e-6
-"""Of a launch in clusters: 0.6 to 0.8 us more than the same row without (e4m3 1024³, n = 64 to 128), on an H200."""
+CLUSTER_SECONDS = 1e-6
+"""Of a launch in clusters: 0.6 to 0.8 us more than the same row without (e4m3 1024³, n = 64 to 128) on an H200,
+1.4 to 2 (bf16 1024³) on an H100."""
 DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 TB/s on an H200
 ENGINE_CYCLES, QUEUE_CYCLES = 120.0, 1000.0
 """Of a bulk copy beyond the latency of memory and its own transfer: of the engine (600 cycles in all for a small box
@@ -63,6 +65,10 @@ ROW_CYCLES, ROW_BYTE_CYCLES, MOST_ROW_CYCLES = 0.4, 0.6 / 16, 2.0
 """Of the copy engine for a row of a box: a part, and so much for each byte, up to rows of 128 bytes. On an H200 rows of
 16, 32 and 64 bytes came at 16, 20 and 31 bytes a cycle (chosen with 200 measured rows of a 4096³ bf16 product in view,
 as the cycles of copies and slices in `gpu_code`)."""
+FURTHER_LINE_CYCLES = 3.0
+"""Of the copy engine for each line that a row of a box touches beyond those that it fills. On an H100 slices of 192x192
+tiles of 3000³ (rows of 6,000 bytes) came every 1,890 cycles without a cluster, and every 1,520 where two blocks shared
+one operand; those of 3008³ and 3072³ as fast as products take them, with clusters and without."""
 NEIGHBOUR_CYCLES = 180.0  # until another block of a cluster is told that a stage is empty (arXiv 2402.13499, SM to SM)
 SCALAR_LATENCY = 4.0  # cycles until a thread may use its last result (arXiv 2402.13499)
 LAUNCH_SECONDS = 2e-6  # of an empty kernel in a graph (a round figure: 1024³ in fp8 takes 4.6 us in all)
@@ -199,7 +205,9 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCo
         span = np.where(column("swizzle", none) > 0, column("swizzle", none), span)
         row = np.maximum(np.minimum(ROW_CYCLES + ROW_BYTE_CYCLES * span, MOST_ROW_CYCLES), span / L2_PORT_BYTES)
         asks = 1.0 - code.multicast * (1.0 - 1.0 / common)  # of the slices that come, where others ask for some of them
-        engine += steps * shared * tile / span * row * asks
+        # Blocks that run together find whole lines asked for already, not parts of lines: those multicast saves.
+        parts = FURTHER_LINE_CYCLES * further_lines(nest, o.name, span) / common
+        engine += steps * shared * tile / span * (row * asks + parts)
         read += steps * workers * np.where(shared, taken * ways, mine * max(spread, lines(nest, o.name)))
         unique += steps * np.where(shared, tile * asks, tile * min(spread, code.most_fetched))
         staged = np.maximum(staged, shared)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 import numpy.typing as npt
 
-from autosched.logic import Var, evaluate, free_vars
+from autosched.logic import Const, Var, evaluate, free_vars
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.steps import StepNames, gpu_pair
@@ -99,6 +99,17 @@ def lines(nest: Nest, operand: str) -> float:
 def sectors(nest: Nest, operand: str) -> float:
     """Bytes in the sectors that one fragment touches, over its own bytes: 1 where rows fill their sectors."""
     return _touched(nest, operand, SECTOR_BYTES)
+
+
+def further_lines(nest: Nest, operand: str, span: Column) -> Column:
+    """Lines that a row of a box, of `span` bytes, touches beyond those that it would fill: where rows of the tensor are
+    no multiple of a line apart, they begin anywhere in one."""
+    tensor = nest.mapping.program.tensors[nest.mapping.operands[operand].tensor]
+    pitch = tensor.shape[-1] if len(tensor.shape) > 1 else Const(0)
+    apart = LINE_BYTES
+    if isinstance(pitch, Const):
+        apart = float(gcd(pitch.value * max(1, tensor.dtype.bits // 8), int(LINE_BYTES)))
+    return np.where(span >= LINE_BYTES, 1.0 - apart / LINE_BYTES, np.maximum(span - apart, 0.0) / LINE_BYTES)
 
 
 def _touched(nest: Nest, operand: str, each: float) -> float:
