@@ -21,8 +21,9 @@ import numpy as np
 
 from autosched.codegen.check import KernelError
 from autosched.codegen.kernel import Buffer, Lane
-from autosched.ir.value import FromIndex, Index, Logical, Read, Select, Value, is_plain, walk
-from autosched.logic import Binary, Bool, Const, Int, Var, affine, evaluate, free_vars, merge_dimensions
+from autosched.ir.value import Index, is_plain
+from autosched.ir.variables import index_vars
+from autosched.logic import Binary, Const, Int, Var, affine, evaluate, free_vars, merge_dimensions
 
 KINDS = ("uniform", "contiguous", "group", "strided", "elements")
 
@@ -78,7 +79,7 @@ def classify(index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None
     slope, functions = 0, list[tuple[int, Int]]()
     parts, shape = merge_dimensions(index, shape)
     for part, stride in zip(parts, strides(shape), strict=True):
-        if lane.var not in index_vars(part):
+        if lane.var not in index_vars((part,)):
             continue
         split = _lane_part(part, lane.var) if isinstance(part, Int) else None
         if split is None:
@@ -108,33 +109,6 @@ def access_of(offsets: tuple[int, ...]) -> Access:
     if step == 1 and width % size == 0 and all(o == e % size for e, o in enumerate(offsets)):
         return Access("group", size, offsets)
     return Access("elements", 0, offsets)
-
-
-def index_vars(part: Index) -> frozenset[str]:
-    """The axis names in a subscript, data-dependent ones included."""
-    if isinstance(part, Int):
-        return free_vars(part)
-    return value_vars(part)
-
-
-def value_vars(value: Value) -> frozenset[str]:
-    """The axis names anywhere in a value: subscripts, conditions and axes used as numbers."""
-    names: set[str] = set()
-    for node in walk(value):
-        match node:
-            case FromIndex(i, _):
-                names |= free_vars(i)
-            case Read(_, idx, _):
-                for part in idx:
-                    if isinstance(part, Int):
-                        names |= free_vars(part)
-            case Logical(_, parts, _):
-                for condition in parts:
-                    if isinstance(condition, Bool):
-                        names |= free_vars(condition)
-            case Select(condition, _, _, _) if isinstance(condition, Bool):
-                names |= free_vars(condition)
-    return frozenset(names)
 
 
 def split_divisible(node: Int, divisor: int) -> tuple[Int, Int] | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from autosched.codegen.access import value_vars
 from autosched.codegen.kernel import (
     Assign,
     Async,
@@ -37,6 +36,7 @@ from autosched.codegen.kernel import (
     Wait,
 )
 from autosched.codegen.value_text import index_text, value_text
+from autosched.ir.variables import value_vars
 from autosched.logic import FALSE, TRUE, Int, Truth, Var
 from autosched.tensorize.matrices import Matrices
 

@@ -11,9 +11,9 @@ from math import prod
 
 import numpy as np
 
-from autosched.codegen.access import index_vars
 from autosched.costmodel.clock_scalar import Column, extent
 from autosched.ir.program import Program, Stage
+from autosched.ir.variables import index_vars
 from autosched.machine.target import Memory, Target
 from autosched.tiling.plan import RowsPart
 from autosched.tiling.streams import FAR, FAR_BYTES, row_bytes
@@ -70,7 +70,7 @@ def _passed(stage: Stage) -> float:
     """Bytes that one stage reads and writes, vectors that its innermost axis does not move left out."""
     points = float(prod(extent(a) for a in stage.axes))
     inner = stage.axes[-1].name
-    moving = {r for r in (*stage.reads, stage.target) if any(inner in index_vars(i) for i in r.index)}
+    moving = {r for r in (*stage.reads, stage.target) if inner in index_vars(r.index)}
     return points * sum(r.dtype.bits / 8 for r in moving)
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.access import index_vars
 from autosched.codegen.lower.invariant import split_invariant
 from autosched.ir.formula import Formula, Formulas
 from autosched.ir.program import Axis
 from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, reads, walk
+from autosched.ir.variables import index_vars
 from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tiling.plan import ScalarPart
@@ -116,7 +116,7 @@ def _divides(node: Value) -> bool:
 
 def _load(read: Read, axis: str | None, width: Column, registers: Column) -> Column:
     """Cycles to load one vector of what is read, with this axis in its lanes."""
-    moving = axis is not None and any(axis in index_vars(i) for i in read.index)
+    moving = axis is not None and axis in index_vars(read.index)
     if not moving:
         return np.full_like(width, 0.0 if axis else 1.0 / PER_CYCLE)
     assert axis is not None

@@ -13,7 +13,6 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.access import value_vars
 from autosched.costmodel.clock_gpu import DRAM_SHARE, LAUNCH_SECONDS
 from autosched.costmodel.clock_scalar import SLOW
 from autosched.costmodel.gpu_traffic import L2_SHARE
@@ -33,6 +32,7 @@ from autosched.ir.value import (
     reads,
     walk,
 )
+from autosched.ir.variables import value_vars
 from autosched.logic import Int, affine, free_vars
 from autosched.machine.target import Target
 from autosched.tiling.plan import TeamPart

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from math import prod
 
-from autosched.codegen.access import index_vars
 from autosched.costmodel.clock_scalar import extent
 from autosched.ir.program import Stage
 from autosched.ir.value import Read, Value, reads, walk
+from autosched.ir.variables import index_vars
 from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
@@ -67,7 +67,7 @@ def read_beside(part: TensorPart) -> float:
     total = 0.0
     for read, names in wanted:
         if read.tensor not in own:
-            moving = {names.get(n, n) for i in read.index for n in index_vars(i)}
+            moving = {names.get(n, n) for n in index_vars(read.index)}
             total += read.dtype.bits / 8 * prod(a.units * (a.unit if a.name in moving else 1) for a in nest.spatial)
     return total
 
@@ -129,7 +129,7 @@ def _reads_of(tensors: frozenset[str], read: Read) -> bool:
 
 def _moves(axes: frozenset[str], read: Read) -> bool:
     """Whether one of these axes takes a read to other elements."""
-    return any(axes & set(index_vars(i)) for i in read.index)
+    return bool(axes & index_vars(read.index))
 
 
 def _operations(nodes: Iterable[Value]) -> list[tuple[str, str]]:

@@ -11,10 +11,10 @@ import numpy as np
 
 from autosched.ir.evaluate import Frame, both, condition, value
 from autosched.ir.numerics import wrap
-from autosched.ir.program import _vars_of_index
 from autosched.ir.spans import Span
-from autosched.ir.value import Arith, Condition, FromIndex, Logical, Read, Select, Value, is_value, walk
-from autosched.logic import Bool, conjuncts, free_vars
+from autosched.ir.value import Arith, Condition, Logical, Value, is_value
+from autosched.ir.variables import condition_vars
+from autosched.logic import Bool, conjuncts
 
 LARGEST, PIECE = 2**24, 2**22
 """Elements of one factor that are computed at once; where it has more, an axis is cut such that pieces have about
@@ -27,24 +27,6 @@ class Factor:
 
     axes: tuple[str, ...]
     data: Any
-
-
-def axes_of(node: Value | Condition) -> frozenset[str]:
-    """Every loop variable that a value or condition depends on."""
-    if isinstance(node, Bool):
-        return free_vars(node)
-    names: set[str] = set()
-    for v in walk(node):
-        match v:
-            case Read(_, index, _):
-                names |= _vars_of_index(index)
-            case FromIndex(index, _):
-                names |= free_vars(index)
-            case Select(test, _, _, _) if isinstance(test, Bool):
-                names |= free_vars(test)
-            case Logical(_, parts, _):
-                names |= {n for p in parts if isinstance(p, Bool) for n in free_vars(p)}
-    return frozenset(names)
 
 
 def product(node: Value) -> list[Value]:
@@ -135,7 +117,7 @@ def _two_groups(parts: list[Value], tests: list[Condition], names: list[str]) ->
     known = set(names)
     groups: list[_Group] = []
     for part in parts:
-        axes = axes_of(part) & known
+        axes = condition_vars(part) & known
         for k, (mine, values, _) in enumerate(groups):
             if axes <= mine or mine <= axes:
                 groups[k] = (mine | axes, [*values, part], [])
@@ -147,7 +129,7 @@ def _two_groups(parts: list[Value], tests: list[Condition], names: list[str]) ->
     if len(groups) != 2:
         return None
     for test in tests:
-        axes = axes_of(test) & known
+        axes = condition_vars(test) & known
         home = next((g for g in groups if axes <= g[0]), None)
         if home is None:
             return None

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from autosched.errors import Location
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Call, Condition, FromIndex, Index, Literal, Read, Value, is_value, reads, walk
-from autosched.logic import Const, Int, free_vars
+from autosched.ir.value import Call, Condition, Index, Literal, Read, Value, is_value, reads, walk
+from autosched.ir.variables import index_vars
+from autosched.logic import Const, Int
 
 if TYPE_CHECKING:
     from autosched.ir.data import KnownData
@@ -114,7 +115,7 @@ class Stage:
     @cached_property
     def spatial(self) -> tuple[Axis, ...]:
         """Axes that occur in the written element's address."""
-        used = _vars_of_index(self.assign.index)
+        used = index_vars(self.assign.index)
         return tuple(a for a in self.axes if a.name in used)
 
     @cached_property
@@ -224,20 +225,6 @@ def _known(size: Int) -> int:
     if not isinstance(size, Const):
         raise ValueError(f"the size {size} is symbolic")
     return size.value
-
-
-def _vars_of_index(index: tuple[Index, ...]) -> frozenset[str]:
-    names: set[str] = set()
-    for part in index:
-        if isinstance(part, Int):
-            names |= free_vars(part)
-        else:
-            for node in walk(part):
-                if isinstance(node, FromIndex):
-                    names |= free_vars(node.index)
-                elif isinstance(node, Read):
-                    names |= _vars_of_index(node.index)
-    return frozenset(names)
 
 
 def is_zero(value: Value | None) -> bool:

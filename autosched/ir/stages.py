@@ -8,8 +8,9 @@ from math import prod
 
 import numpy as np
 
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement, _vars_of_index
+from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement
 from autosched.ir.value import Condition, Index, Logical, Read, Value, is_value, reads
+from autosched.ir.variables import index_vars
 from autosched.ir.written_first import Access, written_first
 from autosched.logic import Const, Int, Var, affine, evaluate
 
@@ -93,7 +94,7 @@ def _initialised(places: list[_Place], k: int) -> int | None:
     target = init.assign
     if target.op != "=" or init.guards or any(r.tensor == target.tensor for r in _reads(init)):
         return None
-    if {a.name for a in init.axes} - _vars_of_index(target.index):
+    if {a.name for a in init.axes} - index_vars(target.index):
         return None  # an outer loop repeats the whole reduction; its init is a statement of its own
     between: set[str] = set()
     for j in range(k + 1, len(places)):
@@ -156,7 +157,7 @@ def _written_first(program: Program, name: str, mentions: list[_Place]) -> bool:
         for index in touched:
             for mine, theirs in zip(first.assign.index, index, strict=True):
                 # Where a loop is shared, only the element written in this very iteration is known to be there.
-                if _vars_of_index((mine,)) & shared and mine != theirs:
+                if index_vars((mine,)) & shared and mine != theirs:
                     return False
     return True
 

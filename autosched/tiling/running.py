@@ -7,8 +7,8 @@ Each sum has the terms of the one before and then its own, in the same order: th
 
 from __future__ import annotations
 
-from autosched.ir.contract import axes_of
 from autosched.ir.program import Stage
+from autosched.ir.variables import value_vars
 from autosched.logic import Const, affine, free_vars
 
 
@@ -25,7 +25,7 @@ def running_axis(stage: Stage) -> str | None:
     if bound is None:
         return None
     others = frozenset[str]().union(*(free_vars(a.lower) | free_vars(a.upper) for a in stage.spatial))
-    fixed = axes_of(stage.assign.value) | axes_of(stage.init) | free_vars(summed.lower) | others
+    fixed = value_vars(stage.assign.value) | value_vars(stage.init) | free_vars(summed.lower) | others
     for axis in reversed(stage.spatial):
         rises = bound.coefficient(axis.name) > 0 and axis.name not in fixed
         if rises and isinstance(axis.lower, Const) and isinstance(axis.upper, Const) and axis.extent > 1:

@@ -3,9 +3,9 @@ dependences allow."""
 
 from __future__ import annotations
 
-from autosched.ir.contract import axes_of
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Index, Read
+from autosched.ir.variables import condition_vars
 from autosched.logic import Const, Int, affine, all_of, conjuncts, free_vars
 from autosched.tiling.dependence import Dependences
 from autosched.tiling.guards import spatial_formulas, stays_inside
@@ -91,7 +91,7 @@ def side_by_side(read: Read, axis: str) -> bool:
 
 def _slope(part: Index, axis: str) -> int | None:
     if not isinstance(part, Int):
-        return 0 if axis not in axes_of(part) else None
+        return 0 if axis not in condition_vars(part) else None
     form = affine(part)
     if form is None:
         return 0 if axis not in free_vars(part) else None

@@ -46,7 +46,11 @@ class Findings:
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
     """One pair: what is wrong goes into `found`."""
     rng = Random(seed)
-    made = pair(rng)
+    check_pair(pair(rng), rng, seed, found, aloud)
+
+
+def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool = False) -> None:
+    """A pair, which messages call `seed`."""
     if aloud:
         print(made.semantics, made.numerics, made.program, made.level, sep="\n")
     try:
@@ -103,6 +107,8 @@ def compare(program: Program, mapping: Mapping, level: str, rng: Random, found: 
         return
     except Wrong as e:
         raise Wrong(f"{e}: {told(mapping)}") from None
+    except NameError as e:
+        raise Wrong(f"the mapped program does not run: {e}: {told(mapping)}") from None
     found.counts["mappings"] += 1
     found.counts["adapted mappings"] += bool(mapping.adapters)
     found.counts["conditional mappings"] += bool(mapping.conditions)

@@ -290,7 +290,8 @@ class _Program:
         element = dict(self.element)
         for name, condition in self.selects.items():
             element[name] = f"({element[name]} if {condition} else {rng.choice(('0', '0', '0', '0', '1'))})"
-        term = respelled(rng, made).format(t=t, **{n: e for n, e in element.items() if n != "c"})
+        spelled = self._offset(respelled(rng, made)) if rng.random() < 0.06 else respelled(rng, made)
+        term = spelled.format(t=t, **{n: e for n, e in element.items() if n != "c"})
         if rng.random() < 0.05:
             term = f"(({term}) if {self._condition()} else 0)"
         combine = made.combine
@@ -338,6 +339,15 @@ class _Program:
         rng.shuffle(tensors)
         assumed = self._assumed()
         return "\n".join([f"def f({', '.join(tensors)}):", *assumed, *lines]) + "\n"
+
+    def _offset(self, term: str) -> str:
+        """The term with an operand that something is taken from at some of the points, as zero points are."""
+        rng, t = self.rng, self.made.accumulator
+        name, y = rng.choice([n for n in self.element if n != "c"]), rng.choice(list(self.extents))
+        self.tensors["O"] = f"{t}[{self.extents[y]}]"
+        taken = f"(O[{y}] if {self._condition(on_data=False)} else {rng.choice(('0', '1', 'O[0]'))})"
+        plain = "{t}({" + name + "})"
+        return term.replace(plain, f"({plain} - {taken})", 1)
 
     def _renamed(self, text: str, axes: list[str]) -> str:
         """The statement with `p0` for `p`."""

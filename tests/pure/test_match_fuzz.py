@@ -6,8 +6,9 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from fuzz.known import KNOWN
 from fuzz.mapped import Wrong
-from fuzz.matches import Findings, compare, search
+from fuzz.matches import Findings, check_pair, compare, search
 from fuzz.plain import bf16, f16, fused
 
 from autosched.ir import parse
@@ -19,6 +20,13 @@ def test_twenty_pairs() -> None:
     found = search(0, 20)
     assert not found.wrong
     assert found.counts["mappings"] >= 10
+
+
+@pytest.mark.parametrize("why", KNOWN)
+def test_pairs_that_were_wrong(why: str) -> None:
+    found = Findings()
+    check_pair(KNOWN[why], Random(1), 0, found)
+    assert not found.wrong
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from autosched.codegen.access import value_vars
 from autosched.codegen.c.ctypes import BITS_STORED, SUB_BYTE, literal
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.ir.dtypes import BOOL, DTYPES, DType
@@ -29,6 +28,7 @@ from autosched.ir.value import (
     Value,
     reads,
 )
+from autosched.ir.variables import value_vars
 from autosched.logic import Bool, Int, free_vars
 
 NATIVE = frozenset(["f32", "f64", *(f"{s}{b}" for s in "su" for b in (8, 16, 32, 64))])

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
-from autosched.codegen.access import flat_offset, value_vars
+from autosched.codegen.access import flat_offset
 from autosched.codegen.cuda.fragments import Layout
 from autosched.codegen.cuda.gathered import WORD_BITS, gathered
 from autosched.codegen.cuda.scope import Scope
@@ -19,6 +19,7 @@ from autosched.codegen.cuda.types import SUB_BYTE
 from autosched.codegen.kernel import Assign, Buffer
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Index, Literal, Read, Select, Value, is_plain, map_value, walk
+from autosched.ir.variables import value_vars
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
 

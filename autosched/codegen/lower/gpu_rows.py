@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from autosched.codegen.access import value_vars
 from autosched.codegen.kernel import Assign, For, Lane, Stmt
 from autosched.codegen.lower.context import Context
 from autosched.codegen.lower.gpu_team import (
@@ -47,6 +46,7 @@ from autosched.codegen.lower.update import accumulated, combine
 from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, map_value
+from autosched.ir.variables import value_vars
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, minimum
 from autosched.tiling.plan import TeamPart
 from autosched.tiling.team_common import kept_values

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from autosched.codegen.access import value_vars
 from autosched.ir.value import (
     Arith,
     Call,
@@ -21,6 +20,7 @@ from autosched.ir.value import (
     Value,
     is_value,
 )
+from autosched.ir.variables import value_vars
 
 
 @dataclass(frozen=True)

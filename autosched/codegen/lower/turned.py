@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from autosched.codegen.access import classify, value_vars
+from autosched.codegen.access import classify
 from autosched.codegen.kernel import Assign, If, Lane, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.invariant import Split, split
@@ -21,6 +21,7 @@ from autosched.codegen.lower.operands import LANE
 from autosched.codegen.lower.rename import place
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Read, Select, Value, is_plain, reads
+from autosched.ir.variables import value_vars
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.nest import Nest, NestAxis

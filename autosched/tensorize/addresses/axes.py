@@ -20,7 +20,8 @@ from itertools import permutations, product
 from math import prod
 from typing import TypeAlias
 
-from autosched.ir.value import FromIndex, Index, Read, Value, map_value, walk
+from autosched.ir.value import Index, Read, Value, map_value
+from autosched.ir.variables import index_vars, value_vars
 from autosched.logic import Int, Var, affine, free_vars
 from autosched.logic.walk import substitute_int
 from autosched.tensorize.body.equal import canonical
@@ -33,25 +34,19 @@ ASSIGNMENT_LIMIT = 1 << 14
 @lru_cache(maxsize=4096)
 def index_axes(index: tuple[Index, ...]) -> frozenset[str]:
     """The variables that an address depends on (those under a data-dependent subscript included)."""
-    names: set[str] = set()
-    for part in index:
-        if isinstance(part, Int):
-            form = affine(part)
-            names |= free_vars(part) if form is None else set(form.coefficients)
-        else:
-            names |= value_axes(part)
-    return frozenset(names)
+    return index_vars(index, _moving)
 
 
+@lru_cache(maxsize=4096)
 def value_axes(value: Value) -> frozenset[str]:
-    """The variables that a value depends on through its addresses."""
-    names: set[str] = set()
-    for node in walk(value):
-        if isinstance(node, FromIndex):
-            names |= free_vars(node.index)
-        elif isinstance(node, Read):
-            names |= index_axes(node.index)
-    return frozenset(names)
+    """The variables that a value depends on: through addresses, conditions, and as numbers."""
+    return value_vars(value, _moving)
+
+
+def _moving(part: Int) -> frozenset[str]:
+    """The variables of a subscript whose factors are not zero."""
+    form = affine(part)
+    return free_vars(part) if form is None else frozenset(form.coefficients)
 
 
 @dataclass(frozen=True)

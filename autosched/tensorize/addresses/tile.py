@@ -18,7 +18,7 @@ from autosched.ir.value import Condition as Guard
 from autosched.ir.value import FromIndex, Read, Select, walk
 from autosched.logic import Bool, Const, Int, Var, to_z3
 from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes
-from autosched.tensorize.addresses.places import Answer, Points, StageFacts
+from autosched.tensorize.addresses.places import Answer, Points, StageFacts, condition_axes
 from autosched.tensorize.addresses.window import element_tried, guard_tried
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.intrinsic import Intrinsic
@@ -61,14 +61,10 @@ def element_of_coordinates(facts: StageFacts, operand: Read, read: Read, assignm
         text = f"every axis that moves {held} is a coordinate of {operand.tensor}, or outside"
         return Answer(True, Obligation("axes", text, "structure"))
     text = f"the coordinates of {show_leaf(operand)} in a tile determine {held}"
-    known = element_tried(facts, operand, read, assignment, tile)
-    if known is not None:
-        answer = Answer(known, Obligation("axes", text, "exhaustion"))
-    else:
-        first, second, claim = _two_points(facts, operand, assignment, tile)
-        claim += first.domain + second.domain
-        claim.append(z3.Or(*(first.index(i) != second.index(i) for i in read.index)))
-        answer = facts.ask("axes", text, claim)
+    asked = read, *_loose(operand, assignment, tile)
+    if asked not in facts.windows:
+        facts.windows[asked] = _element_of(facts, operand, read, assignment, tile, text)
+    answer = facts.windows[asked]
     lengths = _lengths(facts, assignment)
     if not answer.holds or all(exact and n % tile.extents[x] == 0 for x, (n, exact) in lengths.items()):
         return answer
@@ -89,6 +85,36 @@ def guard_of_coordinates(
     the operand's element is a coordinate."""
     if _is_plain(operand):
         return None
+    loose = _loose(operand, assignment, tile)
+    if not condition_axes(guard) & {y for _, fused, _ in loose[1:] for y in fused}:
+        return None
+    asked = guard, *loose
+    if asked not in facts.windows:
+        facts.windows[asked] = _guard_of(facts, operand, guard, assignment, tile)
+    return facts.windows[asked]
+
+
+def _loose(operand: Read, assignment: Assignment, tile: Tile) -> tuple[Any, ...]:
+    """All that a question about two points with the same coordinates of `operand` depends on: the operand and, of each
+    axis that is no coordinate by itself, the program's axes on it and the extent. Along the others both points agree,
+    and so they do outside the tile."""
+    alone = {p.name for p in operand.index if isinstance(p, Var)}
+    return operand, *((x, fused, tile.extents[x]) for x, fused in assignment.axes.items() if x not in alone)
+
+
+def _element_of(
+    facts: StageFacts, operand: Read, read: Read, assignment: Assignment, tile: Tile, text: str
+) -> Answer:
+    known = element_tried(facts, operand, read, assignment, tile)
+    if known is not None:
+        return Answer(known, Obligation("axes", text, "exhaustion"))
+    first, second, claim = _two_points(facts, operand, assignment, tile)
+    claim += first.domain + second.domain
+    claim.append(z3.Or(*(first.index(i) != second.index(i) for i in read.index)))
+    return facts.ask("axes", text, claim)
+
+
+def _guard_of(facts: StageFacts, operand: Read, guard: Guard, assignment: Assignment, tile: Tile) -> Answer:
     text = f"the coordinates of {show_leaf(operand)} in a tile determine whether {show_leaf(guard)}"
     known = guard_tried(facts, operand, guard, assignment, tile) if isinstance(guard, Bool) else None
     if known is not None:

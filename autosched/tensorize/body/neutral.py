@@ -95,6 +95,13 @@ def neutral(update: Update, init: Value | None, timeout_ms: int) -> Neutral:
     return best
 
 
+def of_any(found: Neutral, update: Update, init: Value | None, timeout_ms: int) -> Neutral:
+    """What the fills of `found` do to an element that may hold anything, and not only what follows from `init`."""
+    if init is None or update.combine in _UNITS or update.combine is None:
+        return found  # the initial value did not count
+    return _sets(_Questions(update, None, max(1, timeout_ms // _SHARE)), found.fills)
+
+
 def _score(found: Neutral, update: Update) -> tuple[int, ...]:
     """More sets are better, and smaller ones; in a sum no infinity, which other values could meet."""
     infinite = sum(v.dtype.is_float and isinf(v.value) for v in found.fills.values()) if update.combine == "+" else 0

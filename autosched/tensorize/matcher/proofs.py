@@ -30,7 +30,7 @@ from autosched.tensorize.addresses.tile import element_of_coordinates, guard_of_
 from autosched.tensorize.body.compare import compare_bodies
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import SIGN_OF_ZERO, Proof
-from autosched.tensorize.body.neutral import Factors, Neutral, in_program, neutral, said_finite
+from autosched.tensorize.body.neutral import Factors, Neutral, in_program, neutral, of_any, said_finite
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Certificate, Mapping, Obligation, Reason
 from autosched.tensorize.matcher.excluded import STRICT, left_out, outside_factors, still_open
@@ -52,7 +52,7 @@ class Prover:
         self.timeout_ms = timeout_ms
         self.limit = limit
         self._bodies: dict[object, Reason | Unproved | tuple[Obligation, tuple[str, ...]]] = {}
-        self._neutrals: dict[object, Neutral] = {}
+        self._neutrals: dict[object, tuple[Neutral, Neutral]] = {}
         self._assignments: dict[object, Assignments] = {}
         self._applied: dict[object, tuple[Update, Reason | None]] = {}
         self._contracts: dict[object, Contract | Reason] = {}
@@ -117,8 +117,8 @@ class Prover:
         body, left_open = self._body(facts, applied)
         obligations.append(body)
         padding = _padding(facts, tile, assignment)
-        fills = self._neutral(facts, update)
-        staging = Stager(facts, update, fills, tile, roles).stage(assignment, padding, covers, barred)
+        fills, unset = self._neutral(facts, update)
+        staging = Stager(facts, update, fills, unset, tile, roles).stage(assignment, padding, covers, barred)
         obligations += staging.obligations
         contract = self._reduction(facts, intrinsic, applied, assignment, level)
         obligations.append(Obligation("reduction", contract.statement, "structure"))
@@ -224,11 +224,13 @@ class Prover:
             return known
         raise Refused(known, whatever_axes=True)
 
-    def _neutral(self, facts: StageFacts, update: Update) -> Neutral:
+    def _neutral(self, facts: StageFacts, update: Update) -> tuple[Neutral, Neutral]:
+        """The fills that add nothing to an element that begins with its initial value, and what they do to any."""
         init = facts.update.init if isinstance(facts.update.init, Literal) else None
         key = update.term, update.combine, update.target, init
         if key not in self._neutrals:
-            self._neutrals[key] = neutral(update, init, self.timeout_ms)
+            found = neutral(update, init, self.timeout_ms)
+            self._neutrals[key] = found, of_any(found, update, init, self.timeout_ms)
         return self._neutrals[key]
 
     def _reduction(

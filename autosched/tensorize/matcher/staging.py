@@ -35,11 +35,13 @@ class Staging:
 
 @dataclass(frozen=True)
 class Stager:
-    """Chooses the operands; `update` is the intrinsic's, in its own operands' names."""
+    """Chooses the operands; `update` is the intrinsic's, in its own operands' names. `neutral` are the fills for
+    elements that begin with their initial value, `unset` what the same fills do to elements that hold anything."""
 
     facts: StageFacts
     update: Update
     neutral: Neutral
+    unset: Neutral
     tile: Tile
     roles: dict[str, Read]
 
@@ -65,20 +67,23 @@ class Stager:
             # A real step besides: the axis is never empty, and no guard leaves its steps out.
             beside = set(assignment.axes[x]) <= self.facts.exact and not self.facts.guards
             text = f"padding {x} with {{}} {self._effect}"
-            padded[x] = self._chosen(moved, text, "choose sizes that fill whole tiles", obligations, finite, beside)
+            fix = "choose sizes that fill whole tiles"
+            padded[x] = self._chosen(self.neutral, moved, text, fix, obligations, finite, beside)
             staged = True
         for condition, covering in covers.items():
             if covering:
                 text = f"where {show_leaf(condition)} fails, {{}} staged for it {self._effect}"
                 only_stored = self.facts.free_axes(condition_axes(condition)) <= self.facts.spatial
-                fits = self.neutral.choose(frozenset(covering)) is not None
+                # Where a bound of spatial loops fails, the program does not begin the element either.
+                neutral = self.unset if only_stored else self.neutral
+                fits = neutral.choose(frozenset(covering)) is not None
                 if only_stored and not fits:
                     continue  # the store sees it
                 others = [o for o in self.roles if condition in barred.get(o, ())]
-                if not fits and self.neutral.choose(frozenset((*covering, *others))) is not None:
+                if not fits and neutral.choose(frozenset((*covering, *others))) is not None:
                     raise Refused(shared_coordinates(condition, others))
                 fix = "leave the guarded axes outside"
-                chosen = self._chosen(frozenset(covering), text, fix, obligations, finite, False, condition)
+                chosen = self._chosen(neutral, frozenset(covering), text, fix, obligations, finite, False, condition)
                 staged = True
                 for o in chosen:
                     guards[o] = (*guards[o], condition)
@@ -92,6 +97,7 @@ class Stager:
 
     def _chosen(
         self,
+        neutral: Neutral,
         allowed: frozenset[str],
         text: str,
         fix: str,
@@ -102,7 +108,7 @@ class Stager:
     ) -> tuple[str, ...]:
         """The operands that hold their fill, with the obligation that this adds nothing. For a guard, one that moves
         with all axes of the guard, those outside the tile included, is taken before one that does not."""
-        neutral, named = self.neutral, guard is not None
+        named = guard is not None
         moving = () if guard is None else covering_operands(self.roles, condition_axes(guard))
         found = neutral.choose(allowed, beside, self._addressed_outside, frozenset(moving))
         if found is None:

@@ -18,16 +18,15 @@ from autosched.ir.value import (
     Call,
     Cast,
     Condition,
-    FromIndex,
     Read,
     Unary,
     Value,
     is_value,
     map_value,
     reads,
-    walk,
 )
-from autosched.logic import Const, Int, Var, free_vars
+from autosched.ir.variables import index_vars
+from autosched.logic import Const, Var
 from autosched.logic.remember import Remembering, remembers_hash
 from autosched.tensorize.body.intervals import Range, exact_range
 from autosched.tensorize.intrinsic import Intrinsic
@@ -76,22 +75,8 @@ class Update(Remembering):
     @property
     def axes_reduced(self) -> tuple[Axis, ...]:
         """The axes that the target's address does not move with."""
-        used = _index_variables(self.target)
+        used = index_vars(self.target.index)
         return tuple(a for a in self.axes if a.name not in used)
-
-
-def _index_variables(read: Read) -> frozenset[str]:
-    names: frozenset[str] = frozenset()
-    for part in read.index:
-        if isinstance(part, Int):
-            names |= free_vars(part)
-        else:
-            for node in walk(part):
-                if isinstance(node, Read):
-                    names |= _index_variables(node)
-                elif isinstance(node, FromIndex):
-                    names |= free_vars(node.index)
-    return names
 
 
 @lru_cache(maxsize=4096)
