@@ -23,6 +23,7 @@ from autosched.codegen.llvm.compile import host
 from autosched.codegen.llvm.engine import Module
 from autosched.codegen.llvm.jit import load
 from autosched.errors import UnknownNameError, UsageError
+from autosched.ir.arguments import GivenScalar, refuse_masked
 from autosched.ir.data import require_data
 from autosched.ir.dtypes import DType
 from autosched.ir.printer import signature
@@ -223,6 +224,7 @@ class CompiledKernel:
     def _checked(self, name: str, array: Any, writable: bool = False) -> Array:
         tensor = self.kernel.program.tensors[name]
         stored = np.dtype(tensor.dtype.numpy)
+        refuse_masked(name, array)
         fine = isinstance(array, np.ndarray) and array.dtype == stored and array.shape == tensor.extents
         expected = "" if fine else f"{stored}{list(tensor.extents)}"
         if not isinstance(array, np.ndarray):
@@ -246,7 +248,8 @@ class CompiledKernel:
 
     def _scalar_types(self) -> list[tuple[Any, Callable[[Any], Any]]]:
         """For each scalar parameter: its ctypes type and the conversion to it."""
-        return [scalar_argument(s.dtype) for s in self.kernel.program.scalars.values()]
+        program = self.kernel.program
+        return [scalar_argument(GivenScalar.of(program, name)) for name in program.scalars]
 
 
 class Prepacked:
@@ -304,20 +307,17 @@ def loaded_again(kernel: Kernel, objects: tuple[bytes, ...], target: str, built_
     return CompiledKernel(kernel, load(objects), target)
 
 
-def scalar_argument(dtype: DType) -> tuple[Any, Callable[[Any], Any]]:
-    """How a run-time scalar is passed: the ctypes type, and a function from a Python number to it."""
-    if dtype.name in ("f32", "tf32"):
-        return ctypes.c_float, float
-    if dtype.name == "f64":
-        return ctypes.c_double, float
+def scalar_argument(argument: GivenScalar) -> tuple[Any, Callable[[Any], Any]]:
+    """How a run-time scalar is passed: the ctypes type, and a function from what a caller gives to it, which refuses
+    what is no such number (UsageError)."""
+    dtype = argument.dtype
+    if dtype.name in ("f32", "f64"):
+        return (ctypes.c_float if dtype.name == "f32" else ctypes.c_double), argument.quick
+    if dtype.name == "tf32":
+        return ctypes.c_float, lambda given: float(argument.stored(given))
     size = dtype.bytes
     kind = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}[size]
-
-    def bits(value: Any) -> int:
-        """The element's bits; integers wrap, floats round once."""
-        if dtype.is_integer:
-            return int(value) & ((1 << dtype.bits) - 1)
-        stored = np.asarray(value).astype(dtype.numpy)
-        return int(stored.view(f"u{size}"))
-
-    return kind, bits
+    if dtype.is_integer:
+        mask, whole = (1 << dtype.bits) - 1, argument.quick
+        return kind, lambda given: whole(given) & mask
+    return kind, lambda given: int(argument.stored(given).view(f"u{size}"))

@@ -15,6 +15,7 @@ from typing import Any
 
 from autosched.errors import UsageError
 from autosched.escape import python_docstring
+from autosched.ir.arguments import GivenScalar
 from autosched.ir.program import Program
 
 TYPES = {
@@ -53,6 +54,13 @@ def _checked(name, tensor):
     return tensor
 
 
+def _scalar(name, value):
+    convert, least, most, special = _SCALARS[name]
+    if not least <= value <= most and not (special and not math.isfinite(value)):
+        raise ValueError(f"{name} is {value}, and the kernel takes {least} to {most}")
+    return convert(value)
+
+
 def _empty(device):
     made = {n: torch.empty(shape, dtype=getattr(torch, dtype), device=device) for n, (dtype, shape) in _OUTPUTS.items()}
     return made
@@ -69,7 +77,7 @@ def _call(tensors, scalars):
     if any(t.device != device for t in tensors):
         raise ValueError("the tensors are on several devices")
     outputs = _empty(device)
-    scalars = {name: convert(value) for (name, convert), value in zip(_SCALARS.items(), scalars)}
+    scalars = {name: _scalar(name, value) for name, value in zip(_SCALARS, scalars)}
     _launch(inputs, outputs, scalars, device)
     return _answer(outputs)
 
@@ -118,13 +126,14 @@ def operator_text(program: Program, operator: Operator) -> str:
         "_OUTPUTS": {n: _described(program, n) for n in program.outputs},
         **operator.constants,
     }
-    scalars = ", ".join(f"{n!a}: ctypes.{_scalar(program, n)}" for n in program.scalars)
+    scalars = ", ".join(f"{n!a}: {_scalar(program, n)}" for n in program.scalars)
     tensors = "".join(f"{called[n]}, " for n in inputs)
     values = "".join(f"{called[n]}, " for n in program.scalars)
     return "\n".join([
         python_docstring(head),
         "",
         "import ctypes",
+        "import math",
         "from pathlib import Path",
         "",
         "import torch",
@@ -151,7 +160,7 @@ def operator_text(program: Program, operator: Operator) -> str:
 
 def _parameters(program: Program) -> dict[str, str]:
     """What the operator calls tensors and scalars: PyTorch's schemas know ASCII only, and the file has names itself."""
-    taken = {"torch", "ctypes", "Path", "self", *dir(builtins), *keyword.kwlist, *keyword.softkwlist}
+    taken = {"torch", "ctypes", "math", "Path", "self", *dir(builtins), *keyword.kwlist, *keyword.softkwlist}
     called = {}
     for name in program.parameters:
         base = re.sub(r"\W", "_", name, flags=re.ASCII).lstrip("_") or "v"
@@ -174,8 +183,11 @@ def _python(program: Program, name: str) -> str:
 
 
 def _scalar(program: Program, name: str) -> str:
-    """A run-time scalar as `ctypes` passes it. UsageError for a small float, which C has no type for."""
+    """A run-time scalar: how `ctypes` passes it, its least and greatest value, and whether it may be infinite or NaN.
+    UsageError for a small float, which C has no type for."""
     dtype = program.scalars[name].dtype
     if dtype.name not in _SCALARS:
         raise UsageError(f"no operator with a scalar of {dtype}: {name}", hint=_HINT)
-    return _SCALARS[dtype.name]
+    argument = GivenScalar.of(program, name)
+    least, most = argument.limits
+    return f"(ctypes.{_SCALARS[dtype.name]}, {least!r}, {most!r}, {dtype.is_float and not argument.assumed})"

@@ -14,11 +14,12 @@ import numpy as np
 
 from autosched.errors import UsageError
 from autosched.ir import contract
+from autosched.ir.arguments import GivenScalar, refuse_masked
 from autosched.ir.dependence import Ranges
 from autosched.ir.dtypes import DType
 from autosched.ir.evaluate import Frame, arith, both, condition, fetch, inside, positions, put, value
 from autosched.ir.nests import Nest, Serial, Unit, accesses, plan
-from autosched.ir.numerics import container, load, normalise, store, wrap_int
+from autosched.ir.numerics import container, load, store
 from autosched.ir.program import Axis, Program, Tensor
 from autosched.ir.scalar import Compiler
 from autosched.ir.sizes import sizes_from_shapes, with_sizes
@@ -75,6 +76,7 @@ def prepare(
 
 
 def _checked(tensor: Tensor, array: Any) -> Any:
+    refuse_masked(tensor.name, array)
     data = np.asarray(array)
     if data.dtype != tensor.dtype.numpy:
         raise UsageError(
@@ -107,23 +109,8 @@ def _scalars(program: Program, scalars: Mapping[str, Any]) -> dict[str, Any]:
     for name, parameter in program.scalars.items():
         if name not in scalars:
             raise UsageError(f"{program.name} needs a value for the scalar {name}: {parameter.dtype}")
-        found[name] = _scalar(name, scalars[name], parameter.dtype)
+        found[name] = load(GivenScalar(name, parameter.dtype).stored(scalars[name]), parameter.dtype)[()]
     return found
-
-
-def _scalar(name: str, given: Any, dtype: DType) -> Any:
-    if dtype.is_integer:
-        try:
-            whole = int(given)
-        except (TypeError, ValueError, OverflowError):
-            raise UsageError(f"the scalar {name} is {dtype}, and {given!r} is no integer") from None
-        if whole != given or wrap_int(whole, dtype) != whole:
-            raise UsageError(f"the scalar {name} is {dtype}, which does not hold {given!r}")
-        return container(dtype)(whole)
-    try:
-        return normalise(container(dtype)(given), dtype)
-    except (TypeError, ValueError):
-        raise UsageError(f"the scalar {name} is {dtype}, and {given!r} is no number") from None
 
 
 def execute(program: Program, memory: dict[str, Any], scalars: Mapping[str, Any]) -> dict[str, Any]:

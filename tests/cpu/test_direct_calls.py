@@ -149,12 +149,58 @@ def test_overlaps_and_frozen_outputs_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("dtype", "value", "want"), [
-    ("u8", 300, 44), ("s32", -7, -7), ("u64", 2**63 + 1, 2**63 + 1), ("f64", 0.1, 0.1), ("bf16", 1.5, 1.5),
-    ("f16", 0.5, 0.5),
+    ("u8", 255, 255), ("s4", -8, -8), ("s32", -7, -7), ("s32", np.int8(-7), -7), ("s32", 7.0, 7),
+    ("u64", 2**63 + 1, 2**63 + 1), ("f64", 0.1, 0.1), ("bf16", 1.5, 1.5),
+    ("f16", 0.5, 0.5), ("f32", 2, 2.0), ("f32", np.float32(0.1), 0.1), ("f32", -np.inf, -np.inf),
 ])  # fmt: skip
 def test_scalars_of_every_kind(dtype: str, value: Any, want: Any) -> None:
     kernel = compiled(f"def f(s: {dtype}, Y: {dtype}[n], *, n=3):\n    for i in range(n):\n        Y[i] = s")
     assert (kernel(value) == np.array(want).astype(kernel.kernel.program.tensors["Y"].dtype.numpy)).all()
+
+
+@pytest.mark.parametrize("readable", [True, False])
+@pytest.mark.parametrize(
+    ("dtype", "value", "said"),
+    [
+        ("s32", 2**40, "s is s32, and 1099511627776 is not in -2147483648 to 2147483647"),
+        ("s32", np.int64(2**40), "is not in -2147483648 to 2147483647"),
+        ("u8", -1, "is not in 0 to 255"),
+        ("s32", "2", "s is s32, and '2' is no number"),
+        ("s32", None, "None is no number"),
+        ("s32", 2.5, "2.5 is no integer"),
+        ("f32", "2", "s is f32, and '2' is no number"),
+        ("f32", None, "None is no number"),
+        ("f32", 1e300, "1e\\+300 is not in -3.40"),
+        ("bf16", [1.0], "no number"),
+    ],
+)
+def test_a_scalar_that_is_no_such_number_is_refused(
+    monkeypatch: pytest.MonkeyPatch, readable: bool, dtype: str, value: Any, said: str
+) -> None:
+    monkeypatch.setattr(general, "READABLE", readable)
+    kernel = compiled(f"def f(s: {dtype}, Y: {dtype}[n], *, n=3):\n    for i in range(n):\n        Y[i] = s")
+    with pytest.raises(UsageError, match=said):
+        kernel(value)
+    with pytest.raises(UsageError, match=said):
+        kernel(s=value)
+
+
+def test_what_a_program_assumes_of_a_scalar_is_asked_of_calls() -> None:
+    text = "def f(A: s32[n], s: s32, Y: s32[n], *, n=3):\n    assume(0 <= s <= 6)\n"
+    kernel = compiled(text + "    for i in range(n):\n        Y[i] = A[i] + s")
+    a = np.arange(3, dtype=np.int32)
+    assert list(kernel(a, 6)) == [6, 7, 8]
+    with pytest.raises(UsageError, match="s is s32, and 7 is not in 0 to 6"):
+        kernel(a, 7)
+
+
+def test_masks_are_refused() -> None:
+    kernel, (a, b) = compiled(SUM), operands()
+    masked = np.ma.array(a, mask=a > 0.5)
+    with pytest.raises(UsageError, match=r"A is a masked array.*\n?.*A.filled"):
+        kernel(masked, 2.0, b)
+    with pytest.raises(UsageError, match="B is a masked array"):
+        kernel.prepack(B=np.ma.array(b))
 
 
 def test_elsewhere_the_general_way_answers(monkeypatch: pytest.MonkeyPatch) -> None:

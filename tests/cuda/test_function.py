@@ -264,6 +264,19 @@ def test_what_a_tensor_must_be_is_said(kernel, card, torch, values):
     assert np.array_equal(floats(b.address), 2 * (values[0] * values[1]))
 
 
+def test_a_scalar_that_is_no_such_number_is_refused(kernel, card, torch, values):
+    a, w, b = (Tensor(card, v) for v in (*values, np.zeros(N)))
+    for _ in range(2):  # the second time it is a call like the last
+        for wrong, said in (("2", "'2' is no number"), (None, "None is no number"), (1e300, "not in -3.40")):
+            with pytest.raises(UsageError, match=f"the scalar s is f32, and.*{said}"):
+                kernel(a, w, wrong, b)
+            with pytest.raises(UsageError, match="the scalar s is f32"):
+                kernel(*values, wrong)
+        kernel(a, w, np.float32(2), b)
+    with pytest.raises(UsageError, match="A is a masked array"):
+        kernel(np.ma.array(values[0]), values[1], 2.0)
+
+
 def test_arrays_of_two_libraries_are_worked_on_in_one_stream(kernel, card, torch, values):
     a, w, b = (Tensor(card, v) for v in (*values, np.zeros(N)))
     kernel(a, Interfaced(w.address), 2.0, b)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from autosched.errors import UsageError
+from autosched.ir.arguments import refuse_masked
 from autosched.ir.program import Tensor
 
 ALIGNMENT = 16
@@ -49,6 +50,7 @@ def size_of(tensor: Tensor) -> int:
 def in_host(tensor: Tensor, array: Any, written: bool) -> Argument:
     """A numpy array as an argument. UsageError where its type, shape or layout is another."""
     name = tensor.name
+    refuse_masked(name, array)
     expected = f"{np.dtype(tensor.dtype.numpy)}{list(tensor.extents)}"
     if not isinstance(array, np.ndarray):
         kind = type(array).__name__

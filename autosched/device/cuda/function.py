@@ -7,6 +7,8 @@ numpy array copies and waits.
 
 from __future__ import annotations
 
+import struct
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from autosched.device.cuda.arrays import Argument, in_host, on_card, refuse_overlap, size_of
-from autosched.device.cuda.build import scalar_bytes
 from autosched.device.cuda.driver import Card
 from autosched.device.cuda.libraries import Library, Quick, Reader, library_of
 from autosched.device.cuda.loaded import Loaded
 from autosched.errors import UnknownNameError, UsageError
+from autosched.ir.arguments import GivenScalar
 from autosched.ir.data import require_data
 from autosched.ir.program import Program
 
@@ -41,7 +43,7 @@ class CudaFunction:
         self.program, self.parameters, self.ordinal, self.cards = program, tuple(parameters), ordinal, cards
         self._lock = threading.Lock()
         self._tensors = tuple(program.tensors[n] for n in parameters if n in program.tensors)
-        self._scalars = tuple(program.scalars[n].dtype for n in parameters if n in program.scalars)
+        self._scalars = [_bytes_of(GivenScalar.of(program, n)) for n in parameters if n in program.scalars]
         names = [t.name for t in self._tensors]
         self._order = [*names, *(n for n in parameters if n in program.scalars)]
         self._straight = self._order == list(parameters)
@@ -65,7 +67,7 @@ class CudaFunction:
             found = addresses(arrays)
             if found is not None:
                 if self._scalars:
-                    found += map(scalar_bytes, arrays[len(self._tensors) :], self._scalars)
+                    found += self._passed(arrays[len(self._tensors) :])
                 call = (stream(ordinal), *found)
                 launches = loaded.known.get(call)
                 if launches is not None:
@@ -107,7 +109,7 @@ class CudaFunction:
                 self._same_stream(number, value, ordinal, library, stream)
             key.append(read(value, ordinal) or self._argument(number, value, ordinal).address)
         if self._scalars:
-            key += map(scalar_bytes, values[count:], self._scalars)
+            key += self._passed(values[count:])
         call = tuple(key)
         if call not in loaded.known:
             self._refuse_overlap(call)
@@ -190,6 +192,10 @@ class CudaFunction:
         found = [Argument(t.name, size_of(t), a) for t, a in zip(self._tensors, addresses, strict=False)]
         refuse_overlap(self.program.outputs, {a.name: a for a in (*found, *self.bound())})
 
+    def _passed(self, scalars: Sequence[Any]) -> list[bytes]:
+        """Run-time scalars as the launches take them. UsageError for what is no such number."""
+        return [passed(given) for passed, given in zip(self._scalars, scalars, strict=True)]
+
     def load_on(self, card: Card) -> Loaded:
         """The code on a card. UsageError where it cannot be there."""
         raise NotImplementedError
@@ -215,6 +221,7 @@ class CudaFunction:
         """A call with arrays in host memory: they go to the card of the others, or to this function's own, and back."""
         program, tensors = self.program, self._tensors
         values = list(values)
+        scalars = self._passed(values[len(tensors) :])
         ordinal, stream = self.place(values[: len(tensors)])
         for number, tensor in enumerate(tensors):
             if values[number] is _LEFT_OUT:
@@ -239,7 +246,7 @@ class CudaFunction:
                             card.upload(owned[-1], argument.host)
                     key.append(owned[-1] if argument.address is None else argument.address)
                 card.wait("copying to the device", 0)
-            loaded((*key, *map(scalar_bytes, values[len(tensors) :], self._scalars)))
+            loaded((*key, *scalars))
             with card.current():
                 card.wait("running", on)
                 for argument, address in zip(arguments, key[1:], strict=True):
@@ -259,3 +266,15 @@ class CudaFunction:
             if library is not None and (ordinal := library.device(array)) is not None:
                 return ordinal, library.stream(array, ordinal) or 0
         return self.ordinal, None
+
+
+def _bytes_of(scalar: GivenScalar) -> Callable[[Any], bytes]:
+    """What a caller gives for a run-time scalar, checked, as the kernel takes it."""
+    dtype, checked = scalar.dtype, scalar.quick
+    if dtype.is_integer:
+        size, mask = dtype.bytes, (1 << dtype.bits) - 1
+        return lambda given: (checked(given) & mask).to_bytes(size, sys.byteorder)
+    if dtype.name in ("f32", "f64"):
+        pack = struct.Struct("=f" if dtype.name == "f32" else "=d").pack
+        return lambda given: pack(checked(given))
+    return lambda given: scalar.stored(given).tobytes()
