@@ -9,16 +9,18 @@ import typer
 
 from autosched import api
 from autosched.cli import inputs, options
+from autosched.cli.forms import answer_forms, flags_of, form_commands, form_object, with_gains, write_forms
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.unused import tell_unused
 from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
+from autosched.search.forms import Gain
 from autosched.tensorize.explanation.amos import RULES
 from autosched.tensorize.explanation.as_json import to_json
 from autosched.tensorize.explanation.brief import brief
 from autosched.tensorize.explanation.discriminating import discriminating_json, discriminating_lines, tell_apart
 from autosched.tensorize.explanation.fix import with_fix
-from autosched.tensorize.explanation.forms import better_forms, form_json, form_lines
+from autosched.tensorize.explanation.forms import Form, better_forms
 from autosched.tensorize.explanation.near import near, near_json, near_lines, refusals
 from autosched.tensorize.explanation.text import explain as explained
 from autosched.tensorize.match_types import Match
@@ -27,6 +29,7 @@ from autosched.tensorize.spec.catalogue import Catalogue
 
 _WHOLE = 6
 """Answers explained one by one; of more, refusals are told in short."""
+_MORE = "--explain says why, and how to write it such that one does, if there is a way"
 
 
 def match(
@@ -59,6 +62,14 @@ def match(
         Path | None,
         typer.Option("--dump-smt", metavar="DIR", help="Write every question to the solver there, as SMT-LIB."),
     ] = None,
+    write_form: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-form",
+            metavar="FILE.py",
+            help="Write the program with the forms that --explain shows, to be tuned; nothing else.",
+        ),
+    ] = None,
     json: options.JsonOpt = False,
     quiet: options.QuietOpt = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="The same as --explain.")] = False,
@@ -69,7 +80,7 @@ def match(
     """
     inputs.choice("numerics level", numerics, inputs.NUMERICS)
     inputs.choice("rule", rule, RULES)
-    loaded = inputs.with_data(inputs.program(program, define), data)
+    loaded = inputs.with_data(inputs.programs([program], define)[0], data)
     known = inputs.catalogue(intrinsics)
     chosen = list(known.select(intrinsic)) if intrinsic else [known[n] for n in known]
     machine = None if target is None else inputs.target(target, known)
@@ -79,6 +90,10 @@ def match(
         asked, chosen = chosen, offered(chosen, machine)
         if not chosen:
             raise refuse_absent(asked, machine)
+    if write_form is not None:
+        said = write_forms(write_form, loaded, chosen, numerics)
+        answer_json({"schema": "autosched/form/1", "file": str(write_form)}) if json else answer(said)
+        return
     place = {i.name: n for n, i in enumerate(chosen)}
     found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule, dump_smt=dump_smt, adapt=adapters)
     found.sort(key=lambda m: place[m.intrinsic.name])  # all stages of one intrinsic together
@@ -92,34 +107,35 @@ def match(
         pool = [known[n] for n in known] if machine is None else offered([known[n] for n in known], machine)
         pool = [i for i in pool if i.isa in same]
         nearest = near(found[0], api.match(loaded, pool, numerics=numerics))
-    forms = []
+    forms: list[tuple[Form, Gain | None]] = []
     if explain or verbose or (one and found[0].verdict == "no"):
         asked_of = [i for i in chosen if i.name in {m.intrinsic.name for m in found}]
-        forms = better_forms(loaded, found, asked_of, numerics) if adapters and rule == "superset" else []
+        made = better_forms(loaded, found, asked_of, numerics) if adapters and rule == "superset" else []
+        forms = with_gains(made, loaded, machine, known, numerics)
+    given = {"-t": target and [target], "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}
+    commands = form_commands(program, loaded.name, define or [], flags_of(given, numerics))
     told = {} if discriminate is None else _told_apart(loaded, found, discriminate, known, features)
     if json:
         objects: list[dict[str, Any]] = [to_json(m) | told.get(n, ({}, []))[0] for n, m in enumerate(found)]
         if nearest:
             objects[0]["near"] = near_json(nearest)
-        for form in forms:
+        for form, gain in forms:
             at = next(n for n, m in enumerate(found) if (m.stage, m.intrinsic.name) == (form.stage, form.intrinsic))
-            objects[at]["form"] = form_json(form)
+            objects[at]["form"] = form_object(form, gain)
         answer_json(objects[0] if intrinsic and len(objects) == 1 else objects)
     elif one and not (explain or verbose):
         answer("\n".join([brief(found[0]), *told.get(0, ({}, []))[1]]))
-        for form in forms:
-            answer("\n".join(form_lines(form)))
+        answer_forms(forms, commands)
         if not quiet:
             talk().print("--explain says what was proved, and where each element goes", markup=False)
     elif explain or verbose:
+        answer_forms(forms, commands)
         whole = found if len(found) <= _WHOLE else [m for m in found if m.verdict != "no"]
         texts = ["\n".join([explained(m), *told.get(n, ({}, []))[1]]) for n, m in enumerate(found) if m in whole]
         texts += refusals(m for m in found if m not in whole)
         answer("\n\n".join(texts))
         for line in near_lines(nearest):
             answer(line)
-        for form in forms:
-            answer("\n" + "\n".join(form_lines(form)))
     else:
         _list(found, quiet)
         for _, lines in told.values():
@@ -156,6 +172,9 @@ def _list(found: list[Match], quiet: bool) -> None:
         rows.append((m.intrinsic.name, m.stage, m.verdict, m.mapping_count, useful, axes + more, conditions))
     if rows:
         table(("intrinsic", "stage", "verdict", "mappings", "lanes useful", "axes", "conditions"), rows)
+    for stage in dict.fromkeys(m.stage for m in found):
+        if not any(m.stage == stage and m.verdict in ("match", "conditional") for m in found):
+            answer(f"stage {stage}: no instruction takes it; it runs as scalar or vector code. {_MORE}")
     reasons: dict[str, int] = {}
     for m in found:
         if m.verdict == "no" and m.reason:

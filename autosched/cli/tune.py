@@ -16,6 +16,7 @@ import typer
 from autosched.cli import inputs, options
 from autosched.cli.deadline import Outside
 from autosched.cli.entry import Start
+from autosched.cli.forms import flags_of, form_commands
 from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.progress import Progress
 from autosched.cli.tune_many import Said, tune_many
@@ -174,7 +175,11 @@ def tune(
                     raise typer.Exit(tune_many(each, weights, first, Said(quiet, verbose, json), limit))
                 with Progress(first, quiet=quiet, verbose=verbose) as progress:
                     tuning, result = run(first, progress, limit)
-            status = _said(tuning, result, json=json, brief=quiet)
+            own = [target] * (target != "native")
+            flags = flags_of({"-t": own, "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}, numerics)
+            there = ["-d", device] * (device != "auto") + ([] if store is None else ["--store", store])
+            commands = form_commands(programs[0], loaded[0].name, define or [], flags, there)
+            status = _said(tuning, result, json=json, brief=quiet, forms=commands)
             if result.reason == "interrupted":
                 _interrupted(store, f"stopped after {result.done} trials")
             raise typer.Exit(status)
@@ -185,12 +190,12 @@ def tune(
         start.late = limit.over
 
 
-def _said(tuning: Tuning, result: Result, *, json: bool, brief: bool) -> int:
+def _said(tuning: Tuning, result: Result, *, json: bool, brief: bool, forms: Sequence[str] = ()) -> int:
     """Answer; the exit status."""
     if json:
         answer_json(as_json(tuning, result))
     elif result.best is not None:
-        answer(as_text(tuning, result, brief=brief))
+        answer(as_text(tuning, result, brief=brief, form_commands=forms))
     return result.exit_code
 
 

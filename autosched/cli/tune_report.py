@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from shlex import quote
 from statistics import median
 from typing import Any
 
+from autosched.cli.forms import form_object, form_told
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
 from autosched.codegen.cuda.proved import prove_schedule
@@ -13,6 +15,7 @@ from autosched.ir.work import operations
 from autosched.report.text import compared, seconds, speed, times
 from autosched.report.units import units_lines, units_of
 from autosched.search.conditional import standing_by
+from autosched.search.forms import gains
 from autosched.search.loop import Result
 from autosched.search.noise import ENOUGH, WIDE
 from autosched.search.tune import Tuning
@@ -20,7 +23,6 @@ from autosched.store.explain import MEMORY, path_of
 from autosched.store.names import short_name
 from autosched.store.records import Measurement
 from autosched.store.sqlite import SqliteStore
-from autosched.tensorize.explanation.forms import form_json, form_lines
 from autosched.tensorize.explanation.padding import padding_lines
 from autosched.tiling.plan import Plan
 from autosched.tiling.shared_proofs import in_short
@@ -78,7 +80,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         "best": found,
         "baseline": {"name": baseline.name, "time_s": baseline.time_s} if baseline else None,
         "verified": verified,
-        **({"forms": [form_json(f) for f in tuning.forms]} if tuning.forms else {}),
+        **({"forms": list(map(form_object, tuning.forms, gains(tuning)))} if tuning.forms else {}),
         "seconds": _seconds(result),
     }
 
@@ -96,8 +98,9 @@ def _seconds(result: Result) -> dict[str, float]:
     return found | {"measure": spent["measure"] + spent.get("check", 0.0)}
 
 
-def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
-    """The best candidate, what it is compared with, what checked it, and what to do next; `brief` is its first line."""
+def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Sequence[str] = ()) -> str:
+    """The best candidate, what it is compared with, what checked it, and what to do next; `brief` is its first line.
+    `form_commands` write a better form of the program, where there is one, and tune it."""
     assert result.best is not None
     best, request = result.best, tuning.request
     m = best.trial.measurement
@@ -133,8 +136,9 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
         lines.append(f"where  {' and '.join(asked)}: every call looks, and else takes {other}")
     if best.candidate.plan.relies:
         lines.append(f"relies on {'; '.join(best.candidate.plan.relies)}")
-    for form in tuning.forms:
-        first, *text = form_lines(form)
+    gained = gains(tuning)
+    for form, gain in zip(tuning.forms, gained, strict=True):
+        first, *text = form_told(form, gain)
         lines += [f"form   {first}", *(f"   {line}" for line in text)]
     if result.failed:
         lines.append("failed " + " · ".join(f"{kind} {n}" for kind, n in result.failed.items()))
@@ -147,6 +151,8 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool) -> str:
         code = {"cpu": "c"}.get(tuning.study.record.device) or {"cuda": "cu"}.get(request.target.isa)
         kind = code or "json"  # the schedule, where there is no text of the kernel
         lines += [f"use it   autosched export {study} -o {request.program.name}.{kind}{where}"]
+    if form_commands and any(gain is None or gain.ratio > 1 for gain in gained):
+        lines += [f"faster   {' && '.join(form_commands)}"]
     return "\n".join(lines)
 
 

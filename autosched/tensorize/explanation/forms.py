@@ -66,6 +66,21 @@ def better_forms(
     return forms
 
 
+def all_forms(
+    program: Program, intrinsics: Sequence[Intrinsic], numerics: str = "reassociated"
+) -> tuple[Program, list[Form]]:
+    """The program with a form for every stage that has one, and these forms, each of the program before it."""
+    done: list[Form] = []
+    while True:
+        found = match(program, intrinsics, numerics)
+        stages = {form.stage for form in done}
+        left = [f for f in better_forms(program, found, intrinsics, numerics) if f.stage not in stages]
+        if not left:
+            return program, done
+        done.append(left[0])
+        program = left[0].program
+
+
 def form_lines(form: Form) -> list[str]:
     """The form in words and as program text."""
     how = "bit for bit the same" if form.exact else "the same, but for the order in which factors are rounded"

@@ -1,0 +1,94 @@
+"""Forms of a program that instructions take: as lines, as JSON, and as a file to tune."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from autosched.cli.output import answer
+from autosched.errors import NoScheduleError, UsageError
+from autosched.ir.printer import print_program
+from autosched.ir.program import Program
+from autosched.machine.target import Target
+from autosched.report.text import compared, seconds
+from autosched.search.forms import Gain, fastest_s, gain_of
+from autosched.search.request import TuneRequest
+from autosched.tensorize.explanation.forms import Form, all_forms, form_json, form_lines
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.spec.catalogue import Catalogue
+
+WRITTEN = "# Written by `autosched match --write-form`"
+"""How a file begins that may be written over."""
+
+
+def form_told(form: Form, gain: Gain | None) -> list[str]:
+    """What fits, the gain by the clock where it is known, and the program."""
+    head, *text = form_lines(form)
+    return [head, *([] if gain is None else [f"    {_gained(gain)}"]), *text]
+
+
+def form_object(form: Form, gain: Gain | None) -> dict[str, Any]:
+    """The form's JSON, with the clock's seconds of both programs where they are known."""
+    clock = {} if gain is None else {"clock_s": {"as_written": gain.written_s, "rewritten": gain.rewritten_s}}
+    return form_json(form) | clock
+
+
+def _gained(gain: Gain) -> str:
+    than = f"{compared(gain.ratio)} the program as written ({seconds(gain.written_s)})"
+    return f"by the clock {seconds(gain.rewritten_s)}, {than}"
+
+
+def with_gains(
+    forms: Sequence[Form], program: Program, machine: Target | None, known: Catalogue, numerics: str
+) -> list[tuple[Form, Gain | None]]:
+    """The forms, each with its gain on the machine, where there is one and the clock can tell."""
+    if machine is None or program.symbolic or not forms:
+        return [(form, None) for form in forms]
+    request = TuneRequest(program, machine, catalogue=known, numerics=numerics)
+    written_s = fastest_s(request)
+    return [(form, gain_of(form, request, written_s)) for form in forms]
+
+
+def form_commands(
+    spec: str, name: str, defines: Sequence[str], flags: Sequence[str], tuning: Sequence[str] = ()
+) -> tuple[str, str]:
+    """The command that writes the forms of the program `spec`, and the one that tunes them; `flags` are for both,
+    `tuning` for the second."""
+    file, sizes = f"{name}_form.py", [word for text in defines for word in ("-D", text)]
+    write = ["autosched", "match", spec, *sizes, *flags, "--write-form", file]
+    return shlex.join(write), shlex.join(["autosched", "tune", file, *flags, *tuning])
+
+
+def flags_of(given: Mapping[str, Sequence[str] | None], numerics: str) -> list[str]:
+    """Flags with their values as words; of the numerics level where it is not the usual one."""
+    words = [word for flag, values in given.items() for value in values or () for word in (flag, value)]
+    return words if numerics == "reassociated" else [*words, "--numerics", numerics]
+
+
+def answer_forms(forms: Sequence[tuple[Form, Gain | None]], commands: Sequence[str]) -> None:
+    """Print forms, and the commands that use them."""
+    for form, gain in forms:
+        answer("\n".join(form_told(form, gain)))
+    if forms:
+        answer(f"use it   {' && '.join(commands)}")
+        answer("")
+
+
+def write_forms(path: Path, program: Program, intrinsics: Sequence[Intrinsic], numerics: str) -> str:
+    """Write the program with every form that there is, and say what was written. Raises NoScheduleError where there
+    is none, UsageError where the file cannot be written, or is not one of these."""
+    rewritten, forms = all_forms(program, [i for i in intrinsics if i.kind == "compute"], numerics)
+    if not forms:
+        hint = "`autosched match --explain` says why instructions do not fit"
+        raise NoScheduleError(f"no form of {program.name} was found that an instruction takes", hint=hint)
+    said = [f"stage {f.stage} fits {f.intrinsic} with {' and '.join(f.parts)} computed beforehand" for f in forms]
+    try:
+        if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(WRITTEN):
+            raise UsageError(f"{path} is there already, and is no form", hint="give --write-form another path")
+        lines = [WRITTEN, *(f"# {line}" for line in said), "", print_program(rewritten)]
+        path.write_text("\n".join(lines), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint="give --write-form another path") from None
+    return f"wrote {path}: {'; '.join(said)}"

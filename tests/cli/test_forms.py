@@ -1,0 +1,96 @@
+"""Forms that an instruction takes: told with what they gain, and written to a file that can be tuned."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from cli.conftest import Cli
+
+NORM = """
+def norm(X: f32[m, k], G: f32[k], W: f32[k, n], C: f32[m, n], *, m=24, n=64, k=48):
+    S: f32[m]
+    for i in range(m):
+        S[i] = 0
+        for p in range(k):
+            S[i] += X[i, p] * X[i, p]
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            C[i, j] += X[i, p] * rsqrt(S[i]) * G[p] * W[p, j]
+"""
+SUM = """
+def distances(A: f32[n, m], B: f32[n, m], C: f32[n], *, n=16, m=32):
+    for i in range(n):
+        C[i] = 0
+        for j in range(m):
+            C[i] += exp(A[i, j] - B[i, j])
+"""
+HERE = ("-t", "x86-avx2")
+FMA = "x86/vfmadd.f32.ymm"
+FITS = f"stage C fits {FMA} with X_factor computed beforehand"
+
+
+@pytest.fixture
+def here(cli: Cli) -> Cli:
+    (cli.folder / "norm.py").write_text(NORM)
+    (cli.folder / "sum.py").write_text(SUM)
+    return cli.near()
+
+
+def test_a_stage_that_nothing_takes_is_named(here: Cli) -> None:
+    none = "stage C: no instruction takes it; it runs as scalar or vector code. --explain says why"
+    assert none in here("match", "sum.py", *HERE, status=1).out
+    some = here("match", "norm.py", *HERE).out
+    assert FMA in some
+    assert none in some
+    assert "stage S: no instruction" not in some
+
+
+def test_forms_stand_at_the_top_with_what_they_gain(here: Cli) -> None:
+    first, gain, *text = here("match", "norm.py", *HERE, "--explain").out.splitlines()
+    assert first.startswith(FITS)
+    assert "by the clock" in gain
+    assert "x as fast as the program as written (" in gain
+    assert "use it   autosched match norm.py -t x86-avx2 --write-form norm_form.py" in "\n".join(text)
+    answers = here("match", "norm.py", *HERE, "-i", FMA, "--json").json
+    assert not any("form" in answer for answer in answers)  # without --explain there is none
+    (form,) = (a["form"] for a in here("match", "norm.py", *HERE, "--explain", "--json").json if "form" in a)
+    assert form["clock_s"]["rewritten"] < form["clock_s"]["as_written"]
+
+
+def test_a_form_is_written_and_matches(here: Cli) -> None:
+    said = here("match", "norm.py", "-D", "m=12", *HERE, "--write-form", "new.py").out
+    assert said == f"wrote new.py: {FITS}\n"
+    text = Path(here.folder / "new.py").read_text()
+    assert "X: f32[12, 48]" in text
+    (answer,) = (a for a in here("match", "new.py", *HERE, "-i", FMA, "--json").json if a["stage"] == "C")
+    assert answer["verdict"] == "match"
+    assert here("match", "norm.py", *HERE, "--write-form", "new.py", "--json").json["file"] == "new.py"
+
+
+def test_a_file_of_ones_own_is_not_written_over(here: Cli) -> None:
+    assert "is there already" in here("match", "norm.py", *HERE, "--write-form", "norm.py", status=2).err
+    assert Path(here.folder / "norm.py").read_text() == NORM
+    assert "cannot write" in here("match", "norm.py", *HERE, "--write-form", "no/new.py", status=2).err
+
+
+def test_no_form_is_a_no(here: Cli) -> None:
+    assert "no form of distances was found" in here("match", "sum.py", *HERE, "--write-form", "new.py", status=1).err
+    assert not (here.folder / "new.py").exists()
+
+
+@pytest.mark.slow
+def test_tune_says_what_a_form_gains_and_how_to_use_it(here: Cli) -> None:
+    simulated = ("-d", "simulator", "-n", 1)
+    done = here("tune", "norm.py -D m=12", *HERE, *simulated)
+    lines = done.out.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith(f"form   {FITS}"))
+    assert "x as fast as the program as written (" in lines[at + 1]
+    faster = next(line for line in lines if line.startswith("faster ")).removeprefix("faster ")
+    for command in faster.split(" && "):
+        assert shlex.split(command)[0] == "autosched"
+        here(*shlex.split(command)[1:], *(("-n", 1) if " tune " in command else ()))
+    (form,) = here("tune", "norm.py -D m=12", *HERE, *simulated, "--json").json["forms"]
+    assert form["clock_s"]["rewritten"] < form["clock_s"]["as_written"]
