@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from autosched.codegen.access import value_vars
 from autosched.costmodel.clock_scalar import PER_CYCLE, SLOW
 from autosched.ir.formula import Formula, Formulas
 from autosched.ir.program import Stage
 from autosched.ir.value import Arith, Call, Select, Value, walk
+from autosched.ir.variables import value_vars
 from autosched.logic import Const
 from autosched.machine.target import Target
 
