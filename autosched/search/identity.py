@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from autosched.costmodel import clock as clocks
@@ -21,6 +22,9 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plan import Plan
 from autosched.version import __version__
+
+USUAL = {f.name: f.default for f in fields(TuneRequest) if f.name in ("numerics", "conditions")}
+"""Of studies whose key does not name it."""
 
 
 def versions_of(plans: Sequence[Plan]) -> dict[str, str]:
@@ -42,6 +46,10 @@ def study_record(request: TuneRequest, described: Mapping[str, Any], plans: Sequ
         "clock": clocks.VERSION,
         "autosched": __version__,
     }
+    # What is accepted and what is assumed decides which steps a kernel of the same plan and row may leave out.
+    for option in ("numerics", "conditions"):
+        if (value := getattr(request, option)) != USUAL[option]:
+            key[option] = value
     if program.data:
         key["data"] = " ".join(f"{name}={d.sha256}" for name, d in sorted(program.data.items()))
     return StudyRecord(
