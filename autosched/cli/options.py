@@ -63,7 +63,7 @@ ComparedOpt = Annotated[
     ),
 ]
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output.")]
-QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer alone (`tune`: its first line).")]
+QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer alone.")]
 VerboseOpt = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
 SeedOpt = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Makes proposals and data reproducible.")]
 DataOpt = Annotated[

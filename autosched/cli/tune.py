@@ -119,7 +119,9 @@ def tune(
         typer.Option("--noise", metavar="SHARE", help="On the simulator: deviation of its samples; 0 is none."),
     ] = None,
     json: options.JsonOpt = False,
-    quiet: options.QuietOpt = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print one line: the best time (of several programs the sum).")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="One line for every trial.")] = False,
 ) -> None:
     """Search, measure, keep the best kernel; continue a study that was started before.

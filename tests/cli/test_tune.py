@@ -42,6 +42,15 @@ def test_a_finished_study_measures_nothing_again(tuned: Cli) -> None:
 
 
 @pytest.mark.slow
+def test_quiet_is_one_line_as_help_and_docs_say(cli: Cli) -> None:
+    done = cli.near()("tune", *SMALL, "-n", 2, "-q")
+    (line,) = done.out.splitlines()
+    assert line.startswith("best   trial ")
+    assert done.err == ""
+    assert "Print one line" in cli.near()("tune", "--help").out
+
+
+@pytest.mark.slow
 def test_fresh_starts_over(cli: Cli) -> None:
     cli = cli.near()
     cli("tune", *SMALL, "-n", 4, "-q")

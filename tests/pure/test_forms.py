@@ -47,7 +47,15 @@ def tokens(T: f32[v, k], I: s32[m], W: f32[k, n], C: f32[m, n], *, m=6, n=16, k=
             if i + p > 0:
                 C[i, j] += T[I[i], p] * W[p, j]
 """
+MASKED = """
+def masked(X: f32[m, k], S: f32[m], M: s32[m, k], W: f32[k, n], C: f32[m, n], *, m=6, n=16, k=12):
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            C[i, j] += X[i, p] * rsqrt(S[i]) * W[p, j] if M[i, p] > 3 else 0
+"""
 FORMS = {
+    "inside a choice": (MASKED, {"X_factor": (6, 12)}, True),
     "rows gathered under a guard": (TOKENS, {"T_rows": (6, 12)}, True),
     "as it stands": (NORM.format(term="X[i, p] * rsqrt(S[i]) * G[p] * W[p, j]"), {"X_factor": (6, 12)}, True),
     "grouped": (NORM.format(term="W[p, j] * X[i, p] * rsqrt(S[i]) * G[p]"), {"X_factor": (6, 12)}, False),
@@ -96,6 +104,11 @@ NONE = {
     "loops that are no box": "def f(A: f32[12, 12], G: f32[12], B: f32[12, 16], C: f32[12, 16]):\n"
     "    for i, j in grid(12, 16):\n        for p in range(i + 1):\n            C[i, j] += A[i, p] * G[i] * B[p, j]\n",
     "a guard may keep an address from data inside": TOKENS.replace("    assume(0 <= I <= 8)\n", ""),
+    "a choice may keep an address from data inside": TOKENS.replace("    assume(0 <= I <= 8)\n", "")
+    .replace("            if i + p > 0:\n    ", "")
+    .replace("T[I[i], p] * W[p, j]", "T[I[i], p] * W[p, j] if i + p > 0 else W[p, j]"),
+    "a choice may keep an address inside": "def f(A: f32[6, 9], G: f32[6], B: f32[12, 16], C: f32[6, 16]):\n"
+    "    for i, j, p in grid(6, 16, 12):\n        C[i, j] += A[i, p] * G[i] * B[p, j] if p < 9 else B[p, j]\n",
     "rows are copied in order by themselves": TOKENS.replace("            if i + p > 0:\n    ", ""),
     "it chooses by its axes": "def f(A: f32[6, 12], B: f32[12, 16], C: f32[6, 16]):\n"
     "    for i, j, p in grid(6, 16, 12):\n"

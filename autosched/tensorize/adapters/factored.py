@@ -15,7 +15,7 @@ from functools import partial, reduce
 
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Assign, Axis, Guard, Loop, Statement, Tensor
-from autosched.ir.value import Arith, Cast, Logical, Read, Select, Unary, Value, is_value, map_value, reads, walk
+from autosched.ir.value import Arith, Call, Cast, Logical, Read, Select, Unary, Value, is_value, map_value, reads, walk
 from autosched.logic import Bool, Const, Int, Var, interval
 from autosched.logic.walk import substitute_int
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, adapted, lemma
@@ -115,6 +115,10 @@ def _children(value: Value) -> tuple[Value, ...]:
             return left, right
         case Unary(_, operand, _) | Cast(operand, _, _):
             return (operand,)
+        case Select(_, chosen, other):
+            return chosen, other
+        case Call(_, arguments, _):
+            return arguments
     return ()
 
 
@@ -155,7 +159,8 @@ def _factors(value: Value) -> list[Value]:
 
 
 def _stays_inside(facts: StageFacts, part: Value) -> None:
-    """Raises NoPlace where an address may leave its tensor without the guards that the stage has."""
+    """Raises NoPlace where an address may leave its tensor without the guards and choices that the stage has."""
+    chosen = facts.update.guards or any(isinstance(v, Select) for v in walk(facts.original.assign.value))
     for v in walk(part):
         conditions = (v.condition,) if isinstance(v, Select) else v.parts if isinstance(v, Logical) else ()
         if any(isinstance(c, Bool) for c in conditions):
@@ -166,7 +171,7 @@ def _stays_inside(facts: StageFacts, part: Value) -> None:
             if not isinstance(index, Int):
                 known = exact_range(index, stated_ranges(facts.program, operand_reads(index)))
                 within = isinstance(extent, Const) and known.within((0, extent.value - 1))
-                if facts.update.guards and not within:
+                if chosen and not within:
                     raise NoPlace("a guard may keep an address from data inside")
                 continue
             low, high = interval(index, facts.ranges)
