@@ -10,6 +10,9 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+SHOWN = 12
+"""Known names that an error lists at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -105,7 +108,11 @@ class UnknownNameError(UsageError):
     def __init__(self, kind: str, name: str, known: Iterable[str], location: Location | None = None) -> None:
         names = sorted(known)
         close = nearest(name, names)
-        shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+        if len(names) > SHOWN:  # those most like it, in their order
+            like = sorted(names, key=lambda n: difflib.SequenceMatcher(None, name, n).ratio(), reverse=True)[:SHOWN]
+            shown = ", ".join(sorted(like)) + f" and {len(names) - SHOWN} more"
+        else:
+            shown = ", ".join(names)
         hint = (f"did you mean {close!r}? " if close else "") + f"known: {shown or 'none'}"
         super().__init__(f"unknown {kind} {name!r}", hint=hint, location=location)
 

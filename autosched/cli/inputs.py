@@ -108,7 +108,8 @@ def _array(text: str, path: Path) -> Any:
         with path.open("rb") as file:
             return np.lib.format.read_array(file, allow_pickle=False)
     except OSError as error:
-        raise UsageError(f"--data {text}: cannot read the file: {error.strerror or error}") from None
+        said = f"--data {text}: cannot read the file: {error.strerror or error}"
+        raise UsageError(said, hint="write the array with numpy.save") from None
     except (ValueError, EOFError) as error:
         hint = "write it with numpy.save, as a plain array of the tensor's dtype"
         raise UsageError(f"--data {text}: no .npy file of a plain array: {error}", hint=hint) from None

@@ -157,7 +157,8 @@ def _write_trace(path: Path, kernel: Kernel, target: Target, units: Units) -> No
     try:
         path.write_text(dumps(trace(kernel, target, units)), encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"cannot write the trace {path}: {error.strerror}") from None
+        hint = "give --trace another path"
+        raise UsageError(f"cannot write the trace {path}: {error.strerror}", hint=hint) from None
     talk().print(f"wrote {path}: open it in ui.perfetto.dev or chrome://tracing", soft_wrap=True)
 
 

@@ -48,9 +48,10 @@ def _parsed(spec: str) -> tuple[list[str], str]:
         output = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     for c in output:
         if c not in letters:
-            raise UsageError(f"the output letter {c!r} of {spec!r} is in no operand")
+            said = f"the output letter {c!r} of {spec!r} is in no operand"
+            raise UsageError(said, hint=f"the operands have {', '.join(dict.fromkeys(letters))}")
         if output.count(c) > 1:
-            raise UsageError(f"the output letter {c!r} of {spec!r} is repeated")
+            raise UsageError(f"the output letter {c!r} of {spec!r} is repeated", hint="name each letter once behind ->")
     return operands, output
 
 

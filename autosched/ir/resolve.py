@@ -11,6 +11,8 @@ from autosched.ir.parser import Define, load
 from autosched.ir.program import Program
 from autosched.ir.workload import workload, workload_names
 
+SPEC = "give path.py, path.py:function, a workload's name, or an einsum string"
+
 
 def resolve(spec: str, defines: Mapping[str, Define] | None = None) -> Program:
     """The program that `spec` names: `path.py`, `path.py:function`, a workload's name, or `"mk,kn->mn"`.
@@ -22,18 +24,20 @@ def resolve(spec: str, defines: Mapping[str, Define] | None = None) -> Program:
         raise UsageError(f"a program is named by a text, not by {type(spec).__name__}")
     text = spec.strip()
     if not text:
-        raise UsageError("no program is named", hint="give path.py, path.py:function, a workload or an einsum string")
+        raise UsageError("no program is named", hint=SPEC)
     if "->" in text or ("," in text and "/" not in text and ".py" not in text):
         return einsum(text, **given)
     if text in workload_names():
         return workload(text, **given)
-    if text.endswith(".py") or ".py:" in text or "/" in text or _is_file(text):
+    if text.endswith(".py") or ".py:" in text or "/" in text or _exists(text, file=True):
         return load(text, **given)
+    if "." in text or _exists(text):
+        raise UsageError(f"{text!r} is no program" + (", but a folder" if _exists(text) else ""), hint=SPEC)
     raise UnknownNameError("workload", text, workload_names())
 
 
-def _is_file(text: str) -> bool:
+def _exists(text: str, *, file: bool = False) -> bool:
     try:
-        return Path(text).is_file()
+        return Path(text).is_file() if file else Path(text).exists()
     except (OSError, ValueError):
         return False

@@ -114,7 +114,7 @@ def write_html(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint="give another path with -o") from None
 
 
 def _named(trial: Trial) -> str:

@@ -37,7 +37,7 @@ def write_trials(path: str | Path, record: StudyRecord, trials: Iterable[Trial])
 
 def read_trials(path: str | Path) -> tuple[StudyRecord, list[Trial]]:
     """Read what `write_trials` wrote. Raises StoreError with file and line for anything else."""
-    text = read_text(path, StoreError, MAX_BYTES)
+    text = read_text(path, StoreError, MAX_BYTES, "`autosched export STUDY -o FILE.jsonl` writes such a file")
     lines = text.removesuffix("\n").split("\n")  # not splitlines: a text may hold U+0085
     if lines == [""]:
         raise StoreError(f"{path} is empty", hint="`autosched export STUDY -o trials.jsonl` writes such a file")
@@ -76,7 +76,7 @@ def schedule_json(record: StudyRecord, trial: Trial) -> str:
 def read_schedule(path: str | Path) -> tuple[dict[str, str], Trial]:
     """The key of the study a schedule came from, and its trial. Raises StoreError for a file that is none."""
     try:
-        data = parse_json(read_text(path, StoreError, MAX_BYTES))
+        data = parse_json(read_text(path, StoreError, MAX_BYTES, "`autosched export STUDY -o FILE.json` writes one"))
         _expect_schema(data, SCHEDULE_SCHEMA)
         key, trial = dict(data["key"]), codec.trial_from_dict(data["trial"])
         return key, trial

@@ -22,7 +22,7 @@ def read_json(path: Path) -> Any:
     """The JSON value in a file, through gzip where its first bytes say so. StoreError where it is cut short or none, or
     too large once it is unpacked."""
     try:
-        data = read_bytes(path, StoreError, MAX_BYTES)
+        data = read_bytes(path, StoreError, MAX_BYTES, "give a recording, a Kernel Tuner cache or T4 results")
         if data[:2] == b"\x1f\x8b":
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
                 data = unpacked.read(MAX_BYTES + 1)

@@ -128,7 +128,7 @@ def _function(source: Source, tree: ast.Module, name: str | None) -> ast.Functio
         )
     if name is not None:
         if name not in found:
-            raise UnknownNameError("function", name, found)
+            raise UnknownNameError("function", name, found, Location(source.filename, source.first_line))
         return found[name]
     if len(found) > 1:
         raise UsageError(

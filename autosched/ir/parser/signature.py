@@ -31,7 +31,7 @@ def read_sizes(
     names = [a.arg for a in node.args.kwonlyargs]
     for name in defines:
         if name not in names:
-            raise UnknownNameError("size or dtype", name, names)
+            raise UnknownNameError("size or dtype", name, names, scope.source.location(node))
     sizes: dict[str, int] = {}
     symbolic: dict[str, tuple[int, int]] = {}
     for arg, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):

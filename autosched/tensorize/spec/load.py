@@ -39,7 +39,8 @@ MAX_BYTES = 1 << 20
 
 def load_file(path: Path) -> tuple[Intrinsic, ...]:
     """The intrinsics of a YAML file; SpecError for an unreadable or inconsistent one."""
-    return load_text(read_text(path, SpecError, MAX_BYTES), str(path))
+    hint = "give a YAML file of instructions, or a folder of them"
+    return load_text(read_text(path, SpecError, MAX_BYTES, hint), str(path))
 
 
 def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
