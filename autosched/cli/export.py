@@ -12,6 +12,7 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json
+from autosched.cli.own_texts import refuse_wrong_c
 from autosched.cli.stored import kernel_of, not_of_a_gpu, opened, picked, program_of, target_of
 from autosched.codegen.c import print_c
 from autosched.codegen.c.self_test import self_test as test_text
@@ -108,6 +109,7 @@ def _c(
     """Write a kernel for a CPU, and build it where a compiler's `command` is given; the files written."""
     not_of_a_gpu(target_of(record), f"-o {output.stem}.cu")
     kernel = replace(kernel_of(record, trial), name=_function(output))
+    refuse_wrong_c(kernel.intrinsics)
     code = print_c(kernel)
     _can_be_called(output, code.name, code.header + code.source)
     texts = {output: code.source, output.with_suffix(".h"): code.header}

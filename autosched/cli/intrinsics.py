@@ -10,13 +10,11 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table
-from autosched.codegen.c.flags import flags
-from autosched.codegen.c.shared import compiler
-from autosched.errors import MissingError, UnknownNameError
+from autosched.codegen.c.own_texts import c_tools
+from autosched.errors import UnknownNameError
 from autosched.ir.dtypes import dtype
 from autosched.ir.printer import print_program
 from autosched.machine.host import host_features
-from autosched.tensorize.check.c_text import CTools
 from autosched.tensorize.check.emulator import installed
 from autosched.tensorize.check.verify import CheckReport, check_all
 from autosched.tensorize.intrinsic import CPU_ISAS, Intrinsic, Outline
@@ -182,7 +180,7 @@ def check(
     needed = any(i.kind == "function" for i in chosen)
     formulas = formulas_of(known[n] for n in known if known[n].kind == "function") if needed else {}
     emulators = installed()
-    tools = _c_tools()
+    tools = c_tools()
     reports = list(check_all(chosen, host_features(), seed, known, exhaustive, formulas, emulators, tools))
     if json:
         answer_json([_checked(r) for r in reports])
@@ -194,13 +192,6 @@ def check(
         emulated = sum(r.emulated for r in reports)
         answer(said + (f", {emulated} under an emulator" if emulated else ""))
     raise typer.Exit(0 if all(r.ok for r in reports) else 1)
-
-
-def _c_tools() -> CTools | None:
-    try:
-        return CTools(tuple(compiler()), flags)
-    except MissingError:
-        return None
 
 
 def _checked(r: CheckReport) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, joules, talk
+from autosched.cli.own_texts import tell_wrong_c
 from autosched.cli.stored import not_of_a_gpu, objective_of, opened, picked, plan_of, target_of
 from autosched.codegen.c import print_c
 from autosched.codegen.cuda import print_cuda
@@ -31,6 +32,7 @@ from autosched.store.records import StudyRecord, Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
 from autosched.tensorize.explanation.padding import padding_lines
 from autosched.tiling.plan import Plan
+from autosched.tiling.scheme import scheme_of
 from autosched.tiling.shared_proofs import Proof, proof_json, proof_lines
 from autosched.tiling.units import Units
 
@@ -79,6 +81,8 @@ def show(
         return
     plan = plan_of(record, chosen)
     kernel = lower(plan, plan.space.schedule(chosen.row))
+    if view in ("all", "c") and scheme_of(target_of(record)) != "gpu":
+        tell_wrong_c(kernel.intrinsics)
     if json:
         answer_json(
             {

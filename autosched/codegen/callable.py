@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -126,7 +127,8 @@ class CompiledKernel:
 
     @property
     def source(self) -> str:
-        """The kernel as the C that `autosched export` writes. Raises SpecError for an intrinsic that has no C text."""
+        """The kernel as the C that `autosched export` writes. Raises SpecError for an intrinsic that has no C text, and
+        for one of your own whose text is wrong; warns of a text that could not be checked."""
         return self._printed.source
 
     @property
@@ -136,6 +138,11 @@ class CompiledKernel:
 
     @cached_property
     def _printed(self) -> CSource:
+        from autosched.codegen.c.own_texts import doubtful  # checks load much, which calls do not need
+        from autosched.tensorize.check.own import refuse_wrong
+
+        for line in refuse_wrong(doubtful(self.kernel.intrinsics)):
+            warnings.warn(line, stacklevel=4)
         return print_c(self.kernel)
 
     # -- for timers ---------------------------------------------------------------------------------------------

@@ -105,6 +105,15 @@ class Emulator:
     def name(self) -> str:
         return self.command[0] if self.command else "this machine"
 
+    @property
+    def works(self) -> bool:
+        """Whether the compiler makes a program that runs."""
+        try:
+            self.run([], Calls((1,), (), (0,), ()), b"")
+        except EmulatorError:
+            return False
+        return True
+
     def run(self, parts: Sequence[Path | bytes], calls: Calls, data: bytes, flags: Sequence[str] = ()) -> bytes:
         """What the driver writes for `data`, which holds the reads of all cases. `parts` are objects as bytes and C
         files, built with `flags`. EmulatorError where a step fails."""
@@ -139,6 +148,14 @@ def installed() -> dict[str, Emulator]:
         if shutil.which(kind.run[0]) is not None and compiler is not None:
             found[isa] = Emulator(kind.run, compiler, kind.features)
     return found
+
+
+def version_of(command: Sequence[str]) -> str:
+    """What a compiler says of its version; nothing where it cannot be asked."""
+    try:
+        return _process([*command, "--version"]).stdout.decode("utf-8", "replace")
+    except EmulatorError:
+        return ""
 
 
 def _complaint(stderr: bytes) -> str:

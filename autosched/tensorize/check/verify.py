@@ -107,7 +107,7 @@ def check(
         with NativeRunner() as own:
             parts.append(_instruction(intrinsic, features, seed, own, emulators))
     if tools is not None and "c" in intrinsic.emit:
-        parts.append(_c_text(intrinsic, features, seed, tools, emulators))
+        parts.append(check_c(intrinsic, features, tools, emulators, seed))
     return CheckReport(intrinsic.name, tuple(parts))
 
 
@@ -214,9 +214,10 @@ def _refused(error: Exception) -> str:
     return said + (f"; did you mean {close}?" if close else "")
 
 
-def _c_text(
-    intrinsic: Intrinsic, features: frozenset[str], seed: int, tools: CTools, emulators: Mapping[str, Emulator]
+def check_c(
+    intrinsic: Intrinsic, features: frozenset[str], tools: CTools, emulators: Mapping[str, Emulator], seed: int = 0
 ) -> CheckPart:
+    """Compile the C text and, as `check` does for the LLVM text, run it beside the semantics where that is possible."""
     what = "C text"
     if intrinsic.matrices is not None or any("c" not in o.registers for o in intrinsic.operands.values()):
         return CheckPart(what, "skipped", "its operands are numbered registers: no function of its own")

@@ -1,0 +1,115 @@
+"""Texts of instructions that do not come with autosched: checked before a kernel that holds one is written or tuned.
+
+Each text is checked once with each compiler: what was found is kept in memory, and in a folder where one is given. Only
+what passed or failed is kept; why something could not be checked may be another reason next time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autosched.errors import SpecError
+from autosched.tensorize.check.c_text import CTools
+from autosched.tensorize.check.emulator import Emulator, version_of
+from autosched.tensorize.check.verify import CheckPart, check_c
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.spec.catalogue import Catalogue
+
+KEPT = 1
+"""Of what is kept: another number where checks try other values."""
+_DECIDED = ("passed", "failed")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the check of one text found. `part` has its status, and what is wrong or why it was not checked."""
+
+    intrinsic: str
+    path: str
+    part: CheckPart
+
+    @property
+    def wrong(self) -> bool:
+        return self.part.status == "failed"
+
+    def __str__(self) -> str:
+        said = "is wrong" if self.wrong else "was not checked"
+        return f"{self.path}: the {self.part.what} of {self.intrinsic} {said}: {self.part.detail}"
+
+
+def is_own(intrinsic: Intrinsic) -> bool:
+    """Whether an intrinsic is not one that comes with autosched, as it comes."""
+    builtin = Catalogue.builtin()
+    return intrinsic.name not in builtin or builtin[intrinsic.name].version != intrinsic.version
+
+
+@dataclass
+class Texts:
+    """Checks of C texts with `tools` (None: there is no compiler) for a machine of these `features`."""
+
+    features: frozenset[str]
+    tools: CTools | None
+    emulators: Mapping[str, Emulator] = field(default_factory=dict)
+    folder: Path | None = None
+    _known: dict[str, CheckPart] = field(default_factory=dict, init=False)
+
+    def doubtful(self, intrinsics: Iterable[Intrinsic]) -> list[Found]:
+        """What is wrong with the C texts of those that are not built in, and what could not be checked."""
+        own = {i.name: i for i in intrinsics if "c" in i.emit and is_own(i)}
+        found = [Found(i.name, i.path, self._checked(i)) for i in own.values()]
+        return [f for f in found if f.part.status != "passed"]
+
+    def _checked(self, intrinsic: Intrinsic) -> CheckPart:
+        if self.tools is None:
+            return CheckPart("C text", "skipped", "no C compiler is here")
+        key = self._key(intrinsic, self.tools.command)
+        part = self._known.get(key) or self._read(key)
+        if part is None:
+            part = check_c(intrinsic, self.features, self.tools, self.emulators)
+            if part.status == "failed" and not self.tools.native(self.features).works:
+                return CheckPart(part.what, "skipped", f"{self.tools.command[0]} compiles nothing")
+            if part.status in _DECIDED:
+                self._write(key, part)
+        self._known[key] = part
+        return part
+
+    def _key(self, intrinsic: Intrinsic, command: Sequence[str]) -> str:
+        emulators = sorted(e.name for e in self.emulators.values())
+        said = [KEPT, intrinsic.name, intrinsic.version, list(command), version_of(command), sorted(self.features)]
+        return hashlib.sha256(json.dumps([*said, emulators]).encode()).hexdigest()[:32]
+
+    def _read(self, key: str) -> CheckPart | None:
+        if self.folder is None:
+            return None
+        try:
+            said = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
+            part = CheckPart(str(said["what"]), str(said["status"]), str(said["detail"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return part if part.status in _DECIDED else None
+
+    def _write(self, key: str, part: CheckPart) -> None:
+        """Readers see all of it or nothing; a folder that cannot be written keeps nothing."""
+        if self.folder is None:
+            return
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle, path = tempfile.mkstemp(dir=self.folder)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump({"what": part.what, "status": part.status, "detail": part.detail}, file)
+            os.replace(path, self.folder / f"{key}.json")
+
+
+def refuse_wrong(found: Sequence[Found]) -> Iterator[str]:
+    """What was not checked, as lines. SpecError for the first text that is wrong."""
+    for one in found:
+        if one.wrong:
+            raise SpecError(str(one), hint=f"mend it; `autosched intrinsics check {one.path}` tells when it is right")
+    yield from map(str, found)
