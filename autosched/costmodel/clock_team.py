@@ -8,7 +8,7 @@ memory take a line of the core's port each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import gcd
+from math import gcd, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ from autosched.ir.variables import value_vars
 from autosched.logic import Int, affine, free_vars
 from autosched.machine.target import Target
 from autosched.tiling.plan import TeamPart
+from autosched.tiling.team_apiece import apiece_axes, apiece_name, moves, slides
 from autosched.tiling.team_common import kept_values
 from autosched.tiling.team_steps import OWN_REGISTERS, lane_reads
 from autosched.tiling.teams import elements, inner_axes, numbered, reducing, serial_elements, team_rows
@@ -86,8 +87,12 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
         again = np.zeros(n)
         waits = np.where(((warps > 1) & (serial > 1)) | (column("tile", 0.0) > 0), MEET_CYCLES, 0.0)
 
+    each = column("each")
+    groups = float(elements(part.members[0].reduction[:-1])) if part.members[0].reduction else 1.0
+    rounds = np.where(each > 1, groups, rounds)  # all that a line of a window needs is asked for at once
     words = float(np.mean([max(1.0, r.dtype.bits / 32) for r in lane_reads(part)] or [1.0]))
-    registers = np.ceil((OWN_REGISTERS + np.where(hold, held, vector * unroll * words) + vector) / 8.0) * 8.0
+    fetched = vector * np.where(each > 1, each, unroll) * words
+    registers = np.ceil((OWN_REGISTERS + np.where(hold, held, fetched) + vector * each) / 8.0) * 8.0
     at_once = np.minimum(
         np.floor(target.limits.get("warps_per_core", 64) * lanes / threads),
         np.floor(target.limits.get("registers_per_core", 65536) / (registers * threads)),
@@ -95,7 +100,8 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
     at_once = np.clip(at_once, 1.0, float(target.limits.get("blocks_per_core", 32)))
 
     tile = column("tile", 0.0)
-    first, later, port = moved_bytes(part, vector, tile > 0)
+    sides = {part.members[0].spatial[k].name: column(apiece_name(part, k)) for k in apiece_axes(part)}
+    first, later, port = moved_bytes(part, vector, tile > 0, sides, program)
     written = written_bytes(part, program)
     moved = first + written + np.where(hold, 0.0, later)
     l2_bytes = float(next((m.bytes for m in target.memories if m.name == "L2"), 0))
@@ -111,6 +117,7 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
     l2 = moved / _speed(target, "L2")
 
     arithmetic = np.where(hold, _operations(part, True), _operations(part, False))
+    arithmetic = arithmetic - converted_once(part, sides)
     operations = arithmetic + (first + later + written) / 4.0 / vector  # reads, writes and their addresses
     issue = operations / lanes / blocks
     busy = np.maximum(issue / ISSUERS, port / LINE_BYTES / blocks)
@@ -128,26 +135,47 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
     return {"compute": compute, "memory": memory, "l2": l2, "overhead": launches, "total": total}
 
 
-def moved_bytes(part: TeamPart, vector: Column, tiled: npt.NDArray[np.bool_]) -> tuple[Column, Column, Column]:
+def shared_part(part: TeamPart, read: Read, sides: Mapping[str, Column]) -> Column | float:
+    """How often a thread's results read an element, over how often one result at a time would: `sides` says how many
+    results a thread has along each axis."""
+    found: Column | float = 1.0
+    for axis, count in sides.items():
+        terms = slides(part, read, axis) if moves(read, axis) else 0
+        found = found * (np.minimum(1.0, (count + terms - 1.0) / (count * terms)) if terms else 1.0 / count)
+    return found
+
+
+def converted_once(part: TeamPart, sides: Mapping[str, Column]) -> Column | float:
+    """Conversions that several results of a thread share."""
+    member = part.members[0]
+    read = [v.operand for v in walk(member.assign.value) if isinstance(v, Cast) and isinstance(v.operand, Read)]
+    return elements(member.axes) * sum(1.0 - shared_part(part, r, sides) for r in read)
+
+
+def moved_bytes(
+    part: TeamPart, vector: Column, tiled: npt.NDArray[np.bool_], sides: Mapping[str, Column], program: Program
+) -> tuple[Column, Column, Column]:
     """Bytes read into the cores by the first member that reads an element, by later ones, and over a core's port: of
-    lanes that are no neighbours a line each."""
+    lanes that are no neighbours a line each. What a window reads again is in a core's cache."""
     first, later, port = np.zeros_like(vector), np.zeros_like(vector), np.zeros_like(vector)
     seen: set[str] = set()
     for member in part.members:
         for read in dict.fromkeys(reads(member.assign.value)):
             size = read.dtype.bits / 8
             own = float(elements([a for a in member.axes if a.name in _vars(read)])) * size
+            everything = float(prod(program.tensors[read.tensor].extents)) * size
             stride = lane_stride(part, member, read)
             lines = 1.0 if stride <= 1 else min(LINE_BYTES / size, float(stride))
             if read.tensor in seen:
-                later = later + own
+                later = later + min(own, everything)
             else:
-                first = first + own
+                first = first + min(own, everything)
                 seen.add(read.tensor)
-            whole = float(elements(member.axes)) * size if stride else own
+            asked = float(elements(member.axes)) * size if stride else own
+            shared = shared_part(part, read, sides) if member is part.members[0] else 1.0
             joined = np.asarray([gcd(int(w), _aligned(member, read)) for w in vector], np.float64)
             each = np.where(stride == 1, vector / joined, np.where(tiled, TILED_LINES, lines))
-            port = port + whole * each
+            port = port + asked * shared * each
         seen.add(member.assign.tensor)
     return first, later, port
 

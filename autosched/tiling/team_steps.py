@@ -12,6 +12,7 @@ from autosched.logic import Bool, Const, Int, Var, all_of, any_of, ceil_div, fre
 from autosched.machine.target import Target
 from autosched.tiling.plan import Part, ScalarPart, TeamPart
 from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.team_apiece import MOST_RESULTS, MOST_SUMS, SIDES, apiece_axes, apiece_name, sides
 from autosched.tiling.team_common import row_bits
 from autosched.tiling.team_turned import TILES, Turned, turned
 from autosched.tiling.teams import inner_axes, lane_elements, serial_elements, team_rows, whole
@@ -42,13 +43,14 @@ class TeamChoices:
     warps: tuple[int, ...] = WARPS
     rows: tuple[int, ...] = ROWS
     splits: tuple[int, ...] = SPLITS
+    sides: tuple[int, ...] = SIDES
 
 
 def team_choices(parts: Sequence[Part]) -> TeamChoices:
     """What each team among these parts decides."""
     if len([p for p in parts if not (isinstance(p, ScalarPart) and p.prepared)]) == 1:
         return TeamChoices()
-    return TeamChoices((1, 4), (1, 4), (1, 4, 8), (1,), (1, 64))
+    return TeamChoices((1, 4), (1, 4), (1, 4, 8), (1,), (1, 64), (1,))
 
 
 def team_step(part: TeamPart, program: Program, target: Target, choices: TeamChoices = TeamChoices()) -> Step:
@@ -101,7 +103,8 @@ class _Decided:
             fits = any_of(rows.eq(1), alone & (rows * chunk < 2 * extent))
             self.rule("rows", fits, f"warps with sums of their own, which others share, or more than {extent:,} need")
             threads = rows * threads
-            steps, blocks = ceil_div(serial, warps), ceil_div(extent, chunk * rows)
+            each = self.apiece(vector, unroll, alone)
+            steps, blocks = ceil_div(serial, warps), ceil_div(extent, chunk * rows * each)
             self.rule("warps", warps <= serial, f"warps for {serial:,} terms")
         if splits(part):
             split = self.decide("split", self.choices.splits)
@@ -115,6 +118,23 @@ class _Decided:
             self.held(chunks, vector, threads)
         self.decide("threads", (1,))
         return Step("team", tuple(self.decisions), tuple(self.rules), self.derived, self.inert)
+
+    def apiece(self, vector: Int, unroll: Var, alone: Bool) -> Int:
+        """How many results a thread has beside its vector's elements."""
+        each: Int = Const(1)
+        for number in apiece_axes(self.part):
+            several = tuple(s for s in sides(self.part, number) if s in self.choices.sides)
+            if len(several) > 1:
+                each = each * self.decide(apiece_name(self.part, number), several)
+        if each == Const(1):
+            return each
+        each = self.derive("each", each)
+        self.inert[unroll.name] = each > 1
+        fits = any_of(each.eq(1), alone & (each <= MOST_RESULTS))
+        self.rule("each", fits, f"results a thread, of terms that others share, or more than {MOST_RESULTS}")
+        sums = self.derive("sums", each * vector)
+        self.rule("sums", any_of(each.eq(1), sums <= MOST_SUMS), f"sums of a thread > {MOST_SUMS}")
+        return each
 
     def tiled(self, across: Turned, warps: Int) -> Var:
         """Whether operands that lie across the results pass through tiles in shared memory."""

@@ -221,6 +221,9 @@ CASES: dict[str, Case] = {
     "wgmma s8": Case("matmul_nt", "cuda/wgmma.m64n16k32.s8.s8.s32", {"m": 64, "n": 32, "k": 128, **S8}),
     "wgmma turned": Case("matmul_tn", "cuda/wgmma.m64n8k16.bf16.f32", {"m": 128, "n": 16, "k": 64, **BF16}),
     # scalar programs
+    "depthwise, several pixels a thread": Case(
+        "depthwise_conv2d", "portable/*", {"n": 2, "h": 4, "w": 8, "c": 40, "out": "f16", **F16}
+    ),
     "softmax": Case("softmax", "portable/*", {"m": 5, "n": 40}),
     "layer norm": Case("layer_norm", "portable/*", {"m": 4, "n": 24}),
     "sum of columns": Case("reduce", "portable/*", {"op": "sum", "over": "columns", "m": 7, "n": 12}),

@@ -150,6 +150,7 @@ WORKLOADS: dict[str, tuple[str, dict[str, Any]]] = {
     "maxima": ("reduce", {"op": "max", "over": "rows", "m": 7, "n": 130}),
     "gemv": ("gemv", {"m": 7, "k": 130, "a": "f16", "b": "f16", "out": "f16"}),
     "one row": ("matmul", {"m": 1, "n": 72, "k": 90, "a": "f16", "b": "f16", "out": "f16"}),
+    "depthwise in tiles": ("depthwise_conv2d", {"h": 4, "w": 8, "c": 24, "t": "f16", "out": "f16"}),
     "depthwise": ("depthwise_conv2d", {"h": 5, "w": 6, "c": 24, "t": "f16", "out": "f16"}),
     "bias": ("elementwise", {"op": "bias", "m": 5, "n": 44}),
     "sigmoid": ("elementwise", {"op": "sigmoid", "m": 5, "n": 43, "t": "bf16"}),
@@ -210,6 +211,16 @@ def test_a_sum_is_shared_out_among_blocks_by_two_grids() -> None:
     assert kernel.buffers["Y_shares"].scope == "workspace"
 
 
+def test_results_of_a_thread_share_what_they_read() -> None:
+    """Four pixels in a line want six of X for each line of the window, and each weight once."""
+    plan = plan_of("depthwise in tiles")
+    row = request(plan.space, {"S.vector": 4, "S.each_y": 1, "S.each_x": 4}).row
+    assert row is not None
+    kernel = lower(plan, plan.space.schedule(row))
+    found = [r.tensor for s in statements(kernel.main.body) if isinstance(s, Assign) for r in reads(s.value)]
+    assert (found.count("X"), found.count("W")) == (18, 9)
+
+
 def test_bitwise_sums_stay_in_order() -> None:
     """No float sum is shared out among lanes or warps; a maximum is."""
     plan = plan_of("sum of columns", Leeway(reassociate=False))
@@ -242,6 +253,17 @@ def masked(A: f32[n], M: s32[n], B: f32[n], *, n=40):
 """)
     (part,) = make_plans(program, H200, {}, 1)[0].parts
     assert isinstance(part, ScalarPart)
+
+
+def test_the_clock_prefers_several_pixels_a_thread() -> None:
+    """Measured on an H100 (f16, 32x112x112x64): 46 us with 2 by 4 pixels, 61 with one."""
+    program = resolve("depthwise_conv2d", {"n": 32, "h": 112, "w": 112, "c": 64, "t": "f16", "out": "f16"})
+    plan = next(p for p in make_plans(program, H200, {}, 1) if p.name.startswith("S+Y"))
+    one, several = ({"S.vector": 4, "S.rows": 8, "S.each_y": y, "S.each_x": x} for y, x in ((1, 1), (2, 4)))
+    rows = [request(plan.space, wanted).row for wanted in (one, several)]
+    alone, together = clock(plan, plan.space.values(np.asarray(rows)))["total"]
+    assert together < 0.95 * alone
+    assert together < 60e-6
 
 
 def test_the_clock_prefers_coalesced_reads_and_enough_blocks() -> None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from autosched.codegen.kernel import Assign, For, Stmt
 from autosched.codegen.lower.context import Context
+from autosched.codegen.lower.gpu_apiece import lower_apiece
 from autosched.codegen.lower.gpu_team import (
     BLOCK,
     CHUNK,
@@ -62,6 +63,8 @@ def lower_column_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, .
     stage = part.members[0]
     if not stage.reduction:
         return (Columns(part, ctx, team).filled(),)
+    if team.each:
+        return (lower_apiece(part, ctx, team),)
     if team.split == 1:
         return (Columns(part, ctx, team).summed(),)
     dtype = stage.assign.value.dtype

@@ -23,6 +23,7 @@ from autosched.ir.value import Read, Select, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool
 from autosched.tiling.plan import TeamPart
+from autosched.tiling.team_apiece import apiece_axes, apiece_name
 
 WARP, BLOCK, CHUNK, SHARE = Var("warp"), Var("block"), Var("chunk"), Var("share")
 """Loops: a block's warps, blocks, what a team's lanes take at once (or a step of a serial sum), shares of a sum."""
@@ -41,6 +42,8 @@ class Team:
     rows: int = 1
     hold: bool = False
     split: int = 1
+    each: tuple[tuple[int, int], ...] = ()
+    """Numbers of spatial axes along which a thread has several results, and how many."""
 
     @property
     def width(self) -> int:
@@ -53,7 +56,8 @@ def team_of(part: TeamPart, values: Mapping[str, int], lanes: int) -> Team:
         return values.get(part.names(name), 1)
 
     hold = values.get(part.names("hold"), 0) == 1
-    return Team(lanes, value("vector"), value("unroll"), value("warps"), value("rows"), hold, value("split"))
+    each = tuple((n, count) for n in apiece_axes(part) if (count := value(apiece_name(part, n))) > 1)
+    return Team(lanes, value("vector"), value("unroll"), value("warps"), value("rows"), hold, value("split"), each)
 
 
 def with_formulas(part: TeamPart) -> TeamPart:
