@@ -15,6 +15,7 @@ from math import gcd, prod
 import numpy as np
 import numpy.typing as npt
 
+from autosched.costmodel.clock_gpu_least import gpu_least
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
 from autosched.costmodel.clock_pages import page_bytes, pages_apart, paging_seconds
 from autosched.costmodel.clock_rows import UNASKED, asked_bytes, memory_seconds, revisited_seconds
@@ -138,6 +139,8 @@ def least_terms(part: Part, plan: Plan, values: Columns) -> Terms:
     """Seconds per row that each term of a part takes at least, by what `floors` reads."""
     if isinstance(part, TensorPart) and part.scheme == "cpu":
         return _tensor(part, values, plan, least=True)
+    if isinstance(part, TensorPart) and part.scheme == "gpu":
+        return gpu_least(part.nest, part.names, values, plan.target)
     return part_terms(part, plan, values)
 
 

@@ -200,19 +200,18 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCo
         wave = np.maximum(of_warp / LINE_BYTES, 1.0)
         filled = np.where(copy == ASYNC, code.fill_turns, 1.0)
         asked += accesses * (np.maximum(wave, of_warp / length) + wave * crowd * filled)
-        copied += steps * shared * tile / _speed(target, "shared")
+        copied += steps * shared * tile / memory_speed(target, "shared")
         span = np.where(source == DESCRIPTOR, CHUNK_BYTES, np.maximum(column(f"row_{o.name}", none), CHUNK_BYTES))
         span = np.where(column("swizzle", none) > 0, column("swizzle", none), span)
-        row = np.maximum(np.minimum(ROW_CYCLES + ROW_BYTE_CYCLES * span, MOST_ROW_CYCLES), span / L2_PORT_BYTES)
         asks = 1.0 - code.multicast * (1.0 - 1.0 / common)  # of the slices that come, where others ask for some of them
         # Blocks that run together find whole lines asked for already, not parts of lines: those multicast saves.
         parts = FURTHER_LINE_CYCLES * further_lines(nest, o.name, span) / common
-        engine += steps * shared * tile / span * (row * asks + parts)
+        engine += steps * shared * tile * (engine_cycles(span) * asks + parts / span)
         read += steps * workers * np.where(shared, taken * ways, mine * max(spread, lines(nest, o.name)))
         unique += steps * np.where(shared, tile * asks, tile * min(spread, code.most_fetched))
         staged = np.maximum(staged, shared)
-    port = min(L2_PORT_BYTES, _speed(target, "L2") / target.cores)
-    read = read / _speed(target, "shared")
+    port = min(L2_PORT_BYTES, memory_speed(target, "L2") / target.cores)
+    read = read / memory_speed(target, "shared")
     smem = np.where(copy == BULK, np.maximum(copied, read), asked + read)  # the engine fills beside what is read
     started = np.select([copy == k for k in code.copy_cycles], list(code.copy_cycles.values()), 0.0) * moved
     by_hand = unique / port + started
@@ -233,13 +232,13 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCo
     ahead = np.maximum(stages - held, 1.0)
     # A slice is there with its last byte. Some of its lines come from memory, all as quickly as L2 serves many cores.
     busiest = np.minimum(blocks, float(target.cores))
-    memory = memory_bytes(nest, names, v, target, blocks, at_once, shares) / _speed(target, "DRAM") / DRAM_SHARE
+    memory = memory_bytes(nest, names, v, target, blocks, at_once, shares) / memory_speed(target, "DRAM") / DRAM_SHARE
     idle = np.where(staged > 0, latency.get("DRAM", 0.0), latency.get("L2", 0.0))
     idle = idle + np.where(copy == BULK, ENGINE_CYCLES, 0.0)
     pace = np.maximum(busy / count, idle / ahead / np.maximum(at_once, 1.0))  # of slices, were memory idle
     # A queue is short until memory is nearly busy.
     queue = QUEUE_CYCLES * np.clip(memory * busiest / blocks / count / pace, 0.0, 1.0) ** 2
-    transfer = np.maximum(l2, unique * busiest / _speed(target, "L2")) / count
+    transfer = np.maximum(l2, unique * busiest / memory_speed(target, "L2")) / count
     path = idle + np.where(copy == BULK, queue + transfer, 0.0)
     arrival = path + np.where(staged > 0, latency.get("shared", 0.0) + 2 * code.barrier_cycles, 0.0)
     fill = arrival + np.where(copy == BULK, 0.0, l2 / count)
@@ -268,11 +267,17 @@ def _block(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCo
     store = (store + np.where(gathered, taken, 0.0)) / finishing
     exposed = np.select([epilogue == k for k in code.exposed_store], list(code.exposed_store.values()), 1.0)
     # The second grid has a block for a tile, whose threads take share after share.
-    written = share_traffic(nest, np.where(elsewhere, shares, 1.0)) / 2 / _speed(target, "DRAM") / DRAM_SHARE
+    written = share_traffic(nest, np.where(elsewhere, shares, 1.0)) / 2 / memory_speed(target, "DRAM") / DRAM_SHARE
     share = tile_out * out.elements * out.dtype.bits / 8 / port + latency.get("L2", 0.0)
     added = np.where(elsewhere, np.ceil(tiled / target.cores) * shares * share, 0.0)
     values = (mma, smem, l2, busy, fill, chain, store, exposed, blocks, tiles, shares, resident, of_cluster, at_once)
     return _Block(*values, memory, written + np.maximum(written, added), persistent, elsewhere)
+
+
+def engine_cycles(span: Column) -> Column:
+    """Of the copy engine for a byte, in rows of so many bytes."""
+    row = np.maximum(np.minimum(ROW_CYCLES + ROW_BYTE_CYCLES * span, MOST_ROW_CYCLES), span / L2_PORT_BYTES)
+    return np.asarray(row / span)
 
 
 def issue_rate(intrinsic: Intrinsic, target: Target) -> float:
@@ -315,7 +320,7 @@ def gpu_scalar(part: ScalarPart, v: Columns, plan: Plan, work_cycles: float) -> 
     return max(work_cycles, points) / speed / target.clock_hz, np.full(rows, LAUNCH_SECONDS)
 
 
-def _speed(target: Target, name: str) -> float:
+def memory_speed(target: Target, name: str) -> float:
     """Bytes a cycle of a level: of one core where it belongs to a core, else of the device."""
     for m in target.memories:
         if m.name == name and m.bandwidth_bytes_per_s:

@@ -59,11 +59,20 @@ def memory_bytes(
             shared = np.where(swapped, *(float(a not in nest.operand_axes(o.name)) for a in reversed(pair)))
             again = again + np.where((shared > 0) & (slow_grid > 1) & (group == 1), APART * tensor, 0.0)
     capacity = L2_SHARE * next((m.bytes for m in target.memories if m.name == "L2"), 0)
-    out = nest.intrinsic.accumulator
-    written = float(prod(a.units for a in nest.spatial)) * out.elements * stored_bits(nest) / 8
+    written = _written_bytes(nest)
     epilogue = column_of(v, names("epilogue")) if names("epilogue") in v else np.zeros_like(blocks)
     stored = written * sectors_written(nest, epilogue, stored_bits(nest))
     return (np.full_like(blocks, whole) if whole <= capacity else np.maximum(total, whole)) + again + stored
+
+
+def least_memory_bytes(nest: Nest) -> float:
+    """What `memory_bytes` is at least: each input once, and the outputs."""
+    read = sum(tensor_elements(nest, o.name) * o.dtype.bits / 8 for o in nest.intrinsic.inputs)
+    return read + _written_bytes(nest)
+
+
+def _written_bytes(nest: Nest) -> float:
+    return float(prod(a.units for a in nest.spatial)) * nest.intrinsic.accumulator.elements * stored_bits(nest) / 8
 
 
 def sectors_written(nest: Nest, epilogue: Column, bits: Column | int) -> Column:
