@@ -15,8 +15,8 @@ from math import gcd, prod
 import numpy as np
 import numpy.typing as npt
 
-from autosched.costmodel.clock_gpu_least import gpu_least
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
+from autosched.costmodel.clock_gpu_least import gpu_least
 from autosched.costmodel.clock_pages import page_bytes, pages_apart, paging_seconds
 from autosched.costmodel.clock_rows import UNASKED, asked_bytes, memory_seconds, revisited_seconds
 from autosched.costmodel.clock_scalar import element_cycles, scalar_cycles, scattered

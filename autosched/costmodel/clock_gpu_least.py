@@ -23,10 +23,17 @@ from autosched.costmodel.clock_gpu import (
     memory_speed,
 )
 from autosched.costmodel.gpu_code import OURS, GpuCode
-from autosched.costmodel.gpu_traffic import LINE_BYTES, Column, Columns, column_of, least_memory_bytes, stored_bits
-from autosched.costmodel.gpu_traffic import lines as lines_of
-from autosched.costmodel.gpu_traffic import sectors as sectors_of
-from autosched.costmodel.gpu_traffic import share_traffic
+from autosched.costmodel.gpu_traffic import (
+    LINE_BYTES,
+    Column,
+    Columns,
+    column_of,
+    least_memory_bytes,
+    lines,
+    sectors,
+    share_traffic,
+    stored_bits,
+)
 from autosched.machine.target import Target
 from autosched.tiling.nest import Nest
 from autosched.tiling.steps import StepNames, gpu_pair
@@ -96,7 +103,7 @@ def gpu_least(nest: Nest, names: StepNames, v: Columns, target: Target, code: Gp
 def _block(
     nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode, steps: Column
 ) -> tuple[Column, Column, Column, Column]:
-    """Cycles of one block of so many `steps`: of its tensor cores, of shared memory, of all units together, and with the
+    """Cycles of one block of so many `steps`: of its tensor cores, shared memory and all units together, and with the
     first slice's way from memory."""
     intrinsic, pair = nest.intrinsic, gpu_pair(nest)
     one, none = np.ones_like(steps), np.zeros_like(steps)
@@ -115,11 +122,11 @@ def _block(
         name = names(f"stage_{o.name}")
         source = column_of(v, name) if nest.depth is not None and name in v else none
         shared = source > 0
-        spread = sectors_of(nest, o.name)
+        spread = sectors(nest, o.name)
         taken = np.where(source == DESCRIPTOR, accumulators * size, mine * lanes_share(intrinsic, pair, own, along))
         copied += steps * shared * tile / memory_speed(target, "shared")
         asked += 2.0 * steps * shared * tile / LINE_BYTES
-        read += steps * workers * np.where(shared, taken, mine * max(spread, lines_of(nest, o.name)))
+        read += steps * workers * np.where(shared, taken, mine * max(spread, lines(nest, o.name)))
         row = column_of(v, names(f"row_{o.name}")) if nest.depth is not None and names(f"row_{o.name}") in v else one
         engine += steps * shared * tile * (1.0 - code.multicast) * engine_cycles(np.maximum(row, CHUNK_BYTES))
         unique += steps * np.where(shared, tile * (1.0 - code.multicast), tile * min(spread, code.most_fetched))

@@ -164,7 +164,7 @@ class SearchSpace:
         """The plan's floors, those of few enough decisions."""
         if number not in self._tables:
             plan = self.plans[number].plan
-            tables = [tabulate(plan.space, floor) for floor in self._floors(plan)]
+            tables = [tabulate(plan.space, floor, legal=True) for floor in self._floors(plan)]
             self._tables[number] = [table for table in tables if table is not None]
         return self._tables[number]
 
