@@ -19,6 +19,7 @@ from autosched.device.registry import device as open_device
 from autosched.errors import NoScheduleError
 from autosched.ir.rewrite import simplify
 from autosched.ir.work import operations
+from autosched.machine.host import host_features
 from autosched.machine.offered import offered, refuse_absent
 from autosched.machine.target import Target
 from autosched.search import conditional, recorded
@@ -48,7 +49,7 @@ from autosched.tensorize.explanation.forms import Form, better_forms
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
-from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.catalogue import Catalogue, is_own
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.leeway import Leeway, fuses
 from autosched.tiling.nests import MOST_PLANS, WITHIN
@@ -182,6 +183,9 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     for m in matches:  # one an intrinsic and stage: what fits any stage fits
         if verdicts.get(m.intrinsic.name, ("no", 0))[0] != "match":
             verdicts[m.intrinsic.name] = m.verdict, m.mapping_count
+    described = description_of(device)
+    if described.get("kind") == "cpu":
+        _refuse_wrong_texts(plans)
     if recording is None:
         emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
         emit(NotPlanned(lambda: by_reason(left_out(matches, plans, request.target, request.conditions))))
@@ -193,7 +197,7 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         if space.empty:
             raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
     wished = [candidate_of(schedule, space) for schedule in request.wished]
-    record = study_record(request, description_of(device), plans)
+    record = study_record(request, described, plans)
     _say_near_miss(request, record, emit)
     study = open_study(
         record,
@@ -211,6 +215,16 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         study.first(wished)
     meanwhile = _meanwhile(request, space, watch, emit)
     return Tuning(request, study, device, tuple(matches), tuple(plans), watch, meanwhile=meanwhile)
+
+
+def _refuse_wrong_texts(plans: Sequence[Plan]) -> None:
+    """SpecError for an instruction of one's own whose LLVM text does not compute what its semantics say: candidates are
+    compared on random data, which few corner values are in."""
+    own = [i for plan in plans for part in plan.tensor_parts if is_own(i := part.nest.intrinsic)]
+    if own:
+        from autosched.tensorize.check.own import doubtful_llvm, refuse_wrong  # few have instructions of their own
+
+        list(refuse_wrong(doubtful_llvm(own, host_features())))
 
 
 def _meanwhile(request: TuneRequest, space: SearchSpace, watch: Stopwatch, emit: Listener) -> Iterator[None]:

@@ -47,6 +47,7 @@ intrinsics:
 """
 RIGHT = "{c} + {a} * {b}"
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.compiler,
     pytest.mark.skipif(not any(map(shutil.which, ("gcc", "clang", "cc"))), reason="no C compiler"),
 ]
@@ -157,3 +158,36 @@ def test_python_refuses_it_too(product: Cli, tuned_product: tuple[Cli, int]) -> 
     kernel = CompiledKernel(lowered, load(print_llvm(lowered)))
     with pytest.raises(SpecError, match="the C text of portable/axpy is wrong"):
         _ = kernel.source
+
+
+def test_llvm_text_that_is_wrong_for_few_values_is_not_tuned(cli: Cli) -> None:
+    """Only the least s16 times itself differs, which random data hardly ever holds."""
+    cli = cli.near()
+    (cli.folder / "product.py").write_text(PROGRAM.replace("A: s32", "A: s16").replace("B: s32", "B: s16").replace(
+        "A[i, q] * B[q, j]", "s32(A[i, q]) * s32(B[q, j])"
+    ))  # fmt: skip
+    most = ", ".join(["i32 1073741823"] * 4)
+    (cli.folder / "own.yaml").write_text(f"""\
+isa: portable
+intrinsics:
+  - name: axpy
+    semantics: |
+      def axpy(a: s16[4], b: s16[4], c: s32[4]):
+          for i in range(4):
+              c[i] += s32(a[i]) * s32(b[i])
+    numerics: {{accumulate: exact}}
+    operands:
+      a: {{broadcast: {{over: i}}}}
+    emit:
+      llvm: |
+        %{{x}} = sext <4 x i16> {{a}} to <4 x i32>
+        %{{y}} = sext <4 x i16> {{b}} to <4 x i32>
+        %{{t}} = mul <4 x i32> %{{x}}, %{{y}}
+        %{{m}} = call <4 x i32> @llvm.smin.v4i32(<4 x i32> %{{t}}, <4 x i32> <{most}>)
+        add <4 x i32> %{{m}}, {{c}}
+""")
+    tune = ("tune", "product.py", "--intrinsics", "own.yaml", "-i", "portable/axpy", "--trials", "4", "-d", "cpu")
+    said = cli(*tune, status=2).err
+    assert "own.yaml: the LLVM text of portable/axpy is wrong" in said
+    assert "the semantics" in said
+    assert said.count("-32768") >= 2

@@ -11,8 +11,9 @@ from autosched.errors import MissingError
 from autosched.machine.host import host_features
 from autosched.tensorize.check.c_text import CTools
 from autosched.tensorize.check.emulator import installed
-from autosched.tensorize.check.own import Found, Texts, is_own
+from autosched.tensorize.check.own import Found, Texts
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.spec.catalogue import is_own
 
 
 def c_tools() -> CTools | None:

@@ -12,15 +12,16 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autosched.errors import SpecError
 from autosched.tensorize.check.c_text import CTools
 from autosched.tensorize.check.emulator import Emulator, version_of
-from autosched.tensorize.check.verify import CheckPart, check_c
+from autosched.tensorize.check.native import NativeRunner
+from autosched.tensorize.check.verify import CheckPart, check_c, check_llvm
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.catalogue import is_own
 
 KEPT = 1
 """Of what is kept: another number where checks try other values."""
@@ -42,12 +43,6 @@ class Found:
     def __str__(self) -> str:
         said = "is wrong" if self.wrong else "was not checked"
         return f"{self.path}: the {self.part.what} of {self.intrinsic} {said}: {self.part.detail}"
-
-
-def is_own(intrinsic: Intrinsic) -> bool:
-    """Whether an intrinsic is not one that comes with autosched, as it comes."""
-    builtin = Catalogue.builtin()
-    return intrinsic.name not in builtin or builtin[intrinsic.name].version != intrinsic.version
 
 
 @dataclass
@@ -105,6 +100,25 @@ class Texts:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 json.dump({"what": part.what, "status": part.status, "detail": part.detail}, file)
             os.replace(path, self.folder / f"{key}.json")
+
+
+_run_already: dict[tuple[str, str, frozenset[str]], CheckPart] = {}
+"""By name and version of an intrinsic, and features of the machine: what ran in this process."""
+
+
+def doubtful_llvm(intrinsics: Iterable[Intrinsic], features: frozenset[str]) -> list[Found]:
+    """What is wrong with the LLVM texts of those that are not built in, and what could not be checked, on this machine
+    of these `features`. Each is run once a process."""
+    own = {i.name: i for i in intrinsics if "llvm" in i.emit and is_own(i)}
+    parts = {name: _run_already.get((name, i.version, features)) for name, i in own.items()}
+    if not all(parts.values()):
+        with NativeRunner() as runner:
+            for name, i in own.items():
+                if parts[name] is None:
+                    made = replace(check_llvm(i, features, runner), what="LLVM text")
+                    parts[name] = _run_already[name, i.version, features] = made
+    found = [Found(name, own[name].path, part) for name, part in parts.items() if part is not None]
+    return [f for f in found if f.part.status != "passed"]
 
 
 def refuse_wrong(found: Sequence[Found]) -> Iterator[str]:

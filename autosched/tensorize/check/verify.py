@@ -102,10 +102,10 @@ def check(
     if intrinsic.pseudocode is not None:
         parts.append(_second(intrinsic, seed))
     if runner is not None:
-        parts.append(_instruction(intrinsic, features, seed, runner, emulators))
+        parts.append(check_llvm(intrinsic, features, runner, emulators, seed))
     else:
         with NativeRunner() as own:
-            parts.append(_instruction(intrinsic, features, seed, own, emulators))
+            parts.append(check_llvm(intrinsic, features, own, emulators, seed))
     if tools is not None and "c" in intrinsic.emit:
         parts.append(check_c(intrinsic, features, tools, emulators, seed))
     return CheckReport(intrinsic.name, tuple(parts))
@@ -162,13 +162,14 @@ def _bijective(relation: Map, shape: tuple[int, ...]) -> bool:
     return relation.is_bijection_onto(shape)
 
 
-def _instruction(
+def check_llvm(
     intrinsic: Intrinsic,
     features: frozenset[str],
-    seed: int,
     runner: NativeRunner,
-    emulators: Mapping[str, Emulator],
+    emulators: Mapping[str, Emulator] = {},
+    seed: int = 0,
 ) -> CheckPart:
+    """Compile the LLVM text and, as `check` does, run it beside the semantics where that is possible."""
     what = "instruction"
     if "llvm" not in intrinsic.emit:
         return CheckPart(what, "skipped", "no emit.llvm, so it cannot be run here")

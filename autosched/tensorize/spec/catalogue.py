@@ -116,6 +116,12 @@ class Catalogue(Mapping[str, Intrinsic]):
         return found
 
 
+def is_own(intrinsic: Intrinsic) -> bool:
+    """Whether an intrinsic is not one that comes with autosched, as it comes."""
+    builtin = Catalogue.builtin()
+    return intrinsic.name not in builtin or builtin[intrinsic.name].version != intrinsic.version
+
+
 def _real(file: Path) -> str:
     """The file's name without links; what is none is left to the reader, who says so."""
     try:
