@@ -64,7 +64,7 @@ class Outside:
         if tuning is None or result is None or result.best is None:
             complain(str(self.deadline.failed()))
             return 1
-        complain(f"--timeout {self.deadline.seconds:g} s was over, and what was under way did not end: stopped")
+        complain(f"--timeout {self.deadline.seconds:g} s were over, and the run did not stop by itself: it was ended")
         return self.say(tuning, result)
 
 

@@ -29,7 +29,7 @@ from autosched.tensorize.spec.catalogue import Catalogue
 
 _WHOLE = 6
 """Answers explained one by one; of more, refusals are told in short."""
-_MORE = "--explain says why, and how to write it such that one does, if there is a way"
+_MORE = "--explain says why, and prints a form of it that one takes, if there is one"
 
 
 def match(

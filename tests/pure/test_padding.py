@@ -32,8 +32,8 @@ def test_one_row_of_sixteen() -> None:
     few = _mapping(4, 1, name="few")
     assert padding_lines(_mapping(16, 1), [few, _mapping(16, 1)]) == [
         "6% of the work of npu/mma is useful, 94% padding (i: 1 of 16)",
-        "an instruction of 1 along i (16 here) would be used to 100%",
-        "npu/few, in this space too, is used to 25%",
+        "an instruction of 1 along i (16 here) would do 100% useful work",
+        "npu/few, in this space too, does 25% useful work",
     ]
 
 
@@ -41,7 +41,7 @@ def test_two_axes() -> None:
     said = padding_lines(_mapping(16, 20, 68))
     assert said == [
         "53% of the work of npu/mma is useful, 47% padding (i: 20 of 32, j: 68 of 80)",
-        "an instruction of 4 along i (16 here) and 8 along j (16 here) would be used to 94%",
+        "an instruction of 4 along i (16 here) and 8 along j (16 here) would do 94% useful work",
     ]
 
 

@@ -29,11 +29,11 @@ def padding_lines(mapping: Mapping, others: Iterable[Mapping] = ()) -> list[str]
     if smaller:
         used = prod(n / (-(-n // better.get(x, 1)) * better.get(x, 1)) for x, (n, _) in padded.items())
         shape = " and ".join(f"{size} along {x} ({sizes[x]} here)" for x, size in smaller.items())
-        lines.append(f"an instruction of {shape} would be used to {used:.0%}")
+        lines.append(f"an instruction of {shape} would do {used:.0%} useful work")
     rivals = [o for o in others if o.stage.name == mapping.stage.name and o.intrinsic.name != name]
     best = max(rivals, key=lambda o: o.utilisation, default=None)
     if best is not None and best.utilisation > mapping.utilisation * _LITTLE:
-        lines.append(f"{best.intrinsic.name}, in this space too, is used to {best.utilisation:.0%}")
+        lines.append(f"{best.intrinsic.name}, in this space too, does {best.utilisation:.0%} useful work")
     return lines
 
 
