@@ -178,7 +178,7 @@ class _Checker:
                 self._known(times, "a number of arrivals")
                 self._known(phase, "a phase")
                 self._outside_workers("a barrier is awaited")
-            case Roles(names, parts, registers):
+            case Roles(names, parts, registers, _):
                 self._require(len(names) == len(parts), f"{len(names)} names of {len(parts)} roles")
                 self._require(len(registers) in (0, len(parts)), f"registers {registers} of {len(parts)} roles")
                 self._outside_workers("roles")

@@ -163,7 +163,7 @@ class _Machine:
             case Await(barrier, slot, times, _):
                 place, count = compile_int(slot), compile_int(times)
                 return lambda env: beside.wait_for(barrier, place(env), count(env))
-            case Roles(names, parts, _):
+            case Roles(names, parts):
                 bodies = [self._body(part) for part in parts]
                 return lambda env: beside.run_roles(names, [partial(body, dict(env)) for body in bodies])
             case Async(body, barrier, slot, boxes):

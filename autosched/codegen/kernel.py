@@ -296,11 +296,13 @@ class Await:
 class Roles:
     """Parts of a block that run side by side, each on workers of its own, and meet at barriers: `names` says what each
     of `bodies` is. All have ended when the statement ends. `registers` are what a thread of each takes (none: as many
-    as the launch gives)."""
+    as the launch gives). `stays`: one of them ends once the other blocks of the cluster have signalled all that they
+    will, so that none has to wait for the others beyond that."""
 
     names: tuple[str, ...]
     bodies: tuple[tuple[Stmt, ...], ...]
     registers: tuple[int, ...] = ()
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,9 @@ MMA_SYNC_SHARE = 0.65  # of the tensor peak that mma.sync reaches on Hopper (arX
 WGMMA_SHARE = {8: 0.21, 16: 0.38, 32: 0.63, 64: 0.95, 128: 0.96, 256: 0.96}
 """Of the tensor peak that wgmma reaches by its n, both operands in shared memory (arXiv 2402.13499, table 9)."""
 L2_PORT_BYTES = 64.0  # a cycle that one SM takes from L2 at most (DeepGEMM's performance model)
-CLUSTER_SECONDS = 1e-6
-"""Of a launch in clusters: 0.6 to 0.8 us more than the same row without (e4m3 1024³, n = 64 to 128) on an H200,
-1.4 to 2 (bf16 1024³) on an H100."""
+CLUSTER_SECONDS = 0.7e-6
+"""Of a launch in clusters: 0.6 to 0.8 us more than the same row without (e4m3 1024³, n = 64 to 128) on an H200, and
+0.6 (bf16 1024³) on an H100, of which 0.5 are the meeting of a cluster's blocks before they begin."""
 DRAM_SHARE = 0.9  # of the datasheet's bandwidth that copies reach: 4.3 of 4.8 TB/s on an H200
 ENGINE_CYCLES, QUEUE_CYCLES = 120.0, 1000.0
 """Of a bulk copy beyond the latency of memory and its own transfer: of the engine (600 cycles in all for a small box

@@ -147,6 +147,20 @@ def test_clusters_along_both_axes() -> None:
         assert difference.ok, (made.plan.space.schedule(row), difference)
 
 
+def test_a_producer_stays_until_the_cluster_is_done() -> None:
+    """No block leaves while others signal there, and none waits for the others' stores: persistent blocks of unequal
+    work, and blocks that run once."""
+    case = Case("matmul", "cuda/wgmma.m64n16k16.bf16.f32", {"m": 384, "n": 16, "k": 80, "out": "bf16", **BF16}, cores=4)
+    engine: dict[str, int | str] = {"copy": "TMA", "roles": "producer", "cluster": "2 along i", "block_p": 1}
+    ways: list[dict[str, int | str]] = [{"persistent": "yes", "stages": 3}, {"persistent": "no", "stages": 4}]
+    made = wished(case, [engine | way for way in ways])
+    for n, row in enumerate(made.rows):
+        kernel = lower(made.plan, made.plan.space.schedule(row))
+        assert print_cuda(kernel, case.chosen()).text.count("meet_cluster();") == 1
+        difference = made.check(n, seed=row)
+        assert difference.ok, (made.plan.space.schedule(row), difference)
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("cluster", ["none", "2 along o", "2 along y.x"])
 def test_pixels_along_a_walk(cluster: str) -> None:

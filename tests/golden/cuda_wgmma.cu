@@ -76,32 +76,38 @@ extern "C" __global__ void __launch_bounds__(384, 1) matmul_to(
                     }
                 }
             }
+            int slot_ = ((block < 50) ? 512 : 448) % 3;
+            #pragma unroll 1
+            for (int slice = 0; slice < 3; ++slice) {  // stages that others signal
+                barrier_wait(&empty[slot_], ((slice + ((block < 50) ? 512 : 448)) / 3 + 1) % 2);
+                slot_ = slot_ == 2 ? 0 : slot_ + 1;
+            }
         }
     } else {  // consumers
         take_registers<232>();
         #pragma unroll 1
         for (int turn = 0; turn < 8; ++turn) {  // work of a persistent block
             if (block + turn * 66 < 512) {
-                int slot_ = turn * 64 % 3;
-                int slot__ = (turn * 64 + 2) % 3;
+                int slot__ = turn * 64 % 3;
+                int slot___ = (turn * 64 + 2) % 3;
                 #pragma unroll 1
                 for (int slice = 0; slice < 64; ++slice) {  // slices of S
-                    barrier_wait(&full[slot_], (slice + turn * 64) / 3 % 2);
+                    barrier_wait(&full[slot__], (slice + turn * 64) / 3 % 2);
                     group_begin();
                     #pragma unroll
                     for (int pu = 0; pu < 4; ++pu) {
                         #pragma unroll
                         for (int jr = 0; jr < 2; ++jr) {
-                            wgmma_m64n64k16_bf16_f32_mn_k(acc[0][jr], descriptor<128>(&A_shared[slot_ * 8192 + warpgroup * 4096 + pu * 16], 16, 1024), descriptor<128>(&B_shared[slot_ * 8192 + jr * 4096 + pu * 1024], 8192, 1024), !(slice == 0 && pu == 0));
+                            wgmma_m64n64k16_bf16_f32_mn_k(acc[0][jr], descriptor<128>(&A_shared[slot__ * 8192 + warpgroup * 4096 + pu * 16], 16, 1024), descriptor<128>(&B_shared[slot__ * 8192 + jr * 4096 + pu * 1024], 8192, 1024), !(slice == 0 && pu == 0));
                         }
                     }
                     group_end();
                     group_wait<1>();
                     if (slice >= 1) {
-                        if (lane < 2) barrier_arrive(&empty[slot__], lane);
+                        if (lane < 2) barrier_arrive(&empty[slot___], lane);
                     }
-                    slot_ = slot_ == 2 ? 0 : slot_ + 1;
                     slot__ = slot__ == 2 ? 0 : slot__ + 1;
+                    slot___ = slot___ == 2 ? 0 : slot___ + 1;
                 }
                 group_wait<0>();
                 hold(acc);
@@ -131,5 +137,4 @@ extern "C" __global__ void __launch_bounds__(384, 1) matmul_to(
         }
         if (lane == 0) wait_stores_read<0>();
     }
-    meet_cluster();  // nobody leaves while others signal here
 }

@@ -13,7 +13,7 @@ from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.cuda.shared import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
-from autosched.codegen.kernel import WORKERS, Assign, Box, For, statements
+from autosched.codegen.kernel import WORKERS, Assign, Box, For, Roles, statements
 from autosched.escape import in_comment
 from autosched.ir.value import Read, walk
 from autosched.logic import Int, Var
@@ -50,7 +50,8 @@ def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: Stateme
         made = [INDENT + line for line in printer.engine.frame(shared.barriers, arrivals, maps_of(grid.body))]
         yield from made
     yield from body
-    if made and grid.cluster > 1:
+    stays = any(isinstance(s, Roles) and s.stays for s in statements(grid.body))
+    if made and grid.cluster > 1 and not stays:
         yield INDENT + "meet_cluster();  // nobody leaves while others signal here"
 
 

@@ -10,7 +10,7 @@ from autosched.codegen.kernel import For, If, Stmt
 from autosched.codegen.lower.context import Context, identifier
 from autosched.codegen.lower.places import Position
 from autosched.codegen.lower.simplify import bind
-from autosched.logic import Const, Int, Var, evaluate, maximum, minimum
+from autosched.logic import Const, Int, Var, evaluate, maximum, minimum, where
 from autosched.tiling.nest import Nest, NestAxis
 from autosched.tiling.steps.gpu_grid import cluster_shape, clusters_at_once
 from autosched.tiling.steps.gpu_split import CLUSTER, MEMORY, STREAM
@@ -167,6 +167,17 @@ class Grid:
             body = (If(item < work, body),)
         turns = Const(-(-work // self.blocks))
         return (For(str(TURN), Const(0), turns, body, "serial", note="work of a persistent block"),)
+
+    @property
+    def passed(self) -> Int | None:
+        """Slices that a block passes in all its work; None where tiles are shared out."""
+        if self.split != 1:
+            return None
+        if not self.persistent:
+            return Const(self.slices)
+        turns, more = divmod(self.tiles, self.blocks)
+        least = turns * self.slices
+        return where(more > BLOCK, least + self.slices, least) if more else Const(least)
 
     @property
     def blocks(self) -> int:

@@ -129,8 +129,20 @@ class Pipeline:
 
         if not self.roles:
             return (*self.grid.launch(together), *after)
-        parts = self.grid.launch(produce), (*self.grid.launch(consume), *after)
-        return (Roles(("producer", "consumers"), parts, self.registers()),)
+        last = self.last_signals()
+        parts = (*self.grid.launch(produce), *last), (*self.grid.launch(consume), *after)
+        return (Roles(("producer", "consumers"), parts, self.registers(), bool(last)),)
+
+    def last_signals(self) -> Phase:
+        """The producer of a cluster's block stays until every stage is empty in all blocks: then none of them signals
+        here any more, and what it has fetched for others is there."""
+        passed = self.grid.passed
+        if self.grid.cluster == 1 or self.sums or passed is None:
+            return ()
+        work = Work(None, Const(0), Const(self.stages), passed, Const(0))
+        turn = self.turn(work, SLICE)
+        empty = Await(self.empty, self.slot(work, SLICE), turn, turn - 1)
+        return (For(str(SLICE), Const(0), Const(self.stages), (empty,), "serial", 1, "stages that others signal"),)
 
     def _together(self, work: Work, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]) -> Phase:
         if self.ahead is not None:
