@@ -27,13 +27,12 @@ from autosched.costmodel.learned import AnalyticModel
 from autosched.costmodel.protocol import CostModel
 from autosched.costmodel.residual import PRIOR_SIGMA
 from autosched.search.memory import Memory, topped_up
-from autosched.search.space import Rows, SearchSpace
+from autosched.search.space import LEADING, Rows, SearchSpace
 from autosched.search.spread import spread
 from autosched.store.records import Trial
 from autosched.tiling.schedule import Candidate
 
-_POOL = 16_000  # rows described once, a second for a GPU's; half by the clock over all plans, half shared among them
-_STRATIFIED = 3_000  # besides; neither number was compared with others
+_STRATIFIED = 3_000  # rows described besides those that lead; neither number was compared with others
 _BY_CLOCK = 8  # trials before the model has a say: 0.972 and 0.977 (see above), with 16 of them 0.968 and 0.983
 _QUANTILE_Z = 0.25  # deviations below the mean; 0 and 0.5 did alike on recordings (0.965), 1 worse (0.959)
 _AT_RANDOM = 0.08  # chance of a place to go to any row, where the clock is as wrong as PRIOR_SIGMA says
@@ -101,7 +100,7 @@ class Auto:
     def _first(self, n: int, rng: np.random.Generator) -> list[Candidate]:
         """Before there is a model there is only the clock's word: its best rows, spread over what it cannot tell apart.
         Nothing need be described for that."""
-        rows, seconds = self._space.best(_POOL // 2)
+        rows, seconds = self._space.best(LEADING)
         free = np.flatnonzero(self._memory.free(rows))
         chosen = spread(self._space, rows.take(free), seconds[free], self._memory.taken(), n)
         return self._space.candidates(topped_up(self._space, self._memory, chosen, n, rng))
@@ -134,9 +133,7 @@ class Auto:
 
     def _leading(self) -> list[Rows]:
         """The best rows by the clock, and a share for each plausible plan however the others do."""
-        plans = self._space.plausible
-        share = _POOL // (2 * max(1, len(plans)))
-        return [self._space.best(_POOL // 2)[0], *(self._space.best(share, plan)[0] for plan in plans)]
+        return [self._space.best(LEADING)[0], *(self._space.best_of_plan(plan) for plan in self._space.plausible)]
 
     def _stratified(self, rng: np.random.Generator) -> Rows:
         """Rows of each plausible plan from all parts of the clock's range: of a random sample, one from each stratum of

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from autosched.costmodel import clock as clocks
 from autosched.costmodel import objective as objectives
 from autosched.costmodel.limits import limit
+from autosched.search.kept import Kept
 from autosched.search.space import SearchSpace
 from autosched.tiling.plan import Plan
 
 
-def space_of(plans: Sequence[Plan], *, objective: str = "latency", seed: int = 0, threads: int = 2) -> SearchSpace:
-    """The legal rows of the plans. `objective` is one of `costmodel.objective.OBJECTIVES`."""
+def space_of(
+    plans: Sequence[Plan], *, objective: str = "latency", seed: int = 0, threads: int = 2, kept: Kept | None = None
+) -> SearchSpace:
+    """The legal rows of the plans. `objective` is one of `costmodel.objective.OBJECTIVES`; `kept` may hold what an
+    earlier space of them was asked."""
     return SearchSpace(
         plans,
         objectives.objective_clock(objective),
@@ -22,4 +26,5 @@ def space_of(plans: Sequence[Plan], *, objective: str = "latency", seed: int = 0
         floors=objectives.floors(objective),
         parts=objectives.parts(objective),
         least=limit if objective == "latency" else None,  # it is in seconds
+        kept=kept,
     )

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import Features, FeatureSchema, feature_table
+from autosched.search.kept import Kept
 from autosched.search.laid_out import LIMIT, Entry
 from autosched.search.remembered import Remembered
 from autosched.search.rows import Ids, Rows, Seconds, in_order, slowest_of
@@ -35,6 +36,8 @@ Limit: TypeAlias = Callable[["Plan", Columns], npt.NDArray[np.float64]]
 
 HOPELESS = 5.0
 """A plan whose best row is this many times slower by the clock than the best of all is not searched further."""
+LEADING = 8_000
+"""The clock's best rows that strategies look at, and as many shared among the plausible plans."""
 _PROBE = 2048
 _MARGIN = 1.25  # rows a probe is asked for beyond those wanted, since it only estimates where they end
 
@@ -46,7 +49,8 @@ class SearchSpace:
     consecutive ids (from a multiple of it) the clock gives one time. `floors(plan)` are functions of columns that add
     up to a lower bound of `total`; where there are none, every row is scored. `parts(plan)`, one for each floor, add up
     to `total` itself; with them the best rows of a plan are found among all of its legal ones, however many there are.
-    `least(plan, values)` are seconds that rows do not go below, whatever the clock says.
+    `least(plan, values)` are seconds that rows do not go below, whatever the clock says. Answers are in `kept`, which
+    may hold those of an earlier space of the same plans.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class SearchSpace:
         floors: Floors = lambda plan: (),
         parts: Floors = lambda plan: (),
         least: Limit | None = None,
+        kept: Kept | None = None,
     ) -> None:
         self._clock = clock
         self._least = least
@@ -69,12 +74,12 @@ class SearchSpace:
         self._floors = floors
         self._threads = threads
         self._seed = seed
-        self.plans = tuple(Entry(plan, limit, (seed, n)) for n, plan in enumerate(plans))
+        self.kept = kept or Kept()
+        self.plans = tuple(Entry(plan, limit, (seed, n), self.kept) for n, plan in enumerate(plans))
         self.number = {entry.plan.name: n for n, entry in enumerate(self.plans)}
         if len(self.number) != len(self.plans):
             raise ValueError("two plans have one name")
         self._tables: dict[int, list[Table]] = {}
-        self._probed: dict[int, tuple[Ids, Seconds]] = {}
         self._scores: dict[int, Scores] = {}
         self._unlisted: dict[int, Unlisted] = {}
         self._alike = Alike()
@@ -83,7 +88,7 @@ class SearchSpace:
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
         """Rows of each plan that are listed."""
-        return np.array([len(entry.ids) for entry in self.plans], np.int64)
+        return np.array([entry.listed for entry in self.plans], np.int64)
 
     @property
     def empty(self) -> bool:
@@ -94,13 +99,17 @@ class SearchSpace:
         """Work out what is to be known of every plan, a piece at a time: its rows, some of their seconds, its best.
         Whoever needs something sooner asks for it."""
         for number, entry in enumerate(self.plans):
-            if len(entry.ids):
+            if entry.listed:
                 self.sampled(number)
                 yield
-                if entry.complete:
+                if entry.complete and self.kept.find("plausible") is None:
                     self._listed([number], 1)
             yield
-        _ = self.plausible
+        _ = self.best(LEADING)
+        yield
+        for number in self.plausible:
+            self.best_of_plan(number)
+            yield
 
     @property
     def rows(self) -> int:
@@ -172,31 +181,37 @@ class SearchSpace:
         """Some rows of a plan at random (all where they are few), and the clock's seconds for these.
 
         At even distances they could all share the value of a low digit of the row's number, and a bad one."""
-        if number not in self._probed:
-            ids = self.plans[number].ids
-            if len(ids) > _PROBE:
-                rng = np.random.default_rng([self._seed, number])
-                ids = ids[np.unique(rng.integers(0, len(ids), _PROBE))]
-            self._probed[number] = ids, self._seconds(number, ids)
-        return self._probed[number]
+        ids, seconds = self.kept.answer(f"some of plan {number}", lambda: self._some(number))
+        return ids, seconds
+
+    def _some(self, number: int) -> tuple[Ids, Seconds]:
+        ids = self.plans[number].ids
+        if len(ids) > _PROBE:
+            rng = np.random.default_rng([self._seed, number])
+            ids = ids[np.unique(rng.integers(0, len(ids), _PROBE))]
+        return ids, self._seconds(number, ids)
 
     @cached_property
     def plausible(self) -> tuple[int, ...]:
         """Numbers of the plans whose best row is within HOPELESS of the best of all, fastest first."""
+        return tuple(self.kept.answer("plausible", lambda: (np.array(self._hopeful(), np.int64),))[0].tolist())
+
+    def _hopeful(self) -> list[int]:
         some = [n for n in range(len(self.plans)) if self.counts[n]]
         probed = {n: self.sampled(n)[1].min() for n in some}
         hope = min(probed.values(), default=0.0) * 2 * HOPELESS  # a probe's best may be twice the plan's best
         best = {n: float(self._best_of([n], 1)[0][1][0]) for n in some if probed[n] <= hope}
         bound = min(best.values(), default=0.0) * HOPELESS
-        return tuple(sorted((n for n in best if best[n] <= bound), key=lambda n: (best[n], n)))
+        return sorted((n for n in best if best[n] <= bound), key=lambda n: (best[n], n))
 
     @cached_property
     def lower_bound_s(self) -> float | None:
         """Seconds that no row takes less than: by `least`, else by their floors, which leave out what moves
         between caches, else by the fastest row. None where there is nothing to tell by. (Plans that are not plausible
         are slower still.)"""
-        bound = min((self._bound_of(n) for n in self.plausible), default=0.0)
-        return bound if bound > 0 else None
+        found = self.kept.answer("bound", lambda: (np.array([self._bound_of(n) for n in self.plausible], np.float64),))
+        bound = float(found[0].min(initial=np.inf))
+        return bound if 0 < bound < np.inf else None
 
     def _bound_of(self, number: int) -> float:
         entry, limit = self.plans[number], self._least
@@ -211,6 +226,18 @@ class SearchSpace:
         """The `k` rows fastest by the clock, of all plans or one, in order.
 
         A hopeless plan takes part with the best row known of it, and in full only once the others have no `k` rows."""
+        name = "best" if plan is None else f"best of plan {plan}"
+        known = self.kept.find(name)
+        if known is None or known[0][0] < k:
+            rows, seconds = self._best(k, plan)
+            known = self.kept.put(name, (np.array([k], np.int64), rows.plan, rows.ids, seconds))
+        return Rows(known[1][:k], known[2][:k]), known[3][:k]
+
+    def best_of_plan(self, number: int) -> Rows:
+        """A plausible plan's share of LEADING rows, its best by the clock."""
+        return self.best(max(1, LEADING // len(self.plausible)), number)[0]
+
+    def _best(self, k: int, plan: int | None) -> tuple[Rows, Seconds]:
         if plan is not None:
             numbers: list[int] = [plan]
         elif (sure := self._surely_best(k)) is not None:
@@ -275,7 +302,9 @@ class SearchSpace:
     @cached_property
     def schema(self) -> FeatureSchema:
         """The union of all plans' feature columns."""
-        return FeatureSchema.union([self._table(n, e.ids[:1])[0] for n, e in enumerate(self.plans) if len(e.ids)])
+        return FeatureSchema.union(
+            [self._table(n, self.sampled(n)[0][:1])[0] for n, e in enumerate(self.plans) if e.listed]
+        )
 
     def mutate(self, rows: Rows, rng: np.random.Generator) -> Rows:
         """A legal neighbour of each row, within its plan."""

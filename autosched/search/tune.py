@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -32,6 +32,7 @@ from autosched.search.conditional import candidates_of
 from autosched.search.deadline import Deadline, OutOfTime, briefly
 from autosched.search.events import Event, Listener, Matched, NearMiss, NotPlanned, Scored, StudyOpened
 from autosched.search.identity import study_record
+from autosched.search.kept import Kept, kept_key
 from autosched.search.left_out import by_reason, left_out
 from autosched.search.loop import BATCH, Result, run
 from autosched.search.memory import clocked
@@ -79,6 +80,8 @@ class Tuning:
     baseline: Baseline | None = None
     meanwhile: Iterable[None] = ()
     """What the first proposals do not wait for: `run` does it while something is measured."""
+    keep: Callable[[], None] = lambda: None
+    """Have the store keep what the space was asked (`search.kept`)."""
     deadline: Deadline = field(default_factory=lambda: Deadline(None))
     """When the run is to end."""
 
@@ -111,7 +114,9 @@ class Tuning:
         try:
             left_s = self.deadline.left_s
             with Deadline(None if left_s is None else max(left_s, BOUND_S)):
-                return self.study.space.lower_bound_s
+                found = self.study.space.lower_bound_s
+                self.keep()
+                return found
         except NoScheduleError:
             return None
 
@@ -189,15 +194,17 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     if recording is None:
         emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
         emit(NotPlanned(lambda: by_reason(left_out(matches, plans, request.target, request.conditions))))
+    record = study_record(request, described, plans)
     with watch.phase("search"):
+        key = kept_key(record, plans, request.seed)
+        kept = Kept() if request.fresh or recording is not None else Kept.of(request.store, record.name, key)
         if recording is None:
-            space = space_of(plans, objective=request.objective, seed=request.seed)
+            space = space_of(plans, objective=request.objective, seed=request.seed, kept=kept)
         else:
             space = recorded.space_of(recording, seed=request.seed)
         if space.empty:
             raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
     wished = [candidate_of(schedule, space) for schedule in request.wished]
-    record = study_record(request, described, plans)
     _say_near_miss(request, record, emit)
     study = open_study(
         record,
@@ -213,8 +220,9 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     )
     if wished:
         study.first(wished)
-    meanwhile = _meanwhile(request, space, watch, emit)
-    return Tuning(request, study, device, tuple(matches), tuple(plans), watch, meanwhile=meanwhile)
+    keep = partial(kept.keep, request.store if recording is None else None, record.name, key)
+    meanwhile = _meanwhile(request, space, watch, emit, keep)
+    return Tuning(request, study, device, tuple(matches), tuple(plans), watch, meanwhile=meanwhile, keep=keep)
 
 
 def _refuse_wrong_texts(plans: Sequence[Plan]) -> None:
@@ -227,12 +235,16 @@ def _refuse_wrong_texts(plans: Sequence[Plan]) -> None:
         list(refuse_wrong(doubtful_llvm(own, host_features())))
 
 
-def _meanwhile(request: TuneRequest, space: SearchSpace, watch: Stopwatch, emit: Listener) -> Iterator[None]:
-    """Load what the model learns with; lay out and score the whole space, a piece at a time."""
+def _meanwhile(
+    request: TuneRequest, space: SearchSpace, watch: Stopwatch, emit: Listener, keep: Callable[[], None]
+) -> Iterator[None]:
+    """Load what the model learns with; lay out and score the whole space, a piece at a time, and keep that."""
     if request.trials > BATCH:  # else nothing is learnt
         load_soon(request.cost_model)
         yield
     yield from space.prepared()
+    keep()
+    yield
     emit(Scored(len(space.plausible), space.legal, space.rows_in_all, space.rejected, watch.seconds()["search"]))
 
 
@@ -275,6 +287,7 @@ def tune(
             result = replace(result, seconds=tuning.watch.seconds())
     finally:
         deadline.met()
+        tuning.keep()
         with briefly(when=deadline.end is not None):
             tuning.device.close()
     return tuning, result

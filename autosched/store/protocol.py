@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from autosched.store.records import StudyRecord, Trial
 
@@ -26,6 +26,21 @@ class Store(Protocol):
 
     def studies(self) -> list[StudyRecord]:
         """All studies, oldest first."""
+        ...
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """A store that also keeps, with a study, what its search worked out before anything was measured."""
+
+    def keep(self, study: str, key: str, body: bytes) -> None:
+        """Keep `body` with a study in place of what was there. Raises StoreError for an unknown study, and when it
+        cannot be kept."""
+        ...
+
+    def kept(self, study: str, key: str) -> bytes | None:
+        """What was kept with the study under this key; None where there is none. Raises StoreError when the store
+        cannot be read."""
         ...
 
 

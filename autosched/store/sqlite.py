@@ -45,6 +45,16 @@ CREATE UNIQUE INDEX trial_number ON trial (study_id, number) WHERE round = 'sear
 CREATE INDEX trial_study ON trial (study_id, id);
 """
 
+_KEPT = """CREATE TABLE IF NOT EXISTS kept (
+    id INTEGER PRIMARY KEY,
+    study_id INTEGER NOT NULL UNIQUE REFERENCES study(id) ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    body BLOB NOT NULL
+)"""
+"""What was worked out for a study (`Keeper`); stores of earlier versions get it when they need it."""
+MOST_KEPT = 32
+"""Studies with which something is kept, those where that changed last: a megabyte or two each."""
+
 
 @cache
 def _columns() -> dict[str, tuple[str, ...]]:
@@ -163,6 +173,26 @@ class SqliteStore:
                 )
                 for number, rnd, plan, row, schedule, a, p, body in rows
             ]
+
+    def keep(self, study: str, key: str, body: bytes) -> None:
+        with self._writing(f"keep what was worked out for {study!r}"):
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(_KEPT)
+            number = self._id_of(study)
+            self._db.execute("DELETE FROM kept WHERE study_id = ?", (number,))
+            self._db.execute("INSERT INTO kept (study_id, key, body) VALUES (?, ?, ?)", (number, key, body))
+            self._db.execute(
+                "DELETE FROM kept WHERE id IN (SELECT id FROM kept ORDER BY id DESC LIMIT -1 OFFSET ?)", (MOST_KEPT,)
+            )
+
+    def kept(self, study: str, key: str) -> bytes | None:
+        with self._reading(f"read what was worked out for {study!r}"):
+            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'kept'").fetchone():
+                return None
+            found = self._db.execute(
+                "SELECT body FROM kept JOIN study ON study.id = study_id WHERE name = ? AND kept.key = ?", (study, key)
+            ).fetchone()
+            return found[0] if found is not None and isinstance(found[0], bytes) else None
 
     def studies(self) -> list[StudyRecord]:
         with self._reading("list the studies"):

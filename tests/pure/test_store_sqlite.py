@@ -30,6 +30,7 @@ from autosched.store import (
     read_schedule,
     read_trials,
     schedule_json,
+    sqlite,
     write_trials,
 )
 
@@ -130,7 +131,7 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "a.db")
     store.open(RECORD)
     store.append("gemm", OK)
-    store._db.execute("UPDATE trial SET measurement = '{\"status\": \"odd\"}'")
+    store._db.execute('UPDATE trial SET measurement = \'{"status": "odd"}\'')
     with pytest.raises(StoreError, match=r"damaged record.*odd"):
         store.trials("gemm")
 
@@ -387,3 +388,20 @@ def test_a_message_of_undecodable_bytes_is_kept() -> None:
     trial = replace(FAILED, measurement=Measurement("crash", message=b"\x80 said".decode("utf-8", "surrogateescape")))
     store.append("gemm", trial)
     assert store.trials("gemm") == [trial]
+
+
+def test_what_was_worked_out_is_kept_with_its_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "MOST_KEPT", 2)
+    store = SqliteStore(tmp_path / "runs.db")
+    assert store.kept("gemm", "a") is None  # a store of before has no such table
+    with pytest.raises(StoreError, match="no study"):
+        store.keep("gemm", "a", b"1")
+    for name in ("gemm", "x", "y"):
+        store.open(replace(RECORD, name=name))
+        store.keep(name, "a", b"1")
+    assert [store.kept(name, "a") for name in ("gemm", "x", "y")] == [None, b"1", b"1"]  # the oldest makes room
+    store.keep("x", "b", b"2")
+    assert (store.kept("x", "a"), store.kept("x", "b")) == (None, b"2")
+    store.open(replace(RECORD, name="x"), fresh=True)
+    assert store.kept("x", "b") is None
+    assert store._db.execute("SELECT COUNT(*) FROM kept").fetchone() == (1,)

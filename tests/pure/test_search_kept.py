@@ -1,0 +1,125 @@
+"""What a space was asked is kept with its study: a study that continues lays out and scores nothing again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from conformance.synthetic import make_plan
+
+from autosched.ir.resolve import resolve
+from autosched.machine.catalogue import load_target
+from autosched.search import kept as keeping
+from autosched.search import laid_out, space
+from autosched.search.kept import Kept
+from autosched.search.request import TuneRequest
+from autosched.search.scores import Scores
+from autosched.search.space import SearchSpace
+from autosched.search.tune import tune
+from autosched.store import SqliteStore
+from autosched.tiling.apart import Apart
+
+NUMBERS = np.arange(5, dtype=np.int64)
+
+
+def seconds(plan: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"total": plan.speed * np.asarray(values["trips"] * values["bytes"], np.float64)}
+
+
+def made(kept: Kept) -> SearchSpace:
+    plans: list[Any] = [make_plan("a"), make_plan("b", speed=2.0)]
+    return SearchSpace(plans, seconds, limit=2_000, kept=kept)
+
+
+def asked(found: SearchSpace) -> list[Any]:
+    for _ in found.prepared():
+        pass
+    rows, times = found.best(100)
+    some = found.locate(np.arange(0, found.rows, 7))
+    said: list[Any] = [found.legal, found.rejected, found.rows_in_all, found.plausible, found.lower_bound_s]
+    return [*said, *(a.tolist() for a in (rows.plan, rows.ids, times, some.ids, *found.sampled(1)))]
+
+
+def test_a_space_of_the_same_plans_is_answered_from_what_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Kept()
+    expected = asked(made(first))
+    assert first.changed
+    again = Kept.loads(first.dumps())
+    monkeypatch.setattr(laid_out, "lay_out", lambda *_: pytest.fail("laid out again"))
+    monkeypatch.setattr(SearchSpace, "_seconds", lambda *_: pytest.fail("scored again"))
+    assert asked(made(again)) == expected
+    assert not again.changed
+
+
+@pytest.mark.parametrize("at", [0, 31, 32, 40, -1])
+def test_what_is_damaged_is_not_there(at: int) -> None:
+    written = Kept()
+    written.put("a", (NUMBERS,))
+    text = bytearray(written.dumps())
+    assert Kept.loads(bytes(text)).find("a") is not None
+    text[at] ^= 1
+    assert Kept.loads(bytes(text)).find("a") is None
+    assert Kept.loads(bytes(text[:at])).find("a") is None
+
+
+def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "MOST_BYTES", 2 * NUMBERS.nbytes)
+    kept = Kept()
+    for name in "aba":  # the second `a` takes the first one's place
+        kept.put(name, (NUMBERS,))
+    assert kept.put("c", (NUMBERS,))[0].tolist() == NUMBERS.tolist()
+    assert [kept.find(name) is not None for name in "abc"] == [True, True, False]
+
+
+def request(store: SqliteStore, trials: int, **options: Any) -> TuneRequest:
+    program = resolve("matmul", {"m": 24, "n": 48, "k": 16})
+    return TuneRequest(program, load_target("x86-avx2"), device="simulator", trials=trials, store=store, **options)
+
+
+class Counted:
+    """How often plans were laid out, searched and scored; what a few rows take that are proposed is no matter."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.times = 0
+        watched: tuple[tuple[Any, str], ...] = (
+            (laid_out, "lay_out"), (Apart, "__init__"), (Scores, "__init__"), (space, "tabulate"),
+        )  # fmt: skip
+        for where, name in watched:
+            monkeypatch.setattr(where, name, self._counting(getattr(where, name)))
+
+    def _counting(self, work: Any) -> Any:
+        def counted(*given: Any, **named: Any) -> Any:
+            self.times += 1
+            return work(*given, **named)
+
+        return counted
+
+
+def test_a_study_that_continues_repeats_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+    store, without = SqliteStore(":memory:"), SqliteStore(":memory:")
+    for each in (store, without):
+        assert tune(request(each, 8))[0].lower_bound_s
+    assert counted.times
+    without._db.execute("UPDATE kept SET body = zeroblob(100)")
+    counted.times = 0
+    tuning, _ = tune(request(store, 16))
+    assert tuning.lower_bound_s
+    once = counted.times
+    other, _ = tune(request(without, 16))
+    assert once == 0 < counted.times
+    assert [t.key for t in tuning.study.trials] == [t.key for t in other.study.trials]
+    body = without._db.execute("SELECT body FROM kept").fetchone()[0]
+    assert Kept.loads(body).find("plausible") is not None  # what was damaged is written anew
+
+
+@pytest.mark.parametrize("options", [{"fresh": True}, {"numerics": "bitwise"}, {"seed": 1}])
+def test_other_options_are_laid_out_for_themselves(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
+    counted = Counted(monkeypatch)
+    store = SqliteStore(":memory:")
+    tune(request(store, 1))
+    counted.times = 0
+    tune(request(store, 2, **options))
+    assert counted.times
