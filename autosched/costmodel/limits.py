@@ -26,14 +26,15 @@ Columns = Mapping[str, npt.NDArray[np.int64]]
 Column = npt.NDArray[np.float64]
 
 
-def limit(plan: Plan, values: Columns) -> Column:
-    """Seconds that rows with these columns take at least."""
+def limit(plan: Plan, values: Columns, *, formulas: bool = True) -> Column:
+    """Seconds that rows with these columns take at least; without `formulas` a function of a CPU's stage counts as one
+    operation, as the simulator has it."""
     parts = timed_parts(plan)
-    busy = sum((_busy(part, plan, values) for part in parts), start=np.zeros(rows_of(values)))
+    busy = sum((_busy(part, plan, values, formulas) for part in parts), start=np.zeros(rows_of(values)))
     return np.maximum(busy, _moving(plan))
 
 
-def _busy(part: Part, plan: Plan, values: Columns) -> Column:
+def _busy(part: Part, plan: Plan, values: Columns, formulas: bool) -> Column:
     """Seconds to issue a part's instructions on all threads or cores that it may use, and on an accelerator of each
     other unit that it asks for; of stages without an instruction, on a CPU, their arithmetic in vectors; on a GPU
     nothing."""
@@ -43,7 +44,7 @@ def _busy(part: Part, plan: Plan, values: Columns) -> Column:
             return np.zeros(n)
         if scheme_of(target) == "cpu":
             threads = np.ones(n) if isinstance(part, LiteralPart) else values[part.names("threads")]
-            return _in_vectors(part, plan) / target.clock_hz / threads
+            return _in_vectors(part, plan, formulas) / target.clock_hz / threads
         return np.full(n, max(least_stage_seconds(stages_of(part, plan.program), plan).values()))
     nest = part.nest
     if part.scheme == "spatial":
@@ -56,13 +57,13 @@ def _busy(part: Part, plan: Plan, values: Columns) -> Column:
     return calls * work_left(nest, part.names, values, n) / rate / values[part.names("threads")] / target.clock_hz
 
 
-def _in_vectors(part: ScalarPart | RowsPart | LiteralPart, plan: Plan) -> float:
+def _in_vectors(part: ScalarPart | RowsPart | LiteralPart, plan: Plan, formulas: bool) -> float:
     """Cycles of one thread for the arithmetic of stages without an instruction."""
     match part:
         case ScalarPart():
-            return least_cycles(part.stage, part.leeway.formulas, plan.target)
+            return least_cycles(part.stage, part.leeway.formulas if formulas else {}, plan.target)
         case RowsPart():
-            return sum(_in_vectors(member, plan) for member in part.members)
+            return sum(_in_vectors(member, plan, formulas) for member in part.members)
         case LiteralPart():
             return sum(least_cycles(stage, {}, plan.target) for stage in stages_of(part, plan.program))
 

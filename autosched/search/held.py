@@ -18,7 +18,7 @@ def held_to_bound(measured: Measurement, candidate: Candidate) -> Measurement:
     if not measured.ok or total is None:
         return measured
     plan = candidate.plan
-    least = float(limit(plan, plan.space.values([candidate.row]))[0])
+    least = float(limit(plan, plan.space.values([candidate.row]), formulas=False)[0])
     if total >= least * (1 - ROUNDING):
         return measured
     said = f"simulated in {total * 1e6:.4g} µs, but by the target's figures its units are busy for {least * 1e6:.4g} µs"

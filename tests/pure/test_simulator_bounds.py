@@ -12,7 +12,7 @@ from autosched.costmodel.limits import limit
 from autosched.device.simulator.gpu_launch import RefusedError
 from autosched.device.simulator.models import estimate
 from autosched.device.simulator.walk import facts
-from autosched.ir import resolve
+from autosched.ir import parse, resolve
 from autosched.machine.catalogue import load_target, target_names
 from autosched.machine.target import Target
 from autosched.search.request import TuneRequest
@@ -39,7 +39,7 @@ def held(plan: Plan, target: Target, rows: int) -> int:
     """How many rows of a plan's space were simulated; each is held to its bound, and each unit to its issues."""
     ids = plan.space.sample(rows, np.random.default_rng(7))
     values = plan.space.values(ids)
-    bounds = limit(plan, values)
+    bounds = limit(plan, values, formulas=False)
     done = 0
     for n, row in enumerate(ids):
         kernel, named = lower(plan, plan.space.schedule(int(row))), plan.space.schedule(int(row)).named
@@ -78,3 +78,19 @@ def test_no_ragged_row_of_an_array_is_below_its_bound() -> None:
     request = TuneRequest(resolve("matmul", {"m": 200, "n": 120, "k": 136, **BYTES}), target, "simulator")
     (plan, *_) = plans_of(request)[1]
     assert held(plan, target, 30) == 30
+
+
+DISTANCES = """
+def distances(A: f32[n, m], B: f32[n, m], C: f32[n], *, n=16, m=48):
+    for i in range(n):
+        C[i] = 0
+        for j in range(m):
+            C[i] += exp(A[i, j] - B[i, j])
+"""
+
+
+@pytest.mark.parametrize("name", ["arm-neoverse-v1", "x86-avx512"])
+def test_no_row_of_a_stage_without_an_instruction_is_below_its_bound(name: str) -> None:
+    target = load_target(name)
+    plans = plans_of(TuneRequest(parse(DISTANCES), target, device="simulator"))[1]
+    assert sum(held(plan, target, 6) for plan in plans) >= 6
