@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import TRUE, Bool, Int, Var, all_of, evaluate, interval, to_z3
-from autosched.logic.solver import z3
+from autosched.logic.solver import proving, z3
 from autosched.logic.walk import substitute_bool, substitute_int
 
 
@@ -58,6 +58,7 @@ class Map:
         image = np.stack([np.broadcast_to(evaluate(c, env), shape) for c in self.coordinates])
         return image, np.broadcast_to(evaluate(self.predicate, env), shape)
 
+    @proving
     def is_bijection_onto(self, shape: tuple[int, ...]) -> bool:
         """Whether the map takes its domain one to one onto the box `shape`.
 

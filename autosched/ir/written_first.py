@@ -17,7 +17,7 @@ from typing import Any
 from autosched.ir.program import Axis, Program
 from autosched.ir.value import Condition, Index
 from autosched.logic import Bool, Int, to_z3
-from autosched.logic.solver import z3
+from autosched.logic.solver import own_context, proving, z3
 
 TIMEOUT_MS = 1000
 """For each question; a tensor that z3 does not decide in this time is read as well as written."""
@@ -35,13 +35,14 @@ class Access:
     index: tuple[Index, ...]
 
 
+@proving
 def written_first(program: Program, tensor: str, writes: Sequence[Access], uses: Sequence[Access]) -> bool:
     """Whether z3 proves it. `writes` are plain assignments, `uses` are reads, updates' own among them."""
     sure = [w for w in writes if all(isinstance(p, Int) for p in w.index) and _certain(w)]
     shape = program.tensors[tensor].shape
     if not sure:
         return False
-    own = z3.Context()
+    own = own_context()
     sizes = {name: z3.Int(name, own) for name in program.symbolic}
     facts = [z3.And(low <= sizes[n], sizes[n] <= high) for n, (low, high) in program.symbolic.items()]
     element = [z3.Int(f"{_ITS}{d}", own) for d in range(len(shape))]

@@ -12,7 +12,7 @@ from math import ceil, floor, gcd
 
 from autosched.ir.program import Program
 from autosched.logic import Affine, Bool, Int, Var, affine, all_of, any_of, evaluate, interval, to_z3
-from autosched.logic.solver import z3
+from autosched.logic.solver import proving, z3
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.accesses import Access, Statement
 
@@ -230,6 +230,7 @@ def _satisfied(system: _System, sizes: Sizes, values: Point) -> bool:
     )
 
 
+@proving
 def _by_z3(q: Question, system: _System, sizes: Sizes, unknown: bool) -> Meeting | None:
     names = {*q.first.names, *(_other(n) for n in q.second.names), *sizes.ranges}
     env = {n: z3.Int(n) for n in names}

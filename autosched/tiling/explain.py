@@ -11,7 +11,7 @@ import numpy as np
 
 from autosched.logic import Bool, Compare, Or, evaluate, sentence, to_z3
 from autosched.logic.expr import negate
-from autosched.logic.solver import z3
+from autosched.logic.solver import proving, z3
 from autosched.tiling.enumerate import Joiner, Part
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class _Number(int):
 class _Sentence(Formatter):
     """Fields are names of the space, dots included (`{C.2.registers}`): no attributes are looked up."""
 
+    @proving
     def __init__(self, space: Space, columns: Mapping[str, Any]) -> None:
         self._space = space
         self._columns = columns
@@ -87,6 +88,7 @@ def _because(condition: Bool, numbers: Mapping[str, int]) -> str:
     return sentence(condition, numbers)
 
 
+@proving
 def z3_reading(space: Space) -> tuple[dict[str, Any], list[Any]]:
     """z3 integer terms for all names (decisions are variables, derived quantities terms over them), and the formulas
     that hold the decisions to their domains."""
@@ -114,6 +116,7 @@ class _Contradiction:
         for track, rule in zip(self.tracks, space.rules, strict=True):
             self.solver.add(z3.Implies(track, to_z3(rule.holds, env)))
 
+    @proving
     def core(self, rules: frozenset[int]) -> frozenset[int] | None:
         """A contradicting subset of `rules`; None where they can hold together."""
         answer = self.solver.check(*(self.tracks[i] for i in sorted(rules)))

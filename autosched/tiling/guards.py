@@ -27,7 +27,7 @@ from autosched.logic import (
     interval,
     to_z3,
 )
-from autosched.logic.solver import z3
+from autosched.logic.solver import proving, z3
 from autosched.tiling.windows import determined
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def stays_inside(read: Read, extents: tuple[int, ...], ranges: Mapping[str, tupl
     return _stays_inside(read.index, extents, tuple(sorted(ranges.items())), facts)
 
 
+@proving
 @lru_cache(maxsize=1 << 12)  # all mappings of a stage ask the same
 def _stays_inside(
     index: tuple[Index, ...], extents: tuple[int, ...], box_of: tuple[tuple[str, tuple[int, int]], ...], facts: Bool

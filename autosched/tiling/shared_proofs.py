@@ -14,9 +14,8 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-import z3
-
 from autosched.logic import Var, evaluate, to_z3
+from autosched.logic.solver import proving, z3
 from autosched.tiling.nest import Nest
 from autosched.tiling.plan import TensorPart
 from autosched.tiling.space import Space
@@ -46,6 +45,7 @@ class Proof:
     counterexample: str = ""
 
 
+@proving
 def prove_shared(part: TensorPart, space: Space, row: int | None = None) -> list[Proof]:
     """All statements about the slices of a part, in each case that its space has, or only in that of a row."""
     names, nest = part.names, part.nest

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from autosched.ir.value import Index
 from autosched.logic import Affine, Bool, Int, Var, affine, ceil_div, evaluate, free_vars, maximum, minimum, to_z3
-from autosched.logic.solver import z3
+from autosched.logic.solver import proving, z3
 from autosched.tensorize.intrinsic import Intrinsic
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ def _values(parts: tuple[Int, ...], env: Mapping[str, npt.NDArray[Any]]) -> list
     return [np.broadcast_to(np.asarray(evaluate(p, {**missing, **env})), size) for p in parts]
 
 
+@proving
 def determined(nest: Nest, operand: str, condition: Bool) -> bool:
     """Whether all points of a tile that meet one element of a windowed operand agree on a condition: only then may the
     element hold a fill where it fails. False if not proved; true of operands that are not windowed."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-import z3
-
 from autosched.codegen.cuda.shared import BARRIER_BYTES, SharedMemory, own_bytes
 from autosched.codegen.kernel import Async, Await, Kernel, Signal, statements
 from autosched.logic import Int, free_vars, to_z3
+from autosched.logic.solver import proving, z3
 from autosched.tiling.shared_proofs import Proof, valid
 
 STEADY = "shared memory"
 """Of all operands together."""
 
 
+@proving
 def prove_placed(kernel: Kernel, memory: SharedMemory, limit: int) -> list[Proof]:
     """The statements about one launch of a kernel: `memory` is what its blocks hold, of at most `limit` bytes."""
     return [*_apart(memory), _aligned(memory), _inside(memory, limit), *_stages(kernel, memory)]

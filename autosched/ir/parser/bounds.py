@@ -6,12 +6,11 @@ import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import z3
-
 from autosched.ir.parser.scope import Scope
 from autosched.ir.program import Tensor
 from autosched.ir.value import Condition, Index
 from autosched.logic import And, Bool, Compare, Const, Int, all_of, free_vars, interval, to_z3
+from autosched.logic.solver import proving, z3
 
 _TIMEOUT_MS = 500
 _PROOFS = 1000
@@ -90,6 +89,7 @@ def _cached(scope: Scope, node: ast.AST, part: Int, size: Int) -> dict[str, int]
     return found if isinstance(found, dict) else None
 
 
+@proving
 def _outside(scope: Scope, part: Int, size: Int) -> dict[str, int] | str:
     """A point of the loops at which `part` leaves 0 … size - 1, else "inside" or "unknown". The index's value is under
     the empty name."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import z3
 
 from autosched.ir import numerics
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.value import Cast, Read, Value, walk
+from autosched.logic.solver import proving, z3
 from autosched.tensorize.adapters.proposal import NotProved
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.bits import Bits, NoReading
@@ -21,6 +21,7 @@ _REALS = DTYPES["f64"]
 """Holds every value of the types of up to 32 bits."""
 
 
+@proving
 def prove(before: Value, after: Value, timeout_ms: int) -> str:
     """That two integer values agree on all inputs, bit for bit; answers how it was shown. Raises NotProved.
 

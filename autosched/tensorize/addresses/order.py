@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import z3
-
 from autosched.ir.program import Stage
 from autosched.ir.value import Read, is_value, reads
 from autosched.logic import Bool, to_z3
+from autosched.logic.solver import z3
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.match_types import Reason
 

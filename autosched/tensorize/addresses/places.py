@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-import z3
-
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import Condition, FromIndex, Index, Literal, Read, Value, is_plain, map_value
 from autosched.logic import Bool, Int, Var, all_of, conjuncts, free_vars, interval, to_z3
+from autosched.logic.solver import proving, z3
 from autosched.logic.walk import substitute_int
 from autosched.tensorize.addresses.axes import index_axes, value_axes
 from autosched.tensorize.body.counterexample import show_leaf
@@ -205,6 +204,7 @@ class StageFacts:
         return solver, answer
 
     @cached_property
+    @proving
     def distinct_writes(self) -> Answer:
         """Different points of the spatial axes write different elements."""
         axes = self.stage.axes
@@ -219,6 +219,7 @@ class StageFacts:
         return self.ask("axes", f"{show_leaf(self.stage.target)} is another element for every other {names}", claim)
 
     @cached_property
+    @proving
     def write_conflict(self) -> Reason:
         """Why `distinct_writes` does not hold, with two points that write one element."""
         model = self.distinct_writes.model
@@ -230,6 +231,7 @@ class StageFacts:
         fix = "index the written tensor by an axis of its own, and let the other be a reduction"
         return Reason("WRITE_CONFLICT", text, fix=fix)
 
+    @proving
     def address_is_function(self, read: Read, axes: frozenset[str]) -> Answer:
         """The element `read` depends on `axes` alone."""
         key = read, axes
@@ -261,6 +263,7 @@ class StageFacts:
 
         return map_value(value, element) if self.made else value
 
+    @proving
     def _always(self, condition: Bool) -> bool:
         """Whether a formula is proved to hold at all points of the stage."""
         points = Points(self.program, self.original.axes, "", {})

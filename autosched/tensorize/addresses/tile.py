@@ -12,11 +12,10 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-import z3
-
 from autosched.ir.value import Condition as Guard
 from autosched.ir.value import FromIndex, Read, Select, walk
 from autosched.logic import Bool, Const, Int, Var, to_z3
+from autosched.logic.solver import z3
 from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes
 from autosched.tensorize.addresses.places import Answer, Points, StageFacts, condition_axes
 from autosched.tensorize.addresses.window import element_tried, guard_tried

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import z3
-
 from autosched.ir.dtypes import DType
 from autosched.ir.printer import print_value
 from autosched.ir.value import (
@@ -22,19 +20,24 @@ from autosched.ir.value import (
     Value,
     is_value,
 )
+from autosched.logic.solver import proving, z3
 from autosched.tensorize.body.counterexample import run_on, show_leaf
 from autosched.tensorize.matcher.smt import asked
 
 _SIGNED: dict[str, Callable[[Any, Any], Any]] = {
     "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
 }  # fmt: skip
-_UNSIGNED: dict[str, Callable[[Any, Any], Any]] = {"<": z3.ULT, "<=": z3.ULE, ">": z3.UGT, ">=": z3.UGE}
+_UNSIGNED: dict[str, Callable[[Any, Any], Any]] = {
+    "<": lambda a, b: z3.ULT(a, b), "<=": lambda a, b: z3.ULE(a, b),
+    ">": lambda a, b: z3.UGT(a, b), ">=": lambda a, b: z3.UGE(a, b),
+}  # fmt: skip
 
 
 class NoReading(Exception):
     """The value has a part without a bit-vector reading (a float, say)."""
 
 
+@proving
 def check_equal(left: Value, right: Value, timeout_ms: int) -> tuple[str, dict[str, Any] | None]:
     """`proved`, `differs` with a counterexample, or `unknown` (no reading, or the limit was met)."""
     reading = Bits()

@@ -16,6 +16,7 @@ from pathlib import Path
 from autosched.errors import UsageError
 from autosched.ir.program import Program, Stage
 from autosched.ir.value import Read
+from autosched.logic.solver import proving
 from autosched.tensorize.adapters import Adapters
 from autosched.tensorize.addresses.axes import (
     Assignment,
@@ -45,6 +46,7 @@ TIMEOUT_MS = 2000
 """Limit of one solver query; past it the answer is `unknown`."""
 
 
+@proving
 def match(
     program: Program,
     intrinsics: Iterable[Intrinsic],
@@ -86,6 +88,7 @@ def default_stages(program: Program) -> list[Stage]:
     return reducing or list(program.stages)
 
 
+@proving
 def match_stage(
     program: Program,
     stage: Stage,

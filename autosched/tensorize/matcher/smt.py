@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import z3
-
 from autosched.errors import UsageError
 from autosched.escape import printable
+from autosched.logic.solver import proving, z3
 
 _LONGEST_NAME = 60
 
@@ -51,6 +50,7 @@ def written_to(folder: Path | None) -> Iterator[None]:
         _FOLDER.reset(token)
 
 
+@proving
 def asked(part: str, statement: str, solver: z3.Solver, answer: Any) -> None:
     """Writes a question with its answer where a folder was given. `unsat` proves the statement."""
     folder = _FOLDER.get()
