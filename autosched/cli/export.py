@@ -12,6 +12,7 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json
+from autosched.cli.own_cuda import refuse_wrong_cuda
 from autosched.cli.own_texts import refuse_wrong_c
 from autosched.cli.stored import kernel_of, not_of_a_gpu, opened, picked, program_of, target_of
 from autosched.codegen.c import print_c
@@ -127,6 +128,7 @@ def _cuda(output: Path, record: StudyRecord, trial: Trial, self_test: bool, torc
     if record.settings.get("target") is not None and target_of(record).isa != "cuda":
         raise UsageError(f"{record.name!r} is for {record.target}, no NVIDIA GPU", hint=f"-o {output.stem}.c")
     kernel = replace(kernel_of(record, trial), name=_function(output))
+    refuse_wrong_cuda(kernel, target_of(record), record.device == "cuda")
     files = export_cuda(kernel, target_of(record))
     _can_be_called(output, files.name, files.header + files.source)
     texts = {output: files.source, output.with_suffix(".h"): files.header}

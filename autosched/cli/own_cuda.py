@@ -1,0 +1,34 @@
+"""CUDA texts of a user's own instructions: a kernel that does not compile is not written, an unchecked one is said."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from autosched.cli.output import talk
+from autosched.codegen.cuda import print_cuda
+from autosched.codegen.kernel import Kernel
+from autosched.device.cuda.builder import CudaBuilder, Source
+from autosched.device.cuda.nvrtc import CompileError
+from autosched.errors import MissingError, SpecError
+from autosched.machine.target import Target
+from autosched.tensorize.spec.catalogue import is_own
+
+
+def refuse_wrong_cuda(kernel: Kernel, target: Target, measured: bool) -> None:
+    """SpecError where the kernel holds such a text and NVRTC refuses it. `measured`: a card ran the kernel, and what it
+    computed was compared; else a line on stderr says that it was not."""
+    own = [i for i in kernel.intrinsics if is_own(i)]
+    if not own or measured:
+        return
+    names, files = ", ".join(i.name for i in own), ", ".join(dict.fromkeys(i.path for i in own))
+    printed = print_cuda(kernel, target)
+    said = "it compiles, and no card has run it"
+    try:
+        with closing(CudaBuilder(processes=1)) as builder:
+            builder.build(Source(printed.text, printed.plan.arch, printed.headers))
+    except CompileError as error:
+        what = f"{files}: the kernel with {names} does not compile: {error.message}"
+        raise SpecError(what, hint="mend emit.cuda, or the header that it needs") from None
+    except MissingError as error:
+        said = f"it was not compiled: {error.message}"
+    talk().print(f"warning  {files}: the CUDA text of {names} was not checked: {said}", markup=False)
