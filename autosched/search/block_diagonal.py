@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from autosched.ir.program import Program
+from autosched.ir.value import reads
 from autosched.search.adapted import Variant
 from autosched.tensorize import match_types
-from autosched.tensorize.adapters.block_diagonal import block_diagonal, groups_of
+from autosched.tensorize.adapters.block_diagonal import block_diagonal, groups_of, met_by_zeros
 from autosched.tensorize.addresses.places import StageFacts
 from autosched.tensorize.body.equal import SIGN_OF_ZERO
 from autosched.tensorize.body.neutral import said_finite
@@ -33,10 +34,12 @@ def block_diagonal_programs(program: Program, matches: Sequence[Match], numerics
     for name, mappings in by_stage.items():
         facts = StageFacts(program, program.stage(name))
         groups = groups_of(facts) if mappings else None
-        if groups is None:
+        met = met_by_zeros(facts, groups) if groups is not None else None
+        if groups is None or met is None:
             continue
-        finite = still_open(program, [groups.dense])[0] if groups.dense.dtype.is_float else frozenset()
-        if finite and numerics in STRICT:
+        of_floats = facts.update.target.dtype.is_float
+        finite = still_open(program, met)[0]
+        if (finite and numerics in STRICT) or (of_floats and numerics == "bitwise"):
             continue
         fill = LINE_BYTES * 8 // (groups.term.extent * groups.dense.dtype.bits)
         once = {m.intrinsic.name: m.intrinsic for m in mappings}
@@ -49,6 +52,6 @@ def block_diagonal_programs(program: Program, matches: Sequence[Match], numerics
             mapping = next((m for answer in again for m in answer.mappings if not m.adapters), None)
             if mapping is not None:
                 how = mapping.adapted(made.names, made.obligations)
-                said = (*said_finite(finite), SIGN_OF_ZERO) if groups.dense.dtype.is_float else ()
-                tensors = (groups.dense.tensor,) if finite else ()
+                said = (*said_finite(finite), SIGN_OF_ZERO) if of_floats else ()
+                tensors = tuple(sorted({r.tensor for factor in finite for r in reads(factor)}))
                 yield Variant(made.rewrite.after, again, made.names, {made.stage.name: how}, said, tensors)

@@ -13,6 +13,7 @@ from autosched.search.adapted import Variant
 from autosched.search.block_diagonal import block_diagonal_programs
 from autosched.search.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
+from autosched.tensorize.spec.catalogue import Catalogue, load
 from autosched.tiling.plans import make_plans
 
 HALF = {"t": "f16", "out": "f16"}
@@ -29,8 +30,27 @@ def grouped(X: f16[m, 64], W: const[f16[64, 8]], b: f32[64], Y: f16[m, 64], *, m
 """
 
 
-def variants(program: Program, only: str = ONLY, numerics: str = "reassociated") -> list[Variant]:
-    found = match(program, usable(CATALOGUE, H200, "simulator", [only]), numerics)
+SUMS = """
+isa: cuda
+requires: [sm_90a]
+intrinsics:
+  - name: sums.{x}
+    for:
+      - {x: distances, term: "abs(s32(a[i, k]) - s32(b[k, j]))"}
+      - {x: offset, term: "s32(a[i, k]) * (s32(b[k, j]) + 1)"}
+    scope: warpgroup
+    rules: ["b: in shared memory, by descriptor; a: in shared memory or registers"]
+    semantics: |
+      def sums(a: s8[64, 32], b: s8[32, 16], c: s32[64, 16]):
+          for i, j, k in grid(64, 16, 32):
+              c[i, j] += {term}
+"""
+
+
+def variants(
+    program: Program, only: str = ONLY, numerics: str = "reassociated", known: Catalogue = CATALOGUE
+) -> list[Variant]:
+    found = match(program, usable(known, H200, "simulator", [only]), numerics)
     return list(block_diagonal_programs(program, found, numerics))
 
 
@@ -97,6 +117,30 @@ def test_other_stages_stay_as_they_are(old: str, new: str) -> None:
         assert same(program, variant)
     if "X" in old:
         assert variants(program) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "term", "found"),
+    [
+        ("distances", "abs(s32(X[i, g * 8 + c]) - s32(W[g * 8 + o, c]))", 0),
+        ("offset", "s32(X[i, g * 8 + c]) * (s32(W[g * 8 + o, c]) + 1)", 0),  # the zeros would stand for W
+        ("offset", "s32(W[g * 8 + o, c]) * (s32(X[i, g * 8 + c]) + 1)", 1),
+    ],
+)
+def test_a_zero_must_take_the_term_away(name: str, term: str, found: int) -> None:
+    text = """
+def grouped(X: s8[m, 64], W: const[s8[64, 8]], S: s32[m, 64], *, m=20):
+    for i, g, o in grid(m, 8, 8):
+        S[i, g * 8 + o] = 0
+        for c in range(8):
+            S[i, g * 8 + o] += TERM
+"""
+    program = parse(text.replace("TERM", term))
+    known = CATALOGUE.with_intrinsics(load(SUMS))
+    assert [f.verdict for f in match(program, [known[f"cuda/sums.{name}"]])] == ["match"]
+    made = variants(program, f"cuda/sums.{name}", known=known)
+    assert bool(made) == bool(found)
+    assert all(same(program, v) for v in made)
 
 
 def test_few_groups_are_all_side_by_side() -> None:

@@ -7,7 +7,8 @@
 
 A group's own depth may fill a fraction of an instruction's, and of a line of memory. The matrix of the second factor is
 block-diagonal: four groups in one product are four times the arithmetic, and a quarter of the slices. `const` data are
-laid out so once, before the run. The float that meets a zero must be finite.
+laid out so once, before the run. A term in which the second factor is zero must add nothing, and the float that meets
+the zero must be finite.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from autosched.tensorize.adapters.site import Site, nest
 from autosched.tensorize.addresses.axes import index_axes
 from autosched.tensorize.addresses.places import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.body.neutral import Factors, constant_of
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,14 @@ def groups_of(facts: StageFacts) -> Groups | None:
                     if _joined(stage.assign.index, group, result) and _joined(dense.index, group, term):
                         return Groups(group, result, term, dense, blocks)
     return None
+
+
+def met_by_zeros(facts: StageFacts, groups: Groups) -> Factors | None:
+    """What must be finite where a term of another group holds a zero in place of `blocks`. None where such a term would
+    add something: that of `abs(x - w)` adds `abs(x)`."""
+    finite: set[Value] = set()
+    term = map_value(facts.update.term, lambda v: _zero(groups.blocks) if v == groups.blocks else v)
+    return frozenset(finite) if constant_of(term, finite) == 0 else None
 
 
 def block_diagonal(facts: StageFacts, groups: Groups, together: int) -> Adapted | None:
@@ -113,13 +123,16 @@ def _copy(site: Site, groups: Groups, together: int) -> Read:
     of_group = g * together + k
     at |= {group.name: of_group, term.name: c, result.name: o}
     element = map_value(old, on_int=lambda e: substitute_int(e, at))
-    zero = Literal(0.0 if old.dtype.is_float else 0, old.dtype)
-    value = Select(Compare("==", row, k), element, zero, old.dtype)
+    value = Select(Compare("==", row, k), element, _zero(old), old.dtype)
     first = tuple(Var(axis.name) for axis in loops[: len(others)])
     place = (*first, row * term.extent + c, of_group * result.extent + o)
     site.before.append(nest(loops, (Assign(name, place, "=", value),)))
     own = tuple(Var(a.name) - a.lower for a in others)
     return Read(name, (*own, Var(term.name), Var(group.name) * result.extent + Var(result.name)), old.dtype)
+
+
+def _zero(like: Read) -> Literal:
+    return Literal(0.0 if like.dtype.is_float else 0, like.dtype)
 
 
 @dataclass(frozen=True)
@@ -233,4 +246,4 @@ def _joined(index: tuple[Index, ...], outer: Axis, inner: Axis) -> bool:
     return step != 0 and moving[0].coefficient(outer.name) == step * inner.extent
 
 
-__all__ = ["Groups", "block_diagonal", "groups_of"]
+__all__ = ["Groups", "block_diagonal", "groups_of", "met_by_zeros"]
