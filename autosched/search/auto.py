@@ -28,11 +28,12 @@ from autosched.costmodel.protocol import CostModel
 from autosched.costmodel.residual import PRIOR_SIGMA
 from autosched.search.memory import Memory, topped_up
 from autosched.search.space import LEADING, Rows, SearchSpace
-from autosched.search.spread import spread
+from autosched.search.spread import ALIKE, spread
 from autosched.store.records import Trial
 from autosched.tiling.schedule import Candidate
 
 _STRATIFIED = 3_000  # rows described besides those that lead; neither number was compared with others
+_SURE = 64  # rows by the clock, however far apart, that the first ones are chosen from, with all as good as they
 _BY_CLOCK = 8  # trials before the model has a say: 0.972 and 0.977 (see above), with 16 of them 0.968 and 0.983
 _QUANTILE_Z = 0.25  # deviations below the mean; 0 and 0.5 did alike on recordings (0.965), 1 worse (0.959)
 _AT_RANDOM = 0.08  # chance of a place to go to any row, where the clock is as wrong as PRIOR_SIGMA says
@@ -100,7 +101,8 @@ class Auto:
     def _first(self, n: int, rng: np.random.Generator) -> list[Candidate]:
         """Before there is a model there is only the clock's word: its best rows, spread over what it cannot tell apart.
         Nothing need be described for that."""
-        rows, seconds = self._space.best(LEADING)
+        wanted = max(_SURE, len(self._memory) + n)
+        rows, seconds = self._space.near(LEADING, wanted, 1 + ALIKE)
         free = np.flatnonzero(self._memory.free(rows))
         chosen = spread(self._space, rows.take(free), seconds[free], self._memory.taken(), n)
         return self._space.candidates(topped_up(self._space, self._memory, chosen, n, rng))

@@ -22,7 +22,7 @@ from autosched.search.scores import BLOCK, Scores, settle
 from autosched.search.unlisted import Unlisted, merged
 from autosched.tiling.alike import Alike
 from autosched.tiling.apart import Apart
-from autosched.tiling.bounded import Timed
+from autosched.tiling.bounded import SLACK, Timed
 from autosched.tiling.schedule import Candidate
 from autosched.tiling.table import Table, tabulate
 
@@ -38,6 +38,8 @@ HOPELESS = 5.0
 """A plan whose best row is this many times slower by the clock than the best of all is not searched further."""
 LEADING = 8_000
 """The clock's best rows that strategies look at, and as many shared among the plausible plans."""
+LARGE = 1 << 30
+"""Rows before any rule from which on the best rows of a plan are sooner found by bounds than listed."""
 _PROBE = 2048
 _MARGIN = 1.25  # rows a probe is asked for beyond those wanted, since it only estimates where they end
 
@@ -93,7 +95,8 @@ class SearchSpace:
     @property
     def empty(self) -> bool:
         """Whether no plan has a legal row."""
-        return not any(entry.legal for entry in self.plans)
+        each = enumerate(self.plans)
+        return not any(len(self.sampled(n)[0]) if self._is_large(n) else entry.legal for n, entry in each)
 
     def prepared(self) -> Iterator[None]:
         """Work out what is to be known of every plan, a piece at a time: its rows, some of their seconds, its best.
@@ -181,15 +184,24 @@ class SearchSpace:
         """Some rows of a plan at random (all where they are few), and the clock's seconds for these.
 
         At even distances they could all share the value of a low digit of the row's number, and a bad one."""
-        ids, seconds = self.kept.answer(f"some of plan {number}", lambda: self._some(number))
+        ids, seconds = self.kept.answer(f"some of plan {number}", lambda: self._sampled(number))
         return ids, seconds
 
-    def _some(self, number: int) -> tuple[Ids, Seconds]:
-        ids = self.plans[number].ids
-        if len(ids) > _PROBE:
-            rng = np.random.default_rng([self._seed, number])
-            ids = ids[np.unique(rng.integers(0, len(ids), _PROBE))]
+    def _sampled(self, number: int) -> tuple[Ids, Seconds]:
+        ids = self._some(number)
         return ids, self._seconds(number, ids)
+
+    def _some(self, number: int) -> Ids:
+        rng = np.random.default_rng([self._seed, number])
+        if self._is_large(number):
+            return np.sort(self.plans[number].plan.space.thinned(_PROBE, rng))
+        ids = self.plans[number].ids
+        return ids[np.unique(rng.integers(0, len(ids), _PROBE))] if len(ids) > _PROBE else ids
+
+    def _is_large(self, number: int) -> bool:
+        """Whether a plan is searched before it is listed: that takes longer, and its floors say where to look."""
+        plan = self.plans[number].plan
+        return plan.space.size > LARGE and bool(self._parts(plan)) and bool(self._floor_tables(number))
 
     @cached_property
     def plausible(self) -> tuple[int, ...]:
@@ -256,6 +268,45 @@ class SearchSpace:
                 parts.append(Rows.of(n, ids[at : at + 1]))
                 seconds.append(probed[at : at + 1])
         return in_order(parts, seconds, k)
+
+    def near(self, k: int, count: int, factor: float) -> tuple[Rows, Seconds]:
+        """The rows fastest by the clock, of all plans, that take at most `factor` times as long as number `count` of
+        them, in order; `k` at most. Plans whose floors say that they have none are not laid out, nor are those listed
+        that can be searched."""
+        name = f"near, {k} of {count} times {factor}"
+        plan, ids, seconds = self.kept.answer(name, lambda: self._nearest(k, count, factor))
+        return Rows(plan, ids), seconds
+
+    def _nearest(self, k: int, count: int, factor: float) -> tuple[npt.NDArray[np.int32], Ids, Seconds]:
+        least = [sum(table.column.min() for table in self._floor_tables(n)) for n in range(len(self.plans))]
+        parts: list[Rows] = []
+        seconds: list[Seconds] = []
+        limit_s = np.inf
+        for n in sorted(range(len(self.plans)), key=lambda n: (least[n], n)):
+            if least[n] * SLACK > limit_s:
+                break
+            ids, took = self._near_of(n, k, limit_s, count, factor)
+            parts.append(Rows.of(n, ids))
+            seconds.append(took)
+            limit_s = min(limit_s, factor * slowest_of(seconds, count))
+        rows, took = in_order(parts, seconds, k)
+        fast = took <= limit_s
+        return rows.plan[fast], rows.ids[fast], took[fast]
+
+    def _near_of(self, number: int, k: int, limit_s: float, count: int, factor: float) -> tuple[Ids, Seconds]:
+        """The part of one plan in `near`, of rows that take at most `limit_s`."""
+        if self._is_large(number):
+            found = self._search_of(number).near(k, limit_s, count, factor)
+            if found.proved:
+                return found.ids, np.asarray(found.seconds, np.float32)
+        first = self._best_of([number], count)[0]
+        limit_s = min(limit_s, factor * slowest_of([first[1]], count))
+        if self._beyond(number) is not None:
+            ids, seconds = self._best_of([number], k)[0]
+            return ids[seconds <= limit_s], seconds[seconds <= limit_s]
+        scores = self.scores(number)
+        settle([scores], limit_s, self._threads)
+        return scores.best(k, limit_s)
 
     def _surely_best(self, k: int) -> tuple[Rows, Seconds] | None:
         """`best` of all plans, of which only those are laid out whose floors do not say that they have none of these
@@ -371,12 +422,14 @@ class SearchSpace:
     def _beyond(self, number: int) -> Unlisted | None:
         """What finds the best rows of a plan of which a sample is listed; None where all are, or the clock has no
         parts."""
+        if self.plans[number].complete or not self._parts(self.plans[number].plan):
+            return None
+        return self._search_of(number)
+
+    def _search_of(self, number: int) -> Unlisted:
         if number not in self._unlisted:
             plan = self.plans[number].plan
-            exact = () if self.plans[number].complete else self._parts(plan)
-            if not exact:
-                return None
-            parts = [Timed(*both) for both in zip(exact, self._floors(plan), strict=True)]
+            parts = [Timed(*both) for both in zip(self._parts(plan), self._floors(plan), strict=True)]
             self._unlisted[number] = Unlisted(
                 Apart(plan.space, parts, lambda ids: self._seconds(number, ids), alike=self._alike)
             )

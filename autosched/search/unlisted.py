@@ -39,6 +39,11 @@ class Unlisted:
         fast = self._best.seconds[:k] <= limit_s
         return self._best.ids[:k][fast], np.asarray(self._best.seconds[:k][fast], np.float32)
 
+    def near(self, k: int, limit_s: float, count: int, factor: float) -> Best:
+        """Up to `k` rows of at most `limit_s`, those left out that take over `factor` times as long as number `count`;
+        fastest first."""
+        return self._search.best(k, limit_s, (count, factor))
+
 
 def merged(first: tuple[Ids, Seconds], second: tuple[Ids, Seconds]) -> tuple[Ids, Seconds]:
     """The rows of both, each once, fastest first."""

@@ -42,8 +42,8 @@ class Apart:
         """Prefixes that were joined so far, in all groups."""
         return sum(search.looked_at for search in self._searches)
 
-    def best(self, k: int, limit_s: float = np.inf) -> Best:
-        """The `k` rows of least time, of those that take at most `limit_s`; ties at the end may be left out."""
+    def best(self, k: int, limit_s: float = np.inf, near: tuple[int, float] | None = None) -> Best:
+        """See `Bounded.best`; rows beyond `near` are left out where there is one group."""
         while len(self._searches) > 1:
             try:
                 combined = self._combined([search.best(k) for search in self._searches], k, limit_s)
@@ -55,7 +55,7 @@ class Apart:
             self._searches = self._split()
         (search,) = self._searches
         assert isinstance(search, Bounded)
-        return search.best(k, limit_s)
+        return search.best(k, limit_s, near=near)
 
     def _split(self) -> list[Bounded] | list[Group | Same]:
         """A search for each group that time is read of; what no time reads goes with the first of them."""

@@ -72,7 +72,8 @@ class Bounded:
         self._block = block
         self._tables = [tabulate(space, p.floor, legal=True) for p in parts]
         self._reads = [read_by_some(space, p.exact) for p in parts]
-        groups = sorted((r for r in self._reads if r), key=len, reverse=True)
+        early = [frozenset(t.positions) for t in self._tables if t is not None and t.positions]
+        groups = early + sorted((r for r in self._reads if r), key=len, reverse=True)
         self._joiner = Joiner(space, block, stages=grouped_stages(space, groups, wanted))
         stages = self._joiner.stages
         self._known = [frozenset(d for s in stages[: n + 1] for d in s.decisions) for n in range(len(stages))]
@@ -80,12 +81,15 @@ class Bounded:
         self.looked_at = 0
         """Prefixes that were joined so far, those that a rule or a bound removed at once among them."""
 
-    def best(self, k: int, limit_s: float = np.inf, most: int = MOST_PAIRS) -> Best:
-        """The `k` rows of least time, of those that take at most `limit_s`; ties at the end may be left out."""
+    def best(
+        self, k: int, limit_s: float = np.inf, most: int = MOST_PAIRS, near: tuple[int, float] | None = None
+    ) -> Best:
+        """The `k` rows of least time, of those that take at most `limit_s`; ties at the end may be left out. With
+        `near`, a count and a factor, rows that take more than so many times the time of that fastest one, too."""
         stages = self._joiner.stages
         pools: list[_Pool] = [_Pool() for _ in stages]
         pools[0].add(ROOT, np.zeros(1))
-        found = _Found(k, limit_s)
+        found = _Found(k, limit_s, near)
         end = self.looked_at + most
         while any(p.rows for p in pools):
             if self.looked_at >= end:
@@ -181,8 +185,8 @@ class _Pool:
 class _Found:
     """The `k` best rows so far; `limit_s` is what a further one must not exceed."""
 
-    def __init__(self, k: int, limit_s: float) -> None:
-        self._k = k
+    def __init__(self, k: int, limit_s: float, near: tuple[int, float] | None = None) -> None:
+        self._k, self._near = k, near
         self._ids: Ids = np.zeros(0, np.int64)
         self._seconds: Times = np.zeros(0, np.float32)
         self.limit_s = limit_s
@@ -196,15 +200,19 @@ class _Found:
             self._ids, self._seconds = self._ids[kept], self._seconds[kept]
         if len(self._ids) == self._k:
             self.limit_s = min(self.limit_s, float(self._seconds.max()))
+        if self._near is not None and len(self._ids) >= self._near[0]:
+            count, factor = self._near
+            self.limit_s = min(self.limit_s, factor * float(np.partition(self._seconds, count - 1)[count - 1]))
 
     def best(self, proved: bool) -> Best:
         order = np.lexsort((self._ids, self._seconds))
+        order = order[self._seconds[order] <= self.limit_s]
         return Best(self._ids[order], self._seconds[order], proved)
 
 
 def read_by_some(space: Space, quantity: Quantity) -> frozenset[int]:
     """Positions of the decisions that a quantity reads, of some legal rows."""
-    some = space.sample(_SEEN, np.random.default_rng(0))
+    some = space.thinned(_SEEN, np.random.default_rng(0))
     reads: frozenset[int] = frozenset()
     while True:
         try:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from autosched.logic import evaluate
 from autosched.tiling.counting import distinct_ranks
-from autosched.tiling.enumerate import ROOT, Joiner
+from autosched.tiling.enumerate import ROOT, Joiner, Prefixes
 
 if TYPE_CHECKING:
     from autosched.tiling.space import Space
@@ -21,6 +21,25 @@ _MOST_PREFIXES = 1 << 21  # 16 MiB of ids; spaces of 10^7 rows with a usual shar
 _MOST_DRAWS = 1 << 25  # about 10 s of legality checks: then what was found is returned
 _DRAWS = 1 << 16
 _TRIES = 16
+_THIN = 1 << 14  # prefixes kept of each stage, where a sample need not be uniform
+
+
+def thinned(space: Space, n: int, rng: np.random.Generator) -> Ids:
+    """See `Space.thinned`."""
+    most = max(_THIN, n)
+    while most <= _MOST_PREFIXES:
+        joiner, current, whole = Joiner(space), ROOT, True
+        for stage in joiner.stages:
+            found = list(joiner.joined(stage, [current]))
+            current = Prefixes.join(found) if found else current[:0]
+            if len(current.ids) > most:
+                whole = False
+                current = current[np.sort(rng.choice(len(current.ids), most, replace=False))]
+        if whole or len(current.ids) >= n:
+            chosen = rng.choice(len(current.ids), min(n, len(current.ids)), replace=False)
+            return np.asarray(current.ids[chosen], np.int64)
+        most *= 8
+    return sample(space, n, rng)
 
 
 @dataclass(frozen=True)

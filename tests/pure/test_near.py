@@ -1,0 +1,70 @@
+"""The rows close to the best by the clock are found without listing a plan, and are those of a full sort."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import autosched
+from autosched.search import space as spaces
+from autosched.search.clocked import space_of
+from autosched.search.laid_out import Entry
+from autosched.search.request import TuneRequest
+from autosched.search.space import SearchSpace
+from autosched.search.tune import plans_of
+from autosched.tiling.plan import Plan
+
+SIZES = {"m": 64, "n": 32, "k": 64, "a": "f16", "b": "f16", "acc": "f32"}
+CASES = {"nvidia-h100": "cuda/wgmma.m64n16k16.f16.f32", "nvidia-a100": "cuda/mma.m16n8k16.f16.f16.f32", "x86-avx2": "*"}
+
+
+def planned(target: str) -> list[Plan]:
+    sizes = SIZES if target != "x86-avx2" else {"m": 32, "n": 48, "k": 24}
+    request = TuneRequest(autosched.workload("matmul", **sizes), autosched.target(target), only=(CASES[target],))
+    return plans_of(request)[1][:2]
+
+
+def made(target: str, monkeypatch: pytest.MonkeyPatch, large: int) -> SearchSpace:
+    monkeypatch.setattr(spaces, "LARGE", large)
+    return space_of(planned(target))
+
+
+@pytest.mark.parametrize("target", CASES)
+@pytest.mark.parametrize("large", [pytest.param(1, marks=pytest.mark.slow), 1 << 62])
+def test_they_are_those_of_a_full_sort(target: str, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = made(target, monkeypatch, large)
+    every = np.sort(np.concatenate([space.analytic_of_plan(n) for n in range(len(space.plans))]))
+    for k, count, factor in ((10**6, 20, 1.1), (10, 20, 1.1), (10**6, 1, 1.0), (30, len(every) + 1, 1.0)):
+        rows, seconds = space.near(k, count, factor)
+        limit = factor * every[count - 1] if count <= len(every) else np.inf
+        assert np.array_equal(seconds, every[every <= limit][:k])
+        assert np.array_equal(space.analytic(rows), seconds)
+        assert len(rows.distinct()) == len(rows)
+
+
+@pytest.mark.sampled(1)
+def test_nothing_is_listed_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = made("nvidia-h100", monkeypatch, 1)
+
+    def listed(entry: Entry) -> None:
+        raise AssertionError(entry.plan.name)
+
+    monkeypatch.setattr(Entry, "laid", property(listed))
+    assert not space.empty
+    assert len(space.near(1000, 64, 1.05)[0])
+    assert len(space.sampled(0)[0])
+
+
+def test_a_thinned_sample_is_of_legal_rows_all_alike() -> None:
+    plan = planned("x86-avx2")[0]
+    rows = plan.space.thinned(2000, np.random.default_rng(0))
+    assert len(np.unique(rows)) == 2000
+    assert plan.space.legal(rows).all()
+    legal = plan.space.enumerate().ids
+    for position, decision in enumerate(plan.space.decisions):
+        stride, radix = plan.space.strides[position], len(decision.domain)
+        for value in range(radix):
+            share, drawn = np.mean(legal // stride % radix == value), np.mean(rows // stride % radix == value)
+            assert abs(share - drawn) < 0.08, decision.name
+    everything = plan.space.thinned(len(legal) + 5, np.random.default_rng(0))
+    assert np.array_equal(np.sort(everything), legal)
