@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from math import prod
 
 from autosched.ir.program import Axis, Program, Stage
-from autosched.ir.value import Arith, Literal, Read, Value, is_plain, is_value, map_value, reads, walk
-from autosched.logic import Int, Var, free_vars
+from autosched.ir.value import Arith, Literal, Read, Select, Value, is_plain, is_value, map_value, reads, walk
+from autosched.logic import Int, Var, free_vars, interval
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 from autosched.tiling.dependence import Dependences
@@ -148,7 +148,22 @@ def _plain(program: Program, stage: Stage) -> bool:
     nodes = [n for v in values for n in walk(v)]
     divides = any(isinstance(n, Arith) and n.op in ("//", "%") and not isinstance(n.right, Literal) for n in nodes)
     guards = not any(is_value(g) for g in stage.guards)
-    return bounds and formulas and wide and guards and not divides
+    if not (bounds and formulas and wide and guards) or divides:
+        return False
+    return not any(_strays(program, stage, v) for v in values)
+
+
+def _strays(program: Program, stage: Stage, value: Value) -> bool:
+    """Whether an element on one side of a choice may lie outside of its tensor where the other side is chosen: threads
+    of a team read an element wherever they have a result."""
+    ranges = {a.name: (interval(a.lower, {})[0], interval(a.upper, {})[1] - 1) for a in stage.axes}
+    for choice in (n for n in walk(value) if isinstance(n, Select)):
+        for read in (r for side in (choice.then, choice.other) for r in reads(side)):
+            for index, extent in zip(read.index, program.tensors[read.tensor].extents, strict=True):
+                low, high = interval(index, ranges) if isinstance(index, Int) else (-1, 0)
+                if low < 0 or high >= extent:
+                    return True
+    return False
 
 
 def _free(stage: Stage, dependences: Dependences) -> bool:

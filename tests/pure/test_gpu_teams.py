@@ -300,3 +300,17 @@ def test_one_row_of_a_product_is_laid_out_without_instructions_too() -> None:
         chosen = make_plans(program, H200, candidates_of(found))
         assert any(p.tensor_parts for p in chosen)
         assert any(not p.tensor_parts for p in chosen) == beside
+
+
+def test_an_element_that_is_not_there_is_not_read() -> None:
+    """Rows with zeros behind them: threads of a team would read past the last row's end."""
+    text = """
+def longer(A: f32[m, n], B: f32[m, 40], *, m=6, n=37):
+    for i, j in grid(m, 40):
+        B[i, j] = A[i, j] if j < n else 0
+"""
+    (part,) = make_plans(parse(text), H200, {}, 1)[0].parts
+    assert isinstance(part, ScalarPart)
+    inside = text.replace("A[i, j] if j < n", "A[i, 0] if j < n")
+    (part,) = make_plans(parse(inside), H200, {}, 1)[0].parts
+    assert isinstance(part, TeamPart)
