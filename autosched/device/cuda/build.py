@@ -82,8 +82,8 @@ def builds(
     wanted: Sequence[tuple[Candidate, Mapping[str, Any]]], target: Target, builder: CudaBuilder
 ) -> Iterator[Build]:
     """A build for each (candidate, values of run-time scalars), in order. All are printed before the first is answered;
-    texts are compiled side by side, while others are printed and while the caller uses what is built. Closed, it ends
-    the compilers that nobody waits for any more."""
+    texts are compiled side by side, while others are printed and while the caller uses what is built. Closing it ends
+    the compilers whose results the caller has not taken."""
     texts: list[Printed] = []
     begun: list[Future[Cubin | CompileError] | None] = []
     try:

@@ -94,7 +94,7 @@ class CudaBuilder:
         return made
 
     def give_up(self, begun: Iterable[Future[Cubin | CompileError]]) -> None:
-        """End what was begun and nobody waits for any more."""
+        """Cancel the compilations `begun` whose results the caller no longer wants."""
         self._given_up = True
         for waiting in begun:
             waiting.cancel()

@@ -23,8 +23,8 @@ THREADS, MOST_BLOCKS = 256, 2048
 Argument = Pointer | Value | Mapped
 KINDS = {"float32": 2, "float64": 3, "int32": 4, "uint32": 5, "int64": 6, "uint64": 7}
 """What the text below calls types of four and eight bytes; the values of smaller ones are looked up (0 and 1)."""
-TEXT = r"""// Compares an output with what is wanted, element by element. Nobody waits for anybody: counts, the largest
-// share of a tolerance and, in a second pass, the first element with that share are kept by atomic operations.
+TEXT = r"""// Compares an output with what is wanted, element by element. No thread waits for another: atomic operations
+// keep the counts, the largest share of a tolerance and, in a second pass, the first element with that share.
 typedef unsigned long long u64;
 
 __device__ double value(const void *data, u64 at, int kind, const double *table) {

@@ -54,7 +54,7 @@ def bindings() -> Any:
     try:
         from cuda.bindings import driver
     except ImportError as error:
-        if not _has_driver():  # what to install would help nobody here
+        if not _has_driver():  # installing cuda-bindings would not help
             raise MissingError(NO_DRIVER, hint=NO_GPU) from None
         raise MissingError(f"cuda-bindings is not here: {error}", hint=INSTALL) from None
     try:
@@ -210,7 +210,7 @@ class Card:
             raise self.failed(status, "moving a tensor map")
 
     def maps(self, encodings: Mapping[str, Encoding]) -> Maps:
-        """Tensor maps of a kernel, made as they are asked for."""
+        """The tensor maps of a kernel; each is encoded when a launch first asks for it."""
         return Maps(self, encodings)
 
     def template(self, module: Any, call: Call) -> Template:
@@ -330,7 +330,7 @@ def shared_card(ordinal: int) -> Card:
     cu = bindings()
     before = cu.cuCtxGetCurrent()[1]
     relaxed = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-    mode = cu.cuThreadExchangeStreamCaptureMode(relaxed)[1]  # somebody may be recording a graph
+    mode = cu.cuThreadExchangeStreamCaptureMode(relaxed)[1]  # the caller may be recording a graph
     try:
         return Card(ordinal)
     finally:

@@ -126,7 +126,7 @@ def _refused(log: str, arch: str, files: Mapping[str, str]) -> CompileError:
 
 
 def _place(errors: list[str], files: Mapping[str, str]) -> Location | None:
-    """Where `name(12): error: …` is; ptxas counts lines of its own text, which nobody has."""
+    """Where `name(12): error: …` is; ptxas counts lines of its own text, which the caller does not see."""
     for line in errors:
         match = re.match(r"(?P<file>.+?)\((?P<line>\d+)\): ", line)
         if match and match["file"] in files:
