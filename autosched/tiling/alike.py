@@ -1,7 +1,9 @@
-"""Groups of decisions that decide alike in several spaces are searched once.
+"""Groups of decisions that decide alike in several spaces, or in one, are searched once.
 
 A program of two products has a dozen plans, which combine a few ways of each product. The best combinations of one
-product's decisions are the same in all plans that compute it the same way, and to find them takes a second.
+product's decisions are the same in all plans that compute it the same way, and to find them takes a second. Two
+products of the same sizes, of which one has an epilogue, differ by a number of seconds, and by what no time reads:
+their best combinations are the same too.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from autosched.tiling.given import WantedError, masked
 if TYPE_CHECKING:
     from autosched.tiling.space import Space
 
-_SOME = 512
+_SOME = 128
 """Rows on which two groups must agree to be taken for alike, at least; what is found is looked at again."""
 
 
@@ -33,7 +35,8 @@ class Group:
         seconds: Callable[[Ids], Column],
         search: Callable[[], Bounded],
     ) -> None:
-        self.space, self.positions, self.seconds = space, tuple(sorted(positions)), seconds
+        self.space, self.seconds = space, seconds
+        self.positions = tuple(p for p in sorted(positions) if space.radices[p] > 1)
         self._make = search
         self._found: Best | None = None
 
@@ -71,20 +74,21 @@ class Group:
             total += digit * self.space.strides[mine]
         return total
 
-    def agrees(self, other: Group) -> bool:
-        """Whether some combinations take as long here as there."""
+    def beyond(self, other: Group) -> float | None:
+        """Seconds that some combinations take longer here than there, all of them alike; None where that is not so."""
         try:
             here, there = self.seconds(self.some), other.seconds(other.here(self, self.some))
         except WantedError:
-            return False
-        return bool(np.allclose(here, there, rtol=1e-9, atol=0.0))
+            return None
+        more = float(np.mean(here - there)) if len(here) else 0.0
+        return more if np.allclose(here, there + more, rtol=1e-9, atol=0.0) else None
 
 
 class Same:
-    """A group that is searched in another space."""
+    """A group that is searched elsewhere, where its combinations take `more` seconds less."""
 
-    def __init__(self, group: Group, known: Group) -> None:
-        self._group, self._known = group, known
+    def __init__(self, group: Group, known: Group, more: float) -> None:
+        self._group, self._known, self._more = group, known, more
 
     @property
     def looked_at(self) -> int:
@@ -93,7 +97,7 @@ class Same:
     def best(self, k: int) -> Best:
         """What was found there."""
         found = self._known.best(k)
-        return Best(self._group.here(self._known, found.ids), found.seconds, found.proved)
+        return Best(self._group.here(self._known, found.ids), found.seconds + self._more, found.proved)
 
 
 class Alike:
@@ -106,7 +110,7 @@ class Alike:
         """The group, or one that was here before and agrees with it."""
         known = self._known.setdefault(group.values, [])
         for other in known:
-            if group.agrees(other):
-                return Same(group, other)
+            if (more := group.beyond(other)) is not None:
+                return Same(group, other, more)
         known.append(group)
         return group

@@ -58,14 +58,15 @@ class Apart:
         return search.best(k, limit_s, near=near)
 
     def _split(self) -> list[Bounded] | list[Group | Same]:
-        """A search for each group that time is read of; what no time reads goes with the first of them."""
+        """A search for each group that time is read of, and one for all else: groups that are alike but for that are
+        searched once."""
         groups = groups_of(self._space, self._reads)
         timed = [g for g in groups if any(g & reads for reads in self._reads)]
         if len(timed) < 2:
             return [Bounded(self._space, self._parts, self._seconds, self._block)]
-        timed[0] = timed[0].union(*(g for g in groups if g not in timed))
+        rest = [frozenset[int]().union(*(g for g in groups if g not in timed))]
         single = frozenset(d for d, radix in enumerate(self._space.radices) if radix == 1)
-        return [self._search(group | single, n == 0) for n, group in enumerate(timed)]
+        return [self._search(group | single, n == 0) for n, group in enumerate([*timed, *(g for g in rest if g)])]
 
     def _search(self, group: frozenset[int], first: bool) -> Group | Same:
         """The best of a group's combinations; parts that read no decision of several values count in the first."""

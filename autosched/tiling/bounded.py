@@ -34,7 +34,7 @@ SLACK = 1 - 1e-6
 """Bounds and times add the same numbers in another order, and times are kept in float32."""
 MOST_PAIRS = 1 << 32
 """Prefixes looked at after which the search ends with what it has (half a minute)."""
-_SEEN = 256  # rows that are asked what a part of the time reads
+_SEEN = 64  # rows that are asked what a part of the time reads
 
 
 @dataclass(frozen=True)

@@ -148,3 +148,22 @@ def test_what_is_the_same_is_not_looked_at_again() -> None:
         looked.append(search.looked_at)
     assert looked[0] > 0
     assert looked[1] == 0
+
+
+def test_groups_that_differ_by_a_number_and_by_what_no_time_reads_are_searched_once() -> None:
+    """Gate and up projections of one size: one has an epilogue, the other a decision that the clock ignores."""
+    decisions = (*(Decision(n, tuple(range(1, 9))) for n in "abcd"), Decision("silent", (0, 1)))
+    space = Space("s", [Step("s", decisions)])
+    timed = [Timed(lambda v: v["a"] * v["b"] * 1.0, lambda v: v["a"] * 1.0),
+             Timed(lambda v: v["c"] * v["d"] + 7.0, lambda v: v["c"] * 1.0)]  # fmt: skip
+
+    def total(ids: Any) -> Any:
+        return np.asarray(sum(t.exact(space.values(ids)) for t in timed), np.float32)
+
+    search = Apart(space, timed, total, alike=Alike())
+    found = search.best(300)
+    ids = space.enumerate().ids
+    assert np.array_equal(found.seconds, np.sort(total(ids))[:300])
+    assert np.array_equal(found.seconds, total(found.ids))
+    assert len(np.unique(found.ids)) == 300
+    assert [s.looked_at > 0 for s in search._searches] == [True, False, True]
