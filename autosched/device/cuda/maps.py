@@ -14,6 +14,8 @@ from autosched.device.cuda.job import Encoding
 
 BYTES, ALIGNMENT = 128, 64
 """Of a `CUtensorMap`."""
+TOGETHER = 64
+"""Maps whose memory is had at once."""
 MOST = 4096
 """Maps that are kept; half a megabyte."""
 
@@ -34,6 +36,8 @@ class Maps:
         self._first: dict[str, int] = {}
         self._known: dict[tuple[str, int], int] = {}
         self._memory: list[Any] = []
+        self._free: list[int] = []
+        """Places for maps yet to come."""
 
     def buffer(self, name: str) -> str:
         """Whose address the map `name` holds."""
@@ -52,8 +56,14 @@ class Maps:
         return len(self._known) >= MOST
 
     def _made(self, name: str, address: int) -> int:
-        memory = ctypes.create_string_buffer(BYTES + ALIGNMENT)
-        place = -(-ctypes.addressof(memory) // ALIGNMENT) * ALIGNMENT
+        try:
+            place = self._free.pop()  # one thread alone gets it
+        except IndexError:
+            memory = ctypes.create_string_buffer(TOGETHER * BYTES + ALIGNMENT)
+            self._memory.append(memory)
+            first_place = -(-ctypes.addressof(memory) // ALIGNMENT) * ALIGNMENT
+            place, *others = range(first_place, first_place + TOGETHER * BYTES, BYTES)
+            self._free += others
         first = self._first.get(name)
         if first is None:
             self.card.encode(self.encodings[name], address, place)
@@ -61,5 +71,4 @@ class Maps:
         else:
             ctypes.memmove(place, first, BYTES)
             self.card.move(place, address)
-        self._memory.append(memory)
         return place
