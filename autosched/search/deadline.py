@@ -26,6 +26,11 @@ AGAIN_S = 0.5
 CLOSING_S = 0.75
 """What putting things away may take at the end of a run with a deadline."""
 
+ENOUGH = 4
+"""Times the time that was too short for a first trial that is proposed instead."""
+CHOOSING = "choosing the first candidate"
+MEASURING = "computing the expected outputs, building and measuring"
+
 
 class OutOfTime(BaseException):
     """The time of a run is over. No `Exception`, since what a candidate or a plug-in raises is caught as one."""
@@ -84,7 +89,7 @@ class Deadline:
         """What is said where the run has nothing to show."""
         return NoScheduleError(
             f"--timeout {self.seconds:g} s was over before the first trial, while {self.doing}",
-            hint="give more time, or smaller sizes",
+            hint=f"pass --timeout {ENOUGH * (self.seconds or 0.0):g}s, or smaller sizes",
         )
 
     def __enter__(self) -> Deadline:

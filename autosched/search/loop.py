@@ -15,7 +15,7 @@ from autosched.device.protocol import Build, Device
 from autosched.errors import StoreError, UsageError
 from autosched.search.building import Building
 from autosched.search.calm import calm
-from autosched.search.deadline import Deadline, OutOfTime, briefly
+from autosched.search.deadline import MEASURING, Deadline, OutOfTime, briefly
 from autosched.search.events import (
     Event,
     FinalRound,
@@ -102,9 +102,10 @@ def run(
     `batch` candidates are asked for at a time: as many as the strategy likes, where None. `operations` is what one call
     computes, for the speed in `NewBest`. `goals` may end the search sooner; a least gain among them is predicted by
     `outlook`, which must have observed the study's trials so far. `meanwhile` is what else there is to do, a piece at a
-    time, while this would wait for a measurement; what is left of it is done at the end. Raises NoScheduleError when no
-    candidate survived (naming the most frequent reason, or what the deadline cut off; WrongResultError if some were
-    wrong), StoreError when a trial cannot be kept, MissingError from the device, UsageError for a budget of nothing.
+    time, while this would wait for a measurement, or after each; the rest is done at the end. Raises NoScheduleError
+    when no candidate survived (naming the most frequent reason, or what the deadline cut off; WrongResultError if some
+    were wrong), StoreError when a trial cannot be kept, MissingError from the device, UsageError for a budget of
+    nothing.
     """
     if trials < 1:
         raise UsageError(f"trials is {trials}, and must be at least 1", hint="--trials is the total of the study")
@@ -239,6 +240,7 @@ class _Run:
         candidates = self.study.ask(min(self.batch or self.study.batch or BATCH, wanted)) if wanted else []
         if not candidates and not before:
             return "exhausted"
+        self.deadline.doing = MEASURING
         if self._aside(before + len(candidates)):
             drafts = [self.building.draft(candidate) for candidate in candidates]
             self.under_way += map(self.measuring.begin, candidates, drafts)
@@ -279,6 +281,8 @@ class _Run:
             self._take(candidate, partial(self.measuring.searched, build))
             if self.goals.reached(self.best_s):
                 return "reached"
+            if not self._late():
+                self._piece()
         return ""
 
     def _take(self, candidate: Candidate, answer: Callable[[], Measured]) -> None:

@@ -29,7 +29,7 @@ from autosched.search.block_diagonal import block_diagonal_programs
 from autosched.search.calm import calm
 from autosched.search.clocked import space_of
 from autosched.search.conditional import candidates_of
-from autosched.search.deadline import Deadline, OutOfTime, briefly
+from autosched.search.deadline import CHOOSING, Deadline, OutOfTime, briefly
 from autosched.search.events import Event, Listener, Matched, NearMiss, NotPlanned, Scored, StudyOpened
 from autosched.search.identity import study_record
 from autosched.search.kept import Kept, kept_key
@@ -151,8 +151,9 @@ def prepare(
     clock: Callable[[], float] = time.monotonic,
     warm: bool = False,
 ) -> Tuning:
-    """Everything up to the first measurement, for which the device gets ready meanwhile where it is kept `warm`. Raises
-    what its parts raise: usage, store and missing-device errors."""
+    """Everything up to the first measurement. With `warm`, the device gets ready beside it where it can, and what the
+    first proposals do not wait for is left to `run` (`Tuning.meanwhile`). Raises what its parts raise: usage, store and
+    missing-device errors."""
     options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
     if request.objective != "latency":  # which only the simulator knows of
         options["objective"] = request.objective
@@ -167,7 +168,7 @@ def prepare(
         if warm and isinstance(device, Aside):
             device.warm()
         tuning = _laid_out(request, device, listener or (lambda event: None), Stopwatch(clock))
-        if not (warm and isinstance(device, Aside) and device.aside):
+        if not warm:
             deque(tuning.meanwhile, 0)
     except BaseException:
         device.close()
@@ -304,7 +305,7 @@ class _Telling:
         if isinstance(event, Matched):
             self.deadline.doing = "laying out the spaces"
         elif isinstance(event, StudyOpened):
-            self.deadline.doing = "computing the expected outputs, building and measuring"
+            self.deadline.doing = CHOOSING
         if self.listener is not None:
             self.listener(event)
 

@@ -130,15 +130,24 @@ def request(trials: int = 4) -> TuneRequest:
     [
         ("autosched.search.tune.match", "while matching"),
         ("autosched.search.tune.space_of", "laying out"),
-        ("autosched.search.space.SearchSpace.prepared", "laying out"),
+        ("autosched.search.space.SearchSpace.near", "choosing the first candidate"),
         ("autosched.device.simulator.verify.compute", "expected outputs"),
     ],
 )
 def test_before_the_first_trial(monkeypatch: pytest.MonkeyPatch, place: str, said: str) -> None:
     deadline = Deadline(LONG_S)
     monkeypatch.setattr(place, lambda *_, **__: hang(deadline))
-    with pytest.raises(NoScheduleError, match=said), deadline:
+    with pytest.raises(NoScheduleError, match=said) as told, deadline:
         tune(request(), deadline=deadline)
+    assert told.value.hint == f"pass --timeout {4 * LONG_S:g}s, or smaller sizes"
+
+
+def test_what_the_first_proposals_do_not_wait_for_costs_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    deadline = Deadline(LONG_S)
+    monkeypatch.setattr("autosched.search.space.SearchSpace.prepared", lambda space: iter(lambda: hang(deadline), 0))
+    with deadline:
+        _, result = tune(request(), deadline=deadline)
+    assert (result.reason, result.done) == ("timeout", 1)
 
 
 @pytest.mark.parametrize(
