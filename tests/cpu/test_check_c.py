@@ -68,12 +68,22 @@ def test_right_text_passes(tools: CTools) -> None:
         ("_mm_axpyy({a}, {b}, {c})", "", "_mm_axpyy"),
         (RIGHT, "imintrin.h", "imintrin.h"),
         ("{c} + {a} * {b} + (__builtin_trap(), 0)", "", "signal"),
+        ("({{ extern void _exit(int); _exit(0); {c} + {a} * {b}; }})", "", "ended the process"),
+        ("{c} + {a} * {b} + 0 * puts(\\\"x\\\")", "stdio.h", "wrote to its output"),
+        ("{c}; c = {c} + {a} * {b}", "", "error: "),
+        ("{c} + {a} * b + 0 * {b}", "", "error: "),
     ],
 )
 def test_wrong_text_fails_with_what_the_compiler_says(tools: CTools, text: str, header: str, said: str) -> None:
     report = _report(tools, text, header=header)
     assert not report.ok
     assert said in str(report)
+
+
+def test_a_text_that_never_ends_is_stopped(tools: CTools, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autosched.tensorize.check.emulator.HERE_S", 1.0)
+    report = _report(tools, "({{ volatile int z = 1; while (z); {c} + {a} * {b}; }})")
+    assert [p.detail for p in report.parts if p.status == "failed"] == ["the code did not end within 1 s"]
 
 
 def test_an_accelerator_s_header_is_its_own(tools: CTools) -> None:

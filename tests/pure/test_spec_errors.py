@@ -71,6 +71,8 @@ TABLE = [
     (GOOD, "s32(a[i, k]) *", "s32(a[i, q]) *", 9, "q", None),
     (GOOD, "s32(a[i, k]) *", "a[i, k] *", 9, "", None),
     (GOOD, "grid(8, 4)", "grid(8, 5)", 9, "", None),
+    (GOOD, "isa: npu", 'isa: npu\nheader: "npu.h>\\n#include <stdlib.h"', 2, "header", None),
+    (GOOD, "isa: npu", "isa: npu\nheader: ../../secret.h", 2, "header", None),
     (GOOD, "def dot8(", "def dot8(:", 7, "", None),
     (GOOD, "s32(b[i, k])\n", "s32(b[i, k])\n              c[i] += s32(a[i, k])\n", 10, "2 statements", "one statement"),
     (

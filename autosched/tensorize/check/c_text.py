@@ -37,12 +37,17 @@ class CTools:
 
 
 def c_source(intrinsic: Intrinsic) -> str:
-    """A file with `issue(operand pointers…)`: load the registers, issue the intrinsic once, store the result."""
+    """A file with `issue(operand pointers…)`: load the registers, issue the intrinsic once, store the result.
+
+    Registers have other names than the operands, and the text stands in parentheses: `a` in place of `{a}`, and several
+    statements, do not compile, as in a kernel.
+    """
     operands = list(intrinsic.operands.values())
     written = intrinsic.accumulator.name
     place = [o.name for o in operands].index(written)
     loads = [
-        f"  {o.registers['c']} {o.name}; memcpy(&{o.name}, p{k}, sizeof {o.name});" for k, o in enumerate(operands)
+        f"  {o.registers['c']} r_{o.name}; memcpy(&r_{o.name}, p{k}, sizeof r_{o.name});"
+        for k, o in enumerate(operands)
     ]
     return "\n".join(
         [
@@ -50,8 +55,8 @@ def c_source(intrinsic: Intrinsic) -> str:
             *([f"#include <{intrinsic.header}>"] if intrinsic.header else []),
             f"void issue({', '.join(f'void *p{k}' for k in range(len(operands)))}) {{",
             *loads,
-            f"  {written} = {render_c(intrinsic, {o.name: o.name for o in operands})};",
-            f"  memcpy(p{place}, &{written}, sizeof {written});",
+            f"  r_{written} = ({render_c(intrinsic, {o.name: f'r_{o.name}' for o in operands})});",
+            f"  memcpy(p{place}, &r_{written}, sizeof r_{written});",
             "}",
             "",
         ]

@@ -17,6 +17,8 @@ from autosched.scratch import Scratch, scratch_errors
 
 DEADLINE_S = 300.0
 """Of a compiler's or an emulator's run; zig builds its C library at the first."""
+HERE_S = 60.0
+"""Of a run on this machine itself."""
 ILLEGAL = (-4, 128 + 4)
 """Exit statuses of a process that met an instruction its machine does not have."""
 
@@ -27,6 +29,10 @@ class EmulatorError(Exception):
 
 class RunError(EmulatorError):
     """It compiled, and its run failed."""
+
+
+class _TooLongError(EmulatorError):
+    """A process was ended at its limit."""
 
 
 class LackingError(EmulatorError):
@@ -69,6 +75,11 @@ class Calls:
     calls: tuple[tuple[str, tuple[int, ...]], ...]
     reads: tuple[int, ...]
     writes: tuple[int, ...]
+
+    def written(self, data: bytes) -> int:
+        """Bytes that the driver writes for `data`."""
+        case = sum(self.sizes[n] for n in self.reads)
+        return len(data) // case * sum(self.sizes[n] for n in self.writes) if case else 0
 
     def driver(self) -> str:
         """The C file."""
@@ -130,13 +141,19 @@ class Emulator:
             said = _process([*self.compiler, *static, "-O2", *flags, str(driver), *files, "-o", str(program), "-lm"])
             if said.returncode:
                 raise EmulatorError(f"{self.compiler[0]}: {_complaint(said.stderr)}")
-            done = _process([*self.command, str(program)], data)
+            limit = DEADLINE_S if self.command else HERE_S
+            try:
+                done = _process([*self.command, str(program)], data, limit)
+            except _TooLongError:
+                raise RunError(f"the code did not end within {limit:g} s") from None
         if done.returncode in ILLEGAL and self.command:
             raise LackingError(f"this {self.name} lacks an instruction of it")
         if done.returncode < 0:
             raise RunError(f"the code ended by signal {-done.returncode}")
         if done.returncode:
             raise RunError(f"{self.name} ended with status {done.returncode}")
+        if calls.reads and len(done.stdout) != calls.written(data):
+            raise RunError("the code ended the process, or wrote to its output")
         return done.stdout
 
 
@@ -172,8 +189,12 @@ def _there(command: Sequence[str]) -> bool:
     return shutil.which(command[0]) is not None
 
 
-def _process(command: Sequence[str], data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def _process(
+    command: Sequence[str], data: bytes = b"", limit_s: float = DEADLINE_S
+) -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(command, input=data, capture_output=True, check=False, timeout=DEADLINE_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.run(command, input=data, capture_output=True, check=False, timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise _TooLongError(f"{command[0]} did not end within {limit_s:g} s") from None
+    except OSError as error:
         raise EmulatorError(f"{command[0]}: {error}") from None

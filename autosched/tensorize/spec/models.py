@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Header = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_+.-]*(/[A-Za-z0-9_][A-Za-z0-9_+.-]*)*$")]
 Feature = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]+$")]
 
 
@@ -175,7 +176,7 @@ class IntrinsicKeys(_Keys):
     summary: str = ""
     source: str = Field("", description="where the facts come from")
     requires: list[Feature] = Field(default_factory=list, description="features in addition to the file's")
-    header: str | None = Field(None, description="header of the exported C, in place of the file's")
+    header: Header | None = Field(None, description="header of the exported C, in place of the file's")
     scope: Literal["thread", "warp", "warpgroup", "core"] = Field("thread", description="who issues it together")
     lanes: Annotated[int, Field(ge=2, le=1024)] | None = Field(
         None, description="threads of the scope, where they are not the isa's usual number"
@@ -205,5 +206,5 @@ class FileKeys(_Keys):
 
     isa: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = Field(description="x86, cuda, arm, hip, portable, …")
     requires: list[Feature] = Field(default_factory=list, description="features that a target must list")
-    header: str | None = Field(None, description="header that the exported C includes")
+    header: Header | None = Field(None, description="header that the exported C includes")
     intrinsics: list[IntrinsicKeys] = Field(min_length=1)
