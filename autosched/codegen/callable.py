@@ -28,6 +28,7 @@ from autosched.ir.arguments import GivenScalar, refuse_masked
 from autosched.ir.data import require_data
 from autosched.ir.dtypes import DType
 from autosched.ir.printer import signature
+from autosched.ir.program import Program
 
 Array = npt.NDArray[Any]
 Call = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
@@ -261,10 +262,12 @@ class CompiledKernel:
 
 class Prepacked:
     """A kernel whose constants are bound and packed, as a function of its other parameters (`CompiledKernel.prepack`).
-    It keeps the arrays of the constants, and can be pickled with them."""
+    It keeps copies of the constants, since a kernel may read a constant where it lies and what was packed of it: what
+    the caller writes into the arrays later changes neither. It can be pickled with them."""
 
-    def __init__(self, kernel: CompiledKernel, held: Mapping[str, Array]) -> None:
-        self._kernel, self._held = kernel, held
+    def __init__(self, kernel: CompiledKernel, given: Mapping[str, Array]) -> None:
+        self._kernel = kernel
+        self._held = held = {name: _copied(array, kernel.kernel.program, name) for name, array in given.items()}
         self._packed = kernel.pack(held)
         self._direct = kernel._directly(held, self._packed)
 
@@ -295,6 +298,12 @@ class Prepacked:
     def header(self) -> str:
         """The header that goes with `source`."""
         return self._kernel.header
+
+
+def _copied(array: Array, program: Program, name: str) -> Array:
+    copy = aligned(array.shape, program.tensors[name].dtype)
+    copy[...] = array
+    return copy
 
 
 def bound_already(consts: Iterable[str]) -> UsageError:

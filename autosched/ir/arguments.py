@@ -67,7 +67,8 @@ class GivenScalar:
                 raise UsageError(f"the scalar {self.name} is {self.dtype}, and {given!r} is no integer")
             value = int(value)
         low, high = self.limits
-        special = isinstance(value, float) and not math.isfinite(value)
+        beyond = isinstance(value, float) and math.isinf(value) and not bool(given == value)  # Decimal("1e400")
+        special = isinstance(value, float) and not math.isfinite(value) and not beyond
         if not low <= value <= high and not (special and self._holds(value)):
             raise UsageError(f"the scalar {self.name} is {self.dtype}, and {given!r} is not in {low} to {high}")
         return value if self.dtype.is_integer else float(value)

@@ -65,6 +65,16 @@ def test_a_kernel_can_be_pickled() -> None:
     assert np.array_equal(bound(A), A + B)
 
 
+def test_bound_constants_are_the_kernel_s_own() -> None:
+    given = B.copy()
+    bound = kernel().prepack(B=given)
+    given[:] = 100
+    assert np.array_equal(bound(A), A + B)
+    assert np.array_equal(pickle.loads(pickle.dumps(bound))(A), A + B)
+    bound(A, Y=given)
+    assert np.array_equal(given, A + B)
+
+
 def test_code_for_another_processor_is_refused() -> None:
     data = pickle.dumps(kernel())
     with patch.object(callables, "host", lambda: ("z80", "")), pytest.raises(UsageError, match="processor is z80"):

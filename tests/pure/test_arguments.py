@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import ml_dtypes
@@ -45,6 +46,8 @@ def test_numbers_are_taken(dtype: str, given: Any, number: Any) -> None:
     ("dtype", "given"),
     [
         ("s8", 128),
+        ("f32", Decimal("1e400")),
+        ("f64", Decimal("-1e400")),
         ("s8", np.int64(128)),
         ("b1", 2),
         ("u4", 16),
