@@ -21,12 +21,12 @@ _MOST_PREFIXES = 1 << 21  # 16 MiB of ids; spaces of 10^7 rows with a usual shar
 _MOST_DRAWS = 1 << 25  # about 10 s of legality checks: then what was found is returned
 _DRAWS = 1 << 16
 _TRIES = 16
-_THIN = 1 << 14  # prefixes kept of each stage, where a sample need not be uniform
+_THIN = 8  # prefixes kept of each stage, for each row wanted, where a sample need not be uniform
 
 
 def thinned(space: Space, n: int, rng: np.random.Generator) -> Ids:
     """See `Space.thinned`."""
-    most = max(_THIN, n)
+    most = _THIN * n
     while most <= _MOST_PREFIXES:
         joiner, current, whole = Joiner(space), ROOT, True
         for stage in joiner.stages:
