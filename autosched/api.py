@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autosched.errors import UsageError
 from autosched.ir import Program, einsum, load, resolve, workload
 from autosched.ir import parse as parse_text
 from autosched.ir.data import with_data
@@ -98,7 +99,7 @@ def match(
     """
     from autosched.tensorize.matcher.match import match as find
 
-    program = with_data(program, data or {})
+    program = with_data(_a_program(program), data or {})
     known = known or catalogue()
     if isinstance(intrinsics, Intrinsic):
         chosen: tuple[Intrinsic, ...] = (intrinsics,)
@@ -117,6 +118,14 @@ def match(
     found: list[Match] = find(program, chosen, numerics=numerics, rule=rule, dump_smt=folder, adapt=adapt)
     single = isinstance(intrinsics, str | Intrinsic) and len(found) == 1
     return found[0] if single else found
+
+
+def _a_program(given: object) -> Program:
+    """What was given, where it is a program. Raises UsageError that says how one is made."""
+    if isinstance(given, Program):
+        return given
+    made = "autosched.workload(name, …), .load(path, …), .einsum(…) or .parse(text, …)"
+    raise UsageError(f"{repr(given)[:60]} is no program", hint=f"make one with {made}")
 
 
 def target(name: str | Path | Target = "native", *, cache: Path | None = None) -> Target:
@@ -213,7 +222,7 @@ def tune(
     from autosched.store.exchange import read_schedule
 
     request = TuneRequest(
-        with_data(program, data or {}),
+        with_data(_a_program(program), data or {}),
         _agreed(target, catalogue()),
         device=device,
         trials=trials,
@@ -274,7 +283,7 @@ def tune_all(
 
     made: dict[str, Any] = {"store": _as_store(store), "catalogue": catalogue(), **options}
     machine = _agreed(target, made["catalogue"])
-    requests = [TuneRequest(program, machine, **made) for program in programs]
+    requests = [TuneRequest(_a_program(program), machine, **made) for program in programs]
     budget = 64 * len(requests) if trials is None else trials
     return run(requests, [1.0] * len(requests) if weights is None else weights, budget, timeout, on_event)
 
@@ -316,7 +325,7 @@ def compare(
 
     chosen, numbers = comparing.contestants(strategies, cost_model), comparing.seeds_of(seeds)
     request = TuneRequest(
-        program,
+        _a_program(program),
         _as_target(target),
         device=device,
         trials=trials,

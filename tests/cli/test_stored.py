@@ -165,7 +165,7 @@ def test_exported_library_and_self_test(tuned: Cli, tmp_path: Path) -> None:
     assert ctypes.CDLL(str(tmp_path / "gemm.so")).gemm
     build = re.search(r"Build: cc (.*) \*/", (tmp_path / "gemm_test.c").read_text())
     assert build
-    subprocess.run([str(COMPILER), *build[1].split(), "-o", "gemm_test"], cwd=tmp_path, check=True)
+    subprocess.run([str(COMPILER), *build[1].split()], cwd=tmp_path, check=True)
     done = subprocess.run([tmp_path / "gemm_test"], capture_output=True, text=True, check=True)
     assert done.stdout == "ok\n"
 

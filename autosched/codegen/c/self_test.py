@@ -127,7 +127,8 @@ class _Test:
     def lines(self) -> Iterator[str]:
         name = self.code.name
         code = self.code
-        yield f"/* Self-test of {name}. Build: {code.compiler} {code.flags} {name}_test.c {name}{code.suffix} -lm */"
+        sources = f"{name}_test.c {name}{code.suffix}"
+        yield f"/* Self-test of {name}. Build: {code.compiler} {code.flags} {sources} -lm -o {name}_test */"
         yield from (f'#include "{name}.h"', "")
         yield from (f"#include <{h}.h>" for h in ("inttypes", "math", "stdbool", "stdio", "stdlib", "string"))
         helpers = {f"load_{d.name}" for d in map(self._dtype, self.checks) if d.name in BITS_STORED}

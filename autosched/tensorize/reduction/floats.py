@@ -86,10 +86,22 @@ def float_sum(
 
 def magnitudes_of(update: Update) -> str:
     """What bounds are relative to: `Σ|A[i, p]·B[p, j]|`, with the start where that is not zero."""
-    product = "·".join(show_leaf(r) for r in update.operands)
+    product = "·".join(show_leaf(r) for r in _multiplied(update.term) or update.operands)
     if update.init is not None and is_zero(update.init):
         return f"Σ|{product}|"
     return f"(Σ|{product}| + |{show_leaf(update.init or update.target)}|)"
+
+
+def _multiplied(term: Value) -> tuple[Read, ...]:
+    """The elements that the term multiplies, one that is squared twice; () where it is no product of elements alone."""
+    if isinstance(term, Read):
+        return (term,)
+    if isinstance(term, Cast):
+        return _multiplied(term.operand)
+    if isinstance(term, Arith) and term.op == "*":
+        left, right = _multiplied(term.left), _multiplied(term.right)
+        return left + right if left and right else ()
+    return ()
 
 
 def _exact(update: Update, contract: Numerics, terms: int) -> ExactRange | None:
