@@ -100,6 +100,7 @@ def test_targets_detect_describes_this_machine(cli: Cli) -> None:
     assert cli("targets", "show", "here.yaml", "--json").json["features"] == found["features"]
 
 
+@pytest.mark.slow
 def test_doctor_finds_what_tuning_needs(cli: Cli) -> None:
     found = {f["name"]: f for f in cli("doctor", "--json").json}
     assert all(f["ok"] for f in found.values() if f["needed"])

@@ -21,6 +21,7 @@ def _stores(cli: Cli) -> list[Path]:
     return [p for p in cli.folder.rglob("*") if p.suffix == ".db"]
 
 
+@pytest.mark.slow
 def test_the_last_study_is_meant_where_none_is_named(cli: Cli) -> None:
     cli = cli.near()
     first, second = _tune(cli, 8), _tune(cli, 9)

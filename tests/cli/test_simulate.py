@@ -52,6 +52,7 @@ def test_bad_input(cli: Cli, tmp_path: Path) -> None:
         assert done.out == ""
 
 
+@pytest.mark.slow
 def test_reports(cli: Cli, tuned: Cli, tmp_path: Path) -> None:
     page = tmp_path / "c.html"
     cli.near()("simulate", CACHE, "-s", "random,ils", "--repeats", 2, "-n", 4, "-o", page, "-q")

@@ -21,6 +21,7 @@ from autosched.store import read_schedule, read_trials
 COMPILER = next((c for c in ("cc", "gcc", "clang") if shutil.which(c)), None)
 
 
+@pytest.mark.slow
 def test_show_has_schedule_loops_and_code(tuned: Cli) -> None:
     everything = tuned("show", NAME).out
     tuned = tuned.near()
@@ -127,6 +128,7 @@ def test_export_of_schedule_and_trials_reads_back(tuned: Cli, tmp_path: Path) ->
     assert len(trials) == len(tuned("trials", NAME, "--json").json)
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 def test_exported_c_computes_the_product(tuned: Cli, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from autosched.ir import run
 pytestmark = [needs_compiler, pytest.mark.compiler]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [("-O2",), ("-O3", "-fopenmp")], ids=" ".join)
 def test_hand_made_kernels(flags: tuple[str, ...], tmp_path: Path) -> None:
     built = {}

@@ -81,6 +81,7 @@ def test_lowered_kernels(tmp_path: Path) -> None:
             )
 
 
+@pytest.mark.slow
 def test_the_headers_build_line_is_enough(tmp_path: Path) -> None:
     """Vectors wider than the named flags allow are split and warned of; no instruction of `softmax` names any."""
     target = detect()

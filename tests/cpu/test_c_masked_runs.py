@@ -21,7 +21,7 @@ pytestmark = [needs_compiler, pytest.mark.compiler]
 NARROW = machine(frozenset({"avx2", "fma"}), registers=16, vector_bytes=32)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["padded", "direct"])
 def test_what_a_mask_leaves_out_is_named_by_nobody(kind: str, tmp_path: Path) -> None:
     """Three taps in pairs, channels last: of the second pair one line of channels is not read, and the rest of the

@@ -59,7 +59,7 @@ def twins(name: str, values: dict[str, Value], inputs: dict[str, DType], arrays:
     return kernel_of(name, values, inputs, n, lanes), kernel_of(name, values, inputs, n, 256), arrays
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lanes", "names"), [(1, tuple(DTYPES)), (16, ("s4", "u8", "s32", "bf16", "f32"))], ids=["1", "16"]
 )

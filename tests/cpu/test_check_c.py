@@ -111,6 +111,7 @@ def test_a_misspelt_llvm_intrinsic_is_named(tools: CTools) -> None:
     assert "worker" not in said
 
 
+@pytest.mark.slow
 def test_built_in_texts_pass(tools: CTools) -> None:
     """One of each form; `test_spec_c` runs all."""
     chosen = ["portable/mac.s8.s8.s32.v1", "x86/vfmadd.f32.ymm", "x86/vpdpbusd.zmm", "x86/tdpbssd", "arm/bfdot"]

@@ -47,6 +47,7 @@ def test_machine_code(kernels: list[tuple[Kernel, Expected]]) -> None:
         check_machine_code([kernel], expected)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.compiler
 def test_exported_c(kernels: list[tuple[Kernel, Expected]], tmp_path: Path) -> None:

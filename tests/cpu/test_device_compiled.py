@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import autosched
 from autosched.codegen.callable import CompiledKernel
@@ -15,6 +16,7 @@ from autosched.search.request import TuneRequest
 from autosched.search.tune import plans_of
 
 
+@pytest.mark.slow
 def test_schedules_that_pack_alike_share_a_module(monkeypatch) -> None:
     program = autosched.workload("matmul", m=24, n=48, k=40)
     plan = plans_of(TuneRequest(program, autosched.target("native")))[1][0]

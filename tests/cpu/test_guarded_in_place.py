@@ -46,6 +46,7 @@ def test_machine_code() -> None:
     check_machine_code(kernels(program), expect(program))
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.compiler
 @pytest.mark.x86

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.x86
 HERE = this_machine()
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INTERLEAVED | SHUFFLED | BORDERED)
 def test_copies_as_machine_code(name: str) -> None:
     if "avx2" not in host_features():

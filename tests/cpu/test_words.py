@@ -108,7 +108,7 @@ def test_they_are_two_instructions() -> None:
     assert "ldexp" not in text
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.compiler
 @needs("avx512f", "fma")

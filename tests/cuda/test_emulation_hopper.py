@@ -131,6 +131,7 @@ def pipeline() -> dict[str, Emulated]:
     return build_all(PIPELINE, PIPELINE_MISTAKES)
 
 
+@pytest.mark.slow
 def test_boxes_come_and_go() -> None:
     x = halves(37, 56)
     for seed in range(4):

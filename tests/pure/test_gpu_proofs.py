@@ -37,7 +37,7 @@ def plan_of(name: str) -> Plan:
     return SEEN[name]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wgmma", "mma", "wmma"])
 def test_shared_memory_is_proved(name: str) -> None:
     plan = plan_of(name)

@@ -42,7 +42,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
 """Workload, instructions and sizes; of each all rows of a covering sample are run."""
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_rows_compute_the_oracles_numbers(case: str) -> None:
     name, only, sizes = CASES[case]

@@ -67,6 +67,7 @@ MANY: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MANY)
 def test_many_statements(kind: str) -> None:
     found = soon(lambda: parse(MANY[kind](10_000)).inputs)

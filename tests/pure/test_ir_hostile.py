@@ -171,6 +171,7 @@ def answer(action: Callable[[], object]) -> str:
     return "accepted"
 
 
+@pytest.mark.slow
 @examples(200)
 @given(st.text(alphabet=ALPHABET, max_size=60) | st.text(max_size=40))
 def test_any_text_gives_a_program_or_a_clean_error(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ir_programs import program_texts, reduction_texts
@@ -46,6 +47,7 @@ def test_random_programs_agree_with_the_naive_interpreter(text: str, seed: int) 
     assert_same(program, random_data(program, seed))
 
 
+@pytest.mark.slow
 @SLOW
 @given(reduction_texts(), st.integers(0, 3))
 def test_random_reductions_agree_with_the_naive_interpreter(text: str, seed: int) -> None:

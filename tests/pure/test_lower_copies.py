@@ -37,13 +37,13 @@ BORDERED = {
 }
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INTERLEAVED)
 def test_interleaved_rows_compute_the_program(name: str) -> None:
     check(name, "interleaved")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BORDERED)
 def test_rows_with_a_border_compute_the_program(name: str) -> None:
     check(name, "padded")

@@ -21,6 +21,7 @@ def m(d: s8[6, 6, 16], w: s8[3, 3, 16, 8], c: s32[4, 4, 8]):
 """
 
 
+@pytest.mark.slow
 def test_few_questions_reach_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     """One was asked for each of 2,000 axis maps, guard and operand."""
     asked: list[str] = []

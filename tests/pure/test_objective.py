@@ -52,6 +52,7 @@ def test_parts_are_below_the_total_and_floors_below_parts(objective: str) -> Non
         assert (added > 0.5 * total).all(), "the products of parts with each other are bounded too"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", AIMS)
 @pytest.mark.parametrize("name", PLANS)
 def test_a_space_too_large_to_list_has_the_best_rows_of_all(name: str, objective: str) -> None:

@@ -47,7 +47,7 @@ PLANS, ROWS, NEAR = 3, 2, 8
 """Plans of a program, rows of each, and neighbours of each row."""
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_rows_have_sources_of_their_own(case: str) -> None:
     workload, sizes, target, only = CASES[case]

@@ -76,6 +76,7 @@ def test_two_products_on_a_gpu_have_plans_whose_rows_are_numbered() -> None:
     assert not plans[0].space.violated(int(neutral))
 
 
+@pytest.mark.slow
 def test_two_products_on_a_gpu_are_laid_out_and_ranked_without_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """10^18 rows: to list the first of the legal ones takes half a minute, and to rank all of them for ever."""
     (plan, *_) = plans_of(program("bf16"), H200, only=("cuda/wgmma.m64n128k16.bf16.f32",))

@@ -79,6 +79,7 @@ def test_more_bandwidth_or_a_faster_clock_never_hurts(name: str) -> None:
     assert helped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPECS)
 def test_nothing_is_faster_than_its_units(name: str) -> None:
     target = SPECS[name][1]

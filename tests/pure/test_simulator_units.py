@@ -215,6 +215,7 @@ def test_ports_of_scratchpads_and_accumulators_bound_clock_simulator_and_limit(m
     assert found["total"] > 4 * model(whole)["array"]
 
 
+@pytest.mark.slow
 def test_noise_is_off_on_accelerators_and_can_be_switched() -> None:
     assert SimulatorDevice(target=chip()).describe()["noise"] == 0
     assert SimulatorDevice(target=H200).describe()["noise"] == 0.01
