@@ -20,8 +20,8 @@ _HINTS = {
 }
 
 
-def plain_text(error: Exception) -> str:
-    text = str(error)
+def plain_text(text: str) -> str:
+    """What SQLite says, in words of ours where its own are of tables."""
     return "this trial is there already" if text.startswith("UNIQUE constraint failed: trial") else text
 
 

@@ -398,5 +398,5 @@ class SqliteStore:
     def _explained(self, doing: str, error: Exception) -> StoreError:
         """SQLite's error with what was tried and what helps."""
         damaged = isinstance(error, UnicodeDecodeError)  # SQLite's message quotes the file's bytes
-        said = "database disk image is malformed" if damaged else plain_text(error)
-        return StoreError(f"cannot {doing} in {self.path}: {said}", hint=hint_for(said))
+        said = "database disk image is malformed" if damaged else str(error)
+        return StoreError(f"cannot {doing} in {self.path}: {plain_text(said)}", hint=hint_for(said))

@@ -59,6 +59,16 @@ def test_another_process_sees_it_later(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "a folder").iterdir()] == ["x ?#%.db"]
 
 
+def test_two_tuners_of_one_study(tmp_path: Path) -> None:
+    """The second trial of a number is refused with what to do."""
+    with SqliteStore(tmp_path / "a.db") as store:
+        store.open(RECORD)
+        store.append(RECORD.name, OK)
+        with pytest.raises(StoreError, match="this trial is there already") as raised:
+            store.append(RECORD.name, OK)
+        assert "another process is tuning the same study" in str(raised.value.hint)
+
+
 def test_summaries_and_deleting() -> None:
     store = SqliteStore(":memory:")
     store.open(RECORD)
