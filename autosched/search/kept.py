@@ -43,6 +43,11 @@ class Kept:
         self._bytes = sum(column.nbytes for answer in self._answers.values() for column in answer)
         self.changed = False
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all answers."""
+        return tuple(self._answers)
+
     def find(self, name: str) -> Answer | None:
         """The answer of that name."""
         return self._answers.get(name)

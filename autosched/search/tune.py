@@ -33,6 +33,7 @@ from autosched.search.deadline import CHOOSING, Deadline, OutOfTime, briefly
 from autosched.search.events import Event, Listener, Matched, NearMiss, NotPlanned, Scored, StudyOpened
 from autosched.search.identity import study_record
 from autosched.search.kept import Kept, kept_key
+from autosched.search.kept_fits import fitting
 from autosched.search.left_out import by_reason, left_out
 from autosched.search.loop import BATCH, Result, run
 from autosched.search.memory import clocked
@@ -198,7 +199,8 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     record = study_record(request, described, plans)
     with watch.phase("search"):
         key = kept_key(record, plans, request.seed)
-        kept = Kept() if request.fresh or recording is not None else Kept.of(request.store, record.name, key)
+        known = request.store if not request.fresh and recording is None else None
+        kept = fitting(Kept.of(known, record.name, key), plans)
         if recording is None:
             space = space_of(plans, objective=request.objective, seed=request.seed, kept=kept)
         else:

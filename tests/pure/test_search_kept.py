@@ -14,6 +14,7 @@ from autosched.machine.catalogue import load_target
 from autosched.search import kept as keeping
 from autosched.search import laid_out, space
 from autosched.search.kept import Kept
+from autosched.search.kept_fits import fitting
 from autosched.search.request import TuneRequest
 from autosched.search.scores import Scores
 from autosched.search.space import SearchSpace
@@ -62,6 +63,30 @@ def test_what_is_damaged_is_not_there(at: int) -> None:
     text[at] ^= 1
     assert Kept.loads(bytes(text)).find("a") is None
     assert Kept.loads(bytes(text[:at])).find("a") is None
+
+
+def test_answers_that_cannot_be_of_these_plans_are_not_there() -> None:
+    """A store that others wrote: numbers of no plan and no row, columns cut or of another type, answers to nothing."""
+    first = Kept()
+    known = made(first)
+    plans = [entry.plan for entry in known.plans]
+    asked(known)
+    whole = {name: first.find(name) for name in first.names}
+    assert fitting(Kept(whole), plans).names == first.names
+    assert {name.split()[0] for name in whole} >= {"plan", "some", "best", "plausible", "bound"}
+    for name, answer in whole.items():
+        for n, column in enumerate(answer):
+            beyond = column + (1 << 30) if column.dtype.kind == "i" else column * np.nan
+            others = [beyond, -column - 2, column.astype(np.float32 if column.dtype.kind == "i" else np.int32)]
+            if len(answer) > 1 or name.startswith("plan"):
+                others.append(np.append(column, column[-1:]))
+            for other in others:
+                if other is beyond and (name.endswith("laid out") or (name.startswith("best") and n == 0)):
+                    continue  # how many there are, and how many were asked for
+                altered = {**whole, name: (*answer[:n], other, *answer[n + 1 :])}
+                assert not fitting(Kept(altered), plans).names, (name, n, other)
+    assert not fitting(Kept({**whole, "anything": (NUMBERS,)}), plans).names
+    assert not fitting(Kept({**whole, "some of plan 7": whole["some of plan 0"]}), plans).names
 
 
 def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
