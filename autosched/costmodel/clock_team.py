@@ -89,7 +89,7 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
 
     each = column("each")
     groups = float(elements(part.members[0].reduction[:-1])) if part.members[0].reduction else 1.0
-    rounds = np.where(each > 1, groups, rounds)  # all that a line of a window needs is asked for at once
+    rounds = np.where(each > 1, groups, rounds)  # a thread asks at once for all that a line of a window needs
     words = float(np.mean([max(1.0, r.dtype.bits / 32) for r in lane_reads(part)] or [1.0]))
     fetched = vector * np.where(each > 1, each, unroll) * words
     registers = np.ceil((OWN_REGISTERS + np.where(hold, held, fetched) + vector * each) / 8.0) * 8.0

@@ -28,7 +28,7 @@ Column = npt.NDArray[Any]
 Answer = tuple[Column, ...]
 
 MOST_BYTES = 1 << 25
-"""Columns that are kept, in all; what is asked for beyond is worked out again."""
+"""Bytes of all columns together; answers beyond are worked out again."""
 _DTYPES = ("<i8", "<i4", "<f4", "<f8")
 _DIGEST = 32
 _OPTIONS = ("threads", "objective", "only", "numerics", "target", "certificates", "conditions", "data")
@@ -54,7 +54,7 @@ class Kept:
 
     def put(self, name: str, answer: Answer) -> Answer:
         """Keep an answer in place of the one of that name, as far as there is room: columns of one dimension, which
-        nobody may write to from now on."""
+        become read-only."""
         columns = tuple(np.ascontiguousarray(column) for column in answer)
         size = self._bytes + sum(column.nbytes for column in columns)
         size -= sum(column.nbytes for column in self._answers.get(name, ()))

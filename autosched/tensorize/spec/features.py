@@ -43,7 +43,7 @@ _NUMBERED = {"cuda": re.compile(r"sm_\d+[af]?"), "hip": re.compile(r"gfx\d+[0-9a
 
 
 def misspelt(feature: str, isa: str) -> str | None:
-    """The feature of this isa that must be meant; None where `feature` is one, or may be somebody's own.
+    """The feature of this isa that must be meant; None where `feature` is one, or may be one of the user's own.
 
     >>> misspelt("avx512vnni", "x86"), misspelt("avx2", "x86"), misspelt("matrix_engine", "x86")
     ('avx512_vnni', None, None)
