@@ -135,6 +135,6 @@ def test_a_context_of_its_own_ends_with_its_terms() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [SEVERAL, DROPPED], ids=["several", "dropped"])
 def test_threads_do_not_end_the_process(text: str) -> None:
-    command = [sys.executable, "-X", "faulthandler", "-c", text]
+    command = [sys.executable, "-P", "-X", "faulthandler", "-c", text]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
