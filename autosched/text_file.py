@@ -1,7 +1,10 @@
-"""Files that a person names: read within a limit, with errors that say what is wrong with the file."""
+"""Files: those that a person names are read within a limit, with errors that say what is wrong; caches are written
+whole."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 from autosched.errors import AutoschedError, Location
@@ -28,3 +31,11 @@ def read_text(path: str | Path, kind: type[AutoschedError], most: int, hint: str
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise kind(f"{path} is not UTF-8 text", location=Location(str(path), line)) from None
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file such that readers see all of it or the one before. OSError where the folder cannot be written."""
+    handle, made = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    os.replace(made, path)

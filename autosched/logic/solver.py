@@ -1,8 +1,8 @@
 """The only way to z3: loaded when it is first needed, and by one thread at a time.
 
 z3's terms live in a context, and no two threads may work in one: that ends the process. Every function that makes or
-asks terms is `proving`, or called by one that is. Terms may be dropped anywhere and at any time (Python's garbage
-collector runs in whichever thread allocates), which contexts are told to expect.
+asks terms is `proving`, or called by one that is. Any thread may drop terms at any time, since Python's
+garbage collector runs in whichever thread allocates: contexts are made such that this is safe.
 
 Loading z3 would be a tenth of the start of the builder's process, which lowers what has been proved.
 """

@@ -1,6 +1,6 @@
 """What a search space was asked and answered, kept with its study: who continues one need not lay out its plans again.
 
-Answers are columns of numbers by name (`rows of plan 3`, `best 8000`). As bytes they are a line of JSON with the names,
+Answers are columns of numbers by name (`plan 3, rows`, `best`). As bytes they are a line of JSON with the names,
 dtypes and lengths, then the columns, all of it compressed behind a digest; what does not read back is not there.
 """
 

@@ -65,5 +65,3 @@ def _within(column: Column, end: int) -> bool:
 
 def _seconds(column: Column) -> bool:
     return column.dtype.kind == "f" and not bool(np.isnan(column).any()) and bool((column >= 0).all())
-
-

@@ -107,7 +107,8 @@ def lay_out(plan: Plan, limit: int, rng: np.random.Generator) -> PlanRows:
     if not legal.complete and (space.count is None or space.count.legal <= limit):
         legal = space.enumerate(limit=limit + 1)
     if legal.complete:
-        return PlanRows(plan, lambda: legal.ids, dict(legal.rejected), legal.total, True, *[len(legal.ids)] * 2)
+        count = len(legal.ids)
+        return PlanRows(plan, lambda: legal.ids, dict(legal.rejected), legal.total, True, count, count)
     return _drawn(plan, limit, rng, legal.rejected)
 
 
@@ -121,5 +122,5 @@ def _drawn(plan: Plan, limit: int, rng: np.random.Generator, rejected: Mapping[s
 
     if count is None:
         ids = draw()
-        return PlanRows(plan, lambda: ids, dict(rejected or {}), space.size, False, *[len(ids)] * 2)
+        return PlanRows(plan, lambda: ids, dict(rejected or {}), space.size, False, len(ids), len(ids))
     return PlanRows(plan, draw, dict(count.rejected), space.size, False, count.legal, min(rows, count.legal))

@@ -273,8 +273,8 @@ class Space:
         return sampling.sample(self, n, rng)
 
     def thinned(self, n: int, rng: np.random.Generator) -> Ids:
-        """`n` different legal rows (all of them where there are fewer), each as likely as any other, though not any set
-        of them: prefixes are joined and thinned out in turns, which takes a part of the time of counting all rows."""
+        """`n` different legal rows (all of them where there are fewer), each about as likely as any other: prefixes are
+        joined and thinned out in turns, which takes a part of the time of counting all rows."""
         return sampling.thinned(self, n, rng)
 
     def neighbours(self, row: int) -> Ids:

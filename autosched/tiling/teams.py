@@ -156,14 +156,19 @@ def _plain(program: Program, stage: Stage) -> bool:
 def _strays(program: Program, stage: Stage, value: Value) -> bool:
     """Whether an element on one side of a choice may lie outside of its tensor where the other side is chosen: threads
     of a team read an element wherever they have a result."""
+    sides = [side for n in walk(value) if isinstance(n, Select) for side in (n.then, n.other)]
+    return not all(lies_inside(program, stage, read) for side in sides for read in reads(side))
+
+
+def lies_inside(program: Program, stage: Stage, read: Read) -> bool:
+    """Whether the element lies in its tensor all over the stage's loops, whatever guards say. By intervals: False for
+    an address from data."""
     ranges = {a.name: (interval(a.lower, {})[0], interval(a.upper, {})[1] - 1) for a in stage.axes}
-    for choice in (n for n in walk(value) if isinstance(n, Select)):
-        for read in (r for side in (choice.then, choice.other) for r in reads(side)):
-            for index, extent in zip(read.index, program.tensors[read.tensor].extents, strict=True):
-                low, high = interval(index, ranges) if isinstance(index, Int) else (-1, 0)
-                if low < 0 or high >= extent:
-                    return True
-    return False
+    for index, extent in zip(read.index, program.tensors[read.tensor].extents, strict=True):
+        low, high = interval(index, ranges) if isinstance(index, Int) else (-1, 0)
+        if low < 0 or high >= extent:
+            return False
+    return True
 
 
 def _free(stage: Stage, dependences: Dependences) -> bool:

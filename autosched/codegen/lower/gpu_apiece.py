@@ -38,9 +38,9 @@ from autosched.codegen.lower.rename import place, place_index
 from autosched.codegen.lower.update import accumulated, combine
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, reads
-from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars, interval
+from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.tiling.plan import TeamPart
-from autosched.tiling.teams import lane_elements
+from autosched.tiling.teams import lane_elements, lies_inside
 
 Place = tuple[int, ...]
 
@@ -133,15 +133,8 @@ class _Apiece:
 
     def guarded(self, stage: Stage) -> set[str]:
         """Tensors of which the stage's loops without its guards would name elements that are not there."""
-        ranges = {a.name: (interval(a.lower, {})[0], interval(a.upper, {})[1] - 1) for a in stage.axes}
-        found = set()
-        for read in reads(stage.assign.value):
-            shape = self.ctx.program.tensors[read.tensor].extents
-            for index, extent in zip(read.index, shape, strict=True):
-                low, high = interval(index, ranges) if isinstance(index, Int) else (-1, 0)
-                if low < 0 or high >= extent:
-                    found.add(read.tensor)
-        return found
+        program = self.ctx.program
+        return {r.tensor for r in reads(stage.assign.value) if not lies_inside(program, stage, r)}
 
     def finished(self, op: str, acc: Read, p: Place) -> list[Stmt]:
         """What becomes of one result: its initial value, what follows on it, and stores."""

@@ -6,13 +6,13 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from autosched.device.cuda.nvrtc import OPTIONS, Cubin
 from autosched.device.cuda.resources import Resources
+from autosched.text_file import write_whole
 
 
 def cubin_key(
@@ -54,8 +54,8 @@ class CubinCache:
         }
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._write(f"{key}.cubin", cubin.code)
-            self._write(f"{key}.json", json.dumps(said).encode())
+            write_whole(self.folder / f"{key}.cubin", cubin.code)
+            write_whole(self.folder / f"{key}.json", json.dumps(said).encode())
             self._trim()
 
     def _trim(self) -> None:
@@ -69,9 +69,3 @@ class CubinCache:
             path.with_suffix(".json").unlink(missing_ok=True)
             path.unlink(missing_ok=True)
             total -= size
-
-    def _write(self, name: str, data: bytes) -> None:
-        handle, path = tempfile.mkstemp(dir=self.folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(path, self.folder / name)

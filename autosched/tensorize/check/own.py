@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +20,7 @@ from autosched.tensorize.check.native import NativeRunner
 from autosched.tensorize.check.verify import CheckPart, check_c, check_llvm
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.catalogue import is_own
+from autosched.text_file import write_whole
 
 KEPT = 2
 """Of what is kept: another number where checks try other values."""
@@ -91,15 +90,13 @@ class Texts:
         return part if part.status in _DECIDED else None
 
     def _write(self, key: str, part: CheckPart) -> None:
-        """Readers see all of it or nothing; a folder that cannot be written keeps nothing."""
+        """A folder that cannot be written keeps nothing."""
         if self.folder is None:
             return
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
-            handle, path = tempfile.mkstemp(dir=self.folder)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump({"what": part.what, "status": part.status, "detail": part.detail}, file)
-            os.replace(path, self.folder / f"{key}.json")
+            said = {"what": part.what, "status": part.status, "detail": part.detail}
+            write_whole(self.folder / f"{key}.json", json.dumps(said).encode())
 
 
 _run_already: dict[tuple[str, str, frozenset[str]], CheckPart] = {}
