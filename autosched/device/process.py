@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -17,6 +18,8 @@ from autosched.errors import MissingError
 from autosched.scratch import scratch_errors
 
 START_LIMIT_S = 60.0
+AGAIN_S = 0.05
+"""Seconds until `close` kills again what another thread is starting."""
 # A child needs few modules of ours. Package objects with nothing but a path keep what their `__init__` loads (solver,
 # learner, command line; matcher, parser and YAML) out of it: half of the second that the builder took to start.
 _BARE = ("", ".ir", ".tensorize", ".store")
@@ -62,7 +65,7 @@ class WorkerTimeoutError(Exception):
 
 class WorkerProcess:
     """A child that runs `module.main(connection, life, *arguments)`; started when first needed, and again whenever it
-    is not there."""
+    is not there. One thread at a time may ask it; any thread may end it."""
 
     def __init__(self, module: str = "autosched.device.worker", *arguments: object) -> None:
         self.module, self.arguments = module, arguments
@@ -71,18 +74,21 @@ class WorkerProcess:
         self._connection: Connection[Any, Any] | None = None
         self._life: int | None = None
         self._stderr: IO[bytes] | None = None
+        self._changing = threading.RLock()  # held while the process starts and while it is let go
 
     @property
     def pid(self) -> int | None:
-        return self._process.pid if self._process else None
+        process = self._process
+        return process.pid if process else None
 
     def ensure(self) -> bool:
         """Have a live worker; whether it is a fresh one (which holds no data yet)."""
-        if self._process is not None and self._process.poll() is None:
-            return False
-        self.close()
-        self._start()
-        return True
+        with self._changing:
+            if self._process is not None and self._process.poll() is None:
+                return False
+            self.close()
+            self._start()
+            return True
 
     def ask(self, *message: Any, deadline_s: float) -> Any:
         """Send a request and wait for its answer. WorkerDiedError, WorkerTimeoutError; RuntimeError where it failed."""
@@ -91,12 +97,13 @@ class WorkerProcess:
 
     def send(self, *message: Any) -> None:
         """Send a request; `answer` must follow before the next one. WorkerDiedError."""
-        assert self._connection is not None
-        sent = False
+        sent, connection = False, self._connection
         try:
-            self._connection.send(message)
+            if connection is None:
+                raise ConnectionError
+            connection.send(message)
             sent = True
-        except (ConnectionError, BrokenPipeError):
+        except OSError:
             raise self._death("start") from None
         finally:
             if not sent:
@@ -104,15 +111,16 @@ class WorkerProcess:
 
     def answer(self, deadline_s: float) -> Any:
         """The answer to what was sent, waited for. Raises as `ask` does."""
-        assert self._connection is not None
         stage, clock = "start", time.monotonic()
-        finished = False
+        finished, connection = False, self._connection
         try:
+            if connection is None:
+                raise ConnectionError
             while True:
                 left_s = deadline_s - (time.monotonic() - clock)
-                if left_s <= 0 or not self._connection.poll(left_s):
+                if left_s <= 0 or not connection.poll(left_s):
                     raise WorkerTimeoutError(stage)
-                what, answer = self._connection.recv()
+                what, answer = connection.recv()
                 if what == "at":
                     stage = answer
                     continue
@@ -120,15 +128,16 @@ class WorkerProcess:
                 if what == "failed":
                     raise RuntimeError(answer)
                 return answer
-        except (EOFError, ConnectionError, BrokenPipeError):
+        except (EOFError, OSError):
             raise self._death(stage) from None
         finally:
             if not finished:  # deadline, Ctrl-C: whatever it is doing, it must not answer the next request
                 self.close()
 
     def _death(self, stage: str) -> WorkerDiedError:
-        assert self._process is not None
-        return WorkerDiedError(self._process.wait(), stage, self._stderr_tail())
+        process = self._process
+        code = process.wait() if process else -signal.SIGKILL  # None: another thread has closed it
+        return WorkerDiedError(code, stage, self._stderr_tail())
 
     def kill(self) -> None:
         """End the worker from another thread than that which asks it; who asks then finds it dead."""
@@ -138,21 +147,27 @@ class WorkerProcess:
                 process.kill()
 
     def close(self) -> None:
-        """End the worker, at once and without asking."""
-        process, self._process = self._process, None
-        if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            process.wait()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        if self._life is not None:
-            os.close(self._life)
-            self._life = None
-        if self._stderr is not None:
-            self._stderr.close()
-            self._stderr = None
+        """End the worker, at once and without asking. Each descriptor is closed by one thread, once: by the time of a
+        second attempt, it may be that of another file."""
+        while not self._changing.acquire(timeout=AGAIN_S):
+            self.kill()
+        try:
+            process, self._process = self._process, None
+            if process is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                process.wait()
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+            life, self._life = self._life, None
+            if life is not None:
+                os.close(life)
+            stderr, self._stderr = self._stderr, None
+            if stderr is not None:
+                stderr.close()
+        finally:
+            self._changing.release()
 
     def _start(self) -> None:
         if os.name != "posix":
@@ -179,7 +194,7 @@ class WorkerProcess:
         self.starts += 1
         try:
             ready = ours.poll(START_LIMIT_S) and ours.recv()[0] == "done"
-        except EOFError:
+        except (EOFError, OSError):
             ready = False
         if not ready:
             said = self._stderr_tail()
@@ -187,7 +202,8 @@ class WorkerProcess:
             raise MissingError(f"{self.module} did not start", hint=said or "run: autosched doctor")
 
     def _stderr_tail(self) -> str:
-        if self._stderr is None:
-            return ""
-        self._stderr.seek(0)
-        return self._stderr.read()[-2000:].decode(errors="replace").strip()
+        with self._changing:
+            if self._stderr is None:
+                return ""
+            self._stderr.seek(0)
+            return self._stderr.read()[-2000:].decode(errors="replace").strip()
