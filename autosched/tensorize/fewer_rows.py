@@ -55,7 +55,7 @@ def with_rows(intrinsic: Intrinsic, axis: Axis, rows: int) -> Intrinsic:
     }
     program = replace(intrinsic.program, tensors=tensors, body=_cut(intrinsic.program, axis, rows))
     timing = {name: cycles * part for name, cycles in intrinsic.timing.items()}
-    made = replace(intrinsic, program=program, operands=operands, timing=timing, pseudocode=None)
+    made = replace(intrinsic, program=program, operands=operands, timing=timing, second=None)
     return replace(made, share=intrinsic.share * part)
 
 

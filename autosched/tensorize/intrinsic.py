@@ -5,6 +5,7 @@ Built only by `tensorize.spec` from YAML; nothing here knows an instruction by n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -71,6 +72,26 @@ class Outline:
 
 
 @dataclass(frozen=True)
+class Pseudocode:
+    """A second, independent description of an instruction: its `text`, and what makes a program of it, which is done
+    when `program` is first asked for (SpecError where the text is none)."""
+
+    text: str
+    read: Callable[[], Program] = field(compare=False, repr=False)
+
+    @cached_property
+    def program(self) -> Program:
+        return self.read()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _read_before, (self.text, self.program)  # what reads it holds the whole file
+
+
+def _read_before(text: str, program: Program) -> Pseudocode:
+    return Pseudocode(text, lambda: program)
+
+
+@dataclass(frozen=True)
 class Intrinsic:
     """`name` is complete (`x86/vpdpbusd.zmm`). `program` has one stage, whose target is the accumulator.
 
@@ -110,11 +131,16 @@ class Intrinsic:
     interval_by_rows: tuple[tuple[int, float], ...] = ()  # where registers hold fewer rows than they could, ascending
     share: float = 1.0  # on fewer rows than its registers have: of an issue's time on all of them
     timing_source: str = ""  # machine and document or measurement; "unverified" where there is none
-    pseudocode: Program | None = None  # a second, independent description of the same instruction
+    second: Pseudocode | None = None
     formula: Formula | None = None  # of a function: the steps that approximate it
     path: str = ""
     version: str = ""  # hash of what the YAML says of this intrinsic
     family: str = ""  # a glob over the members of its entry; its own name where it stands alone
+
+    @property
+    def pseudocode(self) -> Program | None:
+        """A second, independent description of the same instruction; None where there is none."""
+        return None if self.second is None else self.second.program
 
     def on(self, features: frozenset[str]) -> Intrinsic:
         """The intrinsic as a target with these features has it: with its contract, and as what its machine runs."""

@@ -1,5 +1,6 @@
 """Deliberately wrong descriptions (tests/specs_wrong): each is caught, by inputs that tell; put right, each is fine."""
 
+import pickle
 import re
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import pytest
 from autosched.errors import SpecError
 from autosched.machine.host import host_features
 from autosched.tensorize.check.verify import CheckReport, check
-from autosched.tensorize.spec.load import load_text
+from autosched.tensorize.spec import load
+from autosched.tensorize.spec.load import deferred_text, load_text
+from autosched.tensorize.spec.semantics import parse_pseudocode
 
 FILES = sorted((Path(__file__).resolve().parents[1] / "specs_wrong").glob("*.yaml"))
 NOWHERE: frozenset[str] = frozenset()
@@ -161,3 +164,22 @@ def test_what_a_load_gives_tells(path):
     report = check(made, NOWHERE)
     assert not report.ok
     assert re.search(said.replace(r" .* ", r"[\s\S]*"), re.sub(r"failed +", "", str(report))), str(report)
+
+
+def test_packaged_pseudocode_is_read_when_it_is_asked_for(monkeypatch):
+    read = []
+
+    def parse(text, *rest):
+        read.append(text)
+        return parse_pseudocode(text, *rest)
+
+    monkeypatch.setattr(load, "parse_pseudocode", parse)
+    (made,) = (entry.build() for entry in deferred_text(GOOD, "packaged.yaml").values())
+    assert not read
+    again = pickle.loads(pickle.dumps(made))
+    assert len(read) == 1
+    assert made.pseudocode is made.pseudocode
+    assert again.pseudocode == made.pseudocode
+    assert again == made
+    load_text(GOOD)
+    assert len(read) == 2  # one's own is read at once, so that what is wrong in it is said with its place

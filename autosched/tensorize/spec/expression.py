@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -26,14 +27,19 @@ def parse_expression(text: str, names: tuple[str, ...], location: Location) -> I
     if len(text) > MAX_TEXT:
         raise SpecError(f"an expression of {len(text)} characters; at most {MAX_TEXT}", location=location)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's own opinion of odd literals, as `1if`
-            tree = ast.parse(text.strip(), mode="eval")
-        return _read(tree.body, names)
+        return _parsed(text, names)
     except _Bad as bad:
         raise SpecError(f"{text!r}: {bad}", hint=hint, location=location) from None
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise SpecError(f"{text!r} is not an expression", hint=hint, location=location) from None
+
+
+@lru_cache(maxsize=4096)  # many instructions lay their operands out alike
+def _parsed(text: str, names: tuple[str, ...]) -> Int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python's own opinion of odd literals, as `1if`
+        tree = ast.parse(text.strip(), mode="eval")
+    return _read(tree.body, names)
 
 
 class _Bad(Exception):
@@ -70,6 +76,7 @@ def _constant(node: ast.expr, names: tuple[str, ...], low: int, high: int = 2**3
     return value
 
 
+@lru_cache(maxsize=4096)
 def fault_of_bijection(relation: Map, shape: tuple[int, ...]) -> str | None:
     """Why the map does not take its domain one to one onto the box `shape` (None: it does), by trying every point.
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from autosched.errors import SpecError
-from autosched.tensorize.intrinsic import Intrinsic, Outline
+from autosched.ir.program import Program
+from autosched.tensorize.intrinsic import Intrinsic, Operand, Outline, Pseudocode
 from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations
 from autosched.tensorize.spec.family import Fields, fill, members
 from autosched.tensorize.spec.features import misspelt
@@ -51,12 +52,14 @@ def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
         if made.name in found:
             hint = "a family needs every field that tells its members apart in its name" if entry.fields else None
             raise entry.document.error(f"{made.name} is described twice", "intrinsics", entry.number, "name", hint=hint)
+        _ = made.pseudocode  # which raises where it is none
         found[made.name] = made
     return tuple(found.values())
 
 
 def deferred_text(text: str, file: str) -> dict[str, Entry]:
-    """As `load_text`, full name to what builds the intrinsic and checks it: for files that are known to be good."""
+    """As `load_text`, full name to what builds the intrinsic and checks it: for files that are known to be good. Their
+    pseudocode is read when it is asked for."""
     return {entry.name: entry for entry in _entries(text, file)}
 
 
@@ -145,7 +148,7 @@ def _intrinsic(
     program = parse_semantics(keys.semantics, keys.kind, source)
     matrices = matrices_of(keys, program, source)
     operands = make_operands(keys, head.isa, program, source, held=matrices is None)
-    second = parse_pseudocode(keys.pseudocode, program, operands, source) if keys.pseudocode is not None else None
+    second = _second(keys.pseudocode, program, operands, source)
     emit = keys.emit if isinstance(keys.emit, dict) else {printer_of(head.isa): keys.emit}
     written = program.stages[0].assign.tensor
     for printer, text in emit.items():
@@ -182,7 +185,7 @@ def _intrinsic(
         timing={k: v for k in ("latency", "interval", "chain") if (v := getattr(keys.timing, k)) is not None},
         interval_by_rows=interval_by_rows(keys, matrices, source),
         timing_source=keys.timing.source,
-        pseudocode=second,
+        second=second,
         formula=formula,
         path=document.file,
         version=hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16],
@@ -193,6 +196,10 @@ def _intrinsic(
         except SpecError as error:
             raise source.error(f"emit.llvm: {error.message}", "emit", "llvm", hint=error.hint) from None
     return made
+
+
+def _second(text: str | None, semantics: Program, operands: dict[str, Operand], source: Source) -> Pseudocode | None:
+    return None if text is None else Pseudocode(text, lambda: parse_pseudocode(text, semantics, operands, source))
 
 
 def _check_features(head: FileKeys, keys: IntrinsicKeys, source: Source) -> None:
