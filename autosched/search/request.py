@@ -58,11 +58,11 @@ class TuneRequest:
 
     def __post_init__(self) -> None:
         if self.trials < 1:
-            raise UsageError(f"--trials {self.trials} leaves nothing to measure", hint="give 1 or more")
+            raise UsageError(f"trials is {self.trials}, which leaves nothing to measure", hint="give 1 or more")
         if self.seed < 0:
-            raise UsageError(f"--seed {self.seed} is negative", hint="seeds are 0, 1, 2, …")
+            raise UsageError(f"seed is {self.seed}, and must not be negative", hint="seeds are 0, 1, 2, …")
         if self.threads < 1:
-            raise UsageError(f"--threads {self.threads}: at least 1")
+            raise UsageError(f"threads is {self.threads}, and must be at least 1")
         conditional.check_mode(self.conditions)
         for kind, name, known in (
             ("strategy", self.strategy, strategies(extras=True)),

@@ -73,6 +73,9 @@ TABLE = [
     (GOOD, "grid(8, 4)", "grid(8, 5)", 9, "", None),
     (GOOD, "isa: npu", 'isa: npu\nheader: "npu.h>\\n#include <stdlib.h"', 2, "header", None),
     (GOOD, "isa: npu", "isa: npu\nheader: ../../secret.h", 2, "header", None),
+    (GOOD, "llvm: <32 x i8>", "c: 'int x; system(y)'", 12, "is no type", "__m512i"),
+    (GOOD, "llvm: <32 x i8>", 'c: "v8\\n#include <stdlib.h>"', 12, "is no type", "__m512i"),
+    (GOOD, "llvm: <32 x i8>", "c: 'v8){while(f()){}}('", 12, "is no type", "__m512i"),
     (GOOD, "def dot8(", "def dot8(:", 7, "", None),
     (GOOD, "s32(b[i, k])\n", "s32(b[i, k])\n              c[i] += s32(a[i, k])\n", 10, "2 statements", "one statement"),
     (
