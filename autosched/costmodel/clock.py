@@ -15,18 +15,18 @@ from math import gcd, prod
 import numpy as np
 import numpy.typing as npt
 
+from autosched.costmodel.clock_caches import LEVELS, least_seconds, moved_seconds
 from autosched.costmodel.clock_gpu import gpu_scalar, gpu_tensor
 from autosched.costmodel.clock_gpu_least import gpu_least
 from autosched.costmodel.clock_pages import page_bytes, pages_apart, paging_seconds
 from autosched.costmodel.clock_rows import UNASKED, asked_bytes, memory_seconds, revisited_seconds
 from autosched.costmodel.clock_scalar import element_cycles, scalar_cycles, scattered
 from autosched.costmodel.clock_spatial import spatial_stages, spatial_tensor
-from autosched.costmodel.clock_streams import by_streams, knows_prefetch, waited_seconds
+from autosched.costmodel.clock_streams import knows_prefetch, waited_seconds
 from autosched.costmodel.clock_team import team_terms
 from autosched.costmodel.clock_visited import work_left
 from autosched.costmodel.copies import copy_seconds
 from autosched.costmodel.gpu_code import OURS, GpuCode
-from autosched.costmodel.traffic import traffic
 from autosched.ir.program import Axis, Program, Stage
 from autosched.ir.value import walk
 from autosched.logic import TRUE, Const, Var, evaluate
@@ -46,7 +46,6 @@ from autosched.tiling.steps import (
     PANELS,
     StepNames,
     apart,
-    blocked_axes,
     conditions,
     interleave,
     offered,
@@ -66,7 +65,6 @@ from autosched.tiling.steps.layout import (
     rows_held,
     runs,
 )
-from autosched.tiling.steps.lines import line_axis
 from autosched.tiling.steps.turned import store_cycles, turning_row
 from autosched.tiling.streams import FAR_BYTES, LINE_BYTES
 from autosched.tiling.values import rows_of
@@ -98,7 +96,6 @@ CHECK_CYCLES = 0.08  # one element looked at by a run-time check (vectors of 32 
 SCALAR_CYCLES = 1.0  # one scalar operation of a stage without an intrinsic
 CALL_CYCLES = 60.0  # a call into the math library
 FORK_SECONDS = 3e-6  # waking the pool and joining it
-CACHE_SHARE = 0.75  # part of a cache that one nest can count on
 LOADS_PER_CYCLE = 2.0  # where a target does not say
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
@@ -125,6 +122,20 @@ def floors(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ..
 def parts(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ...]:
     """For each of the same parts its seconds. They add up to `total`."""
     return tuple(partial(_exact, part, plan) for part in timed_parts(plan))
+
+
+def leasts(plan: Plan) -> tuple[Callable[[Columns, Column], Column] | None, ...]:
+    """For each of the same parts what a row takes at least whose floor is a given number of seconds or more: between
+    floor and exact time by what it reads, as by what it says. None where there is nothing between them."""
+    return tuple(
+        partial(_least, p, plan) if isinstance(p, TensorPart) and p.scheme == "cpu" else None for p in timed_parts(plan)
+    )
+
+
+def _least(part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
+    nest, names = part.nest, part.names
+    share = _share(nest, names, values, values[names("threads")].astype(np.float64))
+    return least_seconds(nest, names, values, plan.target, share, _unhidden(nest), floor)
 
 
 def _exact(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
@@ -196,31 +207,26 @@ def _tensor(part: TensorPart, values: Columns, plan: Plan, *, least: bool = Fals
     compute, load, tile = once("core", lambda v: _core(nest, names, v, target))
     left = once("left", lambda v: (work_left(nest, names, v, rows_of(v)),))[0]
     compute, load = compute * left, load * left
-    caches = [m for m in target.memories if m.shared_by in ("core", "device") and m.name.startswith("L")]
-    sizes = tuple(m.bytes * CACHE_SHARE for m in caches)
-    page = page_bytes(target)
-    moved = [] if least else once("traffic", lambda v: traffic(nest, names, _moving(nest, names, v), sizes, page))
-    levels = _bandwidths(target)
     terms: Terms = {"compute": compute * cycle * share, "load": load * cycle * share, "tile": tile * cycle * share}
     terms["tile"] = terms["tile"] + _behind(part, plan) * cycle * share
-    for name, bytes_in, (all_cores, one_core) in zip(("l2", "l3", "memory"), moved, levels, strict=False):
-        terms[name] = np.maximum(bytes_in / all_cores, bytes_in * share / one_core)
-    for name in ("l2", "l3", "memory"):
-        terms.setdefault(name, np.zeros(n))
-    terms["memory"] = terms["memory"] * by_streams(nest, names, values)
+    terms |= dict.fromkeys(LEVELS, np.zeros(n)) if least else moved_seconds(nest, names, values, target, share)
     terms["pack"] = once("pack", lambda v: (copy_seconds(nest, names, v, target, least=least),))[0]
     terms["pack"] += CHECK_CYCLES * check_elements(nest.mapping.program, part.guards) * cycle  # by one thread
     terms["overhead"] = np.where(threads > 1, FORK_SECONDS, 0.0) + np.zeros(n)
-    stack = np.stack([terms[k] for k in ("compute", "load", "l2", "l3", "memory")])
+    stack = np.stack([terms[k] for k in ("compute", "load", *LEVELS)])
     longest = stack.max(axis=0)
-    unhidden = UNHIDDEN if nest.intrinsic.matrices is None else MATRICES_UNHIDDEN
-    hidden = longest + unhidden * (stack.sum(axis=0) - longest)
+    hidden = longest + _unhidden(nest) * (stack.sum(axis=0) - longest)
     if knows_prefetch(nest) and not least:
         hidden = hidden + waited_seconds(nest, names, values, terms, target, UNHIDDEN)
     if not least:
         hidden = hidden + once("pages", lambda v: (paging_seconds(nest, names, v, target),))[0]
     terms["total"] = hidden + terms["tile"] + terms["pack"] + terms["overhead"]
     return terms
+
+
+def _unhidden(nest: Nest) -> float:
+    """Share of the shorter terms that does not overlap with the longest."""
+    return UNHIDDEN if nest.intrinsic.matrices is None else MATRICES_UNHIDDEN
 
 
 def _behind(part: TensorPart, plan: Plan) -> float:
@@ -244,18 +250,6 @@ def run_length(plan: Plan) -> int:
             break
         length *= len(decision.domain)
     return length
-
-
-def _moving(nest: Nest, names: StepNames, v: Columns) -> dict[str, npt.NDArray[np.int64]]:
-    """The columns that say what moves between caches."""
-    tiled = tiled_axes(nest)
-    found = [names("order"), names("inner"), *map(names.register, tiled), *map(names.tiles, tiled)]
-    found += [names.pack(o.name) for o in nest.intrinsic.inputs]
-    lanes, rows, depth = blocked_axes(nest)
-    found += [names.block(a) for a in (lanes, rows, depth) if a]
-    found += [] if depth is None else [names(f"blocks_{depth.name}")]
-    found += [] if line_axis(nest) is None else [names("lines")]
-    return {name: v[name] for name in found}
 
 
 def _share(nest: Nest, names: StepNames, values: Columns, threads: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -415,18 +409,6 @@ def _aliased(apart: int, rows: npt.NDArray[np.int64], target: Target) -> npt.NDA
     page = page_bytes(target)
     first = next((m.bytes for m in target.memories if m.name == "L1"), 8 * page)
     return rows * gcd(apart, page) > ALIAS_SHARE * first if apart else np.zeros(len(rows), bool)
-
-
-def _bandwidths(target: Target) -> list[tuple[float, float]]:
-    """Bytes per second out of L2, L3 and main memory, for all cores together (a level of each core's own has no such
-    limit) and for one core."""
-    found = []
-    for m in target.memories:
-        if m.name not in ("L1", "registers"):
-            whole = m.bandwidth_bytes_per_s or {"L2": 64.0, "L3": 16.0}.get(m.name, 4.0) * target.clock_hz
-            shared = m.shared_by == "device"
-            found.append((whole, m.core_bandwidth_bytes_per_s or whole) if shared else (float("inf"), whole))
-    return found
 
 
 def _work(part: ScalarPart, plan: Plan) -> float:

@@ -12,7 +12,7 @@ E·B + (T - t)·A: what a part adds to a lower bound is E·T + E·B + (T - t)·A
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -56,6 +56,11 @@ def floors(objective: str) -> Callable[[Plan], Sums]:
 def parts(objective: str) -> Callable[[Plan], Sums]:
     """As `clock.parts`: they add up to `total`, and to no more than that for `edp` of several parts."""
     return clocks.parts if objective == "latency" else partial(_sums, objective, clocks.part_terms)
+
+
+def leasts(objective: str) -> Callable[[Plan], Sequence[Callable[[Columns, Column], Column] | None]]:
+    """As `clock.leasts`, for latency; of other objectives nothing is said between floors and parts."""
+    return clocks.leasts if objective == "latency" else lambda plan: ()
 
 
 def energy_of(plan: Plan, terms: Terms) -> Column:

@@ -25,6 +25,7 @@ def space_of(
         run_length=clocks.run_length,
         floors=objectives.floors(objective),
         parts=objectives.parts(objective),
+        leasts=objectives.leasts(objective),
         least=limit if objective == "latency" else None,  # it is in seconds
         kept=kept,
     )

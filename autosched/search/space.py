@@ -22,7 +22,7 @@ from autosched.search.scores import BLOCK, Scores, settle
 from autosched.search.unlisted import Unlisted, merged
 from autosched.tiling.alike import Alike
 from autosched.tiling.apart import Apart
-from autosched.tiling.bounded import SLACK, Timed
+from autosched.tiling.bounded import SLACK, Least, Quantity, timed
 from autosched.tiling.schedule import Candidate
 from autosched.tiling.table import Table, tabulate
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 Columns: TypeAlias = Mapping[str, npt.NDArray[np.int64]]
 Clock: TypeAlias = Callable[["Plan", Columns], Mapping[str, npt.NDArray[Any]]]
-Floors: TypeAlias = Callable[["Plan"], Sequence[Callable[[Columns], npt.NDArray[np.float64]]]]
+Floors: TypeAlias = Callable[["Plan"], Sequence[Quantity]]
+Leasts: TypeAlias = Callable[["Plan"], Sequence[Least | None]]
 Limit: TypeAlias = Callable[["Plan", Columns], npt.NDArray[np.float64]]
 
 HOPELESS = 5.0
@@ -50,7 +51,8 @@ class SearchSpace:
     Legal rows above `limit` in one plan are represented by a sample drawn with `seed`. `run_length(plan)` says how many
     consecutive ids (from a multiple of it) the clock gives one time. `floors(plan)` are functions of columns that add
     up to a lower bound of `total`; where there are none, every row is scored. `parts(plan)`, one for each floor, add up
-    to `total` itself; with them the best rows of a plan are found among all of its legal ones, however many there are.
+    to `total` itself; with them the best rows of a plan are found among all of its legal ones, however many there are,
+    and sooner with `leasts(plan)` (`tiling.bounded.Timed.least`).
     `least(plan, values)` are seconds that rows do not go below, whatever the clock says. Answers are in `kept`, which
     may hold those of an earlier space of the same plans.
     """
@@ -66,12 +68,14 @@ class SearchSpace:
         run_length: Callable[[Plan], int] = lambda plan: 1,
         floors: Floors = lambda plan: (),
         parts: Floors = lambda plan: (),
+        leasts: Leasts = lambda plan: (),
         least: Limit | None = None,
         kept: Kept | None = None,
     ) -> None:
         self._clock = clock
         self._least = least
         self._parts = parts
+        self._leasts = leasts
         self._run_length = run_length
         self._floors = floors
         self._threads = threads
@@ -429,7 +433,7 @@ class SearchSpace:
     def _search_of(self, number: int) -> Unlisted:
         if number not in self._unlisted:
             plan = self.plans[number].plan
-            parts = [Timed(*both) for both in zip(self._parts(plan), self._floors(plan), strict=True)]
+            parts = timed(self._parts(plan), self._floors(plan), self._leasts(plan))
             self._unlisted[number] = Unlisted(
                 Apart(plan.space, parts, lambda ids: self._seconds(number, ids), alike=self._alike)
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from autosched.tiling.apiece import apiece
 from autosched.tiling.enumerate import BLOCK, ROOT, Joiner, Part, Prefixes, Stage, plan_stages
 from autosched.tiling.given import Given, WantedError
 from autosched.tiling.table import Columns, tabulate
+from autosched.tiling.values import rows_of
 
 if TYPE_CHECKING:
     from autosched.tiling.space import Space
@@ -28,21 +30,35 @@ Ids = npt.NDArray[np.int64]
 Times = npt.NDArray[np.floating[Any]]
 """Seconds of rows; float32 where the clock keeps them so."""
 Column = npt.NDArray[np.float64]
-Quantity = Callable[[Columns], npt.NDArray[np.float64]]
+Quantity = Callable[[Columns], Column]
+Least = Callable[[Columns, Column], Column]
 
 SLACK = 1 - 1e-6
 """Bounds and times add the same numbers in another order, and times are kept in float32."""
 MOST_PAIRS = 1 << 32
 """Prefixes looked at after which the search ends with what it has (half a minute)."""
+FIRST, FIRST_EACH = 1 << 14, 4
+"""Rows, and rows for each one wanted, that are completed before a limit is known: those of least bound set one that
+spares most others."""
 _SEEN = 64  # rows that are asked what a part of the time reads
 
 
 @dataclass(frozen=True)
 class Timed:
-    """One part of a row's time: `exact`, and a `floor` below it that reads fewer decisions; seconds per row."""
+    """One part of a row's time: `exact`, and a `floor` below it that reads fewer decisions; seconds per row. `least` of
+    columns and floors is what rows take at least whose floors are no less than these: it stands between both by what
+    it reads, too."""
 
     exact: Quantity
     floor: Quantity
+    least: Least | None = None
+
+
+def timed(
+    exact: Sequence[Quantity], floors: Sequence[Quantity], leasts: Sequence[Least | None] = ()
+) -> tuple[Timed, ...]:
+    """Parts of the time by their quantities, `leasts` where there are any."""
+    return tuple(Timed(*each) for each in zip(exact, floors, leasts or [None] * len(exact), strict=True))
 
 
 @dataclass(frozen=True)
@@ -72,12 +88,18 @@ class Bounded:
         self._block = block
         self._tables = [tabulate(space, p.floor, legal=True) for p in parts]
         self._reads = [read_by_some(space, p.exact) for p in parts]
-        early = [frozenset(t.positions) for t in self._tables if t is not None and t.positions]
-        groups = early + sorted((r for r in self._reads if r), key=len, reverse=True)
+        self._between = [self._read_between(p) for p in parts]
+        floors = [frozenset[int]() if t is None else frozenset(t.positions) for t in self._tables]
+        early = [f if b is None else f & b for f, b in zip(floors, self._between, strict=True)]
+        between = sorted((b for b in self._between if b), key=len, reverse=True)
+        groups = early + between + sorted(self._reads, key=len, reverse=True)
         self._joiner = Joiner(space, block, stages=grouped_stages(space, groups, wanted))
         stages = self._joiner.stages
         self._known = [frozenset(d for s in stages[: n + 1] for d in s.decisions) for n in range(len(stages))]
         self._least = [[t and t.over(known) for t in self._tables] for known in self._known]
+        said = frozenset[int]().union(*(f if b is None else b for f, b in zip(floors, self._between, strict=True)))
+        self._bounded = next(n for n, known in enumerate(self._known) if said <= known)
+        """The stage after which bounds say all that they can before times are known."""
         self.looked_at = 0
         """Prefixes that were joined so far, those that a rule or a bound removed at once among them."""
 
@@ -87,6 +109,7 @@ class Bounded:
         """The `k` rows of least time, of those that take at most `limit_s`; ties at the end may be left out. With
         `near`, a count and a factor, rows that take more than so many times the time of that fastest one, too."""
         stages = self._joiner.stages
+        widths = [prod(self._space.radices[d] for d in s.decisions) for s in stages]
         pools: list[_Pool] = [_Pool() for _ in stages]
         pools[0].add(ROOT, np.zeros(1))
         found = _Found(k, limit_s, near)
@@ -94,9 +117,11 @@ class Bounded:
         while any(p.rows for p in pools):
             if self.looked_at >= end:
                 break
-            at = self._next(pools)
-            width = prod(self._space.radices[d] for d in stages[at].decisions)
-            chunk = pools[at].take(max(1, self._block // width), found.limit_s)
+            first = min(self._block, max(FIRST, FIRST_EACH * k)) if found.limit_s == np.inf else self._block
+            tall = [max(1, (first if n > self._bounded else self._block) // w) for n, w in enumerate(widths)]
+            at = _next(pools, tall)
+            width = widths[at]
+            chunk = pools[at].take(tall[at], found.limit_s)
             if chunk is None:
                 continue
             for left in range(0, width, self._block):
@@ -126,9 +151,25 @@ class Bounded:
             every &= exact is not None
             if exact is not None:
                 total += exact
-            elif table is not None:
-                total += table.look_up(ids)
+            else:
+                floor = np.zeros(len(ids)) if table is None else table.look_up(ids)
+                total += self._at_least(n, part, given, floor)
         return total, every
+
+    def _at_least(self, n: int, part: Timed, given: Given, floor: Column) -> Column:
+        """What a part takes at least, its floor being so much: more than that once what moves is decided."""
+        reads = self._between[n]
+        if part.least is None or reads is None or not reads <= given.positions:
+            return floor
+        try:
+            return np.maximum(floor, part.least(given, floor))
+        except WantedError:
+            return floor
+
+    def _read_between(self, part: Timed) -> frozenset[int] | None:
+        """What a part's `least` reads."""
+        least = part.least
+        return None if least is None else read_by_some(self._space, lambda v: least(v, np.zeros(rows_of(v))))
 
     def _exact(self, n: int, part: Timed, given: Given) -> Column | None:
         """A part's time, where all that it reads is decided."""
@@ -139,15 +180,6 @@ class Bounded:
             return np.asarray(apiece(given, name, lambda v: (part.exact(v),))[0], np.float64)
         except WantedError:  # what no row that was seen was asked for
             return None
-
-    def _next(self, pools: Sequence[_Pool]) -> int:
-        """The stage to go on with: the last one that has a block to do, else the first that has anything, so that
-        later ones fill up."""
-        for at in reversed(range(len(pools))):
-            width = prod(self._space.radices[d] for d in self._joiner.stages[at].decisions)
-            if pools[at].rows >= max(1, self._block // width):
-                return at
-        return next(at for at, pool in enumerate(pools) if pool.rows)
 
 
 class _Pool:
@@ -180,6 +212,13 @@ class _Pool:
             alive, rest = alive[order[:rows]], alive[order[rows:]]
             self.add(prefixes[rest], bounds[rest])
         return prefixes[np.sort(alive)]
+
+
+def _next(pools: Sequence[_Pool], tall: Sequence[int]) -> int:
+    """The stage to go on with: the last one that has a block to do, of `tall` prefixes each, else the first that has
+    anything, so that later ones fill up."""
+    last = (at for at in reversed(range(len(pools))) if pools[at].rows >= tall[at])
+    return next(chain(last, (at for at, pool in enumerate(pools) if pool.rows)))
 
 
 class _Found:
@@ -229,10 +268,11 @@ def grouped_stages(
     """A join order that decides one group after the other, then the rest (of `wanted`, or of all): what a part of the
     time depends on is together, and its exact value known early."""
     everything = frozenset(range(len(space.decisions))) if wanted is None else wanted
+    single = frozenset(d for d in everything if space.radices[d] == 1)  # first: a stage of their own adds nothing
     fixed: set[int] = set()
     steps: list[tuple[tuple[int, ...], tuple[Part, ...]]] = []
     pending = [p for p in space.parts if p.depends <= everything]
-    for group in (*groups, everything):
+    for group in (single, *groups, everything):
         here = (group & everything) - fixed
         inside = [p for p in pending if p.depends <= fixed | here]
         for stage in plan_stages(space, inside, here):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 import autosched
-from autosched.costmodel.clock import clock, floors, parts, run_length
+from autosched.costmodel.clock import clock, floors, leasts, parts, run_length
 from autosched.logic import Var
 from autosched.search import unlisted
 from autosched.search.request import TuneRequest
@@ -20,13 +21,15 @@ from autosched.search.space import SearchSpace
 from autosched.search.tune import plans_of
 from autosched.search.unlisted import Unlisted
 from autosched.tiling.apart import Apart
-from autosched.tiling.bounded import Bounded, Timed
+from autosched.tiling.bounded import Bounded, Timed, timed
 from autosched.tiling.plan import Plan
 from autosched.tiling.space import Space
 from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.values import rows_of
 from benchmarks.space_speed import TWO
 
 SIZES = {"m": 64, "k": 48, "h": 96, "n": 64}
+BOUNDS: dict[str, Any] = {"run_length": run_length, "floors": floors, "parts": parts, "leasts": leasts}
 PROGRAMS = {
     "product": ("matmul", {"m": 96, "n": 80, "k": 72}, "x86-avx2", 4),
     "border": ("conv2d", {"h": 9, "w": 9, "ci": 8, "co": 32, "t": "f32"}, "x86-avx512", 1),
@@ -40,8 +43,7 @@ def plans(name: str) -> list[Plan]:
 
 
 def bounded(plan: Plan, block: int = 1 << 14) -> Bounded:
-    timed = [Timed(*both) for both in zip(parts(plan), floors(plan), strict=True)]
-    return Bounded(plan.space, timed, lambda ids: seconds(plan, ids), block)
+    return Bounded(plan.space, timed(parts(plan), floors(plan), leasts(plan)), lambda ids: seconds(plan, ids), block)
 
 
 def seconds(plan: Plan, ids: Any) -> Any:
@@ -64,6 +66,23 @@ def test_the_best_rows_are_those_of_a_full_sort(name: str) -> None:
     assert np.array_equal(bounded(plan).best(10**6, limit).seconds, every[every <= limit])
 
 
+def test_few_rows_are_timed_where_what_moves_is_known() -> None:
+    """Floors leave out what moves between caches: by them alone most rows could be among the best."""
+    program = autosched.workload("matmul", m=512, n=1024, k=1024)
+    plan = plans_of(TuneRequest(program, autosched.target("x86-avx512")))[1][0]
+    exact, counted, found = parts(plan)[0], [0, 0], []
+
+    def counting(at: int, values: Any) -> Any:
+        counted[at] += rows_of(values)
+        return exact(values)
+
+    for at, between in enumerate(((), leasts(plan))):
+        some = timed([partial(counting, at)], floors(plan), between)
+        found.append(Bounded(plan.space, some, lambda ids: seconds(plan, ids)).best(200).seconds)
+    assert counted[1] < counted[0] / 3
+    assert np.array_equal(*found)
+
+
 def test_most_of_a_space_is_never_looked_at() -> None:
     plan = max(plans("product"), key=lambda p: p.space.size)
     search = bounded(plan, 1 << 12)
@@ -84,7 +103,7 @@ def test_parts_add_up_to_the_clock() -> None:
 def test_two_products_in_trillions_of_rows() -> None:
     """More legal rows than a list can hold: none of those drawn is better than what is found, nor is any neighbour."""
     plan = plans_of(TuneRequest(autosched.parse(TWO, sizes=SIZES), autosched.target("x86-avx512")))[1][0]
-    space = SearchSpace([plan], clock, run_length=run_length, floors=floors, parts=parts, threads=1, limit=10**6)
+    space = SearchSpace([plan], clock, **BOUNDS, threads=1, limit=10**6)
     assert not space.plans[0].complete
     assert space.legal > 10**8 > space.rows
     rows, found = space.best(500)
@@ -103,7 +122,7 @@ def test_two_products_in_trillions_of_rows() -> None:
 def test_a_sampled_plan_has_the_best_rows_of_all() -> None:
     some = plans("border")[:3]
     whole = SearchSpace(some, clock, threads=1)
-    sampled = SearchSpace(some, clock, run_length=run_length, floors=floors, parts=parts, threads=1, limit=2000)
+    sampled = SearchSpace(some, clock, **BOUNDS, threads=1, limit=2000)
     assert not any(entry.complete for entry in sampled.plans)
     assert sampled.legal == whole.rows
     assert sampled.rejected.keys() == whole.rejected.keys()
@@ -120,7 +139,8 @@ def test_without_parts_a_sample_stands_for_a_plan() -> None:
 
 @st.composite
 def timed_spaces(draw: st.DrawFn) -> tuple[Space, list[Timed]]:
-    """Two parts with decisions of their own, one that they share, one that only a rule reads."""
+    """Two parts with decisions of their own, one that they share, one that only a rule reads; some parts have a bound
+    between floor and time."""
     names = ("a", "b", "c", "d", "shared", "silent")
     values = st.lists(st.integers(1, 9), min_size=1, max_size=4, unique=True)
     decisions = tuple(Decision(n, tuple(draw(values))) for n in names)
@@ -140,7 +160,11 @@ def timed_spaces(draw: st.DrawFn) -> tuple[Space, list[Timed]]:
             more = some / v["silent"] if some.any() else some
             return floor(v) + w[1] * np.abs(v[own[1]] - 4.0) + more
 
-        return Timed(exact, floor)
+        def least(v: Mapping[str, Any], known: Any) -> Any:
+            return known + share * w[1] * np.abs(v[own[1]] - 4.0)
+
+        share = draw(st.sampled_from([0.3, 1.0]))
+        return Timed(exact, floor, draw(st.sampled_from([None, least])))
 
     return Space("two", [Step("s", decisions, rules)]), [part(("a", "b"), weights[:3]), part(("c", "d"), weights[3:])]
 
@@ -149,21 +173,20 @@ def timed_spaces(draw: st.DrawFn) -> tuple[Space, list[Timed]]:
 @examples(80)
 @given(timed_spaces(), st.integers(1, 40), st.sampled_from([1, 16, 1 << 12]))
 def test_nothing_better_is_dropped(case: tuple[Space, list[Timed]], k: int, block: int) -> None:
-    space, timed = case
+    space, some = case
 
     def total(ids: Any) -> Any:
         values = space.values(ids)
-        return np.asarray(sum(p.exact(values) for p in timed), np.float32)
+        return np.asarray(sum(p.exact(values) for p in some), np.float32)
 
     wanted = np.sort(total(space.enumerate().ids))[:k]
-    assert np.allclose(Bounded(space, timed, total, block).best(k).seconds, wanted)
+    assert np.allclose(Bounded(space, some, total, block).best(k).seconds, wanted)
 
 
 def test_what_was_found_before_answers_for_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unlisted, "AT_LEAST", 1)
     plan = plans("border")[0]
-    timed = [Timed(*both) for both in zip(parts(plan), floors(plan), strict=True)]
-    search = Apart(plan.space, timed, lambda ids: seconds(plan, ids))
+    search = Apart(plan.space, timed(parts(plan), floors(plan), leasts(plan)), lambda ids: seconds(plan, ids))
     rows = Unlisted(search)
     many, seconds_of = rows.best(400)
     looked = search.looked_at

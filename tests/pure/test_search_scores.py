@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import autosched
-from autosched.costmodel.clock import clock, floors, run_length
+from autosched.costmodel.clock import clock, floors, leasts, parts, run_length
 from autosched.costmodel.limits import limit
 from autosched.logic import Var
 from autosched.search.request import TuneRequest
@@ -52,6 +52,24 @@ def test_bounds_lie_below_the_clock(name: str) -> None:
         tables = [tabulate(plan.space, floor) for floor in floors(plan)]
         least = sum((t.look_up(ids) for t in tables if t is not None), start=np.zeros(len(ids)))
         assert np.all(least <= total * (1 + 1e-9)), plan.name
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_moves_adds_to_a_floor_and_stays_below_the_time(name: str) -> None:
+    rng = np.random.default_rng(1)
+    for plan in planned(name):
+        values = plan.space.values(np.sort(plan.space.sample(500, rng)))
+        for floor, least, part in zip(floors(plan), leasts(plan), parts(plan), strict=True):
+            if least is None:
+                continue
+            known, seconds = floor(values), part(values) * (1 + 1e-9)
+            for share in (1.0, 0.5, 0.0):  # a floor below the row's own says less, and nothing wrong
+                said = least(values, share * known)
+                assert np.all(share * known <= said), plan.name
+                assert np.all(said <= seconds), plan.name
+            if name == "large":
+                assert np.mean(least(values, known) > 1.05 * known) > 0.5
 
 
 @pytest.mark.sampled(2)
