@@ -8,9 +8,10 @@ way of calling, which says what is wrong. Shapes, types and fixed pointers are c
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -116,19 +117,19 @@ class Direct:
         made = [(n, tensors[p]) for n, p in enumerate(parameters) if p in free]
         self._made = [(n, t.shape, t.stored, t.bytes + ALIGNMENT) for n, t in made]
         self._answers = [n for n, p in enumerate(parameters) if p in outputs]
-        self._parameters, self._needed = list(parameters), [p for p in parameters if p not in free]
-        same = (n for n, (a, b) in enumerate(zip(parameters, self._needed, strict=False)) if a != b)
-        self._alike = next(same, len(self._needed))  # parameters that stand in the same place in either list
+        self._named = dict(_named(list(parameters), [p for p in parameters if p not in free]))
 
     def call(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """The result, or UNUSUAL. `given` and `named` are the values of all parameters, or of all but the free
         outputs."""
         if named:
-            every = len(given) + len(named) == self._count
-            rest = (self._parameters if every else self._needed)[len(given) :]
-            if len(given) > self._alike or len(named) != len(rest) or not named.keys() >= set(rest):
+            rest = self._named.get((len(given), len(named)))
+            if rest is None:
                 return UNUSUAL
-            given = (*given, *[named[p] for p in rest])
+            try:
+                given = given + rest(named)
+            except KeyError:
+                return UNUSUAL
         if len(given) != self._count:
             if len(given) != self._count - len(self._made):
                 return UNUSUAL
@@ -149,6 +150,22 @@ class Direct:
             return UNUSUAL
         answers = self._answers
         return given[answers[0]] if len(answers) == 1 else tuple(given[n] for n in answers)
+
+
+def _named(every: list[str], needed: list[str]) -> Iterator[tuple[tuple[int, int], Callable[[Any], tuple[Any, ...]]]]:
+    """For each number of values in order, with the number of values by name that complete `every` or `needed`: what
+    takes those by name, in the parameters' order. Values in order end where the two differ."""
+    alike = next((n for n, (a, b) in enumerate(zip(every, needed, strict=False)) if a != b), len(needed))
+    for parameters in (needed, every):
+        for given in range(min(alike + 1, len(parameters))):
+            first, *others = parameters[given:]
+            taken = itemgetter(first, *others) if others else _one(first)
+            yield (given, 1 + len(others)), taken
+
+
+def _one(name: str) -> Callable[[Any], tuple[Any, ...]]:
+    """`itemgetter` answers no tuple where it takes one."""
+    return lambda named: (named[name],)
 
 
 def _text(

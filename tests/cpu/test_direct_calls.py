@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -71,6 +73,31 @@ def test_outputs_are_made_or_taken(kernel: CompiledKernel) -> None:
     np.testing.assert_array_equal(bound(s=2.0, A=a)[0], want)
     np.testing.assert_array_equal(bound(a, 2.0)[0], want)
     assert bound(a, 2.0, y, z)[1] is z
+
+
+def test_values_in_order_and_by_name_mean_what_they_mean_the_general_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All ways to give some first values in order and any of all names by name, some twice, some not at all."""
+    straight, whole = compiled(SUM), compiled(SUM)
+    monkeypatch.setitem(whole.__dict__, "_direct", None)
+    a, b = operands()
+    names = ["A", "s", "B", "Y", "Z"]
+
+    def told(kernel: CompiledKernel, given: int, named: Sequence[str]) -> Any:
+        values = dict(zip(names, (a, 2.0, b, np.zeros((3, 5), np.float32), np.zeros(3, np.float32)), strict=True))
+        values["T"] = a
+        try:
+            return [r.tolist() for r in kernel(*[values[n] for n in names[:given]], **{n: values[n] for n in named})]
+        except UsageError as error:
+            return error.message
+
+    answered = 0
+    for given in range(6):
+        for count in range(7):
+            for named in combinations(["Z", "Y", "B", "s", "A", "T"], count):
+                want = told(whole, given, named)
+                assert told(straight, given, named) == want
+                answered += not isinstance(want, str)
+    assert answered > 10
 
 
 def test_what_is_only_read_may_be_the_same_and_frozen() -> None:
