@@ -151,6 +151,7 @@ def _tuned(wanted: Program, target: Any, where: str, steps: dict[str, float]) ->
             name = {"Matched": "match", "StudyOpened": "study"}.get(type(event).__name__, type(event).__name__.lower())
             steps[name] = time.perf_counter() - clock
         if isinstance(event, events.TrialDone):
+            steps["its own"] = sum(event.trial.measurement.costs_s.get(name, 0.0) for name in ("check", "time"))
             said = event.trial.measurement.status + (
                 f" ({event.trial.measurement.message[:80]})" if event.trial.measurement.message else ""
             )

@@ -23,14 +23,15 @@ PATIENCE_S, LIMIT_S = 0.2, 5.0
 
 
 class Lane:
-    """Runs what it is given in order, in a thread of its own. Meanwhile the thread that gave it runs on `spare` CPUs
-    only, and makes way sooner; afterwards it may use `everywhere` again."""
+    """Runs what it is given in order, in a thread of its own. Meanwhile other threads make way sooner, and the one that
+    gave it runs on `spare` CPUs only while something is timed; afterwards it may use `everywhere` again."""
 
     def __init__(self, spare: Sequence[int], everywhere: Sequence[int]) -> None:
         self.spare, self.everywhere = spare, everywhere
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
         self._waiting = 0
+        self._timing = 0
         self._turn_s = TURN_S
         self._futures: list[Future[Any]] = []
         self._caller = 0
@@ -43,8 +44,8 @@ class Lane:
         future = self._pool.submit(self._cancellable, work)
         if apart:
             self._caller = threading.get_native_id()
-            self._count(1)
-            future.add_done_callback(lambda _: self._count(-1))
+        self._count(1, apart)
+        future.add_done_callback(lambda _: self._count(-1, apart))
         self._futures = [*(f for f in self._futures if not f.done()), future]
         return future
 
@@ -65,15 +66,20 @@ class Lane:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
 
-    def _count(self, change: int) -> None:
+    def _count(self, change: int, apart: bool) -> None:
         with self._lock:
             before, self._waiting = self._waiting, self._waiting + change
             if before == 0:
                 self._turn_s = sys.getswitchinterval()
                 sys.setswitchinterval(min(TURN_S, self._turn_s))
-                self._confine(self.spare)
             elif self._waiting == 0:
                 sys.setswitchinterval(self._turn_s)
+            if not apart:
+                return
+            before, self._timing = self._timing, self._timing + change
+            if before == 0:
+                self._confine(self.spare)
+            elif self._timing == 0:
                 self._confine(self.everywhere)
 
     def _confine(self, cpus: Sequence[int]) -> None:

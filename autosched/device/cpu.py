@@ -38,6 +38,7 @@ from autosched.machine.host import host_features
 from autosched.machine.target import Target
 from autosched.scratch import Scratch, scratch_errors
 from autosched.store.records import Measurement
+from autosched.tiling.plan import Plan
 from autosched.tiling.schedule import Candidate
 
 if TYPE_CHECKING:
@@ -185,6 +186,17 @@ class CpuDevice:
         if self.aside:
             self._warming = self._lane.begin(start, apart=False)
 
+    def foresee(self, plan: Plan) -> None:
+        """Work out what candidates of the plan are checked on, beside other work; what it assumes decides that."""
+
+        def look() -> None:
+            if self.program is not None and not plan.guards and not plan.granted:
+                with contextlib.suppress(AutoschedError):
+                    self._find_special(self.program, self._finite | assumed_finite(plan))
+
+        if self.aside:
+            self._lane.begin(look, apart=False)
+
     def _warmed(self) -> None:
         """Wait until the processes have started: each of them answers one thread at a time."""
         if self._warming is not None:
@@ -315,11 +327,7 @@ class CpuDevice:
 
     def _provide_special(self, program: Program) -> None:
         """Data with NaN and infinities beside the program's, where they are not written yet."""
-        known = self._special
-        if self._oracle is None and (known is None or known[0] is not program or known[1] != self._finite):
-            found = special(program, self.seed, self._finite, lambda inputs: self._compute(program, inputs))
-            self._special = program, self._finite, found
-            self._told = False
+        self._find_special(program, self._finite)
         if self._special is None or self._told:
             return
         found = self._special[2]
@@ -327,6 +335,14 @@ class CpuDevice:
             self._write_beside(program, found.folder, found.found)
         self.worker.ask("special", found and found.folder, deadline_s=DATA_LIMIT_S)
         self._told = True
+
+    def _find_special(self, program: Program, finite: frozenset[str]) -> None:
+        """The data with NaN and infinities, where `finite` tensors hold none."""
+        known = self._special
+        if self._oracle is None and (known is None or known[0] is not program or known[1] != finite):
+            found = special(program, self.seed, finite, lambda inputs: self._compute(program, inputs))
+            self._special = program, finite, found
+            self._told = False
 
     def _write(self, program: Program) -> None:
         found = self._data_of(program)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
+
+if TYPE_CHECKING:
+    from autosched.tiling.plan import Plan
 
 T = TypeVar("T")
 
@@ -60,6 +63,15 @@ class BuildsAhead(Protocol):
 
     def builds(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
         """One build a candidate, in order, as `Device.build` makes it; closed, it ends what is under way."""
+        ...
+
+
+@runtime_checkable
+class Foresees(Protocol):
+    """A device that works out what a plan's candidates are checked on before there are any."""
+
+    def foresee(self, plan: Plan) -> None:
+        """Begin that beside other work."""
         ...
 
 

@@ -25,7 +25,7 @@ from autosched.ir.nests import Unit, plan
 from autosched.ir.program import Program
 from autosched.ir.slicing import slice_of
 
-WHOLE_S = 2.0
+WHOLE_S = 0.5
 """Programs whose outputs the interpreter computes in about this many seconds are compared whole."""
 BOXES = 6
 BOX_ELEMENTS, LEAST = 1 << 12, 16
@@ -74,8 +74,13 @@ class Sampled:
 
 def is_large(program: Program) -> bool:
     """Whether all outputs would take the interpreter longer than `WHOLE_S`."""
+    return whole_s(program) > WHOLE_S
+
+
+def whole_s(program: Program) -> float:
+    """About how many seconds all outputs would take the interpreter."""
     whole = {name: tuple((0, n) for n in program.tensors[name].extents) for name in program.outputs}
-    return seconds(slice_of(program, whole)) > WHOLE_S
+    return seconds(slice_of(program, whole))
 
 
 def sampled(program: Program, seed: int, slack: float = 1.0, inputs: Mapping[str, Any] | None = None) -> Sampled:

@@ -40,7 +40,9 @@ HOPELESS = 5.0
 LEADING = 8_000
 """The clock's best rows that strategies look at, and as many shared among the plausible plans."""
 LARGE = 1 << 30
-"""Rows before any rule from which on the best rows of a plan are sooner found by bounds than listed."""
+"""Rows before any rule from which on a plan is probed before it is listed: that takes seconds."""
+SEARCHED = 1 << 28
+"""Rows before any rule from which on the rows close to the best are sooner found by bounds than in a list."""
 _PROBE = 2048
 _MARGIN = 1.25  # rows a probe is asked for beyond those wanted, since it only estimates where they end
 
@@ -99,8 +101,15 @@ class SearchSpace:
     @property
     def empty(self) -> bool:
         """Whether no plan has a legal row."""
-        each = enumerate(self.plans)
-        return not any(len(self.sampled(n)[0]) if self._is_large(n) else entry.legal for n, entry in each)
+        return not any(self._has_legal(n) for n in range(len(self.plans)))
+
+    def _has_legal(self, number: int) -> bool:
+        entry = self.plans[number]
+        if self._is_large(number):
+            return len(self.sampled(number)[0]) > 0
+        if entry.is_laid or entry.plan.space.size <= SEARCHED:
+            return entry.legal > 0
+        return len(entry.plan.space.thinned(1, np.random.default_rng(self._seed))) > 0
 
     def prepared(self) -> Iterator[None]:
         """Work out what is to be known of every plan, a piece at a time: its rows, some of their seconds, its best.
@@ -203,9 +212,16 @@ class SearchSpace:
         return ids[np.unique(rng.integers(0, len(ids), _PROBE))] if len(ids) > _PROBE else ids
 
     def _is_large(self, number: int) -> bool:
-        """Whether a plan is searched before it is listed: that takes longer, and its floors say where to look."""
+        """Whether a plan is probed before it is listed: that takes longer, and its floors say where to look."""
+        return self._is_above(LARGE, number)
+
+    def _is_searched(self, number: int) -> bool:
+        """Whether rows of a plan are searched before it is listed."""
+        return self._is_above(SEARCHED, number) and not self.plans[number].is_laid
+
+    def _is_above(self, rows: int, number: int) -> bool:
         plan = self.plans[number].plan
-        return plan.space.size > LARGE and bool(self._parts(plan)) and bool(self._floor_tables(number))
+        return plan.space.size > rows and bool(self._parts(plan)) and bool(self._floor_tables(number))
 
     @cached_property
     def plausible(self) -> tuple[int, ...]:
@@ -299,7 +315,7 @@ class SearchSpace:
 
     def _near_of(self, number: int, k: int, limit_s: float, count: int, factor: float) -> tuple[Ids, Seconds]:
         """The part of one plan in `near`, of rows that take at most `limit_s`."""
-        if self._is_large(number):
+        if self._is_large(number) or self._is_searched(number):
             found = self._search_of(number).near(k, limit_s, count, factor)
             if found.proved:
                 return found.ids, np.asarray(found.seconds, np.float32)

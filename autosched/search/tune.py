@@ -14,7 +14,7 @@ from typing import Any
 from autosched.costmodel.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model, load_soon
 from autosched.device.checked import description_of
-from autosched.device.protocol import Aside, Device
+from autosched.device.protocol import Aside, Device, Foresees
 from autosched.device.registry import device as open_device
 from autosched.errors import NoScheduleError
 from autosched.ir.rewrite import simplify
@@ -168,7 +168,7 @@ def prepare(
     try:
         if warm and isinstance(device, Aside):
             device.warm()
-        tuning = _laid_out(request, device, listener or (lambda event: None), Stopwatch(clock))
+        tuning = _laid_out(request, device, listener or (lambda event: None), Stopwatch(clock), warm)
         if not warm:
             deque(tuning.meanwhile, 0)
     except BaseException:
@@ -181,7 +181,7 @@ def prepare(
     return replace(tuning, device=open_device(request.device, on, request.target, **options))
 
 
-def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopwatch) -> Tuning:
+def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopwatch, warm: bool) -> Tuning:
     """Match, plans, space and study, for a device that is open."""
     recording = getattr(device, "recording", None)
     with watch.phase("match"):
@@ -193,6 +193,8 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     described = description_of(device)
     if described.get("kind") == "cpu":
         _refuse_wrong_texts(plans)
+    if warm and plans and isinstance(device, Foresees):
+        device.foresee(plans[0])  # what is best at first sight is likely to be measured first
     if recording is None:
         emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
         emit(NotPlanned(lambda: by_reason(left_out(matches, plans, request.target, request.conditions))))

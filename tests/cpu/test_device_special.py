@@ -10,6 +10,7 @@ from support.plans import CONV, covering_rows, machine, plans_of, this_machine
 
 from autosched.device import cpu, special
 from autosched.device.oracle import compute
+from autosched.device.sampled import Sampled, is_large, sampled
 from autosched.device.simulator import device as simulator
 from autosched.device.simulator import verify
 from autosched.ir import parse, workload
@@ -77,3 +78,42 @@ def test_no_values_where_they_would_matter_everywhere() -> None:
 def test_what_a_program_assumes_is_kept() -> None:
     text = "def f(X: f32[400], Y: f32[400]):\n    assume(0 <= X <= 1)\n"
     assert found(parse(text + "    for i in range(400):\n        Y[i] = X[i] + 1.0\n")) is None
+
+
+def test_data_of_large_programs_hold_them_in_the_corners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boxes lie there, and what guards exclude."""
+    program = parse(CONV, sizes={"h": 12, "w": 12, "ci": 8, "co": 16})
+    monkeypatch.setattr(special, "is_large", lambda program: True)
+    data = special.special(program, 0, frozenset(), lambda inputs: sampled(program, 0, inputs=inputs))
+    assert data is not None
+    assert isinstance(data.found, Sampled)
+    for name in data.tensors:
+        values = np.asarray(data.found.oracle.inputs[name]).ravel()
+        assert not np.isfinite(values[[0, -1]]).any()
+
+
+def test_data_are_there_before_the_first_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = parse(CONV, sizes={"h": 5, "w": 4, "ci": 2, "co": 9})
+    plan = plans_of(program, machine(), only=("x86/vfmadd.f32.ymm",))[0]
+    asked: list[frozenset[str]] = []
+
+    def noted(program: Program, seed: int, finite: frozenset[str], *rest: object) -> None:
+        asked.append(finite)
+
+    monkeypatch.setattr(cpu, "special", noted)
+    with cpu.CpuDevice(program) as device:
+        if not device.aside:
+            pytest.skip("one CPU has nothing beside it")
+        device.foresee(plan)
+        device.begin(lambda: None).result()
+        assert asked == [cpu.assumed_finite(plan)]
+        device._find_special(program, cpu.assumed_finite(plan))
+        assert len(asked) == 1
+        device._find_special(program, frozenset(["X"]))
+        assert len(asked) == 2
+
+
+def test_outputs_are_computed_whole_only_where_that_is_cheap() -> None:
+    """On the way to a first trial a convolution's took longer than all the rest."""
+    large = {name for name in ("conv3d", "conv2d_transposed", "softmax", "gemv") if is_large(workload(name))}
+    assert large == {"conv3d", "conv2d_transposed"}

@@ -55,6 +55,20 @@ def test_nothing_is_listed_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(space.sampled(0)[0])
 
 
+def test_plans_that_a_list_would_take_long_for_are_searched_and_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = made("x86-avx2", monkeypatch, 1 << 62)
+    rows, seconds = listed.near(10**6, 64, 1.05)
+    assert "laid" in listed.plans[0].__dict__
+    monkeypatch.setattr(spaces, "SEARCHED", 1)
+    searched = made("x86-avx2", monkeypatch, 1 << 62)
+    assert not searched.empty
+    again, took = searched.near(10**6, 64, 1.05)
+    assert not any("laid" in entry.__dict__ for entry in searched.plans)
+    assert np.array_equal(took, seconds)
+    assert set(zip(again.plan, again.ids, strict=True)) == set(zip(rows.plan, rows.ids, strict=True))
+    assert np.array_equal(searched.sampled(0)[0], listed.sampled(0)[0])
+
+
 def test_a_thinned_sample_is_of_legal_rows_all_alike() -> None:
     plan = planned("x86-avx2")[0]
     rows = plan.space.thinned(2000, np.random.default_rng(0))
