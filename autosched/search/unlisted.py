@@ -7,12 +7,14 @@ import numpy.typing as npt
 
 from autosched.tiling.apart import Apart
 from autosched.tiling.bounded import Best
+from autosched.tiling.known import Known
 
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float32]
 
 AT_LEAST = 1 << 14
-"""Rows looked for at once: who asks for the best one asks for thousands next, and these take hardly longer."""
+"""Rows looked for at once where nothing is apart: who asks for the best one asks for thousands next, and these take
+hardly longer."""
 
 
 class Unlisted:
@@ -20,24 +22,17 @@ class Unlisted:
 
     def __init__(self, search: Apart) -> None:
         self._search = search
-        self._best = Best(np.zeros(0, np.int64), np.zeros(0, np.float32), True)
-        self._known_s = -np.inf
-        """All rows of at most so many seconds are known, as far as a search comes (`Best.proved`)."""
+        self._known = Known(search.best, 1 if search.several else AT_LEAST)
 
     @property
     def proved(self) -> bool:
         """Whether no better rows than those found last are missing."""
-        return self._best.proved
+        return self._known.last.proved
 
     def best(self, k: int, limit_s: float = np.inf) -> tuple[Ids, Seconds]:
         """Up to `k` rows of at most `limit_s`, fastest first."""
-        if k > len(self._best.ids) and limit_s > self._known_s:
-            wanted = max(k, AT_LEAST)
-            self._best = self._search.best(wanted, limit_s)
-            found = self._best.seconds
-            self._known_s = float(found[-1]) if len(found) == wanted else limit_s
-        fast = self._best.seconds[:k] <= limit_s
-        return self._best.ids[:k][fast], np.asarray(self._best.seconds[:k][fast], np.float32)
+        found = self._known.best(k, limit_s)
+        return found.ids, np.asarray(found.seconds, np.float32)
 
     def near(self, k: int, limit_s: float, count: int, factor: float) -> Best:
         """Up to `k` rows of at most `limit_s`, those left out that take over `factor` times as long as number `count`;

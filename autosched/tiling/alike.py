@@ -16,6 +16,7 @@ import numpy as np
 
 from autosched.tiling.bounded import Best, Bounded, Column, Ids
 from autosched.tiling.given import WantedError, masked
+from autosched.tiling.known import Known
 
 if TYPE_CHECKING:
     from autosched.tiling.space import Space
@@ -38,7 +39,7 @@ class Group:
         self.space, self.seconds = space, seconds
         self.positions = tuple(p for p in sorted(positions) if space.radices[p] > 1)
         self._make = search
-        self._found: Best | None = None
+        self._known = Known(lambda k, limit_s: self._search.best(k, limit_s), 1)
 
     @property
     def values(self) -> tuple[object, ...]:
@@ -54,17 +55,14 @@ class Group:
     def _search(self) -> Bounded:
         return self._make()
 
+    def best(self, k: int, limit_s: float = np.inf) -> Best:
+        """The combinations of least time, of those that take at most `limit_s`, remembered."""
+        return self._known.best(k, limit_s)
+
     @cached_property
     def some(self) -> Ids:
         """Some of its combinations."""
         return masked(self.space, self.space.sample(_SOME, np.random.default_rng(1)), self.positions)
-
-    def best(self, k: int) -> Best:
-        """The `k` combinations of least time, remembered."""
-        if self._found is None or len(self._found.ids) < k:
-            self._found = self._search.best(k)
-        found = self._found
-        return Best(found.ids[:k], found.seconds[:k], found.proved)
 
     def here(self, other: Group, ids: Ids) -> Ids:
         """The same combinations as those of another group, digit by digit."""
@@ -74,14 +72,13 @@ class Group:
             total += digit * self.space.strides[mine]
         return total
 
-    def beyond(self, other: Group) -> float | None:
-        """Seconds that some combinations take longer here than there, all of them alike; None where that is not so."""
+    def times(self, other: Group) -> Column | None:
+        """Seconds of some combinations of another group, of the same values; None where more is asked for than was
+        seen."""
         try:
-            here, there = self.seconds(self.some), other.seconds(other.here(self, self.some))
+            return self.seconds(self.here(other, other.some))
         except WantedError:
             return None
-        more = float(np.mean(here - there)) if len(here) else 0.0
-        return more if np.allclose(here, there + more, rtol=1e-9, atol=0.0) else None
 
 
 class Same:
@@ -94,23 +91,28 @@ class Same:
     def looked_at(self) -> int:
         return 0
 
-    def best(self, k: int) -> Best:
+    def best(self, k: int, limit_s: float = np.inf) -> Best:
         """What was found there."""
-        found = self._known.best(k)
+        found = self._known.best(k, limit_s - self._more)
         return Best(self._group.here(self._known, found.ids), found.seconds + self._more, found.proved)
 
 
 class Alike:
-    """The groups of several spaces, by the values of their decisions."""
+    """The groups of several spaces, by the values of their decisions, with the seconds that each takes for the same
+    combinations: some of the first of them."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], list[Group]] = {}
+        self._known: dict[tuple[object, ...], list[tuple[Group, Column]]] = {}
 
     def of(self, group: Group) -> Group | Same:
         """The group, or one that was here before and agrees with it."""
         known = self._known.setdefault(group.values, [])
-        for other in known:
-            if (more := group.beyond(other)) is not None:
+        times = group.times(known[0][0] if known else group)
+        if times is None:
+            return group
+        for other, theirs in known:
+            more = float(np.mean(times - theirs)) if len(times) else 0.0
+            if np.allclose(times, theirs + more, rtol=1e-9, atol=0.0):
                 return Same(group, other, more)
-        known.append(group)
+        known.append((group, times))
         return group

@@ -12,11 +12,14 @@ from functools import partial
 import numpy as np
 
 from autosched.tiling.alike import Alike, Group, Same
-from autosched.tiling.bounded import Best, Bounded, Column, Ids, Timed, Times, read_by_some
+from autosched.tiling.bounded import SLACK, Best, Bounded, Column, Ids, Timed, Times, read_by_some
 from autosched.tiling.enumerate import BLOCK
 from autosched.tiling.given import Given, WantedError
 from autosched.tiling.groups import groups_of
 from autosched.tiling.space import Space
+
+AT_ONCE = 1 << 11
+"""Rows of a group that are looked for at once: of 10,000 best sums of two rows some hundred of each are part."""
 
 
 class Apart:
@@ -42,11 +45,16 @@ class Apart:
         """Prefixes that were joined so far, in all groups."""
         return sum(search.looked_at for search in self._searches)
 
+    @property
+    def several(self) -> bool:
+        """Whether there are several groups, as far as is known."""
+        return len(self._searches) > 1
+
     def best(self, k: int, limit_s: float = np.inf, near: tuple[int, float] | None = None) -> Best:
-        """See `Bounded.best`; rows beyond `near` are left out where there is one group."""
-        while len(self._searches) > 1:
+        """See `Bounded.best`."""
+        while self.several:
             try:
-                combined = self._combined([search.best(k) for search in self._searches], k, limit_s)
+                combined = self._combined(k, limit_s, near)
             except WantedError:  # some row asks for what no row that was seen was asked for: groups are tied after all
                 combined = None
             if combined is not None:
@@ -89,17 +97,38 @@ class Apart:
         )
         return made if self._alike is None else self._alike.of(made)
 
-    def _combined(self, found: Sequence[Best], k: int, limit_s: float) -> Best | None:
+    def _combined(self, k: int, limit_s: float, near: tuple[int, float] | None) -> Best | None:
         """The best sums of one row of each group; None where groups of other spaces do not add up to rows of this."""
-        ids, total = found[0].ids, found[0].seconds
-        for more in found[1:]:
-            ids, total = _sums((ids, total), (more.ids, more.seconds), k)
+        found = self._enough(k, limit_s, near)
+        ids, total = _all_sums(found, k)
         seconds = self._seconds(ids)
         if self._alike is not None and not (self._space.legal(ids).all() and np.allclose(seconds, total, rtol=1e-4)):
             return None
         order = np.lexsort((ids, seconds))
         order = order[seconds[order] <= limit_s]
         return Best(ids[order], seconds[order], all(best.proved for best in found))
+
+    def _enough(self, k: int, limit_s: float, near: tuple[int, float] | None) -> list[Best]:
+        """Of each group the rows that the best sums are made of. Some rows of each have enough sums to say how much the
+        last of these takes at most, and with the fastest rows of the others no row may take more."""
+        some = [search.best(min(k, AT_ONCE)) for search in self._searches]
+        if not all(len(best.ids) for best in some):
+            return some
+        _, total = _all_sums(some, k)
+        if len(total) == k:
+            limit_s = min(limit_s, float(total[-1]))
+        if near is not None and len(total) >= near[0]:
+            limit_s = min(limit_s, near[1] * float(total[near[0] - 1]))
+        beyond = limit_s / SLACK - sum(float(best.seconds[0]) for best in some)
+        return [s.best(k, beyond + float(best.seconds[0])) for s, best in zip(self._searches, some, strict=True)]
+
+
+def _all_sums(found: Sequence[Best], k: int) -> tuple[Ids, Times]:
+    """The `k` least sums of a row of each."""
+    sums = found[0].ids, found[0].seconds
+    for more in found[1:]:
+        sums = _sums(sums, (more.ids, more.seconds), k)
+    return sums
 
 
 def _sums(first: tuple[Ids, Times], second: tuple[Ids, Times], k: int) -> tuple[Ids, Times]:

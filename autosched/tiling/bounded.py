@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from autosched.tiling.apiece import apiece
 from autosched.tiling.enumerate import BLOCK, ROOT, Joiner, Part, Prefixes, Stage, plan_stages
-from autosched.tiling.given import Given, WantedError
+from autosched.tiling.given import Given, WantedError, read_by
 from autosched.tiling.table import Columns, tabulate
 from autosched.tiling.values import rows_of
 
@@ -40,7 +40,6 @@ MOST_PAIRS = 1 << 32
 FIRST, FIRST_EACH = 1 << 14, 4
 """Rows, and rows for each one wanted, that are completed before a limit is known: those of least bound set one that
 spares most others."""
-_SEEN = 64  # rows that are asked what a part of the time reads
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,11 @@ class Best:
     ids: Ids
     seconds: Times
     proved: bool
+
+    def up_to(self, k: int, limit_s: float) -> Best:
+        """Those of at most `limit_s`, `k` at most."""
+        fast = self.seconds[:k] <= limit_s
+        return Best(self.ids[:k][fast], self.seconds[:k][fast], self.proved)
 
 
 class Bounded:
@@ -251,11 +255,12 @@ class _Found:
 
 def read_by_some(space: Space, quantity: Quantity) -> frozenset[int]:
     """Positions of the decisions that a quantity reads, of some legal rows."""
-    some = space.thinned(_SEEN, np.random.default_rng(0))
-    reads: frozenset[int] = frozenset()
+    if not len(space.few):
+        return frozenset()
+    reads = read_by(space, quantity, int(space.few[0]))
     while True:
         try:
-            quantity(Given(space, reads, some))
+            quantity(Given(space, reads, space.few))
         except WantedError as wanted:
             reads |= wanted.positions
         else:

@@ -41,6 +41,7 @@ Ids = npt.NDArray[np.int64]
 CANONICAL = "canonical"
 MOST_ROWS = 2**63
 """An id is a signed integer of 64 bits."""
+_FEW = 64
 
 
 class Space:
@@ -276,6 +277,11 @@ class Space:
         """`n` different legal rows (all of them where there are fewer), each about as likely as any other: prefixes are
         joined and thinned out in turns, which takes a part of the time of counting all rows."""
         return sampling.thinned(self, n, rng)
+
+    @cached_property
+    def few(self) -> Ids:
+        """Some legal rows, always the same."""
+        return self.thinned(_FEW, np.random.default_rng(0))
 
     def neighbours(self, row: int) -> Ids:
         """The legal rows that differ from `row` in exactly one decision, sorted."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from autosched.logic import Var
-from autosched.tiling import bounded
+from autosched.tiling import apart
 from autosched.tiling.alike import Alike
 from autosched.tiling.apart import Apart
 from autosched.tiling.bounded import Timed
@@ -51,9 +51,17 @@ def timed_spaces(draw: st.DrawFn) -> tuple[Space, list[Timed]]:
 
 @pytest.mark.slow
 @examples(80)
-@given(timed_spaces(), st.integers(1, 60), st.sampled_from([1, 16, 1 << 12]), st.sampled_from([1, 256]))
-def test_the_best_rows_are_those_of_a_full_sort(case: tuple[Space, list[Timed]], k: int, block: int, seen: int) -> None:
-    """Also where what few rows read is not known beforehand."""
+@given(
+    timed_spaces(),
+    st.integers(1, 60),
+    st.sampled_from([1, 16, 1 << 12]),
+    st.sampled_from([1, 256]),
+    st.sampled_from([1, 4, 2048]),
+)
+def test_the_best_rows_are_those_of_a_full_sort(
+    case: tuple[Space, list[Timed]], k: int, block: int, seen: int, at_once: int
+) -> None:
+    """Also where what few rows read is not known beforehand, and where the first rows of each group are not enough."""
     space, timed = case
 
     def total(ids: Any) -> Any:
@@ -62,12 +70,19 @@ def test_the_best_rows_are_those_of_a_full_sort(case: tuple[Space, list[Timed]],
 
     every = np.sort(total(space.enumerate().ids))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounded, "_SEEN", seen)
+        patch.setattr("autosched.tiling.space._FEW", seen)
+        patch.setattr(apart, "AT_ONCE", at_once)
         found = Apart(space, timed, total, block).best(k)
+        search = Apart(space, timed, total, block)
+        near = search.best(k, near=(3, 1.5))
+        again = search.best(k)
     assert found.proved
     assert np.allclose(found.seconds, every[:k])
     assert space.legal(found.ids).all()
     assert len(np.unique(found.ids)) == len(found.ids)
+    assert np.array_equal(again.seconds, found.seconds)
+    close = every[:k][every[:k] <= 1.5 * every[min(2, len(every) - 1)]] if len(every) else every
+    assert np.allclose(near.seconds[: len(close)], close)
     if k < len(every):
         fewer = Apart(space, timed, total, block).best(k, float(every[k // 2]))
         assert np.allclose(fewer.seconds, every[:k][every[:k] <= every[k // 2]])
@@ -130,6 +145,19 @@ def test_a_group_that_another_space_has_too_is_searched_once(
             assert np.array_equal(found.seconds, total(found.ids))
             if some > 1 or weight == 1.0:  # one row may not show that they differ: only a good row is left out then
                 assert np.allclose(found.seconds, np.sort(total(ids))[:k])
+
+
+def test_the_best_sums_are_made_of_few_rows_of_each_group() -> None:
+    decisions = tuple(Decision(n, tuple(range(1, 65))) for n in "abcd")
+    space = Space("s", [Step("s", decisions)])
+    timed = [Timed(lambda v: v["a"] + 3.0 * v["b"], lambda v: v["a"] * 1.0),
+             Timed(lambda v: v["c"] + 5.0 * v["d"], lambda v: v["c"] * 1.0)]  # fmt: skip
+    search = Apart(space, timed, lambda ids: np.asarray(sum(t.exact(space.values(ids)) for t in timed)))
+    every = np.sort(
+        np.add.outer(*(np.sort((np.arange(1, 65)[:, None] + w * np.arange(1, 65)).ravel()) for w in (3.0, 5.0))).ravel()
+    )
+    assert np.array_equal(search.best(3000).seconds, every[:3000])
+    assert all(len(s._known.last.ids) <= apart.AT_ONCE for s in search._searches)
 
 
 def test_what_is_the_same_is_not_looked_at_again() -> None:
