@@ -1,7 +1,7 @@
 """The `cpu` device: prints here or where it compiles, in a process of its own; checks and times in an isolated worker.
 
 Where there are more cores than a kernel has threads, a search proposes, prints and compiles on the others meanwhile
-(docs/decisions.md); its final round, which decides, is timed with nothing beside it.
+(docs/experiments/search-cost.md); its final round, which decides, is timed with nothing beside it.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def assembly(
 
 
 UNWANTED = ("lsr", "machine-sink")
-"""Passes of LLVM's code generator that kernels do without (docs/decisions.md). Strength reduction: addresses are
+"""Passes of LLVM's code generator that kernels do without (docs/experiments/llvm.md). Strength reduction: addresses are
 already what the printer wants them to be, and on unrolled loops with hundreds of them it takes up to three quarters of
 the time to compile. Sinking: behind guarded loads it moves all multiply-adds down to where their sums are used, past
 the branches of the other loads, so that all that was loaded has to live at once and spills."""
