@@ -70,11 +70,6 @@ class Entry:
             return laid
         return replace(laid, draw=lambda: self._kept.answer(f"{self._name}, rows", lambda: (laid.draw(),))[0])
 
-    @property
-    def is_laid(self) -> bool:
-        """Whether the plan is laid out already, here or in what is kept."""
-        return "laid" in self.__dict__ or self._kept.find(f"{self._name}, laid out") is not None
-
     def _laid_out(self) -> PlanRows:
         return lay_out(self.plan, self._limit, np.random.default_rng(self._seed))
 

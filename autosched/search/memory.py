@@ -122,8 +122,8 @@ class Memory:
 def clocked(space: SearchSpace) -> bool:
     """Whether the clock tells rows apart: recordings of others have none, and all their rows take one second."""
     first: float | None = None
-    for number, entry in enumerate(space.plans):
-        if entry.listed:
+    for number in range(len(space.plans)):
+        if space.has_legal(number):
             seconds = space.sampled(number)[1]
             first = float(seconds[0]) if first is None else first
             if (seconds != first).any():

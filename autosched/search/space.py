@@ -39,10 +39,8 @@ HOPELESS = 5.0
 """A plan whose best row is this many times slower by the clock than the best of all is not searched further."""
 LEADING = 8_000
 """The clock's best rows that strategies look at, and as many shared among the plausible plans."""
-LARGE = 1 << 30
-"""Rows before any rule from which on a plan is probed before it is listed: that takes seconds."""
-SEARCHED = 1 << 28
-"""Rows before any rule from which on the rows close to the best are sooner found by bounds than in a list."""
+LARGE = 1 << 28
+"""Rows before any rule from which on the best rows of a plan are sooner found by bounds than listed."""
 _PROBE = 2048
 _MARGIN = 1.25  # rows a probe is asked for beyond those wanted, since it only estimates where they end
 
@@ -101,15 +99,11 @@ class SearchSpace:
     @property
     def empty(self) -> bool:
         """Whether no plan has a legal row."""
-        return not any(self._has_legal(n) for n in range(len(self.plans)))
+        return not any(self.has_legal(n) for n in range(len(self.plans)))
 
-    def _has_legal(self, number: int) -> bool:
-        entry = self.plans[number]
-        if self._is_large(number):
-            return len(self.sampled(number)[0]) > 0
-        if entry.is_laid or entry.plan.space.size <= SEARCHED:
-            return entry.legal > 0
-        return len(entry.plan.space.thinned(1, np.random.default_rng(self._seed))) > 0
+    def has_legal(self, number: int) -> bool:
+        """Whether a plan has a legal row; one that is large is not listed for that."""
+        return len(self.sampled(number)[0]) > 0 if self._is_large(number) else self.plans[number].legal > 0
 
     def prepared(self) -> Iterator[None]:
         """Work out what is to be known of every plan, a piece at a time: its rows, some of their seconds, its best.
@@ -212,16 +206,9 @@ class SearchSpace:
         return ids[np.unique(rng.integers(0, len(ids), _PROBE))] if len(ids) > _PROBE else ids
 
     def _is_large(self, number: int) -> bool:
-        """Whether a plan is probed before it is listed: that takes longer, and its floors say where to look."""
-        return self._is_above(LARGE, number)
-
-    def _is_searched(self, number: int) -> bool:
-        """Whether rows of a plan are searched before it is listed."""
-        return self._is_above(SEARCHED, number) and not self.plans[number].is_laid
-
-    def _is_above(self, rows: int, number: int) -> bool:
+        """Whether a plan is searched before it is listed: that takes longer, and its floors say where to look."""
         plan = self.plans[number].plan
-        return plan.space.size > rows and bool(self._parts(plan)) and bool(self._floor_tables(number))
+        return plan.space.size > LARGE and bool(self._parts(plan)) and bool(self._floor_tables(number))
 
     @cached_property
     def plausible(self) -> tuple[int, ...]:
@@ -315,7 +302,7 @@ class SearchSpace:
 
     def _near_of(self, number: int, k: int, limit_s: float, count: int, factor: float) -> tuple[Ids, Seconds]:
         """The part of one plan in `near`, of rows that take at most `limit_s`."""
-        if self._is_large(number) or self._is_searched(number):
+        if self._is_large(number):
             found = self._search_of(number).near(k, limit_s, count, factor)
             if found.proved:
                 return found.ids, np.asarray(found.seconds, np.float32)
