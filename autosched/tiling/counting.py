@@ -20,7 +20,6 @@ import numpy.typing as npt
 from autosched.logic import Bool, Const, Expr, Int, evaluate, free_vars
 from autosched.logic.residual import Residual
 from autosched.logic.walk import substitute_bool, substitute_int
-from autosched.tiling.enumerate import plan_stages
 from autosched.tiling.groups import groups_of
 from autosched.tiling.values import Lazy
 
@@ -93,7 +92,7 @@ def counted(space: Space, most: int = MOST_STEPS, huge: int = HUGE) -> Count | N
     """The legal rows of a space; None where there are more than `most` ways between its states, or no decisions."""
     if not space.decisions:
         return None
-    stages = plan_stages(space, space.parts)
+    stages = space.stages
     order = [d for stage in stages if stage.parts for d in stage.decisions]
     free = [d for d in range(len(space.decisions)) if d not in order]
     order = order or free[:1]  # a rule may be false whatever is decided

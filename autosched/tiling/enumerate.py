@@ -157,9 +157,11 @@ class Joiner:
     ) -> None:
         self.space = space
         self.block = block
-        self.stages = plan_stages(space, space.parts if parts is None else parts) if stages is None else tuple(stages)
+        if stages is None:
+            stages = space.stages if parts is None else plan_stages(space, parts)
+        self.stages = tuple(stages)
         self.rejected = [0] * len(space.rules)
-        narrow = _narrow(space)
+        narrow = space.narrow
         # Sums and products of small sizes run twice as fast in int32; where bounds do not prove it safe, int64.
         self._narrow = {p: _small(space, p, narrow) for s in self.stages for p in s.parts}
         self._domains: dict[bool, list[Ids | npt.NDArray[np.int32] | None]] = {
@@ -294,7 +296,7 @@ def _int32(low: int, high: int) -> bool:
     return low > -(2**31) and high < 2**31
 
 
-def _narrow(space: Space) -> dict[str, tuple[int, int]]:
+def narrow_names(space: Space) -> dict[str, tuple[int, int]]:
     """Bounds of the names whose values, and all values on the way to them, provably fit int32."""
     bounds = {n: (v, v) for n, v in space.constants.items()} | {d.name: _ends(d.domain) for d in space.decisions}
     bounds = {n: b for n, b in bounds.items() if _int32(*b)}

@@ -149,6 +149,16 @@ class Space:
             if part != TRUE
         )
 
+    @cached_property
+    def stages(self) -> tuple[staged.Stage, ...]:
+        """The order in which decisions are joined (`tiling.enumerate`)."""
+        return staged.plan_stages(self, self.parts)
+
+    @cached_property
+    def narrow(self) -> dict[str, tuple[int, int]]:
+        """Bounds of the names whose values int32 holds (`tiling.enumerate`)."""
+        return staged.narrow_names(self)
+
     # Rows, ids, values
 
     def rows(self, ids: npt.ArrayLike) -> dict[str, npt.NDArray[np.unsignedinteger]]:
