@@ -56,9 +56,3 @@ def test_the_readme_s_commands_are_what_ci_runs() -> None:
     script = (ROOT / ".ci/run").read_text()
     assert "for name in tune test" in script
     subprocess.run(["bash", "-n", ROOT / ".ci/run"], check=True)
-
-
-def test_links_of_the_documentation_exist() -> None:
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / link).exists(), f"{page.name}: {link}"

@@ -1,4 +1,4 @@
-"""Links of README, CONTRIBUTING, CHANGELOG and docs lead to files and headings that exist; every page is linked."""
+"""Links of the pages in docs and beside the code lead to files and headings that exist; every page is linked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")] + sorted(ROOT.glob("docs/**/*.md"))
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 
 
 def prose(page: Path) -> str:
