@@ -42,9 +42,12 @@ class Group:
         self._known = Known(lambda k, limit_s: self._search.best(k, limit_s), 1)
 
     @property
-    def values(self) -> tuple[object, ...]:
-        """The values of its decisions."""
-        return tuple(self.space.decisions[p].domain for p in self.positions)
+    def rules(self) -> tuple[object, ...]:
+        """The values of its decisions, and what rules say of them: equal where the same combinations are legal."""
+        place = {p: n for n, p in enumerate(self.positions)}
+        subspaces = [(s.space, tuple(place.get(p) for p in s.positions)) for s in self.space.subspaces]
+        inside = tuple((rules, at) for rules, at in subspaces if any(n is not None for n in at))
+        return inside, tuple(self.space.decisions[p].domain for p in self.positions)
 
     @property
     def looked_at(self) -> int:
@@ -73,7 +76,7 @@ class Group:
         return total
 
     def times(self, other: Group) -> Column | None:
-        """Seconds of some combinations of another group, of the same values; None where more is asked for than was
+        """Seconds of some combinations of another group, of the same rules; None where more is asked for than was
         seen."""
         try:
             return self.seconds(self.here(other, other.some))
@@ -98,7 +101,7 @@ class Same:
 
 
 class Alike:
-    """The groups of several spaces, by the values of their decisions, with the seconds that each takes for the same
+    """The groups of several spaces, by the rules that they follow, with the seconds that each takes for the same
     combinations: some of the first of them."""
 
     def __init__(self) -> None:
@@ -106,7 +109,7 @@ class Alike:
 
     def of(self, group: Group) -> Group | Same:
         """The group, or one that was here before and agrees with it."""
-        known = self._known.setdefault(group.values, [])
+        known = self._known.setdefault(group.rules, [])
         times = group.times(known[0][0] if known else group)
         if times is None:
             return group

@@ -9,7 +9,7 @@ and nothing is drawn in vain, however rare legal rows are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from math import prod
 from typing import TYPE_CHECKING
@@ -20,11 +20,11 @@ import numpy.typing as npt
 from autosched.logic import Bool, Const, Expr, Int, evaluate, free_vars
 from autosched.logic.residual import Residual
 from autosched.logic.walk import substitute_bool, substitute_int
-from autosched.tiling.groups import groups_of
 from autosched.tiling.values import Lazy
 
 if TYPE_CHECKING:
     from autosched.tiling.space import Space
+    from autosched.tiling.subspace import Subspace
 
 Ids = npt.NDArray[np.int64]
 _MIXING, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)  # an odd number without pattern, as hashes use
@@ -33,8 +33,8 @@ MOST_STEPS = 1 << 22
 BLOCK = 1 << 16
 """Pairs that are looked at together: their columns stay in the cache."""
 HUGE = 1 << 40
-"""Rows above which decisions that share no rule (two products of one program) are decided one group after the other,
-so that the states of one are done with before the next begins."""
+"""Rows above which decisions that share no rule (two products of one program) are counted apart, so that the states of
+one do not multiply with those of the other, and plans that share a product share its count."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,13 @@ def counted(space: Space, most: int = MOST_STEPS, huge: int = HUGE) -> Count | N
     """The legal rows of a space; None where there are more than `most` ways between its states, or no decisions."""
     if not space.decisions:
         return None
+    if space.size > huge and len(space.subspaces) > 1:
+        return _counted_apart(space, most)
     stages = space.stages
     order = [d for stage in stages if stage.parts for d in stage.decisions]
     free = [d for d in range(len(space.decisions)) if d not in order]
     order = order or free[:1]  # a rule may be false whatever is decided
     free = [d for d in free if d not in order]
-    if space.size > huge:
-        group = {d: n for n, together in enumerate(groups_of(space)) for d in together}
-        order.sort(key=lambda d: group.get(d, -1))  # what has one value comes before all
     counter = _Counter(space, prod(space.radices[d] for d in order))
     halves = []
     for d in order:
@@ -118,6 +117,33 @@ def counted(space: Space, most: int = MOST_STEPS, huge: int = HUGE) -> Count | N
     rejected = {r.name: n * outside for r, n in zip(space.rules, counter.rejected, strict=True)}
     legal = int(completions[0]) * outside if len(completions) else 0
     return Count(legal, rejected, tuple(reversed(layers)), tuple((space.strides[d], space.radices[d]) for d in free))
+
+
+def _counted_apart(space: Space, most: int) -> Count | None:
+    """The rows of a space counted in each of its subspaces: the ways of one lead to all the rows of those after it."""
+    counts: list[tuple[Subspace, Count]] = []
+    for sub in space.subspaces:
+        found = sub.space.count if most == MOST_STEPS else counted(sub.space, most)
+        if found is None:
+            return None
+        counts.append((sub, found))
+    inside = {p for sub, _ in counts for p in sub.positions}
+    free = tuple((space.strides[d], space.radices[d]) for d in range(len(space.decisions)) if d not in inside)
+    outside = prod(radix for _, radix in free)
+    rejected = {r.name: 0 for r in space.rules}
+    before, after = 1, space.size // outside
+    for sub, found in counts:
+        after //= sub.space.size
+        for rule, lost in zip(sub.rules, found.rejected.values(), strict=True):
+            rejected[space.rules[rule].name] += lost * before * after * outside
+        before *= found.legal
+    layers: list[Layer] = []
+    rows = 1
+    for sub, found in reversed(counts):
+        strides = {sub.space.strides[n]: space.strides[p] for n, p in enumerate(sub.positions) if space.radices[p] > 1}
+        layers[:0] = [replace(a, stride=strides.get(a.stride, 0), ways=a.ways * rows) for a in found.layers]
+        rows *= found.legal
+    return Count(rows * outside, rejected, tuple(layers), free)
 
 
 class _Counter:

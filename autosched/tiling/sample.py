@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import evaluate
-from autosched.tiling.counting import distinct_ranks
+from autosched.tiling.counting import HUGE, distinct_ranks
 from autosched.tiling.enumerate import ROOT, Joiner, Prefixes
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ _THIN = 8  # prefixes kept of each stage, for each row wanted, where a sample ne
 
 def thinned(space: Space, n: int, rng: np.random.Generator) -> Ids:
     """See `Space.thinned`."""
+    if space.size > HUGE and len(space.subspaces) > 1 and space.count is not None:
+        return sample(space, n, rng)  # parts are counted once for many plans
     most = _THIN * n
     while most <= _MOST_PREFIXES:
         joiner, current, whole = Joiner(space), ROOT, True

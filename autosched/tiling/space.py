@@ -35,6 +35,7 @@ from autosched.tiling.enumerate import Legal, Part
 from autosched.tiling.explain import Explanation
 from autosched.tiling.schedule import Schedule
 from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.subspace import Subspace, subspaces
 from autosched.tiling.values import Lazy, Values, digit
 
 Ids = npt.NDArray[np.int64]
@@ -287,6 +288,11 @@ class Space:
         """`n` different legal rows (all of them where there are fewer), each about as likely as any other: prefixes are
         joined and thinned out in turns, which takes a part of the time of counting all rows."""
         return sampling.thinned(self, n, rng)
+
+    @cached_property
+    def subspaces(self) -> tuple[Subspace, ...]:
+        """The spaces that it is made of (`tiling.subspace`)."""
+        return subspaces(self)
 
     @cached_property
     def few(self) -> Ids:

@@ -1,0 +1,74 @@
+"""Decisions that share no rule with others are a space of their own; equal ones are counted once."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+
+import numpy as np
+
+from autosched.logic import Var
+from autosched.tiling import subspace
+from autosched.tiling.counting import counted
+from autosched.tiling.space import Space
+from autosched.tiling.step import Decision, Rule, Step
+
+
+def product(name: str, values: Sequence[int] = (1, 2, 4), most: int = 12) -> Step:
+    """Two decisions that a rule ties through a derived quantity, and one that none reads."""
+    decisions = (Decision(f"{name}.tile", tuple(values)), Decision(f"{name}.block", (1, 2, 3, 4)))
+    rule = Rule(f"{name}.fits", Var(f"{name}.bytes") <= Var("most"), "{most} bytes are too few")
+    both = {f"{name}.bytes": Var(f"{name}.tile") * Var(f"{name}.block") * Var(f"{name}.one")}
+    free = Decision(f"{name}.free", (0, 1)), Decision(f"{name}.one", (1,))
+    return Step(name, (*decisions, *free), (rule,), both)
+
+
+def two(first: Step, second: Step, most: int = 12) -> Space:
+    return Space("two", [first, second], {"most": most})
+
+
+def test_equal_parts_are_one_space_whatever_their_names() -> None:
+    space = two(product("A"), product("B"))
+    first, second = space.subspaces
+    assert first.space is second.space
+    assert (first.positions, second.positions) == ((0, 1, 3), (4, 5, 7))
+    assert (first.rules, second.rules) == ((0,), (1,))
+    assert two(product("B"), product("C")).subspaces[1].space is first.space
+
+
+def test_other_values_or_rules_are_another_space() -> None:
+    same = two(product("A"), product("B")).subspaces[0].space
+    space = two(product("A", values=(1, 2, 8)), product("B"))
+    assert space.subspaces[0].space is not same
+    assert space.subspaces[1].space is same
+    assert two(product("A"), product("B"), most=11).subspaces[0].space is not same
+
+
+def test_rows_and_rejections_are_those_of_the_whole() -> None:
+    space = two(product("A", values=(1, 5, 7)), product("B"))
+    apart, listed = counted(space, huge=0), space.enumerate()
+    assert apart is not None
+    assert apart.legal == len(listed)
+    assert apart.legal + sum(apart.rejected.values()) == space.size
+    assert np.array_equal(np.sort(apart.rows(np.arange(apart.legal))), listed.ids)
+    few = counted(space, most=3, huge=0)
+    assert few is None
+
+
+def test_what_nothing_is_left_to_decide_of_forbids_all_or_nothing() -> None:
+    for most, several in ((0, 0), (1, 2)):
+        fixed = Step("fixed", (Decision("fixed", (1,)),), (Rule("fixed", Var("fixed") <= most, "no"),))
+        space = Space("three", [product("A"), fixed, product("B")], {"most": 12})
+        assert len(space.subspaces) == several
+        found = counted(space, huge=0)
+        assert found is not None
+        assert found.legal == len(space.enumerate())
+
+
+def test_what_no_space_has_is_forgotten() -> None:
+    space = two(product("A", values=(1, 77)), product("B", values=(1, 78)))
+    assert len(space.subspaces) == 2
+    known = len(subspace._KNOWN)
+    del space
+    gc.collect()
+    assert len(subspace._KNOWN) <= known - 2
