@@ -8,7 +8,7 @@ memory take a line of the core's port each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import gcd, prod
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -173,7 +173,7 @@ def moved_bytes(
                 seen.add(read.tensor)
             asked = float(elements(member.axes)) * size if stride else own
             shared = shared_part(part, read, sides) if member is part.members[0] else 1.0
-            joined = np.asarray([gcd(int(w), _aligned(member, read)) for w in vector], np.float64)
+            joined = np.gcd(vector.astype(np.int64), _aligned(member, read)).astype(np.float64)
             each = np.where(stride == 1, vector / joined, np.where(tiled, TILED_LINES, lines))
             port = port + asked * shared * each
         seen.add(member.assign.tensor)
