@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,11 +75,11 @@ class Data:
             guarded = Guarded(t.bytes)
             self.plain[t.name] = plain(t.bytes, stagger=5 * number)
             if t.input:
-                values = np.fromfile(folder / f"{t.name}.in", np.uint8)
-                assert values.size == t.bytes
-                guarded.view[:] = self.plain[t.name][:] = values
+                with (folder / f"{t.name}.in").open("rb", buffering=0) as file:
+                    _fill(guarded.view, file)
+                self.plain[t.name][:] = guarded.view
                 if t.output:
-                    self.initial[t.name] = values
+                    self.initial[t.name] = guarded.view.copy()
                 else:
                     guarded.freeze()
             self.guarded[t.name] = guarded
@@ -211,6 +212,16 @@ def address_of(view: Bytes) -> int:
 
 def _piece(box: Box | None, want: npt.NDArray[Any], allowed: npt.NDArray[Any] | None) -> Piece:
     return Piece(box, want, allowed, None if allowed is None else scale(allowed))
+
+
+def _fill(view: Bytes, file: io.FileIO) -> None:
+    """Read as many bytes as there are: one call to the system reads 2 GiB at most."""
+    done = 0
+    while done < len(view):
+        count = file.readinto(view[done:].data)
+        if not count:
+            raise EOFError(f"{file.name} has {done:,} bytes, {len(view):,} are wanted")
+        done += count
 
 
 def _places(rows: list[tuple[int, Box]] | None) -> list[tuple[Box | None, slice]]:

@@ -29,7 +29,7 @@ WHOLE_S = 0.5
 """Programs whose outputs the interpreter computes in about this many seconds are compared whole."""
 BOXES = 6
 BOX_ELEMENTS, LEAST = 1 << 12, 16
-BOX_S, WORTH, FEW = 0.4, 0.8, 3
+BOX_S, WORTH, FEW = 0.1, 0.8, 3
 """Seconds that a box may take; where it would take longer it has fewer elements, but `LEAST`, as long as a quarter of a
 side takes less than `WORTH` as long. Where one element takes as long there are few boxes."""
 RUN = 262147

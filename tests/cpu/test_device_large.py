@@ -8,8 +8,13 @@ import pytest
 
 from autosched.device import cpu, sampled
 from autosched.device.cpu import CpuDevice
+from autosched.device.data import Data
+from autosched.device.job import Tensor
 from autosched.device.whole import furthest
-from autosched.ir import parse
+from autosched.ir import parse, workload
+from autosched.ir.blocks import seconds
+from autosched.ir.nests import plan
+from autosched.ir.slicing import slice_of
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the timing worker needs POSIX")
 
@@ -83,3 +88,19 @@ def test_the_element_that_differs_most_is_named():
     whole = np.arange(10, dtype=np.uint64) + np.uint64(2**63)
     assert furthest(whole, whole.copy(), None) is None
     assert furthest(whole + np.eye(10, dtype=np.uint64)[6], whole, None) == 6
+
+
+@pytest.mark.parametrize("sizes", [{"m": 16384, "k": 8192}, {"m": 512, "k": 1 << 18}])
+def test_boxes_of_what_depends_on_much_are_small(sizes):
+    """Six boxes together must not take as long as the whole."""
+    program = workload("gemv", **sizes)
+    units = plan(program.body)
+    lengths, _ = sampled._lengths(program, units)
+    box = {name: tuple((0, n) for n in sides) for name, sides in lengths.items()}
+    assert seconds(slice_of(program, box, units)) <= max(sampled.BOX_S, sampled.whole_s(program) / 16)
+
+
+def test_a_data_file_that_is_cut_short_is_refused(tmp_path):
+    (tmp_path / "X.in").write_bytes(bytes(100))
+    with pytest.raises(EOFError, match="100 bytes, 400 are wanted"):
+        Data(tmp_path, (Tensor("X", "float32", (100,), 400, True, False),))
