@@ -316,9 +316,9 @@ def _shares(totals: Sequence[Any], capacity: float, n: int) -> list[Column]:
     next."""
     held: list[Column] = []
     for total in totals[:-1]:
-        share = _kept(total, capacity) + np.zeros(n)
-        held.append(np.maximum(share, held[-1]) if held else share)
-    shares = [more - less for less, more in pairwise([*held, np.ones(n)])]
+        share = _kept(total, capacity)
+        held.append(np.maximum(share, held[-1]) if held else np.broadcast_to(share, (n,)))
+    shares = [*(more - less for less, more in pairwise(held)), 1.0 - held[-1]]
     return [*shares, shares[-1] * (1.0 - _kept(totals[-1], capacity))]
 
 
@@ -326,13 +326,19 @@ def _fetched(shares: Sequence[Column], moved: Sequence[Column], anew: Column) ->
     """Bytes that come into a cache: `moved` where it holds what runs inside of each loop, `anew` where each register
     tile fetches what it reads."""
     *found, lost = shares
-    total = sum((s * m for s, m in zip(found, moved, strict=True)), start=np.zeros(len(anew)))
-    return np.asarray(total + lost * (anew - moved[-1]))
+    total = np.asarray(found[0] * moved[0])
+    for share, bytes_in in zip(found[1:], moved[1:], strict=True):
+        total += share * bytes_in
+    total += lost * (anew - moved[-1])
+    return total
 
 
 def _kept(footprint: Any, capacity: float) -> Column:
     """The share of a footprint that a cache keeps: it loses what outgrows it as (capacity / footprint) to the power of
     4. Caches are no strict LRU, and what is a little larger than one still finds much of itself there (f32 512³ on
     Zen 5: 2 to 8 rank its schedules alike)."""
-    square = np.square(np.minimum(1.0, capacity / np.maximum(footprint, 1.0)))
-    return np.asarray(square * square)
+    share = np.asarray(capacity / np.maximum(footprint, 1.0))
+    np.minimum(share, 1.0, out=share)
+    share *= share
+    share *= share
+    return share

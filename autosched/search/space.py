@@ -195,15 +195,15 @@ class SearchSpace:
         return ids, seconds
 
     def _sampled(self, number: int) -> tuple[Ids, Seconds]:
-        ids = self._some(number)
-        return ids, self._seconds(number, ids)
-
-    def _some(self, number: int) -> Ids:
         rng = np.random.default_rng([self._seed, number])
-        if self._is_large(number):
-            return np.sort(self.plans[number].plan.space.thinned(_PROBE, rng))
-        ids = self.plans[number].ids
-        return ids[np.unique(rng.integers(0, len(ids), _PROBE))] if len(ids) > _PROBE else ids
+        if not self._is_large(number):
+            ids = self.plans[number].ids
+            ids = ids[np.unique(rng.integers(0, len(ids), _PROBE))] if len(ids) > _PROBE else ids
+        elif (known := self._search_of(number).sampled(_PROBE, rng)) is not None:
+            return known
+        else:
+            ids = np.sort(self.plans[number].plan.space.thinned(_PROBE, rng))
+        return ids, self._seconds(number, ids)
 
     def _is_large(self, number: int) -> bool:
         """Whether a plan is searched before it is listed: that takes longer, and its floors say where to look."""

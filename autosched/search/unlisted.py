@@ -34,10 +34,17 @@ class Unlisted:
         found = self._known.best(k, limit_s)
         return found.ids, np.asarray(found.seconds, np.float32)
 
+    def sampled(self, n: int, rng: np.random.Generator) -> tuple[Ids, Seconds] | None:
+        """See `Apart.sampled`."""
+        found = self._search.sampled(n, rng)
+        return None if found is None else (found[0], np.asarray(found[1], np.float32))
+
     def near(self, k: int, limit_s: float, count: int, factor: float) -> Best:
         """Up to `k` rows of at most `limit_s`, those left out that take over `factor` times as long as number `count`;
         fastest first."""
-        return self._search.best(k, limit_s, (count, factor))
+        found = self._search.best(k, limit_s, (count, factor))
+        self._known.note(found)
+        return found
 
 
 def merged(first: tuple[Ids, Seconds], second: tuple[Ids, Seconds]) -> tuple[Ids, Seconds]:

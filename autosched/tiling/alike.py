@@ -39,6 +39,7 @@ class Group:
         self.space, self.seconds = space, seconds
         self.positions = tuple(p for p in sorted(positions) if space.radices[p] > 1)
         self._make = search
+        self._sample: tuple[Ids, Column] | None = None
         self._known = Known(lambda k, limit_s: self._search.best(k, limit_s), 1)
 
     @property
@@ -66,6 +67,13 @@ class Group:
     def some(self) -> Ids:
         """Some of its combinations."""
         return masked(self.space, self.space.sample(_SOME, np.random.default_rng(1)), self.positions)
+
+    def sampled(self, n: int, rng: np.random.Generator) -> tuple[Ids, Column]:
+        """Some `n` of its combinations at random, from then on the same, and their seconds."""
+        if self._sample is None or len(self._sample[0]) < n:
+            ids = masked(self.space, self.space.thinned(n, rng), self.positions)
+            self._sample = ids, self.seconds(ids)
+        return self._sample
 
     def here(self, other: Group, ids: Ids) -> Ids:
         """The same combinations as those of another group, digit by digit."""
@@ -98,6 +106,11 @@ class Same:
         """What was found there."""
         found = self._known.best(k, limit_s - self._more)
         return Best(self._group.here(self._known, found.ids), found.seconds + self._more, found.proved)
+
+    def sampled(self, n: int, rng: np.random.Generator) -> tuple[Ids, Column]:
+        """Those that were drawn there."""
+        ids, seconds = self._known.sampled(n, rng)
+        return self._group.here(self._known, ids), seconds + self._more
 
 
 class Alike:

@@ -65,6 +65,22 @@ class Apart:
         assert isinstance(search, Bounded)
         return search.best(k, limit_s, near=near)
 
+    def sampled(self, n: int, rng: np.random.Generator) -> tuple[Ids, Times] | None:
+        """Some `n` legal rows at random, sorted, and their seconds where these are sums over groups; else None.
+        Rows that are drawn twice are there once."""
+        searches = [s for s in self._searches if not isinstance(s, Bounded)]
+        try:
+            drawn = [search.sampled(n, rng) for search in searches]
+        except WantedError:
+            return None
+        if not drawn or not all(len(ids) for ids, _ in drawn):
+            return None
+        at = [rng.integers(0, len(ids), n) for ids, _ in drawn]
+        every = np.sum([ids[chosen] for (ids, _), chosen in zip(drawn, at, strict=True)], axis=0)
+        seconds = np.sum([s[chosen] for (_, s), chosen in zip(drawn, at, strict=True)], axis=0)
+        ids, first = np.unique(every, return_index=True)
+        return ids, seconds[first]
+
     def _split(self) -> list[Bounded] | list[Group | Same]:
         """A search for each group that time is read of, and one for all else: groups that are alike but for that are
         searched once."""

@@ -42,7 +42,7 @@ Ids = npt.NDArray[np.int64]
 CANONICAL = "canonical"
 MOST_ROWS = 2**63
 """An id is a signed integer of 64 bits."""
-_FEW = 64
+_FEW = 8
 
 
 class Space:

@@ -160,6 +160,28 @@ def test_the_best_sums_are_made_of_few_rows_of_each_group() -> None:
     assert all(len(s._known.last.ids) <= apart.AT_ONCE for s in search._searches)
 
 
+@examples(60)
+@given(timed_spaces(), st.integers(0, 9))
+def test_samples_are_of_legal_rows_with_their_times(case: tuple[Space, list[Timed]], seed: int) -> None:
+    space, timed = case
+
+    def total(ids: Any) -> Any:
+        values = space.values(ids)
+        return np.asarray(sum(p.exact(values) for p in timed), np.float32)
+
+    legal, alike = space.enumerate().ids, Alike()
+    for where in (space, Space("again", space.steps)):
+        search = Apart(where, timed, total, alike=alike)
+        drawn = search.sampled(4000, np.random.default_rng(seed))
+        if drawn is None:
+            continue  # nothing is legal, or groups are tied
+        ids, seconds = drawn
+        assert np.array_equal(ids, np.unique(ids))
+        assert np.isin(ids, legal).all()
+        assert np.allclose(seconds, total(ids))
+        assert len(ids) > 0.8 * min(len(legal), 400)
+
+
 def test_what_is_the_same_is_not_looked_at_again() -> None:
     decisions = tuple(Decision(n, tuple(range(1, 9))) for n in "abcd")
     timed = [Timed(lambda v: v["a"] * v["b"] * 1.0, lambda v: v["a"] * 1.0),

@@ -195,6 +195,10 @@ def test_what_was_found_before_answers_for_less(monkeypatch: pytest.MonkeyPatch)
     assert search.looked_at == looked
     assert len(rows.best(500)[0]) == 500
     assert search.looked_at > looked
+    others = Unlisted(Apart(plan.space, search._parts, lambda ids: seconds(plan, ids)))
+    near = others.near(300, np.inf, 20, 1.1)
+    assert np.array_equal(others.best(len(near.ids))[0], near.ids)
+    assert np.array_equal(others.best(500)[1], rows.best(500)[1])
 
 
 def test_a_search_that_ends_early_says_so() -> None:
