@@ -95,10 +95,11 @@ def sampled(program: Program, seed: int, slack: float = 1.0, inputs: Mapping[str
     given = Oracle(values, {}, {}, scalars)
     for number in range(count):
         boxes = _boxes(program, lengths, number, rng)
+        boxes = {name: box for name, box in boxes.items() if box not in chosen.get(name, ())}
+        if not boxes:
+            continue  # all that there is
         wants, tolerances = _elements(program, units, boxes, given, slack)
         for name, box in boxes.items():
-            if box in chosen.get(name, ()):
-                continue  # all that there is
             chosen[name] = (*chosen.get(name, ()), box)
             parts.setdefault(name, []).append(wants[name])
             bounds.setdefault(name, []).append(tolerances[name])

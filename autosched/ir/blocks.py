@@ -21,7 +21,7 @@ from autosched.ir.value import Call, Cast, Read, walk
 PRODUCT_S, ELEMENT_S, NODE_S, CALL_S = 4e-9, 1.5e-8, 10e-9, 30e-9
 """Seconds of a core: one term of a sum of products, and one element that such a sum reads; one operation elsewhere, and
 one function, of a vector."""
-RUN_S = 6e-5
+RUN_S = 3e-4
 """One run of a nest, however short."""
 
 

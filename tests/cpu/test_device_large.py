@@ -104,3 +104,18 @@ def test_a_data_file_that_is_cut_short_is_refused(tmp_path):
     (tmp_path / "X.in").write_bytes(bytes(100))
     with pytest.raises(EOFError, match="100 bytes, 400 are wanted"):
         Data(tmp_path, (Tensor("X", "float32", (100,), 400, True, False),))
+
+
+def test_a_box_is_computed_once(monkeypatch):
+    """Of a small output each box is all that there is."""
+    computed = []
+    elements = sampled._elements
+
+    def counted(*each):
+        computed.append(each[2])
+        return elements(*each)
+
+    monkeypatch.setattr(sampled, "_elements", counted)
+    found = sampled.sampled(parse(ADD), 0)
+    assert computed == [{"Y": ((0, 1000),)}]
+    assert found.boxes == {"Y": (((0, 1000),),)}
