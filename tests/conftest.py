@@ -1,6 +1,9 @@
 """Makes `tests/conformance` importable for tests in any folder: `from conformance.store import StoreConformance`; and
 `benchmarks`, which no installation holds. Libraries get one thread, as in the command: the tests run side by side.
 
+The tests start hundreds of processes. Python keeps what it compiles, even where it is told not to
+(`PYTHONDONTWRITEBYTECODE`): else each of them compiles hundreds of files again, for seconds.
+
 Thousands of tests live in one process: a collector that looks at all of them time and again takes a tenth of its time.
 """
 
@@ -15,6 +18,8 @@ from hypothesis import HealthCheck, settings
 
 from autosched.cli.entry import ONE_THREAD
 
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ |= ONE_THREAD | os.environ
 
 sys.path.insert(0, str(Path(__file__).parent))

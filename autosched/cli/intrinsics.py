@@ -178,7 +178,7 @@ def check(
     if not chosen:
         raise UnknownNameError("intrinsic", " ".join(names or ()), known)
     needed = any(i.kind == "function" for i in chosen)
-    formulas = formulas_of(known[n] for n in known if known[n].kind == "function") if needed else {}
+    formulas = formulas_of(known.of_isa(kind="function")) if needed else {}
     emulators = installed()
     tools = c_tools()
     reports = list(check_all(chosen, host_features(), seed, known, exhaustive, formulas, emulators, tools))

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="the timing worker ne
 
 def usable():
     native = load_target("native")
-    found = [i for i in Catalogue.builtin().values() if i.isa in (native.isa, "portable") and native.has(i.requires)]
+    found = [i for i in Catalogue.builtin().of_isa(native.isa, "portable") if native.has(i.requires)]
     return native, [i for i in found if "llvm" in i.emit]
 
 

@@ -24,7 +24,7 @@ from autosched.logic import Const, Int, Var
 from autosched.tensorize.spec.catalogue import Catalogue
 
 N = 288
-FORMULAS = {f.name: f for i in Catalogue.builtin().of_isa("x86") if (f := i.formula) is not None}
+FORMULAS = {i.formula.name: i.formula for i in Catalogue.builtin().of_isa("x86", kind="function") if i.formula}
 LANES = (1, 4, 8, 16, 32, 48)
 
 

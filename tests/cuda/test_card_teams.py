@@ -15,7 +15,7 @@ from autosched.tiling.schedule import Candidate
 
 ARCH, WHY = card()
 pytestmark = pytest.mark.skipif(ARCH != "sm_90", reason=WHY or f"these rows are for sm_90, and the card is {ARCH}")
-KNOWN = [i for isa in ("cuda", "portable") for i in Catalogue.builtin().of_isa(isa) if i.kind == "function"]
+KNOWN = [i for isa in ("cuda", "portable") for i in Catalogue.builtin().of_isa(isa, kind="function")]
 FORMULAS = formulas_of(KNOWN)
 PROGRAMS = {
     "softmax": ("softmax", {"m": 70, "n": 1111, "t": "f16"}),

@@ -129,7 +129,7 @@ def test_an_element_of_another_lane_is_refused(made: str, taken: str) -> None:
 @pytest.mark.parametrize("function", ["exp", "sigmoid"])
 def test_functions_compile_in_single_precision(function: str) -> None:
     """By a text of their own with the header that it names, or in steps; for the oldest card too."""
-    known = (i for isa in ("cuda", "portable") for i in CATALOGUE.of_isa(isa) if i.kind == "function")
+    known = (i for isa in ("cuda", "portable") for i in CATALOGUE.of_isa(isa, kind="function"))
     target = dataclasses.replace(H200, features=frozenset(["sm_61"]), compiler={"kind": "nvrtc", "arch": "sm_61"})
     program = parse(f"""
 def f(X: f32[n], Y: f32[n], *, n=256):

@@ -26,7 +26,7 @@ from autosched.tiling.plan import Plan, ScalarPart, TeamPart
 from autosched.tiling.plans import make_plans
 from autosched.tiling.request import request
 
-FORMULAS = formulas_of(i for i in CATALOGUE.of_isa("cuda", "portable") if i.kind == "function")
+FORMULAS = formulas_of(CATALOGUE.of_isa("cuda", "portable", kind="function"))
 TEXTS = {
     "two axes": """
 def group_norm(X: f32[n, g, c, p], Y: f32[n, g, c, p], *, n=2, g=3, c=5, p=7):

@@ -19,7 +19,7 @@ from autosched.tensorize.spec.load import load_text
 
 TEXT = resources.files("autosched.intrinsics").joinpath("portable/functions.yaml").read_text(encoding="utf-8")
 NOWHERE: frozenset[str] = frozenset()
-FUNCTIONS = [i for i in Catalogue.builtin().values() if i.kind == "function"]
+FUNCTIONS = Catalogue.builtin().of_isa(kind="function")
 
 
 @pytest.mark.sampled(4)

@@ -19,8 +19,7 @@ SSE = machine(frozenset(), registers=16, vector_bytes=16)
 
 def functions() -> Leeway:
     """What `reassociated` leaves open, with the built-in functions."""
-    known = Catalogue.builtin()
-    return Leeway(formulas=formulas_of(known[n] for n in known if known[n].kind == "function"))
+    return Leeway(formulas=formulas_of(Catalogue.builtin().of_isa(kind="function")))
 
 
 def scalar_plans(program: Program, target: Target | None = None, threads: int = 1, exact: bool = False) -> list[Plan]:

@@ -65,9 +65,9 @@ class Catalogue(Mapping[str, Intrinsic]):
     def of_isa(
         self, *isas: str, features: frozenset[str] | None = None, kind: str | None = None
     ) -> tuple[Intrinsic, ...]:
-        """Intrinsics of these instruction sets, in catalogue order; with `features`, those that need no others, with
-        `kind`, those of it: no other one is built."""
-        names = [n for n in self.entries if n.split("/")[0] in isas]
+        """Intrinsics of these instruction sets, or of all where none is named, in catalogue order; with `features`,
+        those that need no others, with `kind`, those of it: no other one is built."""
+        names = [n for n in self.entries if not isas or n.split("/")[0] in isas]
         if features is not None or kind is not None:
             outlines = [_At(self.entries, n).outline() for n in names]
             names = [
