@@ -67,6 +67,7 @@ def test_a_picture_without_matplotlib(cli: Cli, monkeypatch: pytest.MonkeyPatch)
     assert "autosched[plots]" in cli.near()("compare", *QUICK, "-o", "curves.svg", status=3).err
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -60,6 +60,7 @@ def test_right_text_passes(tools: CTools) -> None:
     assert [p.status for p in report.parts if p.what == "C text"] == ["passed"]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("text", "header", "said"),
     [

@@ -35,6 +35,7 @@ def planned(name: str) -> list[Plan]:
     return plans_of(request)[1]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_term_is_above_the_clocks(name: str) -> None:
     for plan in planned(name)[:3]:

@@ -53,6 +53,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CASES)
 def test_fills_and_kernels(name: str) -> None:
     semantics, t, acc, init, guard, update, fills = CASES[name]

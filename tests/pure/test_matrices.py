@@ -46,7 +46,7 @@ def test_rows_compute_the_program(name: str) -> None:
         assert disagreement(plan, list(covering_rows(plan, seed=11))[:3], expected) is None
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n != "matmul_small"])
 def test_llvm_makes_its_instructions(name: str) -> None:
     kernel = a_kernel(name, threads=2)

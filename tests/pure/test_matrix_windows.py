@@ -34,6 +34,7 @@ def test_copies_of_the_image_fill_them(name: str) -> None:
     assert disagreement(plan, rows, expect(PROGRAMS[name])) is None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "apart"), [("window", 64), ("window_s2", 128), ("window_thin", 6), ("window_odd", 24)]
 )

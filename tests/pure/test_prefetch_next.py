@@ -61,6 +61,7 @@ def lines(kernel: Kernel, panel: Buffer) -> list[int]:
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("everything_streams")
 @pytest.mark.parametrize(
     ("types", "chosen"),

@@ -84,6 +84,7 @@ ROWS: dict[str, str] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("update", ["Y[i] += A[i, j + 3] * x[j + 3]", "Y[i] = max(Y[i], A[i, j + 3])"])
 def test_rows_of_different_length_lie_in_lanes(name: str, update: str) -> None:

@@ -122,6 +122,7 @@ class Counted:
         return counted
 
 
+@pytest.mark.slow
 def test_a_study_that_continues_repeats_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
     store, without = SqliteStore(":memory:"), SqliteStore(":memory:")
@@ -140,6 +141,7 @@ def test_a_study_that_continues_repeats_nothing(monkeypatch: pytest.MonkeyPatch)
     assert Kept.loads(body).find("plausible") is not None  # what was damaged is written anew
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("options", [{"fresh": True}, {"numerics": "bitwise"}, {"seed": 1}])
 def test_other_options_are_laid_out_for_themselves(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
     counted = Counted(monkeypatch)

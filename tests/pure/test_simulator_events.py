@@ -89,6 +89,7 @@ def test_nothing_is_faster_than_its_units(name: str) -> None:
         assert causes["total"] >= busiest * 0.999
 
 
+@pytest.mark.slow
 def test_tensor_peak_is_not_passed() -> None:
     peak = H200.cores * H200.rates["ops.tensor.f16"] * H200.clock_hz
     for kernel in kernels("gpu"):
@@ -137,7 +138,8 @@ def test_double_buffering_helps_where_copies_bound() -> None:
     assert times[1] < 0.85 * times[0]
 
 
-@pytest.mark.parametrize("name", ["gpu", "threads", "spatial"])
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", ["gpu", "spatial", "threads"])
 def test_bytes_moved_are_the_kernels(name: str) -> None:
     """What the events move is what the loop tree touches, however it is cut into requests."""
     target = SPECS[name][1]

@@ -212,6 +212,13 @@ def test_of_an_isa_those_with_other_features_are_not_built():
     assert found == tuple(i for i in catalogue.of_isa("x86", "portable") if i.requires <= features)
 
 
+def test_of_a_kind_no_others_are_built():
+    catalogue = Catalogue.builtin().with_intrinsics([])
+    found = catalogue.of_isa(kind="function")
+    assert catalogue.entries._built.keys() == {i.name for i in found}
+    assert found == tuple(i for i in catalogue.of_isa(*{n.split("/")[0] for n in catalogue}) if i.kind == "function")
+
+
 def test_functions_are_built_for_programs_that_call_some():
     target = load_target("x86-avx2")
     for name, called in (("matmul", False), ("softmax", True)):

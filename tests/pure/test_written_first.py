@@ -33,6 +33,7 @@ def test_of_any_size() -> None:
     assert workload("conv2d", groups=4, ci=64, co=64, t="f16", out="f16").inouts == ()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", IN_PARTS)
 def test_plans_compute_them(name: str) -> None:
     """Outputs begin as what they happen to hold, which the interpreter of kernels refuses to read."""
