@@ -14,6 +14,7 @@ def test_intrinsics_list_and_show(cli: Cli) -> None:
     assert "def vpdpbusd(a: u8[16, 4], b: s8[16, 4], c: s32[16])" in shown
 
 
+@pytest.mark.slow
 def test_intrinsics_list_by_family_and_filter(cli: Cli) -> None:
     cli = cli.near()
     lines = cli("intrinsics", "list", "--isa", "cuda").out.splitlines()

@@ -22,6 +22,7 @@ SIZES = ("-D", "m=32", "-D", "n=16", "-D", "k=32", "-D", "t=f16", "-i", "cuda/mm
 TUNE = ("tune", "matmul", *SIZES, "-t", "nvidia-h200", "-d", "simulator", "-n", 3, "--emulate", "--store", ":memory:")
 
 
+@pytest.mark.slow
 def test_the_winner_is_checked_as_printed(cli: Cli) -> None:
     found = cli.near()(*TUNE, "--json").json
     assert found["verified"]["ok"]

@@ -21,6 +21,7 @@ FIRST = {
 }
 
 
+@pytest.mark.slow
 def test_the_json_of_one_intrinsic(cli: Cli) -> None:
     found = cli("match", *U8S8, "-i", "x86/vpdpbusd.zmm", "--json").json
     assert found.pop("seconds") >= 0

@@ -34,6 +34,7 @@ def test_every_example_is_tuned_here() -> None:
     assert {e[0].split(":")[0] for e in EXAMPLES} == {p.name for p in (ROOT / "examples").glob("*.py")}
 
 
+@pytest.mark.slow
 def test_an_example_s_instruction_is_right(cli: Cli) -> None:
     (report,) = cli.near()("intrinsics", "check", ROOT / "examples/intrinsics/pmaddwd.yaml", "--json").json
     assert report["ok"], report["said"]

@@ -48,6 +48,7 @@ def test_a_stage_that_nothing_takes_is_named(here: Cli) -> None:
     assert "stage S: no instruction" not in some
 
 
+@pytest.mark.slow
 def test_forms_stand_at_the_top_with_what_they_gain(here: Cli) -> None:
     first, gain, *text = here("match", "norm.py", *HERE, "--explain").out.splitlines()
     assert first.startswith(FITS)

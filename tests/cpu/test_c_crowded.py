@@ -75,6 +75,7 @@ def test_a_tile_is_crowded_where_a_second_set_of_operands_has_no_place() -> None
     assert not crowded(tile(2, 2, 64))  # 4 sums, 2 and 1 operands
 
 
+@pytest.mark.slow
 def test_sums_are_said_to_be_in_order_where_they_are_crowded() -> None:
     assert "in_order(acc[ir][jr]);" in print_c(tile(4, 3, 72)).source
     assert "in_order" not in print_c(tile(2, 2, 64)).source

@@ -105,6 +105,7 @@ def test_lowered_kernels_are_right(name, threads):
         assert [m.status for m in again] == ["ok"] * len(chosen)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("avx512_vnni" not in host_features(), reason="needs AVX-512 VNNI")
 def test_an_instruction_that_the_named_cpu_lacks_is_a_failed_build():
     """LLVM ends its process for it; the device goes on."""

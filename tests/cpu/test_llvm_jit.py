@@ -111,6 +111,7 @@ def test_fresh_arrays_are_aligned() -> None:
         assert array.ctypes.data % 64 == 0
 
 
+@pytest.mark.slow
 def test_code_in_reference_cycles_can_be_collected() -> None:
     """In a process of its own: what went wrong here ended the process."""
     script = """

@@ -118,6 +118,7 @@ def test_groups_are_what_rules_and_other_readers_tie() -> None:
     assert [set(g) for g in groups_of(space, [{1, 2}, {3, 5}, {4, 5}])] == [{0, 1, 2}, {3}, {4}]
 
 
+@pytest.mark.slow
 @examples(60)
 @given(timed_spaces(), st.integers(1, 60), st.sampled_from([1.0, 2.0]), st.sampled_from([1, 512]), st.booleans())
 def test_a_group_that_another_space_has_too_is_searched_once(

@@ -94,6 +94,7 @@ def test_a_zero_between_groups_wants_finite_inputs() -> None:
     assert not any(a.startswith("finite") for a in variants(bounded)[0].assumptions)
 
 
+@pytest.mark.slow
 def test_plans_say_what_they_assume() -> None:
     program = resolve("conv2d", {"h": 4, "w": 5, "ci": 64, "co": 64, "groups": 8, **HALF})
     whole, _ = variants(program)

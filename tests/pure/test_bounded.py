@@ -119,6 +119,7 @@ def test_two_products_in_trillions_of_rows() -> None:
         assert np.isin(better, rows.ids).all()
 
 
+@pytest.mark.slow
 def test_a_sampled_plan_has_the_best_rows_of_all() -> None:
     some = plans("border")[:3]
     whole = SearchSpace(some, clock, threads=1)

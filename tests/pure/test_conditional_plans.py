@@ -174,6 +174,7 @@ def test_an_assumption_of_the_program_needs_no_check() -> None:
         assert not any(p.guards or p.relies for p in found)
 
 
+@pytest.mark.slow
 def test_conditions_parse_back_as_assumptions() -> None:
     """Stated in the program, each condition discharges itself; also those of adapted mappings."""
     known = Catalogue.builtin()
@@ -187,6 +188,7 @@ def test_conditions_parse_back_as_assumptions() -> None:
             assert again.verdict == "match", (name, text)
 
 
+@pytest.mark.slow
 def test_checks_cost_time_in_the_clock() -> None:
     """Of data; those of weights run once."""
     seconds = {}

@@ -122,6 +122,7 @@ def test_the_host_is_told_the_walk() -> None:
     assert "fetch_pixels(&X_shared" in source.text
 
 
+@pytest.mark.slow
 def test_stages_reach_beyond_a_tile_of_one_slice() -> None:
     plan = plan_of("conv2d", "(i←z.y.x, j←o, k←c)", n=3, h=9, w=8, kh=1, kw=1, pad=0)
     wish = PRODUCER | {"stages": 3, "persistent": "yes", "reg_o": 1, "groups_o": 1}
@@ -172,6 +173,7 @@ def test_channels_lie_innermost() -> None:
         assert pixels_of(nest, image(nest)) is None
 
 
+@pytest.mark.slow
 def test_plans_of_whole_images_come_first() -> None:
     """Nobody brings pixels by hand, and no instruction of few columns reads shared memory for most of its time."""
     _, found = plans("conv2d", "cuda/wgmma.m64*k16.f16.f32", H200, n=4, h=14, w=14, ci=64, co=64, **F16)

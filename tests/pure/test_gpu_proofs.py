@@ -80,7 +80,7 @@ def test_a_wrong_swizzle_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(p.counterexample for p in refuted)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SPACES)
 def test_slices_take_the_bytes_of_their_shape(name: str) -> None:
     """What the space counts is what lowering declares: the rule on bytes is about the memory that is used."""

@@ -62,6 +62,7 @@ def test_what_is_not_cut(text: str) -> None:
     assert split_reduction(program, program.stages[0], "p", Cut(4, 1)) is None
 
 
+@pytest.mark.slow
 def test_a_matrix_times_a_vector_has_partial_sums_in_the_lanes() -> None:
     """Rows lie side by side along the sum: no operand is packed, and the kernels are right."""
     program = parse(
@@ -84,6 +85,7 @@ def gemv(A: u8[m, k], B: s8[k], C: s32[m], *, m=11, k=300):
                 if "parts" in p.name]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_long_sum_is_shared_out() -> None:
     program = parse(
         "def f(A: f32[n], C: f32[1], *, n=40001):\n    C[0] = 0\n    for p in range(n):\n        C[0] += A[p]\n"

@@ -71,6 +71,7 @@ def test_zeros_that_a_masked_load_leaves_free_the_copy_beside_them(sizes: dict[s
     assert masked(plan, kernel, "W")
 
 
+@pytest.mark.slow
 def test_the_cheaper_masks_stay_whichever_operand_they_are_on() -> None:
     """Weights are one group for all lanes; the image is every second pixel of a line, in groups that overlap."""
     turned = UNPACKED.replace("+= acc(X", "+= acc(W[o, r, s]) * acc(X").replace(" * acc(W[o, r, s])\n", "\n")

@@ -45,6 +45,7 @@ def test_rows_are_loaded_where_the_copy_has_them(name: str, apart: int) -> None:
     assert {m.stride for m in from_copy} == {apart}
 
 
+@pytest.mark.slow
 def test_channels_first_stand_in_groups_of_those_that_a_register_takes_together() -> None:
     kernel = a_kernel("window_first_odd")
     groups = kernel.buffers["X_groups"]
@@ -53,6 +54,7 @@ def test_channels_first_stand_in_groups_of_those_that_a_register_takes_together(
     assert "tileloadd" in assembly(print_llvm(kernel), "sapphirerapids")
 
 
+@pytest.mark.slow
 def test_floats_beside_a_fill_are_zeros_too() -> None:
     """Past a line's window stand other pixels, which may be infinite: no such copy is for floats."""
     for name in ("window_bf16_odd", "window_bf16_thin"):

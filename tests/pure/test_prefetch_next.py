@@ -96,6 +96,7 @@ def test_each_line_of_the_next_block_is_asked_for_once_where_shares_are_even() -
     assert lines(kernel, panel) == list(range(block, size + block))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("everything_streams")
 def test_rows_that_ask_for_the_next_block_compute_the_program() -> None:
     plan = wide(7, 40, 69)

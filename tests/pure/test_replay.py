@@ -259,6 +259,7 @@ def test_recording_a_space():
         record(replace(request, device="cpu"), 12, jobs=2)
 
 
+@pytest.mark.slow
 def test_all_rows_of_a_recording_are_measured_anew():
     """On the simulator, which repeats itself: visits give back what was measured, to noise of 1 %."""
     program = autosched.workload("matmul", m=8, n=16, k=16, a="u8", b="s8")

@@ -42,6 +42,7 @@ def test_the_cutoff_is_the_first_budget_that_is_near_enough() -> None:
     assert landscape.expected_s([k])[0] <= goal < landscape.expected_s([k - 1])[0]
 
 
+@pytest.mark.slow
 def test_random_search_performs_at_zero() -> None:
     """Simulated random search against the calculated one: 0 within the interval of 100 runs."""
     table = autosched.simulate(CACHE, ["random"], trials=16)

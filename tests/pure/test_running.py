@@ -116,6 +116,7 @@ def f(T: f32[v, d], I: s32[n], X: f32[n, d], Y: f32[n], *, v=9, d=37, n=5):
     rows_agree(program, plan, 6)
 
 
+@pytest.mark.slow
 @examples(12)
 @given(triangular_texts(), st.integers(1, 2), st.integers(0, 2**31))
 def test_rows_of_triangles_compute_the_program(text: str, threads: int, seed: int) -> None:

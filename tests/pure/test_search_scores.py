@@ -116,6 +116,7 @@ def test_no_row_that_is_better_is_left_out(name: str, k: int) -> None:
         assert quick.scores(0).worked_out < whole.scores(0).worked_out / 4
 
 
+@pytest.mark.slow
 def test_plans_that_floors_rule_out_are_not_laid_out() -> None:
     plans = planned("border")
     space = SearchSpace(plans, clock, run_length=run_length, floors=floors, threads=1)

@@ -66,6 +66,7 @@ def test_what_is_taken_is_kept_away_from() -> None:
     assert len(set(zip(values["tile_m"].tolist(), values["tile_n"].tolist(), strict=True))) == 8
 
 
+@pytest.mark.slow
 @given(n=st.integers(0, 12), rows=st.integers(1, 12), equal=st.booleans())
 def test_rows_come_once_and_as_many_as_there_are(n: int, rows: int, equal: bool) -> None:
     space = SearchSpace([make_plan("a", tiles=2)], clock)

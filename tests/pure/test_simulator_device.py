@@ -126,6 +126,7 @@ def test_what_is_not_run_is_said_not_to_be_verified(monkeypatch: pytest.MonkeyPa
     assert measured.extra["verified_by"] == "not verified: too large for the interpreter; the mapping is proved"
 
 
+@pytest.mark.slow
 def test_cut_programs_keep_their_plans() -> None:
     program, (plan, *_) = plans("matmul_bias_relu", "portable/*v4", m=200, n=300, k=400)
     small = cut_plan(plan, cut(program, (9, 8)), 1)

@@ -94,6 +94,7 @@ def test_who_weighs_energy_is_said_where_another_device_is_asked() -> None:
     assert refused.value.hint == "simulator does"
 
 
+@pytest.mark.slow
 def test_the_bar_and_the_final_round_follow_the_objective() -> None:
     """Rows that are slower and need less energy are new bests, and may win the final round."""
     program = autosched.workload("matmul", m=256, n=256, k=256, a="s8", b="s8", acc="s32")

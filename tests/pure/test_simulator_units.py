@@ -138,6 +138,7 @@ def least(plan: Plan) -> tuple[dict[str, float], float]:
     return {k: float(v[best]) for k, v in terms.items()}, float(limit(plan, values)[best])
 
 
+@pytest.mark.slow
 def test_an_epilogue_costs_its_operations_by_the_targets_rates() -> None:
     plain, host = model(planned(PRODUCT, chip())), model(planned(EPILOGUE, chip()))
     assert host["host"] == pytest.approx(ELEMENTS * (20 + 2) * 1e-9)  # twenty operations of the host for a tanh
@@ -153,6 +154,7 @@ def test_an_epilogue_costs_its_operations_by_the_targets_rates() -> None:
     assert model(twice)["host"] == pytest.approx(ELEMENTS * 10e-9)
 
 
+@pytest.mark.slow
 def test_stages_by_rows_cost_their_operations() -> None:
     slow, quick = (planned(ROWS, chip(scalar=rate)) for rate in (1.0, 4.0))
     assert model(slow)["host"] > ELEMENTS * 22e-9
