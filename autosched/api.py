@@ -23,14 +23,14 @@ from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.catalogue import load as load_yaml
 
 if TYPE_CHECKING:
-    from autosched.costmodel.pretrained import Earlier
+    from autosched.costmodel.learned.pretrained import Earlier
     from autosched.device.protocol import Device
     from autosched.report.comparison import Comparison
-    from autosched.search.compare import RunListener
+    from autosched.search.evaluate.compare import RunListener
     from autosched.search.events import Event, Listener
-    from autosched.search.many import TunedAll
     from autosched.search.protocol import Factory
-    from autosched.search.study import Study
+    from autosched.search.tuning.many import TunedAll
+    from autosched.search.tuning.study import Study
     from autosched.store.protocol import Store
     from autosched.store.recorded_space import RecordedSpace
 
@@ -142,7 +142,7 @@ def target(name: str | Path | Target = "native", *, cache: Path | None = None) -
 
 def native_target(cache: Path | None = None) -> Target:
     """This machine, with measured instruction rates (from `cache` where it holds them)."""
-    from autosched.device import native_target as native
+    from autosched.device.cpu import native_target as native
 
     return native.native_target(host_intrinsics(), cache=cache)[0]
 
@@ -217,8 +217,8 @@ def tune(
     earlier call left off. Raises NoScheduleError when no candidate survived, and what TuneRequest refuses.
     """
     from autosched.search.request import TuneRequest
-    from autosched.search.stopping import Goals
-    from autosched.search.tune import tune as run
+    from autosched.search.tuning.stopping import Goals
+    from autosched.search.tuning.tune import tune as run
     from autosched.store.exchange import read_schedule
 
     request = TuneRequest(
@@ -250,8 +250,8 @@ def tune(
 
 
 def _earlier(source: Study | str | Path) -> Earlier:
-    from autosched.search.identity import reopen
-    from autosched.search.warm import earlier_recording, earlier_study
+    from autosched.search.tuning.identity import reopen
+    from autosched.search.tuning.warm import earlier_recording, earlier_study
     from autosched.store.replay_file import read_replay
 
     if isinstance(source, str | Path):
@@ -278,8 +278,8 @@ def tune_all(
     Raises UsageError for fewer trials than programs, and what `tune` raises but for programs that no candidate of
     survived: these have an `error`.
     """
-    from autosched.search.many import tune_all as run
     from autosched.search.request import TuneRequest
+    from autosched.search.tuning.many import tune_all as run
 
     made: dict[str, Any] = {"store": _as_store(store), "catalogue": catalogue(), **options}
     machine = _agreed(target, made["catalogue"])
@@ -319,9 +319,9 @@ def compare(
     arguments that leave nothing to compare, and what `tune` raises for the rest, but for failing candidates.
     """
     from autosched.report.comparison import Comparison
-    from autosched.search import compare as comparing
+    from autosched.search.evaluate import compare as comparing
     from autosched.search.request import TuneRequest
-    from autosched.search.tune import prepare
+    from autosched.search.tuning.tune import prepare
 
     chosen, numbers = comparing.contestants(strategies, cost_model), comparing.seeds_of(seeds)
     request = TuneRequest(
@@ -365,10 +365,10 @@ def simulate(
     """
     from autosched.errors import UsageError
     from autosched.report.comparison import Comparison
-    from autosched.search import compare as comparing
-    from autosched.search import simulate as simulating
-    from autosched.search.landscape import Landscape
-    from autosched.search.side_by_side import simulate_in_processes
+    from autosched.search.evaluate import compare as comparing
+    from autosched.search.evaluate import simulate as simulating
+    from autosched.search.evaluate.landscape import Landscape
+    from autosched.search.evaluate.parallel_replay import simulate_in_processes
     from autosched.store.exchanged import read_any
 
     space = read_any(recording) if isinstance(recording, str | Path) else recording

@@ -30,7 +30,7 @@ def places(cpus: Sequence[int]) -> dict[str, str]:
 
 def place(cpus: Sequence[int]) -> None:
     """Put our pool's workers, and the calling thread, on one CPU each."""
-    from autosched.codegen.llvm.runtime import pool
+    from autosched.codegen.llvm.machine.runtime import pool
 
     pool().start(len(cpus), cpus)
     hold(cpus[:1])

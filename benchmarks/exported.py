@@ -67,16 +67,16 @@ def compared(store: str, study: str, compilers: dict[str, list[str]]) -> dict[st
 
     from autosched.cli.stored import picked, plan_of
     from autosched.codegen.c import print_c
-    from autosched.codegen.c.files import WORKSPACE
-    from autosched.codegen.c.shared import build_shared
-    from autosched.codegen.callable import CompiledKernel, aligned
-    from autosched.codegen.llvm.compile import compile_object
-    from autosched.codegen.llvm.jit import load
+    from autosched.codegen.c.export.files import WORKSPACE
+    from autosched.codegen.c.export.shared_library import build_shared
+    from autosched.codegen.call.callable import CompiledKernel, aligned
+    from autosched.codegen.llvm.machine.compile import compile_object
+    from autosched.codegen.llvm.machine.jit import load
     from autosched.codegen.llvm.module import print_llvm
     from autosched.codegen.lower import lower
     from autosched.ir import random_inputs
     from autosched.ir.dtypes import DTYPES
-    from autosched.search.conditional import measured_on
+    from autosched.search.variants.conditional import measured_on
     from autosched.store.sqlite import SqliteStore
 
     with SqliteStore(store, read_only=True) as opened:

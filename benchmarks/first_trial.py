@@ -141,7 +141,7 @@ class _Enough(BaseException):
 def _tuned(wanted: Program, target: Any, where: str, steps: dict[str, float]) -> str:
     from autosched.search import events
     from autosched.search.request import TuneRequest
-    from autosched.search.tune import tune
+    from autosched.search.tuning.tune import tune
 
     clock, said = time.perf_counter(), ""
 
@@ -165,11 +165,11 @@ def _tuned(wanted: Program, target: Any, where: str, steps: dict[str, float]) ->
 
 
 def _before_the_card(wanted: Program, steps: dict[str, float]) -> str:
-    from autosched.device import oracle
-    from autosched.device.sampled import is_large, sampled
+    from autosched.device.correctness import oracle
+    from autosched.device.correctness.sampled import is_large, sampled
     from autosched.machine.catalogue import load_target
     from autosched.search.request import TuneRequest
-    from autosched.search.tune import prepare
+    from autosched.search.tuning.tune import prepare
 
     clock = time.perf_counter()
     tuning = prepare(TuneRequest(wanted, load_target("nvidia-h100"), device="simulator"), warm=True)

@@ -44,13 +44,13 @@ def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Ar
     import numpy as np
 
     from autosched.cli.stored import picked, plan_of
-    from autosched.codegen.callable import CompiledKernel, aligned
-    from autosched.codegen.llvm.compile import compile_object
-    from autosched.codegen.llvm.jit import load
+    from autosched.codegen.call.callable import CompiledKernel, aligned
+    from autosched.codegen.llvm.machine.compile import compile_object
+    from autosched.codegen.llvm.machine.jit import load
     from autosched.codegen.llvm.module import print_llvm
     from autosched.codegen.lower import lower
     from autosched.ir import parse, random_inputs
-    from autosched.search.conditional import measured_on
+    from autosched.search.variants.conditional import measured_on
     from autosched.store.sqlite import SqliteStore
 
     with SqliteStore(store, read_only=True) as opened:

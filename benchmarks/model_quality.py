@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from autosched.search.model_quality import Interval, model_quality, summary
-from autosched.search.recorder import reclocked
+from autosched.search.evaluate.model_quality import Interval, model_quality, summary
+from autosched.search.evaluate.recorder import reclocked
 from autosched.store.replay_file import read_replay
 from benchmarks.cpu import RESULTS
 from benchmarks.record import ANEW, FOLDER, HELD_OUT, SPACES

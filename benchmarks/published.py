@@ -3,8 +3,8 @@
 FOLDER holds `hopper_bf16_ladder.csv` (a hand-written kernel, one idea after the other, on an H100) and
 `hopper_fp8_gemm.csv` (DeepGEMM's first release, on an H800, whose tensor cores and memory are the H100's). For each
 line the best legal row of our space is taken (of those rows with the ladder's decisions), and what the clock says of
-it, with the constants of hand-written code (`gpu_code.OTHERS`). Nothing is measured, and no constant of the clock was
-fitted to the second table.
+it, with the constants of hand-written code (`code_constants.OTHERS`). Nothing is measured, and no constant of the clock
+was fitted to the second table.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pathlib import Path
 
 import numpy as np
 
-from autosched.costmodel.clock import clock
-from autosched.costmodel.clock_gpu import TERMS
-from autosched.costmodel.gpu_code import OTHERS
+from autosched.costmodel.analytic.clock import clock
+from autosched.costmodel.analytic.gpu.code_constants import OTHERS
+from autosched.costmodel.analytic.gpu.gpu_clock import TERMS
 from autosched.ir import resolve
 from autosched.ir.program import Program
 from autosched.logic import Var, any_of
 from autosched.machine.catalogue import load_target
-from autosched.search.conditional import candidates_of
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.plan import Plan
-from autosched.tiling.plans import make_plans
-from autosched.tiling.space import Space
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Rule, Step
 
 FOLDER = Path(__file__).parent / "recorded"

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from autosched import api
-from autosched.search.recorder import RowDone, again, reclocked, record
+from autosched.search.evaluate.recorder import RowDone, again, reclocked, record
 from autosched.search.request import TuneRequest
 from autosched.store.replay_file import read_replay, write_replay
 

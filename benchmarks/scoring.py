@@ -43,12 +43,12 @@ def score_rows() -> Scoring:
     import numpy as np
 
     from autosched import api
-    from autosched.costmodel.clock import clock
+    from autosched.costmodel.analytic.clock import clock
     from autosched.costmodel.features import FeatureSchema, feature_table
-    from autosched.costmodel.learned import ResidualModel
+    from autosched.costmodel.learned.learned import ResidualModel
     from autosched.costmodel.protocol import Samples
     from autosched.search.request import TuneRequest
-    from autosched.search.tune import plans_of
+    from autosched.search.tuning.tune import plans_of
 
     request = TuneRequest(api.workload("matmul", m=512, n=512, k=512, a="f32", b="f32"), api.target("x86-avx512"))
     _, plans = plans_of(request)

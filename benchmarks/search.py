@@ -24,9 +24,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from autosched.search.landscape import Landscape
-from autosched.search.side_by_side import Task, outcomes
-from autosched.search.simulate import has_clock
+from autosched.search.evaluate.landscape import Landscape
+from autosched.search.evaluate.parallel_replay import Task, outcomes
+from autosched.search.evaluate.simulate import has_clock
 from autosched.store.exchanged import read_any
 from autosched.store.recorded_space import RecordedSpace
 from benchmarks.cpu import RESULTS

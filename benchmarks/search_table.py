@@ -12,8 +12,8 @@ from autosched.report import statistics
 from autosched.report.performance import scaled
 from autosched.report.statistics import Interval
 from autosched.report.text import aligned
-from autosched.search.compare import Row
-from autosched.search.landscape import Landscape
+from autosched.search.evaluate.compare import Row
+from autosched.search.evaluate.landscape import Landscape
 
 CHECKPOINTS = (16, 32, 64, 256)
 _DIGITS = 4

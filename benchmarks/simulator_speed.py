@@ -17,11 +17,11 @@ import numpy as np
 
 import autosched
 from autosched.device.simulator.device import SimulatorDevice
-from autosched.search.calm import calm
-from autosched.search.clocked import space_of
 from autosched.search.request import TuneRequest
-from autosched.search.space import SearchSpace
-from autosched.search.tune import plans_of
+from autosched.search.space.scored_space import space_of
+from autosched.search.space.space import SearchSpace
+from autosched.search.tuning.gc_tuning import calm
+from autosched.search.tuning.tune import plans_of
 from autosched.tiling.schedule import Candidate
 
 ASKED_S = 10.0

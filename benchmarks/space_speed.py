@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 
 from autosched import api
-from autosched.costmodel import clock as clocks
+from autosched.costmodel.analytic import clock as clocks
 from autosched.costmodel.features import feature_table
 from autosched.ir.program import Program
 from autosched.logic import Var
-from autosched.search.clocked import space_of
 from autosched.search.request import TuneRequest
-from autosched.search.space import SearchSpace
-from autosched.search.tune import plans_of
-from autosched.tiling.plan import Plan
-from autosched.tiling.space import Space
+from autosched.search.space.scored_space import space_of
+from autosched.search.space.space import SearchSpace
+from autosched.search.tuning.tune import plans_of
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 from benchmarks.cpu import RESULTS, machine
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from autosched.codegen.llvm.engine import Module
-from autosched.codegen.llvm.pool_ir import PARALLEL_FOR
-from autosched.codegen.llvm.runtime import pool
+from autosched.codegen.llvm.machine.engine import Module
+from autosched.codegen.llvm.machine.pool_ir import PARALLEL_FOR
+from autosched.codegen.llvm.machine.runtime import pool
 from autosched.machine import native
 
 VECTOR, UNROLL = 64, 8

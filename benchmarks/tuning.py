@@ -111,11 +111,11 @@ def from_json(data: dict[str, Any]) -> Tuned:
 
 def _run(request: Request) -> Tuned:
     from autosched import api
-    from autosched.costmodel import learner
+    from autosched.costmodel.learned import learner
     from autosched.errors import AutoschedError
     from autosched.search.events import Event, TrialDone
     from autosched.search.request import TuneRequest
-    from autosched.search.tune import tune as run
+    from autosched.search.tuning.tune import tune as run
 
     history: list[tuple[int, float, float]] = []
     told: dict[str, int] = {}

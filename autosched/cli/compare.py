@@ -17,7 +17,7 @@ from autosched.report.comparison import Comparison
 from autosched.report.exchange import as_json, figure, write_csv, write_plot
 from autosched.report.html import comparison_html, write_html
 from autosched.report.text import seconds
-from autosched.search.compare import RunDone
+from autosched.search.evaluate.compare import RunDone
 
 PICTURES = (".png", ".svg", ".pdf")
 

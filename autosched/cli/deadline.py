@@ -11,9 +11,9 @@ from collections.abc import Callable
 from types import TracebackType
 
 from autosched.cli.output import complain, talk
-from autosched.search.deadline import Deadline
-from autosched.search.loop import Result
-from autosched.search.tune import Tuning
+from autosched.search.tuning.deadline import Deadline
+from autosched.search.tuning.loop import Result
+from autosched.search.tuning.tune import Tuning
 
 GRACE_S = 1.25
 """Seconds past the end that a run has to end by itself."""

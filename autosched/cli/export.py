@@ -16,11 +16,11 @@ from autosched.cli.own_cuda import refuse_wrong_cuda
 from autosched.cli.own_texts import refuse_wrong_c
 from autosched.cli.stored import kernel_of, not_of_a_gpu, opened, picked, program_of, target_of
 from autosched.codegen.c import print_c
-from autosched.codegen.c.self_test import self_test as test_text
-from autosched.codegen.c.shared import build_shared, compiler
-from autosched.codegen.c.torch_op import torch_op as c_torch_op
-from autosched.codegen.cuda.files import export_cuda
-from autosched.codegen.cuda.torch_op import torch_op as cuda_torch_op
+from autosched.codegen.c.export.self_test import self_test as test_text
+from autosched.codegen.c.export.shared_library import build_shared, compiler
+from autosched.codegen.c.export.torch_op import torch_op as c_torch_op
+from autosched.codegen.cuda.export.files import export_cuda
+from autosched.codegen.cuda.export.torch_op import torch_op as cuda_torch_op
 from autosched.errors import UsageError
 from autosched.store.exchange import schedule_json, write_trials
 from autosched.store.exchanged import FORMATS, read_measured, write_measured

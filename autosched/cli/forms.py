@@ -13,8 +13,8 @@ from autosched.ir.printer import print_program
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.report.text import compared, seconds
-from autosched.search.forms import Gain, fastest_s, gain_of
 from autosched.search.request import TuneRequest
+from autosched.search.tuning.forms import Gain, fastest_s, gain_of
 from autosched.tensorize.explanation.forms import Form, all_forms, form_json, form_lines
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.catalogue import Catalogue

@@ -10,7 +10,7 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table
-from autosched.codegen.c.own_texts import c_tools
+from autosched.codegen.c.export.own_texts import c_tools
 from autosched.errors import UnknownNameError
 from autosched.ir.dtypes import dtype
 from autosched.ir.printer import print_program

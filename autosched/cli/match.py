@@ -14,7 +14,7 @@ from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.unused import tell_unused
 from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
-from autosched.search.forms import Gain
+from autosched.search.tuning.forms import Gain
 from autosched.tensorize.explanation.amos import RULES
 from autosched.tensorize.explanation.as_json import to_json
 from autosched.tensorize.explanation.brief import brief

@@ -13,16 +13,16 @@ from autosched.cli import inputs, options
 from autosched.cli.compare import PICTURES
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.warm import warm_from
-from autosched.costmodel.importance import importance
-from autosched.costmodel.pretrained import Earlier
+from autosched.costmodel.accuracy.importance import importance
+from autosched.costmodel.learned.pretrained import Earlier
 from autosched.costmodel.registry import cost_model, cost_models
 from autosched.errors import UnknownNameError, UsageError
 from autosched.report import plots
 from autosched.report.exchange import write_figure
-from autosched.search.model_quality import judged, model_quality, summary, summary_of_rows
-from autosched.search.recorder import reclocked
+from autosched.search.evaluate.model_quality import judged, model_quality, summary, summary_of_rows
+from autosched.search.evaluate.recorder import reclocked
 from autosched.search.registry import strategies
-from autosched.search.warm import earlier_recording
+from autosched.search.tuning.warm import earlier_recording
 from autosched.store.recorded_space import RecordedSpace
 from autosched.store.replay_file import read_replay
 

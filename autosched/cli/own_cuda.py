@@ -6,9 +6,9 @@ from contextlib import closing
 
 from autosched.cli.output import talk
 from autosched.codegen.cuda import print_cuda
-from autosched.codegen.kernel import Kernel
-from autosched.device.cuda.builder import CudaBuilder, Source
-from autosched.device.cuda.nvrtc import CompileError
+from autosched.codegen.tree.kernel import Kernel
+from autosched.device.cuda.compile.builder import CudaBuilder, Source
+from autosched.device.cuda.compile.nvrtc import CompileError
 from autosched.errors import MissingError, SpecError
 from autosched.machine.target import Target
 from autosched.tensorize.spec.catalogue import is_own

@@ -8,7 +8,7 @@ from pathlib import Path
 from platformdirs import user_cache_dir
 
 from autosched.cli.output import talk
-from autosched.codegen.c.own_texts import doubtful
+from autosched.codegen.c.export.own_texts import doubtful
 from autosched.tensorize.check.own import refuse_wrong
 from autosched.tensorize.intrinsic import Intrinsic
 

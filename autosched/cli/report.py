@@ -10,7 +10,7 @@ import typer
 from autosched.cli import options
 from autosched.cli.output import answer, answer_json
 from autosched.cli.stored import kernel_of, opened, picked
-from autosched.codegen.text import print_kernel
+from autosched.codegen.tree.text import print_kernel
 from autosched.errors import AutoschedError, UsageError
 from autosched.report.html import study_html, write_html
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from autosched.cli import inputs
 from autosched.cli.output import talk
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 from autosched.errors import NoScheduleError, StoreError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.search.identity import reopen
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.identity import reopen
+from autosched.search.tuning.tune import plans_of
 from autosched.store.names import named
 from autosched.store.ranking import ranked
 from autosched.store.records import StudyRecord, Trial
-from autosched.tiling.plan import Plan
-from autosched.tiling.scheme import scheme_of
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.scheme import scheme_of
 
 AGAIN = "tune again with --fresh"
 

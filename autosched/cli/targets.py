@@ -9,7 +9,7 @@ import typer
 from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table
-from autosched.device.native_target import native_target
+from autosched.device.cpu.native_target import native_target
 from autosched.errors import UsageError
 from autosched.machine.catalogue import load_target, target_data, target_names, target_yaml
 from autosched.machine.target import Target

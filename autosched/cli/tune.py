@@ -23,15 +23,15 @@ from autosched.cli.tune_many import Said, tune_many
 from autosched.cli.tune_report import as_json, as_text
 from autosched.cli.unused import tell_unused
 from autosched.cli.warm import warm_from as earlier
-from autosched.costmodel import learner
+from autosched.costmodel.learned import learner
 from autosched.errors import UsageError
-from autosched.search.conditional import MODES
-from autosched.search.deadline import Deadline
-from autosched.search.loop import Result
 from autosched.search.request import EFFORTS, TuneRequest
-from autosched.search.stopping import Goals
-from autosched.search.tune import Tuning
-from autosched.search.tune import tune as run
+from autosched.search.tuning.deadline import Deadline
+from autosched.search.tuning.loop import Result
+from autosched.search.tuning.stopping import Goals
+from autosched.search.tuning.tune import Tuning
+from autosched.search.tuning.tune import tune as run
+from autosched.search.variants.conditional import MODES
 from autosched.store.exchange import read_schedule
 from autosched.store.explain import MEMORY, path_of
 

@@ -11,9 +11,9 @@ from autosched.cli.tune_report import as_json
 from autosched.ir.work import operations
 from autosched.report.text import seconds, speed
 from autosched.search import events
-from autosched.search.deadline import Deadline
-from autosched.search.many import Part, TunedAll, tune_all
 from autosched.search.request import TuneRequest
+from autosched.search.tuning.deadline import Deadline
+from autosched.search.tuning.many import Part, TunedAll, tune_all
 
 
 @dataclass(frozen=True)

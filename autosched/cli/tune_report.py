@@ -10,22 +10,22 @@ from typing import Any
 from autosched.cli.forms import form_object, form_told
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
-from autosched.codegen.cuda.proved import prove_schedule
+from autosched.codegen.cuda.shared_memory.proved import prove_schedule
 from autosched.ir.work import operations
 from autosched.report.text import compared, seconds, speed, times
 from autosched.report.units import units_lines, units_of
-from autosched.search.conditional import standing_by
-from autosched.search.forms import gains
-from autosched.search.loop import Result
-from autosched.search.noise import ENOUGH, WIDE
-from autosched.search.tune import Tuning
+from autosched.search.tuning.forms import gains
+from autosched.search.tuning.loop import Result
+from autosched.search.tuning.noise import ENOUGH, WIDE
+from autosched.search.tuning.tune import Tuning
+from autosched.search.variants.conditional import standing_by
 from autosched.store.explain import MEMORY, path_of
 from autosched.store.names import short_name
 from autosched.store.records import Measurement
 from autosched.store.sqlite import SqliteStore
 from autosched.tensorize.explanation.padding import padding_lines
-from autosched.tiling.plan import Plan
-from autosched.tiling.shared_proofs import in_short
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.steps.gpu.shared_proofs import in_short
 
 DRIFT = 0.10
 """Above what the winner's curse explains: the best of a search is 2 to 4 % slower when it is measured again."""

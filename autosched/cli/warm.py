@@ -7,10 +7,10 @@ from pathlib import Path
 
 from autosched.cli import inputs
 from autosched.cli.stored import opened, request_of
-from autosched.costmodel.pretrained import Earlier
+from autosched.costmodel.learned.pretrained import Earlier
 from autosched.errors import AutoschedError, StoreError
 from autosched.machine.target import Target
-from autosched.search.warm import earlier_recording, earlier_study
+from autosched.search.tuning.warm import earlier_recording, earlier_study
 from autosched.store.replay_file import read_replay
 
 

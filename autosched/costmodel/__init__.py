@@ -3,6 +3,7 @@
 Nothing here measures or chooses. Read `features`, then `protocol`, then `learned`.
 """
 
+from autosched.costmodel.accuracy.metrics import Quality, quality, quality_of_trials
 from autosched.costmodel.features import (
     FEATURE_VERSION,
     FeatureMismatchError,
@@ -10,8 +11,7 @@ from autosched.costmodel.features import (
     FeatureSchema,
     feature_table,
 )
-from autosched.costmodel.learned import AnalyticModel, ResidualModel
-from autosched.costmodel.metrics import Quality, quality, quality_of_trials
+from autosched.costmodel.learned.learned import AnalyticModel, ResidualModel
 from autosched.costmodel.protocol import CostModel, Prediction, Samples
 from autosched.costmodel.registry import cost_model, cost_models
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from autosched.errors import AutoschedError
 
 if TYPE_CHECKING:
-    from autosched.tiling.plan import Plan
+    from autosched.tiling.plans.plan import Plan
 
 FEATURE_VERSION = "1"
 """Changes whenever a column of the same name changes its meaning."""

@@ -18,12 +18,12 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from autosched.costmodel import clock as clocks
-from autosched.costmodel.clock import Terms, clock
+from autosched.costmodel.analytic import clock as clocks
+from autosched.costmodel.analytic.clock import Terms, clock
 from autosched.ir.work import operations
 from autosched.machine.target import Memory, Target
-from autosched.tiling.plan import Part, Plan
-from autosched.tiling.table import tabulate
+from autosched.tiling.plans.plan import Part, Plan
+from autosched.tiling.space.table import tabulate
 
 OBJECTIVES = ("latency", "energy", "edp")
 LEVELS = {"l2": "L2", "l3": "L3", "shared": "shared", "dram": "DRAM"}

@@ -7,15 +7,15 @@ from contextlib import suppress
 from importlib.metadata import entry_points
 from threading import Thread
 
-from autosched.costmodel.chance import RandomModel
-from autosched.costmodel.checked import CheckedModel
-from autosched.costmodel.forest import ForestModel
-from autosched.costmodel.gaussian import GaussianModel
-from autosched.costmodel.learned import AnalyticModel, ResidualModel
-from autosched.costmodel.learner import accompanied, load
+from autosched.costmodel.learned.checked import CheckedModel
+from autosched.costmodel.learned.forest import ForestModel
+from autosched.costmodel.learned.gaussian import GaussianModel
+from autosched.costmodel.learned.learned import AnalyticModel, ResidualModel
+from autosched.costmodel.learned.learner import accompanied, load
+from autosched.costmodel.learned.random_model import RandomModel
+from autosched.costmodel.learned.ranking import RankingModel
+from autosched.costmodel.learned.throughput import ThroughputModel
 from autosched.costmodel.protocol import CostModel
-from autosched.costmodel.ranking import RankingModel
-from autosched.costmodel.throughput import ThroughputModel
 from autosched.errors import AutoschedError, PluginError, UnknownNameError
 
 GROUP = "autosched.cost_models"

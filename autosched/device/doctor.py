@@ -16,10 +16,10 @@ import llvmlite.binding as llvm
 
 from autosched.codegen.cuda.emulation.build import compiler
 from autosched.device.cuda.client import Client
-from autosched.device.cuda.sass import disassembler
-from autosched.device.cuda.toolkit import FIX as NVRTC_FIX
-from autosched.device.cuda.toolkit import toolkits
-from autosched.device.process import WorkerProcess
+from autosched.device.cuda.compile.sass import disassembler
+from autosched.device.cuda.compile.toolkit import FIX as NVRTC_FIX
+from autosched.device.cuda.compile.toolkit import toolkits
+from autosched.device.processes.process import WorkerProcess
 from autosched.errors import AutoschedError
 from autosched.machine import native
 from autosched.machine.detect import ISAS, caches, cpu_model, usable_cpus
@@ -71,7 +71,7 @@ def _jit() -> Looks:
 
 
 def _worker() -> Looks:
-    process = WorkerProcess("autosched.device.worker", usable_cpus()[-1:])
+    process = WorkerProcess("autosched.device.cpu.worker", usable_cpus()[-1:])
     try:
         process.ensure()
         yield True, "starts, and answers", ""

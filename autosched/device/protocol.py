@@ -11,7 +11,7 @@ from autosched.store.records import Measurement
 from autosched.tiling.schedule import Candidate
 
 if TYPE_CHECKING:
-    from autosched.tiling.plan import Plan
+    from autosched.tiling.plans.plan import Plan
 
 T = TypeVar("T")
 

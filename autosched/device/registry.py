@@ -10,7 +10,7 @@ from importlib import import_module, metadata
 from inspect import signature
 from typing import Any
 
-from autosched.costmodel.learner import accompanied
+from autosched.costmodel.learned.learner import accompanied
 from autosched.device.protocol import Device
 from autosched.errors import AutoschedError, MissingError, PluginError, UnknownNameError, UsageError
 from autosched.ir.program import Program
@@ -20,7 +20,7 @@ from autosched.machine.target import Target
 
 GROUP = "autosched.devices"
 BUILTIN = {
-    "cpu": ("autosched.device.cpu", "CpuDevice"),
+    "cpu": ("autosched.device.cpu.device", "CpuDevice"),
     "simulator": ("autosched.device.simulator", "SimulatorDevice"),
     "cuda": ("autosched.device.cuda.device", "CudaDevice"),
     "replay": ("autosched.device.replay", "ReplayDevice"),

@@ -4,9 +4,9 @@ Holds nothing about hardware or schedules. Read `program`, `value`, then `parser
 """
 
 from autosched.ir.einsum import einsum
-from autosched.ir.error import run_with_error
-from autosched.ir.inputs import random_inputs, split_inputs
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.error import run_with_error
+from autosched.ir.oracle.inputs import random_inputs, split_inputs
+from autosched.ir.oracle.interpreter import run
 from autosched.ir.parser import load, parse
 from autosched.ir.printer import print_program
 from autosched.ir.program import Axis, Program, Stage, Tensor

@@ -24,8 +24,8 @@ import numpy as np
 
 from autosched.errors import UsageError
 from autosched.ir.dtypes import DType
-from autosched.ir.inputs import assumed_range
-from autosched.ir.numerics import Array, round_float, store
+from autosched.ir.oracle.inputs import assumed_range
+from autosched.ir.oracle.numerics import Array, round_float, store
 from autosched.ir.program import Program
 
 _INTEGERS: frozenset[type] = frozenset([int, *(np.dtype(f"{s}{n}").type for s in "iu" for n in (1, 2, 4, 8))])

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.dtypes import DType
-from autosched.ir.inputs import assumed_range
+from autosched.ir.oracle.inputs import assumed_range
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 
@@ -112,7 +112,7 @@ def _measured(values: Array, dtype: DType, shape: tuple[int, ...]) -> KnownData:
 def prepared_data(program: Program) -> dict[str, KnownData]:
     """The prepared tensors that follow from the data given, computed by the oracle (`Program.prepared_data` keeps
     them)."""
-    from autosched.ir.interpreter import run
+    from autosched.ir.oracle.interpreter import run
 
     given = {n: d.values for n, d in program.data.items() if d.values is not None}
     sources: dict[str, set[str]] = {}

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from autosched.ir.dtypes import DType
-from autosched.ir.evaluate import Frame, value
+from autosched.ir.oracle.evaluate import Frame, value
 from autosched.ir.value import (
     Arith,
     Call,

@@ -6,7 +6,7 @@ import inspect
 import math
 
 from autosched.ir.dtypes import DType
-from autosched.ir.numerics import container
+from autosched.ir.oracle.numerics import container
 from autosched.ir.program import Assign, Assume, Axis, Guard, Loop, Program, Statement, Tensor
 from autosched.ir.value import (
     Arith,

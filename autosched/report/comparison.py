@@ -15,8 +15,8 @@ from autosched.report.extras import extra
 from autosched.report.performance import Performance, performance
 from autosched.report.statistics import Floats, Interval
 from autosched.report.text import aligned, number, points, seconds
-from autosched.search.compare import Row
-from autosched.search.landscape import Landscape
+from autosched.search.evaluate.compare import Row
+from autosched.search.evaluate.landscape import Landscape
 
 _ENOUGH = 6  # pairs in which a sign test can reach p <= 0.05
 _FEW = f"fewer than {_ENOUGH} seeds cannot show a difference (p <= 0.05), and their intervals are too narrow"

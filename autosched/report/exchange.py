@@ -12,7 +12,7 @@ from autosched.errors import UsageError
 from autosched.report.comparison import Comparison
 from autosched.report.extras import extra
 from autosched.report.statistics import Interval
-from autosched.search.compare import Row
+from autosched.search.evaluate.compare import Row
 
 SCHEMA = "autosched/compare/1"
 

@@ -1,7 +1,7 @@
 """Performance of strategies against random search: 0 where it is expected to be, 1 at the optimum, below 0 worse.
 
 The scale of the published methodology (Willemsen et al. 2024, doi 10.1016/j.future.2024.05.021), so that spaces of
-different times and difficulty can be put together. It needs a space that is known whole (`search.landscape`).
+different times and difficulty can be put together. It needs a space that is known whole (`search.evaluate.landscape`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from autosched.report.statistics import Floats
-from autosched.search.compare import Row
-from autosched.search.landscape import Landscape
+from autosched.search.evaluate.compare import Row
+from autosched.search.evaluate.landscape import Landscape
 
 POINTS = 64
 """Moments at which performance over time is taken, evenly up to the end."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from autosched.costmodel.importance import Relied
+from autosched.costmodel.accuracy.importance import Relied
 from autosched.errors import UsageError
 from autosched.report import statistics
 from autosched.report.extras import extra

@@ -4,13 +4,13 @@ Nothing here prints or times; it emits `events`. Read `space`, then `protocol`, 
 """
 
 from autosched.search.events import Event, Listener
-from autosched.search.final import Verdict
-from autosched.search.loop import Result, run
 from autosched.search.protocol import Strategy
 from autosched.search.registry import strategies, strategy
-from autosched.search.space import Rows, SearchSpace
+from autosched.search.space.space import Rows, SearchSpace
 from autosched.search.stopwatch import Stopwatch
-from autosched.search.study import Best, Study, open_study
+from autosched.search.tuning.final import Verdict
+from autosched.search.tuning.loop import Result, run
+from autosched.search.tuning.study import Best, Study, open_study
 
 __all__ = [
     "Best",

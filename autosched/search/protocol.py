@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from autosched.costmodel.protocol import CostModel
-from autosched.search.space import SearchSpace
+from autosched.search.space.space import SearchSpace
 from autosched.store.records import Trial
 from autosched.tiling.schedule import Candidate
 

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
-from autosched.costmodel.learner import accompanied
+from autosched.costmodel.learned.learner import accompanied
 from autosched.costmodel.protocol import CostModel
 from autosched.errors import AutoschedError, PluginError, UnknownNameError
-from autosched.search.annealing import Annealing
-from autosched.search.auto import Auto
-from autosched.search.bayesian import Bayesian
-from autosched.search.beam import Beam
-from autosched.search.checked import CheckedStrategy
-from autosched.search.constrained import Constrained
-from autosched.search.evolutionary import Evolutionary
-from autosched.search.genetic import Genetic
-from autosched.search.ils import GreedyILS
-from autosched.search.kernel_tuner_bridge import MODULES
-from autosched.search.kernel_tuner_bridge import factory as bridged
-from autosched.search.optuna_sampler import SAMPLERS
-from autosched.search.optuna_sampler import factory as sampler
-from autosched.search.portfolio import Portfolio
+from autosched.search.external.kernel_tuner_bridge import MODULES
+from autosched.search.external.kernel_tuner_bridge import factory as bridged
+from autosched.search.external.optuna_sampler import SAMPLERS
+from autosched.search.external.optuna_sampler import factory as sampler
 from autosched.search.protocol import Factory, Strategy
-from autosched.search.simple import ByClock, Random
-from autosched.search.space import SearchSpace
+from autosched.search.space.space import SearchSpace
+from autosched.search.strategy.annealing import Annealing
+from autosched.search.strategy.bayesian import Bayesian
+from autosched.search.strategy.beam import Beam
+from autosched.search.strategy.checked import CheckedStrategy
+from autosched.search.strategy.constrained import Constrained
+from autosched.search.strategy.evolutionary import Evolutionary
+from autosched.search.strategy.genetic import Genetic
+from autosched.search.strategy.ils import GreedyILS
+from autosched.search.strategy.model_guided import Auto
+from autosched.search.strategy.portfolio import Portfolio
+from autosched.search.strategy.simple import ByClock, Random
 
 GROUP = "autosched.strategies"
 

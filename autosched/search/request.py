@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from autosched.costmodel.learned.pretrained import Earlier
 from autosched.costmodel.objective import OBJECTIVES
-from autosched.costmodel.pretrained import Earlier
 from autosched.costmodel.registry import cost_models
 from autosched.device.registry import device_names, named
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.search import conditional
 from autosched.search.registry import strategies
-from autosched.search.stopping import Goals
+from autosched.search.tuning.stopping import Goals
+from autosched.search.variants import conditional
 from autosched.store.protocol import Store
 from autosched.store.records import Trial
 from autosched.tensorize.match_types import NUMERICS_LEVELS
@@ -28,8 +28,8 @@ class TuneRequest:
     """What to tune, where and for how long. `trials` is the study's total; `only` are globs of intrinsic names.
     `conditions` says what becomes of mappings that carry some: `refuse`, `guard` or `assume`. Values of constant data
     are the program's (`ir.data.with_data`). `goals` may end the search sooner; the cost model begins
-    with what `earlier` studies taught (`search.warm`), the study itself left out. `emulate`: the simulator checks
-    kernels as CUDA text on the emulated card; `noise`: the relative deviation of its samples, None for its own.
+    with what `earlier` studies taught (`search.tuning.warm`), the study itself left out. `emulate`: the simulator
+    checks kernels as CUDA text on the emulated card; `noise`: the relative deviation of its samples, None for its own.
     `wished` are schedules to measure first (`store.read_schedule`)."""
 
     program: Program

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from autosched.errors import StoreError
 from autosched.store.records import STATUSES, Measurement
-from autosched.tiling.listed import ListedSpace
+from autosched.tiling.space.listed import ListedSpace
 from autosched.tiling.step import Decision
 
 Floats = npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from autosched.tiling.bounded import Best
+from autosched.tiling.space.bounded import Best
 
 
 class Known:

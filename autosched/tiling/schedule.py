@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autosched.tiling.plan import Plan
+    from autosched.tiling.plans.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 import autosched
-from autosched.device.cuda.callable import CudaKernel
+from autosched.device.cuda.call.callable import CudaKernel
 from autosched.device.cuda.cards import matching_target
 from autosched.device.cuda.driver import shared_card
 from autosched.ir import parse, workload

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from math import prod
 
 from autosched.codegen.cuda.emission import device_function, whole_function
+from autosched.codegen.cuda.fragments.registers import issue_name, lanes_of, register_type, registers_of, whole_name
 from autosched.codegen.cuda.headers import needed
-from autosched.codegen.cuda.registers import issue_name, lanes_of, register_type, registers_of, whole_name
 from autosched.device.cuda.job import Call, CudaJob, Held, Pointer
 from autosched.device.cuda.probes import OPAQUE_MAJORS, Probe, issue_probe
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 from benchmarks.gpu.bundle import Entry, Loop
 
 CALLS, LOADED = "own calls", "own calls and loads"

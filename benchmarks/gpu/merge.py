@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autosched.device.answers import measurement
+from autosched.device.cpu.answers import measurement
 from autosched.device.protocol import Build
-from autosched.search.study import Study
+from autosched.search.tuning.study import Study
 from autosched.store.protocol import Store
 from autosched.tiling.schedule import Candidate
 from benchmarks.gpu.bundle import Bundle, Entry, Problem, Recorded

@@ -9,23 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from autosched.device.correctness.sampled import RUN, Sampled, sampled, tensors_of
+from autosched.device.correctness.tolerance import slack
 from autosched.device.cuda.build import Printed, job_of, printed
 from autosched.device.cuda.cards import TARGETS
 from autosched.device.cuda.job import CudaJob
 from autosched.device.cuda.reference import plain_candidate
-from autosched.device.sampled import RUN, Sampled, sampled, tensors_of
-from autosched.device.tolerance import slack
 from autosched.ir import workload
 from autosched.ir.work import operations
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
-from autosched.search.clocked import space_of
-from autosched.search.identity import study_record
 from autosched.search.request import TuneRequest
-from autosched.search.study import Study, open_study
-from autosched.search.tune import plans_of
+from autosched.search.space.scored_space import space_of
+from autosched.search.tuning.identity import study_record
+from autosched.search.tuning.study import Study, open_study
+from autosched.search.tuning.tune import plans_of
 from autosched.store.protocol import Store
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 from autosched.tiling.schedule import Candidate
 from benchmarks.gpu.bundle import Bundle, Entry, Loop, Problem
 from benchmarks.gpu.cases import Case

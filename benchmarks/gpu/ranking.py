@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import kendalltau
 
-from autosched.costmodel.clock import clock
-from autosched.ir.rewrite import simplify
-from autosched.search.tune import candidates_of, usable
+from autosched.costmodel.analytic.clock import clock
+from autosched.ir.rewrites.rewrite import simplify
+from autosched.search.tuning.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plan import Plan
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plans import make_plans
 from autosched.tiling.schedule import Candidate
 from benchmarks.gpu.cases import Case, all_cases
 from benchmarks.gpu.prepare import request_of

@@ -18,16 +18,16 @@ import numpy as np
 
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.lower import lower
-from autosched.device.cuda.nvrtc import compile_cuda
+from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
-from autosched.search.conditional import candidates_of
-from autosched.search.tune import usable
+from autosched.search.tuning.tune import usable
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.plan import Plan
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plans import make_plans
 
 NEAR, NEARBY = 0.12, 0.25
 HANDED = ("producer_warps", "worker_registers", "entry_registers")

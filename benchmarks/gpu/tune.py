@@ -18,8 +18,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from autosched.device.cuda.builder import CudaBuilder
 from autosched.device.cuda.client import Client
+from autosched.device.cuda.compile.builder import CudaBuilder
 from benchmarks.gpu.bundle import Bundle, Problem, Recorded, save
 from benchmarks.gpu.cases import Case
 from benchmarks.gpu.run import Say, build, finals, measured
@@ -124,7 +124,7 @@ def _joined(whole: Bundle | None, bundle: Bundle, problem: Problem) -> Bundle:
 
 def _proposals(connection: Connection[Any, Any], case: Case, store: str) -> None:
     """In the case's own process: told how many, answers a bundle; told outcomes, learns."""
-    from autosched.device.answers import measurement
+    from autosched.device.cpu.answers import measurement
     from autosched.device.protocol import Build
     from autosched.store.sqlite import SqliteStore
     from benchmarks.gpu.prepare import ceilings_of, data_of, plain_of, problem_of, study_of

@@ -9,7 +9,7 @@ from cli.conftest import Cli
 
 import autosched
 from autosched.errors import UsageError
-from autosched.search.many import TunedAll
+from autosched.search.tuning.many import TunedAll
 
 SMALL = autosched.workload("matmul", m=16, n=16, k=16)
 LARGE = autosched.workload("matmul", m=48, n=64, k=32)

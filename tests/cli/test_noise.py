@@ -15,9 +15,9 @@ from autosched.cli.tune_report import as_text
 from autosched.device.protocol import Build
 from autosched.search import SearchSpace, Stopwatch, open_study, run
 from autosched.search.events import Noisy
-from autosched.search.noise import Noise
 from autosched.search.request import TuneRequest
-from autosched.search.tune import Tuning
+from autosched.search.tuning.noise import Noise
+from autosched.search.tuning.tune import Tuning
 from autosched.store.records import Measurement
 
 REQUEST = TuneRequest(autosched.workload("matmul", m=8, n=8, k=8), api.target("x86-avx512"))

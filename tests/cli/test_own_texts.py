@@ -12,8 +12,8 @@ import pytest
 from cli.conftest import Cli, Done, make_cli
 
 from autosched.cli.stored import kernel_of, picked
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.errors import SpecError
 from autosched.store.sqlite import SqliteStore

@@ -51,7 +51,7 @@ def hanging(cli: Cli, patch: str, *flags: object) -> Done:
 
 
 AFTER_TWO = """
-from autosched.search.study import Study
+from autosched.search.tuning.study import Study
 ask = Study.ask
 Study.ask = lambda self, n=1: {how}() if self.trials else ask(self, 2)
 """
@@ -83,10 +83,13 @@ def test_native_code_that_lets_no_thread_run_is_ended_too(cli: Cli) -> None:
     ("patch", "said"),
     [
         ("import autosched.cli.inputs as i; i.target = {how}", "while reading the program"),
-        ("import autosched.search.tune as t; t.match = {how}", "while matching"),
-        ("import autosched.search.space as s; s.SearchSpace.empty = property({how})", "while laying out the spaces"),
-        ("import autosched.device.cpu as c; c.oracles.compute = {how}", "while"),
-        ("import autosched.search.tune as t; t.measure_baseline = {how}", ""),
+        ("import autosched.search.tuning.tune as t; t.match = {how}", "while matching"),
+        (
+            "import autosched.search.space.space as s; s.SearchSpace.empty = property({how})",
+            "while laying out the spaces",
+        ),
+        ("import autosched.device.cpu.device as c; c.oracles.compute = {how}", "while"),
+        ("import autosched.search.tuning.tune as t; t.measure_baseline = {how}", ""),
     ],
 )
 def test_each_phase(cli: Cli, patch: str, said: str) -> None:

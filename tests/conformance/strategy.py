@@ -10,7 +10,7 @@ from autosched.logic import Var
 from autosched.search import SearchSpace, Strategy
 from autosched.store import Measurement, Trial
 from autosched.tiling.schedule import Candidate
-from autosched.tiling.space import Space
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from autosched.codegen.c import CSource, print_c
-from autosched.codegen.kernel import Buffer, Function, Kernel
+from autosched.codegen.tree.kernel import Buffer, Function, Kernel
 from autosched.ir.dtypes import DType
 from autosched.machine.host import host_features
 

@@ -7,7 +7,7 @@ import platform
 import llvmlite.binding as llvm
 import pytest
 
-from autosched.codegen.kernel import (
+from autosched.codegen.tree.kernel import (
     Assign,
     Buffer,
     For,

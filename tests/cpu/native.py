@@ -11,11 +11,11 @@ from cpu.c_build import build, call
 from support.agreement import Expected
 
 from autosched.codegen.c import print_c
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.kernel import Kernel
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.tree.kernel import Kernel
 
 
 def check_machine_code(kernels: Sequence[Kernel], expected: Expected) -> None:

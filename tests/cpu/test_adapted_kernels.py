@@ -11,14 +11,14 @@ from support.adapted import adapted_plans, inputs, programs
 from support.plans import covering_rows, this_machine
 
 from autosched.codegen.c import print_c
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import random_inputs
-from autosched.ir.inputs import split_inputs
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.inputs import split_inputs
+from autosched.ir.oracle.interpreter import run
 from autosched.machine.host import host_features
 
 pytestmark = pytest.mark.x86

@@ -15,13 +15,13 @@ from support.emulated import emulator, run_c, run_object
 from support.plans import covering_rows, plans_of
 
 from autosched.codegen.c import print_c
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.llvm.compile import assembly, compile_object
+from autosched.codegen.interpret.interpreter import run_kernel
+from autosched.codegen.llvm.machine.compile import assembly, compile_object
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.costmodel.clock import clock
-from autosched.device.simulator.cpu_model import cpu_estimate
-from autosched.device.simulator.walk import facts
+from autosched.costmodel.analytic.clock import clock
+from autosched.device.simulator.cpu.cpu_model import cpu_estimate
+from autosched.device.simulator.walk.walk import facts
 from autosched.errors import MissingError
 from autosched.ir import workload
 from autosched.ir.program import Program
@@ -30,8 +30,8 @@ from autosched.tensorize.check.emulator import Calls, installed
 from autosched.tensorize.check.verify import check
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import load_text
-from autosched.tiling.plan import Plan
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plans import make_plans
 
 TARGET = load_target("arm-neoverse-v1")
 CASES = {

@@ -12,8 +12,8 @@ from support.agreement import Expected, expect
 from support.block_panels import PROGRAMS, blocked, small
 from support.plans import plans_of, this_machine
 
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 from autosched.machine.host import host_features
 
 HERE = this_machine()

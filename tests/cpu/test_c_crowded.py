@@ -14,9 +14,9 @@ import pytest
 from support.plans import machine, plans_of
 
 from autosched.codegen.c import print_c
-from autosched.codegen.c.crowded import crowded
-from autosched.codegen.kernel import Kernel
+from autosched.codegen.c.register_pressure import crowded
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
 

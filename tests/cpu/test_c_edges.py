@@ -18,9 +18,9 @@ from support.plans import machine, plans_of
 from support.scalar_programs import scalar_plans
 
 from autosched.codegen.c import print_c
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Kernel
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import parse, workload
 
 pytestmark = [needs_compiler, pytest.mark.compiler]

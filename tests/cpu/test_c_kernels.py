@@ -10,7 +10,7 @@ from cpu.c_build import build, call, missing_features, needs_compiler
 from pure.kernel_cases import CASES, case_inputs
 
 from autosched.codegen.c import print_c
-from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.ir import run
 
 pytestmark = [needs_compiler, pytest.mark.compiler]

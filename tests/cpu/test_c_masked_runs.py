@@ -13,7 +13,7 @@ from support.copies import DEPTHWISE, rows_with
 from support.plans import machine, plans_of
 
 from autosched.codegen.c import print_c
-from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.ir import parse
 

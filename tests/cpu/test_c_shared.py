@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from cpu.c_build import COMPILER, needs_compiler
 
-from autosched.codegen.c.files import CSource
-from autosched.codegen.c.shared import build_shared
+from autosched.codegen.c.export.files import CSource
+from autosched.codegen.c.export.shared_library import build_shared
 from autosched.errors import MissingError
 
 pytestmark = [needs_compiler, pytest.mark.compiler]

@@ -27,8 +27,8 @@ from pure.value_cases import (
 from support.examples import examples
 
 from autosched.codegen.c import print_c
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Kernel
+from autosched.codegen.interpret.interpreter import run_kernel
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.value import Arith, Cast, Comparison, Literal, Select, Unary, Value
 

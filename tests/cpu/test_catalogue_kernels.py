@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import autosched
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.interpreter import run
 from autosched.machine.host import host_features
 
 HEAD = (

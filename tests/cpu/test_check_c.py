@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autosched.codegen.c.flags import flags
-from autosched.codegen.c.shared import compiler
+from autosched.codegen.c.export.flags import flags
+from autosched.codegen.c.export.shared_library import compiler
 from autosched.errors import MissingError, ScratchError
 from autosched.machine.host import host_features
 from autosched.tensorize.check.c_text import CTools

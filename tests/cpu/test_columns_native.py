@@ -12,8 +12,8 @@ from cpu.native import check_exported_c, check_machine_code
 from support.agreement import Expected, expect
 from support.plans import plans_of, this_machine
 
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import workload
 from autosched.machine.host import host_features
 from autosched.tiling.steps import COLUMNS
@@ -26,7 +26,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Kernel, Expected]]:
     """Kernels of random rows that read columns, some of whole pages, on one thread and on two."""
     if "avx2" not in host_features():
         pytest.skip("needs AVX2")
-    monkeypatch.setattr(import_module("autosched.tiling.steps.columns"), "STREAMED_BYTES", 0)
+    monkeypatch.setattr(import_module("autosched.tiling.steps.cpu.columns"), "STREAMED_BYTES", 0)
     found: list[tuple[Kernel, Expected]] = []
     for m, n, k in ((1, 150, 128), (5, 75, 131)):
         program = workload("matmul", m=m, n=n, k=k)

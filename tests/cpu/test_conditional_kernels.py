@@ -15,19 +15,19 @@ from support.plans import covering_rows
 import autosched
 from autosched.codegen import lower as lowering
 from autosched.codegen.c import print_c
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.kernel import Choose
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm, print_parts
 from autosched.codegen.lower import lower
-from autosched.codegen.text import print_kernel
-from autosched.device.cpu import CpuDevice
+from autosched.codegen.tree.kernel import Choose
+from autosched.codegen.tree.text import print_kernel
+from autosched.device.cpu.device import CpuDevice
 from autosched.errors import UsageError
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.interpreter import run
 from autosched.ir.program import Program
 from autosched.machine.host import host_features
-from autosched.search.conditional import measured_on
+from autosched.search.variants.conditional import measured_on
 from autosched.store.sqlite import SqliteStore
 from autosched.tiling.schedule import Candidate
 

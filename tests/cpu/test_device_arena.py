@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from autosched.device import arena
-from autosched.device.arena import CANARY, Guarded
+from autosched.device.cpu import arena
+from autosched.device.cpu.arena import CANARY, Guarded
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="memory protection needs POSIX")
 

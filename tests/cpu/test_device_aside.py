@@ -8,8 +8,8 @@ import time
 import device_kernels as kernels
 import pytest
 
-from autosched.device.aside import TURN_S, Lane
-from autosched.device.cpu import CpuDevice
+from autosched.device.cpu.device import CpuDevice
+from autosched.device.processes.async_measure import TURN_S, Lane
 from autosched.machine.detect import usable_cpus
 
 pytestmark = [

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from autosched.device.process import WorkerDiedError, WorkerProcess
+from autosched.device.processes.process import WorkerDiedError, WorkerProcess
 from autosched.errors import MissingError
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import autosched
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm, print_parts
 from autosched.codegen.lower import lower
-from autosched.device import compiled
+from autosched.device.cpu import compiled
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.tune import plans_of
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conformance.device import DeviceConformance
 
-from autosched.device.cpu import CpuDevice
+from autosched.device.cpu.device import CpuDevice
 from autosched.errors import UsageError
 from autosched.ir import parse, workload
 from autosched.machine.catalogue import load_target
@@ -14,7 +14,7 @@ from autosched.machine.detect import usable_cpus
 from autosched.machine.host import host_features
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plans import make_plans
 from autosched.tiling.schedule import Candidate
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the timing worker needs POSIX")

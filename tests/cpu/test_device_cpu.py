@@ -14,11 +14,11 @@ import device_kernels as kernels
 import numpy as np
 import pytest
 
-from autosched.device.cpu import EFFORTS, CpuDevice
-from autosched.device.job import Entry, Scratch
-from autosched.device.oracle import Oracle
+from autosched.device.correctness.oracle import Oracle
+from autosched.device.cpu.device import EFFORTS, CpuDevice
+from autosched.device.cpu.job import Entry, Scratch
+from autosched.device.cpu.timing import FEW
 from autosched.device.protocol import Build
-from autosched.device.timing import FEW
 from autosched.errors import UsageError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the timing worker needs POSIX")
@@ -285,7 +285,7 @@ ORPHAN = """
 import sys
 sys.path.insert(0, {folder!r})
 import device_kernels as kernels
-from autosched.device.cpu import EFFORTS, CpuDevice
+from autosched.device.cpu.device import EFFORTS, CpuDevice
 device = CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=60.0)
 device.measure(kernels.built(kernels.kernel()))
 print(device.worker.pid, device._folder.path, flush=True)

@@ -6,15 +6,16 @@ import device_kernels as kernels
 import numpy as np
 import pytest
 
-from autosched.device import cpu, sampled
-from autosched.device.cpu import CpuDevice
-from autosched.device.data import Data
-from autosched.device.job import Tensor
-from autosched.device.whole import furthest
+from autosched.device.correctness import sampled
+from autosched.device.correctness.whole import furthest
+from autosched.device.cpu import device as cpu
+from autosched.device.cpu.data import Data
+from autosched.device.cpu.device import CpuDevice
+from autosched.device.cpu.job import Tensor
 from autosched.ir import parse, workload
-from autosched.ir.blocks import seconds
-from autosched.ir.nests import plan
-from autosched.ir.slicing import slice_of
+from autosched.ir.oracle.blocks import seconds
+from autosched.ir.oracle.nests import plan
+from autosched.ir.oracle.slicing import slice_of
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the timing worker needs POSIX")
 

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from autosched.device import registry
-from autosched.device.build import build
-from autosched.device.builder import Builder, BuildError
-from autosched.device.cpu import CpuDevice
+from autosched.device.cpu.build import build
+from autosched.device.cpu.builder import Builder, BuildError
+from autosched.device.cpu.device import CpuDevice
+from autosched.device.cpu.native_target import native_target
+from autosched.device.cpu.remote_build import Order
 from autosched.device.cuda.device import CudaDevice
 from autosched.device.doctor import diagnose
-from autosched.device.native_target import native_target
-from autosched.device.orders import Order
 from autosched.errors import MissingError, UnknownNameError, UsageError
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.machine.host import host_features
 from autosched.machine.probes import issue_loop
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plans import make_plans
 from autosched.tiling.schedule import Candidate
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")

@@ -6,9 +6,9 @@ import device_kernels as kernels
 import numpy as np
 import pytest
 
-from autosched.device import bench as benches
-from autosched.device import oracle as oracles
-from autosched.device.cpu import EFFORTS
+from autosched.device.correctness import oracle as oracles
+from autosched.device.cpu import bench as benches
+from autosched.device.cpu.device import EFFORTS
 from autosched.machine.native import Calls
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the timing worker needs POSIX")

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from support.plans import CONV, covering_rows, machine, plans_of, this_machine
 
-from autosched.device import cpu, special
-from autosched.device.oracle import compute
-from autosched.device.sampled import Sampled, is_large, sampled
+from autosched.device.correctness import special
+from autosched.device.correctness.oracle import compute
+from autosched.device.correctness.sampled import Sampled, is_large, sampled
+from autosched.device.cpu import device as cpu
 from autosched.device.simulator import device as simulator
-from autosched.device.simulator import verify
+from autosched.device.simulator.verify import verify
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
 from autosched.machine.host import host_features

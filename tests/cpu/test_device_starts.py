@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import autosched
-from autosched.device import process
+from autosched.device.processes import process
 
 HEAVY = {"pydantic", "yaml", "z3", "scipy", "sklearn", "xgboost", "typer", "autosched.ir.program"}
 """A tenth of a second each, or on the way there."""
@@ -20,7 +20,7 @@ def loaded_by(module, also="pass"):
     return set(subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split())
 
 
-@pytest.mark.parametrize("module", ["autosched.device.worker", "autosched.device.builder"])
+@pytest.mark.parametrize("module", ["autosched.device.cpu.worker", "autosched.device.cpu.builder"])
 def test_a_child_loads_little(module):
     loaded = loaded_by(module)
     assert "llvmlite" in loaded
@@ -29,14 +29,14 @@ def test_a_child_loads_little(module):
 
 @pytest.mark.slow
 def test_what_prints_for_a_cpu_loads_nothing_for_gpus():
-    loaded = loaded_by("autosched.device.builder", "import autosched.device.orders")
+    loaded = loaded_by("autosched.device.cpu.builder", "import autosched.device.cpu.remote_build")
     assert not {m for m in loaded if m.startswith(("autosched.codegen.lower.gpu", "autosched.codegen.cuda"))}
     assert not {"pydantic", "yaml", "sqlite3", "z3"} & loaded
 
 
 @pytest.mark.slow
 def test_a_search_begins_without_what_models_learn_with():
-    text = "import sys, autosched.search.tune\nprint(*sys.modules)"
+    text = "import sys, autosched.search.tuning.tune\nprint(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()
-    assert "autosched.search.bayesian" in loaded
+    assert "autosched.search.strategy.bayesian" in loaded
     assert not {"scipy", "sklearn", "xgboost", "pandas"} & set(loaded)

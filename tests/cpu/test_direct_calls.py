@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autosched.codegen import callable as general
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.direct import READABLE
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call import callable as general
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.call.direct import READABLE
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
-from autosched.search.baseline import literal_plan
+from autosched.search.tuning.baseline import literal_plan
 
 SUM = """
 def f(A: f32[m, n], s: f32, B: const[f32[n]], Y: f32[m, n], Z: f32[m], *, m=3, n=5):

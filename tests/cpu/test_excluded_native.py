@@ -11,8 +11,8 @@ from cpu.native import check_exported_c, check_machine_code
 from support.plans import TRIANGLE, leading, plans_of, this_machine
 from support.special import Strict, spoiled
 
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import parse
 
 SUM = """

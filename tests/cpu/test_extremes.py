@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Kernel
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.interpret.interpreter import run_kernel
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plans import make_plans
 
 ROWS, LENGTH = 40, 83
 TEXT = """

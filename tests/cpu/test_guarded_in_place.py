@@ -11,8 +11,8 @@ from cpu.native import check_exported_c, check_machine_code
 from support.agreement import expect
 from support.plans import leading, machine, plans_of
 
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.machine.host import host_features

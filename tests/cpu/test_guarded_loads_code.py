@@ -8,7 +8,7 @@ import pytest
 from support.copies import UNPACKED, rows_with
 from support.plans import machine, plans_of
 
-from autosched.codegen.llvm.compile import assembly
+from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import parse, workload

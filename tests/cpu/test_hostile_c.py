@@ -16,16 +16,16 @@ from support.hostile import DOCS, product
 from support.plans import this_machine
 
 from autosched.codegen.c import CSource, print_c
-from autosched.codegen.c.self_test import self_test
-from autosched.codegen.c.torch_op import torch_op
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.kernel import Comment, Kernel
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.c.export.self_test import self_test
+from autosched.codegen.c.export.torch_op import torch_op
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Comment, Kernel
 from autosched.ir import parse
 from autosched.ir.program import Program
-from autosched.search.baseline import literal_plan
+from autosched.search.tuning.baseline import literal_plan
 
 COMPILER = shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no gcc or clang on this machine")

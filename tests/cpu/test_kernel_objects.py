@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import autosched
-from autosched.codegen import callable as callables
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call import callable as callables
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.machine.detect import detect
-from autosched.search.baseline import literal_plan
-from autosched.search.study import Best
+from autosched.search.tuning.baseline import literal_plan
+from autosched.search.tuning.study import Best
 from autosched.store.records import Measurement, Trial
 from autosched.tiling.schedule import Candidate
 

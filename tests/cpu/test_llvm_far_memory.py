@@ -10,8 +10,8 @@ import pytest
 SCRIPT = """
 import ctypes
 import numpy as np
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 
 PAGE, REGION, FLAGS = 4096, 16 << 30, 0x4022  # MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
 libc = ctypes.CDLL(None)

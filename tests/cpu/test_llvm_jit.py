@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from cpu.llvm_kernels import F32, Kernel, intrinsic_dot, kernel, matmul, needs
 
-from autosched.codegen.callable import CompiledKernel, aligned
-from autosched.codegen.kernel import Assign, Buffer, For, Lane
-from autosched.codegen.llvm.compile import assembly, compile_object
-from autosched.codegen.llvm.errors import CompileError
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel, aligned
+from autosched.codegen.llvm.machine.compile import assembly, compile_object
+from autosched.codegen.llvm.machine.errors import CompileError
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.tree.kernel import Assign, Buffer, For, Lane
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.program import ScalarParam
 from autosched.ir.value import Arith, Call, Read, Scalar
@@ -116,7 +116,7 @@ def test_code_in_reference_cycles_can_be_collected() -> None:
     """In a process of its own: what went wrong here ended the process."""
     script = """
 import gc
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.llvm.machine.jit import load
 
 class Holder:
     pass

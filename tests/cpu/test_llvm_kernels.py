@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from pure.kernel_cases import CASES, case_inputs
 from support.examples import examples
 
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Assign, Buffer, Comment, For, If, Kernel, Lane, Prefetch, Stmt
-from autosched.codegen.llvm.errors import UnsupportedError
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.interpret.interpreter import run_kernel
+from autosched.codegen.llvm.machine.errors import UnsupportedError
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.tree.kernel import Assign, Buffer, Comment, For, If, Kernel, Lane, Prefetch, Stmt
 from autosched.ir import run as run_program
 from autosched.ir.dtypes import dtype
 from autosched.ir.program import ScalarParam
@@ -84,7 +84,7 @@ def test_parallel_tiles(threads: int) -> None:
 
 def test_no_register_stays_in_memory() -> None:
     """SROA must see through every register buffer, else a tile runs at a fraction of its speed."""
-    from autosched.codegen.llvm.compile import _parse, target_machine
+    from autosched.codegen.llvm.machine.compile import _parse, target_machine
 
     for intrinsic in (intrinsic_fma(), intrinsic_dot()):
         text = str(_parse(print_llvm(matmul(intrinsic, 24, 64, 16, 6, 2, 2)), target_machine()))

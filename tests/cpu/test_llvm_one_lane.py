@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from cpu.llvm_kernels import kernel, needs
 
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.kernel import Assign, Buffer, Lane
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.tree.kernel import Assign, Buffer, Lane
 from autosched.ir.dtypes import dtype
 from autosched.ir.value import Cast, Read
 from autosched.logic import Var

@@ -11,10 +11,10 @@ import threading
 import numpy as np
 import pytest
 
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.engine import Module
-from autosched.codegen.llvm.jit import load
-from autosched.codegen.llvm.runtime import pool
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.engine import Module
+from autosched.codegen.llvm.machine.jit import load
+from autosched.codegen.llvm.machine.runtime import pool
 
 COUNT = """
 declare void @autosched_parallel_for(ptr, ptr, i64, i32)
@@ -115,7 +115,7 @@ def test_an_object_runs_in_another_process_and_ends_quietly() -> None:
     data = compile_object(COUNT)
     script = (
         "import sys, ctypes, numpy as np\n"
-        "from autosched.codegen.llvm.jit import load\n"
+        "from autosched.codegen.llvm.machine.jit import load\n"
         "m = load(sys.stdin.buffer.read())\n"
         "f = m.function('count', [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int64])\n"
         "a = np.zeros(32, np.int64)\n"

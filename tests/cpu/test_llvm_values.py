@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Assign, Buffer, For, Kernel, Lane
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.interpret.interpreter import run_kernel
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.tree.kernel import Assign, Buffer, For, Kernel, Lane
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.value import Arith, Call, Cast, Comparison, FromIndex, Literal, Logical, Read, Select, Unary, Value
 from autosched.logic import Const, Var

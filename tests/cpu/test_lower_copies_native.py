@@ -8,9 +8,9 @@ from pure.test_lower_copies import BORDERED, INTERLEAVED, ONLY, SHUFFLED
 from support.copies import rows_with
 from support.plans import plans_of, this_machine
 
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import random_inputs, run_with_error

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from support.plans import covering_rows, leading, machine, plans_of, small_programs, this_machine
 
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import random_inputs, run_with_error

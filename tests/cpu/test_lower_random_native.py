@@ -16,12 +16,12 @@ from support.examples import examples
 from support.plans import leading, plans_of, this_machine
 
 from autosched.codegen.c import print_c
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.kernel import Kernel
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 from autosched.errors import AutoschedError
 from autosched.ir import parse
 from autosched.machine.host import host_features

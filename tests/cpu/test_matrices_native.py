@@ -7,14 +7,14 @@ from support.agreement import expect
 from support.matrices import COPIED, copied, matrix_plans, programs
 from support.plans import covering_rows
 
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir.program import Program
 from autosched.machine.host import host_features
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 
 pytestmark = [
     pytest.mark.x86,

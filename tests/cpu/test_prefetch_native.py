@@ -12,12 +12,12 @@ from cpu.native import check_exported_c, check_machine_code
 from support.agreement import Expected, expect
 from support.plans import plans_of, this_machine
 
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import workload
 from autosched.machine.host import host_features
-from autosched.tiling.steps.prefetch import NEXT
+from autosched.tiling.steps.cpu.prefetch import NEXT
 
 HERE = this_machine()
 
@@ -27,7 +27,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Kernel, Expected]]:
     """Kernels of random rows that ask for the next block, on one thread and on two."""
     if "avx2" not in host_features():
         pytest.skip("needs AVX2")
-    monkeypatch.setattr(import_module("autosched.tiling.steps.prefetch"), "STREAMED_BYTES", 0)
+    monkeypatch.setattr(import_module("autosched.tiling.steps.cpu.prefetch"), "STREAMED_BYTES", 0)
     program = workload("matmul", m=9, n=75, k=150)
     plan = next(p for p in plans_of(program, HERE, threads=2) if p.tensor_parts)
     ids = plan.space.enumerate(limit=1_000_000).ids

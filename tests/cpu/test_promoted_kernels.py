@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from support.plans import covering_rows, this_machine
 
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import parse
-from autosched.ir.interpreter import run
-from autosched.search.conditional import candidates_of
-from autosched.search.tune import usable
+from autosched.ir.oracle.interpreter import run
+from autosched.search.tuning.tune import usable
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plans import make_plans
 
 pytestmark = pytest.mark.x86
 CATALOGUE = Catalogue.builtin()

@@ -15,10 +15,10 @@ from support.plans import covering_rows, machine
 from support.scalar_programs import functions, program, scalar_plans
 
 from autosched.codegen.c import print_c
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.interpret.interpreter import run_kernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import parse, workload

@@ -17,13 +17,13 @@ from support.plans import machine
 from support.scalar_programs import scalar_plans
 
 from autosched.codegen.c import print_c
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.kernel import Kernel
-from autosched.codegen.llvm.compile import assembly, compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import assembly, compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.codegen.unheld import scarce, unheld
+from autosched.codegen.passes.memory_constants import scarce, unheld
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import workload
 from autosched.ir.formula import Formula
 from autosched.machine.host import host_features

@@ -16,15 +16,15 @@ from cpu.c_build import WARNINGS, missing_features
 
 from autosched.api import catalogue
 from autosched.codegen.c import print_c
-from autosched.codegen.c.self_test import MULTIPLIER, self_test
-from autosched.codegen.kernel import Kernel
+from autosched.codegen.c.export.self_test import MULTIPLIER, self_test
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import parse, workload
 from autosched.machine.catalogue import load_target
 from autosched.machine.detect import detect
-from autosched.search.baseline import literal_plan
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.baseline import literal_plan
+from autosched.search.tuning.tune import plans_of
 
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 pytestmark = [pytest.mark.compiler, pytest.mark.skipif(not COMPILERS, reason="no gcc or clang on this machine")]

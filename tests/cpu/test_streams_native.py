@@ -14,20 +14,20 @@ from support.scalar_programs import scalar_plans
 
 from autosched.codegen.c import print_c
 from autosched.codegen.c.assignments import streamed
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.kernel import Assign, Kernel, Lane
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Assign, Kernel, Lane
 from autosched.ir import workload
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.program import Program
-from autosched.ir.reuse import keep_common
+from autosched.ir.rewrites.reuse import keep_common
 from autosched.ir.value import Read
 from autosched.logic import Var
 from autosched.machine.host import host_features
-from autosched.tiling.streams import exceeds_caches
+from autosched.tiling.analysis.nontemporal import exceeds_caches
 
 F32 = DTYPES["f32"]
 HERE = machine(host_features())

@@ -10,8 +10,8 @@ from cpu.native import check_exported_c, check_machine_code
 from support.agreement import expect
 from support.cut import PROGRAMS, cut_plan, cut_rows
 
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 
 
 def kernels(name: str, count: int) -> list[Kernel]:

@@ -11,8 +11,8 @@ from pure.test_turned_stores import turned
 from support.agreement import expect
 from support.turned import PROGRAMS, rows_of_all_sizes
 
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 
 
 def kernels(name: str) -> list[Kernel]:

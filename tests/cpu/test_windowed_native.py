@@ -13,12 +13,12 @@ from support.plans import this_machine
 from support.windowed import in_vectors, line_text, windowed_plans
 
 from autosched.codegen.c import print_c
-from autosched.codegen.callable import CompiledKernel
-from autosched.codegen.kernel import Kernel
-from autosched.codegen.llvm.compile import compile_object
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 
 LINES = [
     ("fir", line_text(10, 4, pad=1, channels=3)),

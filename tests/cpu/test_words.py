@@ -13,11 +13,11 @@ from cpu.c_build import call as call_c
 from cpu.llvm_kernels import kernel, needs
 
 from autosched.codegen.c import print_c
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Assign, Buffer, For, Kernel, Lane
-from autosched.codegen.llvm.compile import assembly
-from autosched.codegen.llvm.jit import load
+from autosched.codegen.interpret.interpreter import run_kernel
+from autosched.codegen.llvm.machine.compile import assembly
+from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.tree.kernel import Assign, Buffer, For, Kernel, Lane
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.value import Call, Literal, Read, Value
 from autosched.logic import Const, Int, Var

@@ -13,19 +13,19 @@ from pure.gpu_plans import CATALOGUE, covering
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.cuda.emulation import Emulated, Unit, build
 from autosched.codegen.lower import lower
-from autosched.device.compare import Difference, compare
-from autosched.device.oracle import Oracle, compute
-from autosched.device.tolerance import slack
+from autosched.device.correctness.compare import Difference, compare
+from autosched.device.correctness.oracle import Oracle, compute
+from autosched.device.correctness.tolerance import slack
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
-from autosched.search.block_diagonal import block_diagonal_programs
-from autosched.search.tune import candidates_of, usable
-from autosched.search.turned import turned_programs
+from autosched.search.tuning.tune import candidates_of, usable
+from autosched.search.variants.block_diagonal import block_diagonal_programs
+from autosched.search.variants.transposed_operands import turned_programs
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plan import Plan
-from autosched.tiling.plans import make_plans
-from autosched.tiling.request import request
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.space.request import request
 
 GENERATIONS = ("sm_61", "sm_70", "sm_72", "sm_75")
 """Those before asynchronous copies."""

@@ -16,16 +16,16 @@ from support.agreement import expect
 from support.examples import examples
 from support.plans import plans_of as tensor_plans
 
-from autosched.codegen.check import check_kernel
 from autosched.codegen.cuda.emulation import run_printed
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.check import check_kernel
 from autosched.errors import AutoschedError
 from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
-from autosched.tiling.plan import Plan
-from autosched.tiling.request import request
+from autosched.search.tuning.tune import plans_of
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.space.request import request
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
 TEXTS = {

@@ -8,7 +8,7 @@ from support.host_card import HostCard
 
 from autosched.codegen.cuda import CudaSource
 from autosched.codegen.cuda.launch import BufferArgument, Launch, LaunchPlan, ScalarArgument
-from autosched.device.cuda.callable import CudaKernel
+from autosched.device.cuda.call.callable import CudaKernel
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.ir.dtypes import DTYPES

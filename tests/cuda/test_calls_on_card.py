@@ -17,10 +17,10 @@ from autosched.codegen.cuda.launch import (
     TensorMap,
     Workspace,
 )
-from autosched.device.cuda.callable import CudaKernel
+from autosched.device.cuda.call.callable import CudaKernel
 from autosched.device.cuda.comparing import BITS, DOUBLES, TEXT, Comparer, Wanted
+from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.device.cuda.driver import Card
-from autosched.device.cuda.nvrtc import compile_cuda
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.ir.dtypes import DTYPES

@@ -9,10 +9,10 @@ from autosched.device.cuda.device import CudaDevice
 from autosched.errors import UsageError
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
-from autosched.search.tune import candidates_of, usable
+from autosched.search.tuning.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plans import make_plans
 from autosched.tiling.schedule import Candidate
 
 ARCH, WHY = card()

@@ -6,8 +6,8 @@ import pytest
 from pure.gpu_plans import H200, plans
 from support.nvrtc import needs_disassembler, needs_nvrtc
 
-from autosched.device.cuda.nvrtc import compile_cuda
-from autosched.device.cuda.sass import instructions_of
+from autosched.device.cuda.compile.nvrtc import compile_cuda
+from autosched.device.cuda.compile.sass import instructions_of
 from benchmarks.gpu.cases import all_cases
 from benchmarks.gpu.ceiling import CALLS, LOADED, loops_of
 

@@ -1,4 +1,5 @@
-"""Outputs compared on a card: the verdicts of `device.compare`, for every type, and nothing downloaded for them."""
+"""Outputs compared on a card: the verdicts of `device.correctness.compare`, for every type, and nothing downloaded for
+them."""
 
 import numpy as np
 import pytest
@@ -6,13 +7,13 @@ from support.host_card import HostCard, array, boxed, unsampled
 from support.host_compare import host_compare
 from support.nvrtc import needs_nvrtc
 
-from autosched.device import oracle as oracles
-from autosched.device.compare import compare
+from autosched.device.correctness import oracle as oracles
+from autosched.device.correctness.compare import compare
+from autosched.device.correctness.sampled import write_sampled
 from autosched.device.cuda.comparing import BITS, DOUBLES, ELEMENTS, TEXT, Comparer, Wanted
+from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.device.cuda.data import Data, Wrong
 from autosched.device.cuda.driver import CudaError
-from autosched.device.cuda.nvrtc import compile_cuda
-from autosched.device.sampled import write_sampled
 from autosched.ir import parse, workload
 from autosched.ir.dtypes import DTYPES
 

@@ -18,11 +18,11 @@ from support.nvrtc import compiled, needs_disassembler
 
 from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.lower import lower
-from autosched.device.cuda.nvrtc import OPTIONS, ROLLED, Cubin, compile_cuda
-from autosched.device.cuda.sass import instructions_of, instructions_of_each
+from autosched.device.cuda.compile.nvrtc import OPTIONS, ROLLED, Cubin, compile_cuda
+from autosched.device.cuda.compile.sass import instructions_of, instructions_of_each
 from autosched.machine.target import Target
-from autosched.tiling.plan import Plan
-from autosched.tiling.request import request
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.space.request import request
 
 PLANS = 3
 MACHINE = {

@@ -8,14 +8,14 @@ import pytest
 from support.boxes import COPY, MAP
 from support.card import card
 
+from autosched.device.correctness.oracle import compute
+from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.device.cuda.device import CudaDevice
 from autosched.device.cuda.job import Call, CudaJob, Encoding, Held, Mapped, Pointer, Value
-from autosched.device.cuda.nvrtc import compile_cuda
-from autosched.device.oracle import compute
 from autosched.device.protocol import Build
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
-from autosched.search.baseline import literal_plan
+from autosched.search.tuning.baseline import literal_plan
 from autosched.tiling.schedule import Candidate
 
 ARCH, WHY = card()

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from support.host_card import FACTS, HostCard
 
+from autosched.device.correctness.oracle import compute
+from autosched.device.cpu.job import Outcome
 from autosched.device.cuda import device as module
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.job import Call, CudaJob, Pointer
 from autosched.device.cuda.worker import Server
-from autosched.device.job import Outcome
-from autosched.device.oracle import compute
 from autosched.device.protocol import Build
 from autosched.errors import UsageError
 from autosched.ir import parse
-from autosched.search.baseline import literal_plan
+from autosched.search.tuning.baseline import literal_plan
 from autosched.tiling.schedule import Candidate
 
 N = 64

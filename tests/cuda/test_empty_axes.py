@@ -7,10 +7,10 @@ from pure.gpu_plans import H200, plans
 from autosched.codegen.cuda.emulation import run_printed
 from autosched.codegen.lower import lower
 from autosched.ir import parse
-from autosched.ir.inputs import random_inputs, split_inputs
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.inputs import random_inputs, split_inputs
+from autosched.ir.oracle.interpreter import run
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.tune import plans_of
 
 ONE_ROW = {"m": 1, "n": 72, "k": 96, "a": "bf16", "b": "bf16", "acc": "f32", "out": "f32"}
 

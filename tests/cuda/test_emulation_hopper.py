@@ -10,8 +10,8 @@ from cuda.hand_kernels import Hand, Planted, assert_found, build_all, halves, ne
 
 from autosched.codegen.cuda.emission import device_function
 from autosched.codegen.cuda.emulation import Emulated, EmulationError, build
+from autosched.codegen.cuda.fragments.registers import issue_name
 from autosched.codegen.cuda.launch import TensorMap
-from autosched.codegen.cuda.registers import issue_name
 from autosched.ir.dtypes import DTYPES
 from autosched.tensorize.numerics.model import Model
 from autosched.tensorize.spec.catalogue import Catalogue

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from support.nvrtc import needs_nvrtc
 
-from autosched.codegen.c.self_test import self_test
-from autosched.codegen.cuda.files import export_cuda
-from autosched.codegen.cuda.torch_op import torch_op
+from autosched.codegen.c.export.self_test import self_test
+from autosched.codegen.cuda.export.files import export_cuda
+from autosched.codegen.cuda.export.torch_op import torch_op
 from autosched.codegen.lower import lower
-from autosched.device.cuda.nvrtc import compile_cuda
+from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
-from autosched.search.tune import candidates_of, usable
-from autosched.search.turned import turned_programs
+from autosched.search.tuning.tune import candidates_of, usable
+from autosched.search.variants.transposed_operands import turned_programs
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.plans import make_plans
-from autosched.tiling.request import request
+from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.space.request import request
 
 H200 = load_target("nvidia-h200")
 

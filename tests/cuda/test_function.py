@@ -21,8 +21,8 @@ from autosched.codegen.cuda.launch import (
     TensorMap,
     Workspace,
 )
-from autosched.device.cuda.callable import CudaKernel
-from autosched.device.cuda.dlpack import description
+from autosched.device.cuda.call.callable import CudaKernel
+from autosched.device.cuda.call.dlpack import description
 from autosched.device.cuda.driver import CudaError
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir import parse

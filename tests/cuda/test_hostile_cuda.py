@@ -13,15 +13,15 @@ from pure.gpu_plans import H200
 from support.hostile import DOCS, product
 from support.nvrtc import needs_nvrtc
 
-from autosched.codegen.c.self_test import self_test
-from autosched.codegen.cuda.files import CudaFiles, export_cuda
-from autosched.codegen.cuda.torch_op import torch_op
-from autosched.codegen.kernel import Comment, Kernel
+from autosched.codegen.c.export.self_test import self_test
+from autosched.codegen.cuda.export.files import CudaFiles, export_cuda
+from autosched.codegen.cuda.export.torch_op import torch_op
 from autosched.codegen.lower import lower
-from autosched.device.cuda.nvrtc import compile_cuda
+from autosched.codegen.tree.kernel import Comment, Kernel
+from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.ir import parse
 from autosched.ir.program import Program
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plans import make_plans
 
 ALL = "\n".join(DOCS.values())
 COMPILER = shutil.which("gcc") or shutil.which("clang")

@@ -7,13 +7,13 @@ import pytest
 from support.nvrtc import needs_disassembler, needs_nvrtc
 
 from autosched.codegen.cuda.headers import device_headers
-from autosched.device.cuda import builder as builders
-from autosched.device.cuda.builder import CudaBuilder, Source
-from autosched.device.cuda.cubins import CubinCache, cubin_key
-from autosched.device.cuda.nvrtc import OPTIONS, UNLIMITED, CompileError, Cubin, compile_cuda
-from autosched.device.cuda.resources import Resources, resources_of, warnings_of
-from autosched.device.cuda.sass import instructions_of
-from autosched.device.cuda.toolkit import toolkit, toolkits
+from autosched.device.cuda.compile import builder as builders
+from autosched.device.cuda.compile.builder import CudaBuilder, Source
+from autosched.device.cuda.compile.cubins import CubinCache, cubin_key
+from autosched.device.cuda.compile.nvrtc import OPTIONS, UNLIMITED, CompileError, Cubin, compile_cuda
+from autosched.device.cuda.compile.resources import Resources, resources_of, warnings_of
+from autosched.device.cuda.compile.sass import instructions_of
+from autosched.device.cuda.compile.toolkit import toolkit, toolkits
 from autosched.errors import MissingError
 
 COPY = """

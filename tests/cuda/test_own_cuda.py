@@ -8,14 +8,14 @@ import pytest
 
 from autosched.cli import own_cuda
 from autosched.cli.own_cuda import refuse_wrong_cuda
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
-from autosched.device.cuda.toolkit import toolkits
+from autosched.codegen.tree.kernel import Kernel
+from autosched.device.cuda.compile.toolkit import toolkits
 from autosched.errors import MissingError, SpecError
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.tune import plans_of
 from autosched.tensorize.spec.catalogue import Catalogue
 
 A100 = load_target("nvidia-a100")

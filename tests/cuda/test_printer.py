@@ -18,14 +18,14 @@ from autosched.codegen.cuda.emission import device_function
 from autosched.codegen.cuda.headers import device_headers
 from autosched.codegen.cuda.launch import BufferArgument, Launch, check_launch
 from autosched.codegen.lower import lower
-from autosched.device.cuda.nvrtc import compile_cuda
+from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
-from autosched.search.tune import candidates_of
+from autosched.search.tuning.tune import candidates_of
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plans import make_plans
-from autosched.tiling.request import request
+from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.space.request import request
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 F16 = {"a": "f16", "b": "f16", "acc": "f32"}

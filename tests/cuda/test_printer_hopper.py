@@ -13,18 +13,18 @@ from support.nvrtc import compiled, needs_nvrtc
 
 from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.cuda.emission import device_function
+from autosched.codegen.cuda.fragments.registers import ACROSS, ALONG, HELD
 from autosched.codegen.cuda.headers import device_headers
-from autosched.codegen.cuda.registers import ACROSS, ALONG, HELD
 from autosched.codegen.lower import lower
-from autosched.device.cuda.nvrtc import compile_cuda
-from autosched.device.cuda.sass import instructions_of
+from autosched.device.cuda.compile.nvrtc import compile_cuda
+from autosched.device.cuda.compile.sass import instructions_of
 from autosched.ir import resolve
-from autosched.search.conditional import candidates_of
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plan import Plan
-from autosched.tiling.plans import make_plans
-from autosched.tiling.request import request
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.space.request import request
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 BF16 = {"a": "bf16", "b": "bf16", "acc": "f32", "out": "bf16"}

@@ -3,7 +3,7 @@ without them. Tensors in host memory do: nothing here looks at a device."""
 
 import pytest
 
-from autosched.device.cuda.libraries import Torch
+from autosched.device.cuda.call.libraries import Torch
 from autosched.ir import workload
 
 PROGRAM = workload("matmul", m=64, n=64, k=64, a="f16", b="f16", acc="f32")

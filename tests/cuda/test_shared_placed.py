@@ -9,12 +9,12 @@ import pytest
 from pure.gpu_plans import H200, covering, plans
 
 from autosched.codegen.cuda import print_cuda
-from autosched.codegen.cuda.shared import SharedMemory
-from autosched.codegen.cuda.shared_proofs import prove_placed
-from autosched.codegen.kernel import Kernel
+from autosched.codegen.cuda.shared_memory.layout import SharedMemory
+from autosched.codegen.cuda.shared_memory.proofs import prove_placed
 from autosched.codegen.lower import lower
-from autosched.tiling.request import request
-from autosched.tiling.shared_proofs import Proof, proof_json, proof_lines
+from autosched.codegen.tree.kernel import Kernel
+from autosched.tiling.space.request import request
+from autosched.tiling.steps.gpu.shared_proofs import Proof, proof_json, proof_lines
 
 BF16 = {"a": "bf16", "b": "bf16", "acc": "f32"}
 F16 = {"a": "f16", "b": "f16", "acc": "f32"}

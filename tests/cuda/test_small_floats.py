@@ -13,13 +13,13 @@ from support.nvrtc import needs_disassembler, needs_nvrtc
 
 from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.cuda.emulation import run_printed
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
-from autosched.device.cuda.nvrtc import compile_cuda
-from autosched.device.cuda.sass import instructions_of
+from autosched.codegen.tree.kernel import Kernel
+from autosched.device.cuda.compile.nvrtc import compile_cuda
+from autosched.device.cuda.compile.sass import instructions_of
 from autosched.ir import parse
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.tune import plans_of
 
 PROGRAM = """
 def narrow(x: f32[64], y: e4m3[64], z: e5m2[64]):

@@ -12,20 +12,20 @@ from pure.gpu_plans import CATALOGUE, H200
 from support.nvrtc import needs_nvrtc
 
 from autosched.codegen.cuda import CudaSource, print_cuda
-from autosched.codegen.kernel import Assign, For, statements
 from autosched.codegen.lower import lower
-from autosched.codegen.text import print_kernel
-from autosched.device.cuda.nvrtc import compile_cuda
+from autosched.codegen.tree.kernel import Assign, For, statements
+from autosched.codegen.tree.text import print_kernel
+from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.errors import UsageError
 from autosched.ir import parse, resolve
 from autosched.ir.value import Read, map_value
 from autosched.logic import Var
 from autosched.machine.target import Target
 from autosched.tensorize.spec.function import formulas_of
-from autosched.tiling.leeway import Leeway
-from autosched.tiling.plan import Plan
-from autosched.tiling.plans import make_plans
-from autosched.tiling.request import request
+from autosched.tiling.plans.float_policy import Leeway
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.space.request import request
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 ARCHITECTURES = {

@@ -9,11 +9,11 @@ from pure.gpu_plans import H200
 
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.cuda.emulation import run_printed
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import parse
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.tune import plans_of
 
 
 def kernel_of(text: str) -> Kernel:

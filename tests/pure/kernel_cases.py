@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from autosched.codegen.kernel import (
+from autosched.codegen.tree.kernel import (
     Assign,
     Buffer,
     Comment,
@@ -27,7 +27,7 @@ from autosched.codegen.kernel import (
 )
 from autosched.ir import parse
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.numerics import container, store
+from autosched.ir.oracle.numerics import container, store
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Cast, FromIndex, Literal, Read, Scalar, Select, Value
 from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div
@@ -53,7 +53,7 @@ def random_array(
         low, high = dtype.limits
         return rng.integers(low, high, size=shape, endpoint=True, dtype=container(dtype)).astype(dtype.numpy)
     values = rng.uniform(-spread, spread, shape)
-    from autosched.ir.numerics import round_float
+    from autosched.ir.oracle.numerics import round_float
 
     return store(round_float(values, dtype), dtype)
 

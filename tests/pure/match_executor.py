@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.interpreter import run
 from autosched.ir.value import Comparison, Literal, Read
 from autosched.logic import And, Bool, Int, evaluate
 from autosched.logic.expr import COMPARE

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from match_executor import execute
 
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.interpreter import run
 from autosched.ir.program import Assign, Guard, Loop, Program, Stage, Statement
 from autosched.tensorize import Mapping
 

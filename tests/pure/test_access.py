@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autosched.codegen.access import classify, flat_offset
-from autosched.codegen.kernel import Buffer, Lane
+from autosched.codegen.analysis.access import classify, flat_offset
+from autosched.codegen.tree.kernel import Buffer, Lane
 from autosched.ir.dtypes import dtype
 from autosched.ir.value import Cast, FromIndex, Read
 from autosched.logic import Const, Int, Var, evaluate

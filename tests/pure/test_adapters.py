@@ -14,13 +14,13 @@ from support.plans import machine
 
 from autosched.ir import parse, random_inputs
 from autosched.ir.dtypes import DTYPES
-from autosched.ir.inputs import split_inputs
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.inputs import split_inputs
+from autosched.ir.oracle.interpreter import run
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Cast, Literal, Read, Value
 from autosched.logic import Var
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.tune import plans_of
 from autosched.tensorize import Catalogue, Intrinsic, explain, match, to_json
 from autosched.tensorize.adapters import adapt, adaptations
 from autosched.tensorize.adapters.polynomial import polynomial

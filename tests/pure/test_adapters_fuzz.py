@@ -13,9 +13,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from autosched.ir import numerics, parse
+from autosched.ir import parse
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.interpreter import run
+from autosched.ir.oracle import numerics
+from autosched.ir.oracle.interpreter import run
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Cast, Literal, Read, Unary, Value
 from autosched.logic import Var

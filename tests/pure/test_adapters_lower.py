@@ -10,11 +10,11 @@ import pytest
 from support.adapted import adapted_plans, inputs, programs
 from support.plans import covering_rows, machine
 
-from autosched.codegen.check import check_kernel
-from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.ir.interpreter import run
-from autosched.tiling.plan import Plan, ScalarPart
+from autosched.codegen.tree.check import check_kernel
+from autosched.ir.oracle.interpreter import run
+from autosched.tiling.plans.plan import Plan, ScalarPart
 
 PROGRAMS = programs()
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from autosched.logic import Var
-from autosched.tiling import apart
-from autosched.tiling.alike import Alike
-from autosched.tiling.apart import Apart
-from autosched.tiling.bounded import Timed
-from autosched.tiling.counting import counted
-from autosched.tiling.groups import groups_of
-from autosched.tiling.space import Space
+from autosched.tiling.space import independent_groups as apart
+from autosched.tiling.space.alike import Alike
+from autosched.tiling.space.bounded import Timed
+from autosched.tiling.space.counting import counted
+from autosched.tiling.space.groups import groups_of
+from autosched.tiling.space.independent_groups import Apart
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
 NAMES = ("a", "b", "silent", "c", "d", "free", "one")
@@ -70,7 +70,7 @@ def test_the_best_rows_are_those_of_a_full_sort(
 
     every = np.sort(total(space.enumerate().ids))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("autosched.tiling.space._FEW", seen)
+        patch.setattr("autosched.tiling.space.space._FEW", seen)
         patch.setattr(apart, "AT_ONCE", at_once)
         found = Apart(space, timed, total, block).best(k)
         search = Apart(space, timed, total, block)
@@ -133,7 +133,7 @@ def test_a_group_that_another_space_has_too_is_searched_once(
 
     alike = Alike()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("autosched.tiling.alike._SOME", some)
+        patch.setattr("autosched.tiling.space.alike._SOME", some)
         for where, parts in ((space, timed), (other, [timed[0], Timed(differs, lambda v: 0.0 * v["c"])])):
 
             def total(ids: Any, where: Space = where, parts: list[Timed] = parts) -> Any:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from autosched.logic import Var
-from autosched.tiling.apiece import apiece
-from autosched.tiling.given import masked
-from autosched.tiling.space import Space
+from autosched.tiling.space.memoize_columns import apiece
+from autosched.tiling.space.partial_columns import masked
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Step
 
 SPACE = Space(

@@ -14,7 +14,7 @@ from autosched.errors import UsageError
 from autosched.ir import parse, run
 from autosched.ir.arguments import GivenScalar, greatest
 from autosched.ir.dtypes import DTYPES
-from autosched.ir.numerics import round_float
+from autosched.ir.oracle.numerics import round_float
 
 
 def _float(dtype: str) -> GivenScalar:

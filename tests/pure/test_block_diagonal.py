@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from pure.gpu_plans import CATALOGUE, H200
 
-from autosched.device.special import assumed_finite
+from autosched.device.correctness.special import assumed_finite
 from autosched.ir import parse, resolve, run
 from autosched.ir.program import Program
-from autosched.search.adapted import Variant
-from autosched.search.block_diagonal import block_diagonal_programs
-from autosched.search.tune import candidates_of, usable
+from autosched.search.tuning.tune import candidates_of, usable
+from autosched.search.variants.adapted import Variant
+from autosched.search.variants.block_diagonal import block_diagonal_programs
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue, load
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plans import make_plans
 
 HALF = {"t": "f16", "out": "f16"}
 ONLY = "cuda/wgmma.m64n16k16.f16.f32"

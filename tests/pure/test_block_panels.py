@@ -8,10 +8,10 @@ from support.agreement import disagreement, expect
 from support.block_panels import PROGRAMS, blocked, small
 from support.plans import machine, plans_of
 
-from autosched.codegen.kernel import For, Kernel, Stmt, bodies
 from autosched.codegen.lower import lower
-from autosched.costmodel.clock import clock
-from autosched.costmodel.copies import copy_seconds
+from autosched.codegen.tree.kernel import For, Kernel, Stmt, bodies
+from autosched.costmodel.analytic.clock import clock
+from autosched.costmodel.analytic.cpu.copies import copy_seconds
 from autosched.tiling.steps import BLOCK, PANEL
 
 

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 import autosched
-from autosched.costmodel.clock import clock, floors, leasts, parts, run_length
+from autosched.costmodel.analytic.clock import clock, floors, leasts, parts, run_length
 from autosched.logic import Var
-from autosched.search import unlisted
 from autosched.search.request import TuneRequest
-from autosched.search.space import SearchSpace
-from autosched.search.tune import plans_of
-from autosched.search.unlisted import Unlisted
-from autosched.tiling.apart import Apart
-from autosched.tiling.bounded import Bounded, Timed, timed
-from autosched.tiling.plan import Plan
-from autosched.tiling.space import Space
+from autosched.search.space import top_k as unlisted
+from autosched.search.space.space import SearchSpace
+from autosched.search.space.top_k import Unlisted
+from autosched.search.tuning.tune import plans_of
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.space.bounded import Bounded, Timed, timed
+from autosched.tiling.space.independent_groups import Apart
+from autosched.tiling.space.space import Space
+from autosched.tiling.space.values import rows_of
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.values import rows_of
 from benchmarks.space_speed import TWO
 
 SIZES = {"m": 64, "k": 48, "h": 96, "n": 64}

@@ -3,8 +3,8 @@
 from time import monotonic
 
 from autosched.device.protocol import Build, BuildsAhead
-from autosched.search.building import Building
 from autosched.search.stopwatch import Stopwatch
+from autosched.search.tuning.building import Building
 
 
 class Ahead:

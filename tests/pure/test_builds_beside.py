@@ -10,8 +10,8 @@ from concurrent.futures import CancelledError
 import pytest
 from conformance.synthetic import make_plan
 
-from autosched.device.beside import AHEAD, Beside
-from autosched.device.builder import Builder, BuildError
+from autosched.device.cpu.builder import Builder, BuildError
+from autosched.device.processes.background_build import AHEAD, Beside
 from autosched.device.protocol import Build, Draft
 from autosched.tiling.schedule import Candidate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autosched.codegen.c.names import Names
-from autosched.codegen.cuda.taken import declared
+from autosched.codegen.cuda.export.reserved_names import declared
 
 
 @pytest.mark.parametrize("name", ["w3x3", "y1x1", "mm64x64", "acc2x2", "A"])

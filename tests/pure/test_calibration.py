@@ -7,10 +7,10 @@ import pytest
 from conformance.synthetic import clock, hidden_s, make_plan
 
 from autosched.costmodel import Samples, cost_model
-from autosched.costmodel.calibration import Doubt, folds
-from autosched.costmodel.metrics import coverage
+from autosched.costmodel.accuracy.metrics import coverage
+from autosched.costmodel.learned.calibration import Doubt, folds
 from autosched.search import SearchSpace
-from autosched.search.space import Rows
+from autosched.search.space.space import Rows
 
 
 def measured(space: SearchSpace, rows: Rows) -> Samples:

@@ -10,10 +10,10 @@ import pytest
 
 import autosched
 from autosched import api
-from autosched.costmodel import clock as clocks
+from autosched.costmodel.analytic import clock as clocks
 from autosched.search import SearchSpace
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.tune import plans_of
 
 PROGRAMS: list[tuple[str, dict[str, Any]]] = [
     ("matmul", {"m": 33, "n": 64, "k": 40}),

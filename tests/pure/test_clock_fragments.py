@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from pure.gpu_plans import H200, plans
 
-from autosched.costmodel.clock import clock
-from autosched.costmodel.clock_fragments import lanes_share
-from autosched.tiling.request import request
-from autosched.tiling.steps.gpu_tile import gpu_pair
+from autosched.costmodel.analytic.clock import clock
+from autosched.costmodel.analytic.gpu.fragments import lanes_share
+from autosched.tiling.space.request import request
+from autosched.tiling.steps.gpu.block_tile import gpu_pair
 
 F16 = {"a": "f16", "b": "f16", "acc": "f32", "m": 4096, "n": 4096, "k": 4096}
 SHARED = {"stage_a": "shared", "stage_b": "shared", "copy": "cp.async", "stages": 3, "vector": "16 B", "block_p": 4}

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import autosched
-from autosched.costmodel.clock import floors, least_terms, part_terms
+from autosched.costmodel.analytic.clock import floors, least_terms, part_terms
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
-from autosched.tiling.given import read_by
-from autosched.tiling.plan import Plan
-from autosched.tiling.table import MOST, tabulate
+from autosched.search.tuning.tune import plans_of
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.space.partial_columns import read_by
+from autosched.tiling.space.table import MOST, tabulate
 
 HALVES = {"a": "f16", "b": "f16", "acc": "f32"}
 BYTES = {"a": "s8", "b": "s8", "acc": "s32"}

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from support.plans import plans_of
 
-from autosched.costmodel.clock import LANE_CYCLES, clock
+from autosched.costmodel.analytic.clock import LANE_CYCLES, clock
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
-from autosched.tiling.plan import Plan
-from autosched.tiling.steps.by_lane import asked_by_lane, copied_by_lane
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.steps.cpu.by_lane import asked_by_lane, copied_by_lane
 
 ZEN = load_target("amd-zen4")
 BYTES = {"a": "u8", "b": "s8", "acc": "s32"}

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from support.plans import plans_of
 
-from autosched.costmodel.clock import clock
+from autosched.costmodel.analytic.clock import clock
 from autosched.ir import Program, workload
 from autosched.machine.catalogue import load_target
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 
 ZEN = load_target("amd-zen4")
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from support.plans import machine, plans_of
 
-from autosched.costmodel.clock import clock, run_length
+from autosched.costmodel.analytic.clock import clock, run_length
 from autosched.ir import workload
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 
 
 def wide(m: int, n: int, k: int) -> Plan:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from support.plans import plans_of
 
-from autosched.costmodel import clock_team
-from autosched.costmodel.clock import clock
+from autosched.costmodel.analytic.clock import clock
+from autosched.costmodel.analytic.gpu import gpu_elementwise as clock_team
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
-from autosched.tiling.plan import Plan, TeamPart
+from autosched.tiling.plans.plan import Plan, TeamPart
 
 
 def team_plan() -> Plan:

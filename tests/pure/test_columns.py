@@ -10,9 +10,9 @@ from support.agreement import disagreement
 from support.plans import machine, plans_of
 
 from autosched.codegen.lower import lower
-from autosched.costmodel.clock import clock
+from autosched.costmodel.analytic.clock import clock
 from autosched.ir import workload
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import COLUMNS, column_units
 
 BASE = {"reg_j": 1, "pack_b": "columns"}
@@ -20,7 +20,7 @@ BASE = {"reg_j": 1, "pack_b": "columns"}
 
 @pytest.fixture
 def everything_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("autosched.tiling.steps.columns"), "STREAMED_BYTES", 0)
+    monkeypatch.setattr(import_module("autosched.tiling.steps.cpu.columns"), "STREAMED_BYTES", 0)
 
 
 def wide(m: int, n: int, k: int, **types: str) -> Plan:

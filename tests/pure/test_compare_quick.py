@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autosched.device.compare import compare, scale
+from autosched.device.correctness.compare import compare, scale
 
 RNG = np.random.default_rng(0)
 

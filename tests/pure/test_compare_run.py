@@ -12,8 +12,8 @@ from conformance.synthetic import SyntheticDevice, clock, make_plan, record, tin
 from autosched.errors import NoScheduleError, UnknownNameError, UsageError, WrongResultError
 from autosched.report.comparison import Comparison
 from autosched.search import SearchSpace, open_study, run, strategy
-from autosched.search.compare import Remembering, Row, RunDone, compare, contestants, seeds_of
-from autosched.search.simple import Random
+from autosched.search.evaluate.compare import Remembering, Row, RunDone, compare, contestants, seeds_of
+from autosched.search.strategy.simple import Random
 from autosched.store.records import Trial
 from autosched.tiling.schedule import Candidate
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from autosched.errors import MissingError, UnknownNameError, UsageError
 from autosched.report import plots, statistics
 from autosched.report.comparison import Comparison
-from autosched.search.compare import Row
+from autosched.search.evaluate.compare import Row
 from autosched.store.records import Measurement, Trial
 
 

@@ -11,22 +11,22 @@ import pytest
 from support.guarded import CLAMPING, GEMM, data_sets, guarded, plans, programs
 from support.plans import covering_rows
 
-from autosched.codegen.check import KernelError, check_kernel
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Buffer, Choose, Kernel
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.text import print_kernel
-from autosched.costmodel.clock import clock
+from autosched.codegen.tree.check import KernelError, check_kernel
+from autosched.codegen.tree.kernel import Buffer, Choose, Kernel
+from autosched.codegen.tree.text import print_kernel
+from autosched.costmodel.analytic.clock import clock
 from autosched.errors import UsageError
 from autosched.ir import parse
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.interpreter import run
 from autosched.ir.printer import print_program
-from autosched.search import conditional
 from autosched.search.request import TuneRequest
+from autosched.search.variants import conditional
 from autosched.tensorize import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.fallback import exchangeable
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.fallback import exchangeable
+from autosched.tiling.plans.plan import Plan
 
 PROGRAMS = programs()
 LARGER = {"m": 24, "n": 48, "k": 64}

@@ -21,15 +21,15 @@ from autosched.costmodel import (
     cost_model,
     cost_models,
     feature_table,
-    learned,
     quality,
     quality_of_trials,
 )
-from autosched.costmodel.learned import ResidualModel
-from autosched.costmodel.metrics import best_k_regret, pairwise_accuracy, spearman
+from autosched.costmodel.accuracy.metrics import best_k_regret, pairwise_accuracy, spearman
+from autosched.costmodel.learned import learned
+from autosched.costmodel.learned.learned import ResidualModel
 from autosched.errors import UnknownNameError
 from autosched.search import SearchSpace
-from autosched.search.space import Rows
+from autosched.search.space.space import Rows
 from autosched.store import Measurement, Trial
 
 

@@ -15,16 +15,17 @@ import pytest
 from conformance.synthetic import SyntheticDevice, record
 from support.studies import SPACE
 
-from autosched.device.cancellable import Cancellable, Cancelled, settled
+from autosched.device.processes.cancellable import Cancellable, Cancelled, settled
 from autosched.device.protocol import Build
 from autosched.errors import NoScheduleError, UsageError
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
-from autosched.search import Result, Stopwatch, Study, baseline, open_study, run
-from autosched.search.deadline import Deadline, briefly
+from autosched.search import Result, Stopwatch, Study, open_study, run
 from autosched.search.request import TuneRequest
-from autosched.search.tune import tune
-from autosched.search.unbroken import unbroken
+from autosched.search.tuning import baseline
+from autosched.search.tuning.deadline import Deadline, briefly
+from autosched.search.tuning.defer_sigint import unbroken
+from autosched.search.tuning.tune import tune
 from autosched.store import Measurement, SqliteStore
 from autosched.tiling.schedule import Candidate
 
@@ -128,10 +129,10 @@ def request(trials: int = 4) -> TuneRequest:
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("autosched.search.tune.match", "while matching"),
-        ("autosched.search.tune.space_of", "laying out"),
-        ("autosched.search.space.SearchSpace.near", "choosing the first candidate"),
-        ("autosched.device.simulator.verify.compute", "expected outputs"),
+        ("autosched.search.tuning.tune.match", "while matching"),
+        ("autosched.search.tuning.tune.space_of", "laying out"),
+        ("autosched.search.space.space.SearchSpace.near", "choosing the first candidate"),
+        ("autosched.device.simulator.verify.verify.compute", "expected outputs"),
     ],
 )
 def test_before_the_first_trial(monkeypatch: pytest.MonkeyPatch, place: str, said: str) -> None:
@@ -144,14 +145,16 @@ def test_before_the_first_trial(monkeypatch: pytest.MonkeyPatch, place: str, sai
 
 def test_what_the_first_proposals_do_not_wait_for_costs_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     deadline = Deadline(LONG_S)
-    monkeypatch.setattr("autosched.search.space.SearchSpace.prepared", lambda space: iter(lambda: hang(deadline), 0))
+    never = iter(lambda: hang(deadline), 0)
+    monkeypatch.setattr("autosched.search.space.space.SearchSpace.prepared", lambda space: never)
     with deadline:
         _, result = tune(request(), deadline=deadline)
     assert (result.reason, result.done) == ("timeout", 1)
 
 
 @pytest.mark.parametrize(
-    "place", ["autosched.search.tune.measure_baseline", "autosched.device.simulator.device.SimulatorDevice.close"]
+    "place",
+    ["autosched.search.tuning.tune.measure_baseline", "autosched.device.simulator.device.SimulatorDevice.close"],
 )
 def test_after_the_last_trial_the_result_stands(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     with Deadline(LONG_S) as deadline:
@@ -176,7 +179,7 @@ def test_the_lower_bound_takes_no_longer_than_is_left(monkeypatch: pytest.Monkey
     with Deadline(LONG_S) as deadline:
         tuning, _ = tune(request(2), deadline=deadline)
     deadline.end = time.monotonic()
-    monkeypatch.setattr("autosched.search.space.SearchSpace._bound_of", lambda *_: time.sleep(LONG_S))
+    monkeypatch.setattr("autosched.search.space.space.SearchSpace._bound_of", lambda *_: time.sleep(LONG_S))
     assert tuning.lower_bound_s is None
 
 

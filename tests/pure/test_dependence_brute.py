@@ -11,7 +11,7 @@ from loop_trace import Instance, contents, element, owners, run
 from support.examples import examples
 
 from autosched.ir import Program, parse
-from autosched.tiling.dependence import Conflict, Dependences, analyse
+from autosched.tiling.analysis.dependence import Conflict, Dependences, analyse
 
 AXES = ("i", "j", "p")
 

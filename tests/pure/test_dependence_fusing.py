@@ -11,8 +11,8 @@ from loop_trace import contents, owners, run
 from support.examples import examples
 
 from autosched.ir import parse
-from autosched.tiling.dependence import analyse
-from autosched.tiling.epilogue import epilogue_chain
+from autosched.tiling.analysis.dependence import analyse
+from autosched.tiling.plans.epilogue import epilogue_chain
 
 N = 3
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from autosched.ir import parse
-from autosched.tiling.dependence import Dependences, analyse
-from autosched.tiling.epilogue import epilogue_chain, epilogues
+from autosched.tiling.analysis.dependence import Dependences, analyse
+from autosched.tiling.plans.epilogue import epilogue_chain, epilogues
 
 MATMUL = """
 def gemm(A: u8[m, k], B: const[s8[k, n]], C: s32[m, n], *, m=512, n=512, k=512):

@@ -13,13 +13,13 @@ from gpu_plans import plans
 
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.device import orders
-from autosched.device.compiled import Compiled
-from autosched.device.either import EitherDraft, Pickled
+from autosched.device.cpu import remote_build as orders
+from autosched.device.cpu.compiled import Compiled
+from autosched.device.processes.claimable_build import EitherDraft, Pickled
 from autosched.device.protocol import Build
 from autosched.errors import MissingError
 from autosched.machine.catalogue import load_target
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 from autosched.tiling.schedule import Candidate
 
 NOWHERE = Candidate(make_plan("nowhere"), 0)

@@ -9,9 +9,9 @@ import pytest
 
 import autosched
 from autosched.api import catalogue
-from autosched.costmodel.clock import clock
+from autosched.costmodel.analytic.clock import clock
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.tune import plans_of
 
 BYTES = {"a": "s8", "b": "s8", "acc": "s32"}
 HALVES = {"a": "f16", "b": "f16", "acc": "f32"}

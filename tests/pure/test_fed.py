@@ -7,9 +7,9 @@ import pytest
 from support.plans import machine
 from support.scalar_programs import scalar_plans
 
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import For, Kernel, statements
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import For, Kernel, statements
 from autosched.ir import parse, random_inputs, run
 
 WIDE = machine(frozenset({"fma"}), vector_bytes=64)

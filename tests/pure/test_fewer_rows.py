@@ -13,22 +13,22 @@ from support.matrices import matrix_plans, target
 from support.plans import covering_rows
 
 from autosched.codegen.c import print_c
-from autosched.codegen.check import KernelError, check_kernel
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Configure
-from autosched.codegen.llvm.compile import assembly
+from autosched.codegen.interpret.interpreter import run_kernel
+from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.codegen.text import print_kernel
+from autosched.codegen.tree.check import KernelError, check_kernel
+from autosched.codegen.tree.kernel import Configure
+from autosched.codegen.tree.text import print_kernel
 from autosched.errors import SpecError
 from autosched.ir import parse, workload
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.interpreter import run
 from autosched.logic import Const
 from autosched.machine.catalogue import load_target
 from autosched.tensorize.fewer_rows import axis_of_rows, with_rows
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import load_text
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 
 PRODUCT = Catalogue.builtin()["x86/tdpbusd"]
 TWO = """

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from autosched.ir.dtypes import DTYPES
-from autosched.ir.evaluate import _fma_exact, call
+from autosched.ir.oracle.evaluate import _fma_exact, call
 
 F64 = DTYPES["f64"]
 COUNT = 4000

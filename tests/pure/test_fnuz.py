@@ -5,7 +5,7 @@ import pytest
 
 from autosched.ir import parse
 from autosched.ir.dtypes import DTYPES
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.interpreter import run
 from autosched.tensorize.body.exact import holds
 
 EVERY = np.arange(256).astype(np.uint8)

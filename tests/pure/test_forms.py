@@ -7,7 +7,7 @@ import pytest
 from test_match_sound import CATALOGUE
 
 from autosched.ir import parse
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.interpreter import run
 from autosched.tensorize import match
 from autosched.tensorize.explanation.forms import Form, better_forms, form_json, form_lines
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from autosched.search import tune
-from autosched.search.deadline import Deadline
-from autosched.search.tune import Tuning
+from autosched.search.tuning import tune
+from autosched.search.tuning.deadline import Deadline
+from autosched.search.tuning.tune import Tuning
 
 
 def asked(deadline: Deadline, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, ...]:

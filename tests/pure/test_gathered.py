@@ -7,11 +7,11 @@ import pytest
 from support.adapted import adapted_plans, inputs
 from support.plans import covering_rows, machine
 
-from autosched.codegen.check import check_kernel
-from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.check import check_kernel
 from autosched.ir import parse
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.interpreter import run
 from autosched.tensorize.adapters.gathered import gathered
 from autosched.tensorize.addresses.places import StageFacts
 

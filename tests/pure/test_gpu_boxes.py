@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from pure.gpu_plans import H200, covering, plans
 
-from autosched.codegen.boxes import swizzled
-from autosched.codegen.check import check_kernel
-from autosched.codegen.kernel import (
+from autosched.codegen.interpret.boxes import swizzled
+from autosched.codegen.lower import lower
+from autosched.codegen.tree.check import check_kernel
+from autosched.codegen.tree.kernel import (
     Async,
     For,
     Group,
@@ -24,14 +25,13 @@ from autosched.codegen.kernel import (
     Wait,
     statements,
 )
-from autosched.codegen.lower import lower
-from autosched.device.oracle import compute
-from autosched.device.simulator.verify import check
+from autosched.device.correctness.oracle import compute
+from autosched.device.simulator.verify.verify import check
 from autosched.ir.program import Program
 from autosched.logic import evaluate, free_vars
 from autosched.machine.target import Target
-from autosched.tiling.plan import Plan
-from autosched.tiling.request import request
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.space.request import request
 
 BF16 = {"a": "bf16", "b": "bf16", "acc": "f32"}
 ENGINE: dict[str, int | str] = {"copy": "TMA", "stages": 2, "reg_i": 1, "groups_i": 1, "roles": "producer"}

@@ -9,19 +9,19 @@ import pytest
 from pure.gpu_plans import CATALOGUE, covering
 
 from autosched.codegen.cuda import print_cuda
-from autosched.codegen.cuda.shared import SharedMemory
-from autosched.codegen.kernel import Assign, For, Kernel, Stmt, statements
+from autosched.codegen.cuda.shared_memory.layout import SharedMemory
 from autosched.codegen.lower import lower
-from autosched.device.oracle import compute
-from autosched.device.simulator.verify import check
+from autosched.codegen.tree.kernel import Assign, For, Kernel, Stmt, statements
+from autosched.device.correctness.oracle import compute
+from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse, resolve
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target, target_names
 from autosched.machine.target import Target
-from autosched.search.tune import candidates_of, usable
+from autosched.search.tuning.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plan import Plan, TeamPart
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plan import Plan, TeamPart
+from autosched.tiling.plans.plans import make_plans
 
 GPUS = [t for t in map(load_target, target_names()) if "warp_threads" in t.limits]
 TURNED = """

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 from pure.gpu_plans import CATALOGUE, H200
 
-from autosched.codegen.check import check_kernel
 from autosched.codegen.lower import lower
-from autosched.device.oracle import compute
-from autosched.device.simulator.verify import check
-from autosched.device.tolerance import slack
+from autosched.codegen.tree.check import check_kernel
+from autosched.device.correctness.oracle import compute
+from autosched.device.correctness.tolerance import slack
+from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse, resolve
 from autosched.ir.program import Program
-from autosched.search.conditional import candidates_of
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plans import make_plans
 
 FEW = dataclasses.replace(H200, cores=3)
 BITS = """

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from pure.gpu_plans import H200, plans
 
-from autosched.codegen.check import check_kernel
 from autosched.codegen.lower import lower
-from autosched.costmodel.clock import clock
-from autosched.device.oracle import compute
-from autosched.device.simulator.verify import check
-from autosched.tiling.plan import Plan
-from autosched.tiling.request import request
-from autosched.tiling.steps.gpu_grid import grouped_cores
+from autosched.codegen.tree.check import check_kernel
+from autosched.costmodel.analytic.clock import clock
+from autosched.device.correctness.oracle import compute
+from autosched.device.simulator.verify.verify import check
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.space.request import request
+from autosched.tiling.steps.gpu.grid_order import grouped_cores
 
 FEW = dataclasses.replace(H200, cores=3)
 BF16 = {"a": "bf16", "b": "bf16", "acc": "f32"}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from pure.gpu_plans import plans
 
-from autosched.costmodel.clock import clock
-from autosched.costmodel.gpu_traffic import further_lines
-from autosched.tiling.plan import Plan
+from autosched.costmodel.analytic.clock import clock
+from autosched.costmodel.analytic.gpu.gpu_traffic import further_lines
+from autosched.tiling.plans.plan import Plan
 
 HALF = {"t": "f16", "out": "f16"}
 ROW: dict[str, int | str] = {

@@ -10,20 +10,20 @@ import pytest
 from pure.gpu_plans import CATALOGUE, H200, plans
 from pure.test_gpu_boxes import without_boxes
 
-from autosched.codegen.check import check_kernel
 from autosched.codegen.cuda import print_cuda
-from autosched.codegen.kernel import Async, Box, Kernel, Walk, statements
 from autosched.codegen.lower import lower
-from autosched.device.oracle import compute
-from autosched.device.simulator.verify import check
+from autosched.codegen.tree.check import check_kernel
+from autosched.codegen.tree.kernel import Async, Box, Kernel, Walk, statements
+from autosched.device.correctness.oracle import compute
+from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse
-from autosched.search.conditional import candidates_of
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.nest import Nest
-from autosched.tiling.plan import Plan
-from autosched.tiling.plans import make_plans
-from autosched.tiling.request import request
-from autosched.tiling.steps.gpu_boxes import no_bulk_copy, pixels_of
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.space.request import request
+from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy, pixels_of
 
 F16 = {"a": "f16", "b": "f16", "acc": "f32"}
 FEW = dataclasses.replace(H200, cores=2)

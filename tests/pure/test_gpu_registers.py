@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pure.gpu_plans import H200, plans
 
-from autosched.tiling.plan import Plan
-from autosched.tiling.steps.gpu_registers import OPAQUE, WARPS, Taken
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.steps.gpu.thread_registers import OPAQUE, WARPS, Taken
 
 F16 = {"m": 4096, "n": 4096, "k": 4096, "a": "f16", "b": "f16", "acc": "f32", "out": "f16"}
 ROW: dict[str, Any] = {

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from pure.gpu_plans import CATALOGUE, H200, covering, plans
 
-from autosched.codegen.check import check_kernel
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import For, Kernel
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.device.oracle import compute
-from autosched.device.simulator.verify import check
+from autosched.codegen.tree.check import check_kernel
+from autosched.codegen.tree.kernel import For, Kernel
+from autosched.device.correctness.oracle import compute
+from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse, resolve
-from autosched.search.conditional import candidates_of
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plans import make_plans
-from autosched.tiling.request import request
+from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.space.request import request
 
 FEW = dataclasses.replace(H200, cores=3)
 """So few cores that small programs have more tiles than cores, and blocks can be persistent."""

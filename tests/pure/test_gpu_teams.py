@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 from pure.gpu_plans import CATALOGUE, H200, covering
 
-from autosched.codegen.check import check_kernel
-from autosched.codegen.kernel import Assign, For, statements
 from autosched.codegen.lower import lower
-from autosched.codegen.text import print_kernel
-from autosched.costmodel.clock import clock
-from autosched.device.oracle import compute
-from autosched.device.simulator.verify import check
+from autosched.codegen.tree.check import check_kernel
+from autosched.codegen.tree.kernel import Assign, For, statements
+from autosched.codegen.tree.text import print_kernel
+from autosched.costmodel.analytic.clock import clock
+from autosched.device.correctness.oracle import compute
+from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse, resolve
 from autosched.ir.program import Program
 from autosched.ir.value import Call, reads, walk
-from autosched.search.tune import candidates_of, usable
+from autosched.search.tuning.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.function import formulas_of
-from autosched.tiling.leeway import Leeway
-from autosched.tiling.plan import Plan, ScalarPart, TeamPart
-from autosched.tiling.plans import make_plans
-from autosched.tiling.request import request
+from autosched.tiling.plans.float_policy import Leeway
+from autosched.tiling.plans.plan import Plan, ScalarPart, TeamPart
+from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.space.request import request
 
 FORMULAS = formulas_of(CATALOGUE.of_isa("cuda", "portable", kind="function"))
 TEXTS = {

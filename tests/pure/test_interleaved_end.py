@@ -7,7 +7,7 @@ import pytest
 from support.agreement import expect
 from support.plans import AVX512, leading, machine, plans_of
 
-from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.ir import parse
 

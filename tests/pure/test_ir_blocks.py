@@ -12,10 +12,10 @@ from ir_programs import program_texts, reduction_texts
 from support.examples import examples
 
 import autosched.ir as ir
-from autosched.ir.blocks import run_blocks
-from autosched.ir.inputs import split_inputs
+from autosched.ir.oracle.blocks import run_blocks
+from autosched.ir.oracle.inputs import split_inputs
+from autosched.ir.oracle.slicing import Box, Slice, slice_of
 from autosched.ir.program import Program
-from autosched.ir.slicing import Box, Slice, slice_of
 
 TEXTS = st.one_of(program_texts(), program_texts(), reduction_texts())
 

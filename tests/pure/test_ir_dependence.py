@@ -12,7 +12,7 @@ from naive import run_naive
 
 import autosched.ir as ir
 from autosched.errors import UsageError
-from autosched.ir.nests import Nest, Serial, plan
+from autosched.ir.oracle.nests import Nest, Serial, plan
 
 CASES = {
     "prefix sum": "for i in range(1, 12):\n    A[i] += A[i - 1]",

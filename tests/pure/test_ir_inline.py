@@ -9,7 +9,7 @@ from support.plans import covering_rows
 from support.scalar_programs import scalar_plans
 
 from autosched.ir import parse, random_inputs, run
-from autosched.ir.inline import inline_intermediates
+from autosched.ir.rewrites.inline import inline_intermediates
 
 TEXT = """
 def chain(X: f32[m, n], G: f32[n], Y: f32[m, n], W: f32[m, n], *, m=5, n=21):

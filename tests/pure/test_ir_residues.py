@@ -11,7 +11,7 @@ from support.plans import covering_rows, machine, plans_of
 
 from autosched.ir import parse, random_inputs, run, workload
 from autosched.ir.program import Program
-from autosched.ir.rewrite import simplify, split_residues
+from autosched.ir.rewrites.rewrite import simplify, split_residues
 
 ONE = """
 def f(X: s32[n], W: s32[k], Y: s32[m], *, n=5, k={k}, m={m}, d={d}, pad={pad}):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autosched.ir import parse, random_inputs, run, workload
-from autosched.ir.reuse import keep_common
+from autosched.ir.rewrites.reuse import keep_common
 
 
 def test_softmax_keeps_its_exponentials() -> None:

@@ -10,7 +10,7 @@ from support.examples import examples
 from support.plans import CONV, small_programs
 
 from autosched.ir import parse, random_inputs, run, workload
-from autosched.ir.rewrite import drop_rounding, drop_unit_axes, simplify
+from autosched.ir.rewrites.rewrite import drop_rounding, drop_unit_axes, simplify
 from autosched.ir.value import Arith, Cast
 
 

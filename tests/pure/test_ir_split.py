@@ -8,9 +8,9 @@ from support.agreement import disagreement, expect
 from support.plans import covering_rows, machine
 
 from autosched.ir import parse, random_inputs, run, run_with_error, workload
-from autosched.ir.split import Cut, split_reduction
+from autosched.ir.rewrites.split_reduction import Cut, split_reduction
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.tune import plans_of
 
 SUM = """
 def total(A: s32[n], C: s32[1], *, n=37):

@@ -9,7 +9,7 @@ from support.plans import covering_rows
 from support.scalar_programs import scalar_plans
 
 from autosched.ir import parse, random_inputs, run
-from autosched.tiling.join_loops import join_loops
+from autosched.tiling.analysis.join_loops import join_loops
 
 TEXT = """
 def normalised(X: f32[m, n], Y: f32[m, n], S: f32[m], *, m=5, n=21):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from pure.kernel_cases import CASES, build, case_inputs, literal, loop, matmul_fma, random_array
 
-from autosched.codegen.check import KernelError, check_kernel
-from autosched.codegen.emulate import Emulator
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Assign, Buffer, For, If, Kernel, Lane, Stmt
-from autosched.codegen.storage import OutOfBoundsError, RaceError, UninitialisedError
+from autosched.codegen.interpret.emulate import Emulator
+from autosched.codegen.interpret.interpreter import run_kernel
+from autosched.codegen.interpret.storage import OutOfBoundsError, RaceError, UninitialisedError
+from autosched.codegen.tree.check import KernelError, check_kernel
+from autosched.codegen.tree.kernel import Assign, Buffer, For, If, Kernel, Lane, Stmt
 from autosched.errors import UsageError
 from autosched.ir import parse, run
 from autosched.ir.dtypes import DTYPES

@@ -10,8 +10,8 @@ import pytest
 from pure.kernel_cases import CASES, literal, loop
 
 from autosched.codegen.c import print_c
-from autosched.codegen.kernel import Assign, Comment, For, If, Lane, Prefetch
-from autosched.codegen.text import print_kernel, print_statement
+from autosched.codegen.tree.kernel import Assign, Comment, For, If, Lane, Prefetch
+from autosched.codegen.tree.text import print_kernel, print_statement
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Read, Select

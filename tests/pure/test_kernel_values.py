@@ -18,9 +18,9 @@ from pure.value_cases import (
 )
 from support.examples import examples
 
-from autosched.codegen.check import check_kernel
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.text import print_kernel
+from autosched.codegen.interpret.interpreter import run_kernel
+from autosched.codegen.tree.check import check_kernel
+from autosched.codegen.tree.text import print_kernel
 from autosched.ir import parse, run
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Value

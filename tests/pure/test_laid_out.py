@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from conformance.synthetic import make_plan
 
-from autosched.search import laid_out
-from autosched.tiling.counting import counted
+from autosched.search.space import plan_rows as laid_out
+from autosched.tiling.space.counting import counted
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -11,9 +11,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from autosched.costmodel import learner
 from autosched.costmodel import registry as models
-from autosched.costmodel.clock import clock
+from autosched.costmodel.analytic.clock import clock
+from autosched.costmodel.learned import learner
 from autosched.device import registry as devices
 from autosched.search import SearchSpace
 from autosched.search import registry as strategies
@@ -108,7 +108,7 @@ def test_special_functions_import_nothing_that_imports_them() -> None:
 
 ALONE = """
 import sys
-from autosched.costmodel import learner
+from autosched.costmodel.learned import learner
 learner.alone()
 learner.load("xgboost")
 import numpy, xgboost
@@ -130,7 +130,7 @@ def test_what_nobody_touches_is_put_off() -> None:
 
 @pytest.mark.slow
 def test_what_is_there_already_is_not_put_off() -> None:
-    code = "import numpy.f2py, sys; before = numpy.f2py; from autosched.costmodel import learner\n"
+    code = "import numpy.f2py, sys; before = numpy.f2py; from autosched.costmodel.learned import learner\n"
     code += "learner.alone(); learner.load('xgboost'); print(sys.modules['numpy.f2py'] is before is numpy.f2py)"
     asked = run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert asked.stdout.split() == ["True"], asked.stderr

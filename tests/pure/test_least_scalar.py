@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autosched.costmodel.least_scalar import least_cycles
+from autosched.costmodel.analytic.cpu.least_scalar import least_cycles
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
 

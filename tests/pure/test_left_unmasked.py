@@ -12,16 +12,16 @@ from support.copies import DEPTHWISE, FLOATS, UNPACKED, rows_with
 from support.examples import examples
 from support.plans import AVX512, machine, plans_of
 
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Assign, Kernel, statements
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Assign, Kernel, statements
 from autosched.ir import parse, random_inputs, run
 from autosched.ir.program import Program
 from autosched.logic import TRUE
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import DIRECT, PADDED
-from autosched.tiling.steps.fills import freed, holders, runs_on
-from autosched.tiling.steps.pack import LABELS
+from autosched.tiling.steps.cpu.fills import freed, holders, runs_on
+from autosched.tiling.steps.cpu.pack import LABELS
 
 ONLY = ("x86/v*",)
 TARGETS = (machine(), machine(AVX512 - {"avx512f"}, 16, 32), machine(frozenset({"avx2", "fma"}), 16, 32))

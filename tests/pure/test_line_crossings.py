@@ -6,7 +6,7 @@ import pytest
 from support.plans import machine, plans_of
 
 from autosched.ir import workload
-from autosched.tiling.steps.layout import line_crossings
+from autosched.tiling.steps.common.layout import line_crossings
 
 
 @pytest.mark.parametrize(

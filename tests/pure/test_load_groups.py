@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autosched.codegen.kernel import Lane
 from autosched.codegen.llvm.groups import groups_of
+from autosched.codegen.tree.kernel import Lane
 from autosched.logic import Bool, Int, Var, all_of, evaluate
 
 L, X, R = Var("l"), Var("x"), Var("r")

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from support.plans import CONV, covering_rows, leading, machine, plans_of, small_programs
 
-from autosched.codegen.check import check_kernel
-from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.check import check_kernel
 from autosched.errors import NoScheduleError
 from autosched.ir import parse, random_inputs, run_with_error
 from autosched.logic import Var
-from autosched.search import tune
 from autosched.search.request import TuneRequest
-from autosched.tiling.space import Space
+from autosched.search.tuning import tune
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
 SMALLER = {

@@ -7,8 +7,8 @@ from support.agreement import disagreement, expect
 from support.copies import BATCH, DEPTHWISE, FLOATS, NCHW, STRIDED, TAPS, TRANSPOSED, UNPACKED, rows_with
 from support.plans import plans_of
 
-from autosched.codegen.kernel import Assign, For, Function, statements
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Assign, For, Function, statements
 from autosched.ir import parse
 from autosched.logic import TRUE
 

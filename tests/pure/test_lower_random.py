@@ -15,11 +15,11 @@ from support.agreement import disagreement, expect
 from support.examples import EXAMPLES, examples
 from support.plans import leading, machine, plans_of
 
-from autosched.costmodel.clock import FORK_SECONDS, clock
+from autosched.costmodel.analytic.clock import FORK_SECONDS, clock
 from autosched.errors import AutoschedError
 from autosched.ir import parse
 from autosched.ir.program import Program
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 
 TARGETS = (
     machine(),

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from autosched.ir import numerics
 from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.oracle import numerics
 from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Read, Select, Unary, Value
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.canonical import canonical, tells_zeros_apart

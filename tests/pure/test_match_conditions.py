@@ -11,7 +11,7 @@ from support.examples import examples
 from test_match_sound import made_up
 
 from autosched.ir import parse
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.interpreter import run
 from autosched.ir.program import Program
 from autosched.tensorize import Match, explain, match, to_json
 from autosched.tensorize.body.intervals import Range

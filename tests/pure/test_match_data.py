@@ -14,12 +14,12 @@ from support.plans import machine
 
 import autosched
 from autosched.codegen.lower import lower
-from autosched.device.simulator.function import InterpretedKernel
+from autosched.device.simulator.verify.function import InterpretedKernel
 from autosched.errors import AutoschedError, UsageError
 from autosched.ir import parse, random_inputs
 from autosched.ir.data import known_values, with_data
-from autosched.ir.interpreter import run
-from autosched.search.conditional import data_of, with_stored_data
+from autosched.ir.oracle.interpreter import run
+from autosched.search.variants.conditional import data_of, with_stored_data
 from autosched.tensorize import match
 from autosched.tensorize.spec.catalogue import Catalogue
 

@@ -17,8 +17,9 @@ from support.examples import examples
 from test_match_sound import made_up
 
 from autosched.errors import ProgramError
-from autosched.ir import numerics, parse
-from autosched.ir.interpreter import run
+from autosched.ir import parse
+from autosched.ir.oracle import numerics
+from autosched.ir.oracle.interpreter import run
 from autosched.ir.program import Program
 from autosched.tensorize import Intrinsic, Match, explain, match, to_json
 

@@ -12,7 +12,7 @@ from match_executor import execute
 from support.examples import examples
 
 from autosched.ir import parse
-from autosched.ir.interpreter import run
+from autosched.ir.oracle.interpreter import run
 from autosched.ir.program import Program
 from autosched.tensorize import Catalogue, Intrinsic, match, to_json
 from autosched.tensorize.spec.load import load_text

@@ -6,7 +6,7 @@ import pytest
 from test_match_conditions import gemm
 
 from autosched import api
-from autosched.search.tune import candidates_of, usable
+from autosched.search.tuning.tune import candidates_of, usable
 from autosched.tensorize import match
 
 NAME = "x86/vpmaddubsw.vpmaddwd.ymm"

@@ -12,22 +12,22 @@ from support.matrices import matrix_plans, programs, target
 from support.plans import covering_rows, plans_of
 
 from autosched import permission
-from autosched.codegen.check import KernelError, check_kernel
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Configure, For, Kernel, statements
-from autosched.codegen.llvm.compile import assembly
+from autosched.codegen.analysis.matrices import touches
+from autosched.codegen.interpret.interpreter import run_kernel
+from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.codegen.matrices import touches
-from autosched.codegen.text import print_kernel
-from autosched.costmodel.clock import clock
+from autosched.codegen.tree.check import KernelError, check_kernel
+from autosched.codegen.tree.kernel import Configure, For, Kernel, statements
+from autosched.codegen.tree.text import print_kernel
+from autosched.costmodel.analytic.clock import clock
 from autosched.errors import SpecError
 from autosched.ir import workload
 from autosched.machine import host
 from autosched.machine.probes import issue_loop
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import load_text
-from autosched.tiling.nests import nest_or_reason
+from autosched.tiling.plans.nests import nest_or_reason
 
 PROGRAMS = programs()
 CORE = "sapphirerapids"
@@ -122,7 +122,7 @@ def f(A: u8[m, k], B: s8[k, n], C: s32[m, n], *, m=40, n=40, k=100):
                 C[i, j] += s32(A[i, p]) * s32(B[p, j])
 """
     from autosched.ir import parse
-    from autosched.search.tune import candidates_of, usable
+    from autosched.search.tuning.tune import candidates_of, usable
     from autosched.tensorize.matcher.match import match
 
     program = parse(text)

@@ -8,16 +8,16 @@ import pytest
 from support.agreement import disagreement, expect
 from support.matrices import COPIED, copied, matrix_plans, windows
 
-from autosched.codegen.kernel import Assign, Kernel, statements
-from autosched.codegen.llvm.compile import assembly
+from autosched.codegen.analysis.matrices import move_of
+from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.codegen.matrices import move_of
-from autosched.codegen.text import print_kernel
-from autosched.costmodel.clock import clock
-from autosched.costmodel.copies import register_cycles
+from autosched.codegen.tree.kernel import Assign, Kernel, statements
+from autosched.codegen.tree.text import print_kernel
+from autosched.costmodel.analytic.clock import clock
+from autosched.costmodel.analytic.cpu.copies import register_cycles
 from autosched.ir import workload
-from autosched.ir.rewrite import simplify
+from autosched.ir.rewrites.rewrite import simplify
 from autosched.tiling.steps import PADDED
 
 PROGRAMS = windows()

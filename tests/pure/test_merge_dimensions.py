@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from support.agreement import disagreement, expect
 from support.plans import plans_of
 
-from autosched.codegen.access import classify, strides
-from autosched.codegen.kernel import Lane
+from autosched.codegen.analysis.access import classify, strides
+from autosched.codegen.tree.kernel import Lane
 from autosched.ir import parse
 from autosched.logic import Int, Var, evaluate, merge_dimensions
 

@@ -11,9 +11,9 @@ import math
 import numpy as np
 import pytest
 
-from autosched.costmodel.metrics import best_at, coverage, kendall, pairwise_accuracy, recall_at
-from autosched.search.model_quality import FIGURES, model_quality, summary
-from autosched.search.recorder import reclocked
+from autosched.costmodel.accuracy.metrics import best_at, coverage, kendall, pairwise_accuracy, recall_at
+from autosched.search.evaluate.model_quality import FIGURES, model_quality, summary
+from autosched.search.evaluate.recorder import reclocked
 from autosched.store.replay_file import read_replay
 from benchmarks.model_quality import ASKED, line
 from benchmarks.record import FOLDER

@@ -9,14 +9,14 @@ import pytest
 from pure.kernel_cases import inputs_for
 
 from autosched.codegen.c import print_c
-from autosched.codegen.check import check_kernel
-from autosched.codegen.interpreter import run_kernel
-from autosched.codegen.kernel import Kernel
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.narrow import narrow
+from autosched.codegen.passes.narrow import narrow
+from autosched.codegen.tree.check import check_kernel
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plans import make_plans
 
 
 def _rows_of(name: str, width: int, **sizes: int) -> Kernel:

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import autosched
-from autosched.search import space as spaces
-from autosched.search.clocked import space_of
-from autosched.search.laid_out import Entry
-from autosched.search.memory import clocked
 from autosched.search.registry import strategy
 from autosched.search.request import TuneRequest
-from autosched.search.space import SearchSpace
-from autosched.search.tune import plans_of
-from autosched.tiling.plan import Plan
+from autosched.search.space import space as spaces
+from autosched.search.space.plan_rows import Entry
+from autosched.search.space.scored_space import space_of
+from autosched.search.space.space import SearchSpace
+from autosched.search.strategy.memory import clocked
+from autosched.search.tuning.tune import plans_of
+from autosched.tiling.plans.plan import Plan
 
 SIZES = {"m": 64, "n": 32, "k": 64, "a": "f16", "b": "f16", "acc": "f32"}
 CASES = {"nvidia-h100": "cuda/wgmma.m64n16k16.f16.f32", "nvidia-a100": "cuda/mma.m16n8k16.f16.f16.f32", "x86-avx2": "*"}

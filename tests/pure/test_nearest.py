@@ -9,8 +9,8 @@ import pytest
 from conformance.synthetic import SyntheticDevice, make_plan
 
 from autosched.device.protocol import Build
-from autosched.search import nearest
-from autosched.search.nearest import NEAR, raced
+from autosched.search.tuning import remeasure as nearest
+from autosched.search.tuning.remeasure import NEAR, raced
 from autosched.store import Measurement
 from autosched.tiling.schedule import Candidate
 

@@ -8,9 +8,9 @@ import pytest
 import autosched
 from autosched.costmodel import objective as objectives
 from autosched.search.request import TuneRequest
-from autosched.search.space import SearchSpace
-from autosched.search.tune import plans_of
-from autosched.tiling.plan import Plan
+from autosched.search.space.space import SearchSpace
+from autosched.search.tuning.tune import plans_of
+from autosched.tiling.plans.plan import Plan
 from benchmarks.space_speed import TWO
 
 SIZES = {"m": 64, "k": 48, "h": 96, "n": 64}

@@ -13,9 +13,9 @@ import pytest
 
 from autosched import api
 from autosched.codegen.lower import lower
-from autosched.codegen.text import print_kernel
+from autosched.codegen.tree.text import print_kernel
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.tune import plans_of
 
 S8 = {"a": "s8", "b": "s8", "acc": "s32"}
 F16 = {"a": "f16", "b": "f16", "acc": "f32"}

@@ -13,7 +13,7 @@ import pytest
 import threadpoolctl
 from conformance.synthetic import clock, make_plan
 
-from autosched.costmodel.one_thread import one_thread
+from autosched.costmodel.learned.one_thread import one_thread
 from autosched.costmodel.protocol import Samples
 from autosched.costmodel.registry import cost_model
 from autosched.search import SearchSpace

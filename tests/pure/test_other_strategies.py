@@ -15,8 +15,9 @@ from conformance.synthetic import clock, make_plan
 
 import autosched
 from autosched.errors import MissingError, UnknownNameError, UsageError
-from autosched.search import SearchSpace, Strategy, kernel_tuner_bridge, strategies, strategy
-from autosched.search.simulate import all_strategies
+from autosched.search import SearchSpace, Strategy, strategies, strategy
+from autosched.search.evaluate.simulate import all_strategies
+from autosched.search.external import kernel_tuner_bridge
 from autosched.store.exchanged import read_any
 
 needs_optuna = pytest.mark.skipif(find_spec("optuna") is None, reason="the extra optuna is not installed")

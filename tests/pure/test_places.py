@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autosched.codegen.kernel import Buffer, Lane
-from autosched.codegen.places import compile_bool, compile_place
-from autosched.codegen.storage import OutOfBoundsError, RaceError, Region, Storage
+from autosched.codegen.interpret.storage import OutOfBoundsError, RaceError, Region, Storage
+from autosched.codegen.interpret.subscripts import compile_bool, compile_place
+from autosched.codegen.tree.kernel import Buffer, Lane
 from autosched.ir.dtypes import DTYPES
 from autosched.logic import Int, Var, all_of, any_of, evaluate
 

@@ -7,19 +7,19 @@ import pytest
 from pure.gpu_plans import H200
 from support.plans import machine, plans_of
 
-from autosched.costmodel.clock import clock, floors, parts, run_length
+from autosched.costmodel.analytic.clock import clock, floors, parts, run_length
 from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.search.rows import Rows
-from autosched.search.space import SearchSpace
-from autosched.tiling.apart import Apart
-from autosched.tiling.bounded import Timed
-from autosched.tiling.counting import HUGE, counted
-from autosched.tiling.nests import MOST_PLANS
-from autosched.tiling.part_steps import numbered
-from autosched.tiling.space import Space
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
+from autosched.tiling.plans.nests import MOST_PLANS
+from autosched.tiling.space.bounded import Timed
+from autosched.tiling.space.counting import HUGE, counted
+from autosched.tiling.space.independent_groups import Apart
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Step
+from autosched.tiling.steps.part_steps import numbered
 
 TWICE = """
 def twice(A: {t}[m, k], B: const[{t}[n, k]], C: const[{t}[q, n]], E: f32[m, q], *, m=256, n=512, k=256, q=384):

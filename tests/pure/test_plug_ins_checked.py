@@ -20,8 +20,8 @@ from autosched.device.checked import build_of, description_of
 from autosched.device.protocol import Build
 from autosched.errors import NoScheduleError, PluginError
 from autosched.search import SearchSpace, registry
-from autosched.search.final import raced_by_device
-from autosched.search.space import Rows
+from autosched.search.space.space import Rows
+from autosched.search.tuning.final import raced_by_device
 from autosched.store import Measurement
 from autosched.tiling.schedule import Candidate
 

@@ -10,20 +10,20 @@ import pytest
 from support.agreement import disagreement
 from support.plans import machine, plans_of
 
-from autosched.codegen.kernel import Buffer, For, If, Kernel, Prefetch, Stmt
 from autosched.codegen.lower import lower
-from autosched.costmodel.clock import clock
+from autosched.codegen.tree.kernel import Buffer, For, If, Kernel, Prefetch, Stmt
+from autosched.costmodel.analytic.clock import clock
 from autosched.ir import workload
 from autosched.logic import evaluate
-from autosched.tiling.plan import Plan
-from autosched.tiling.steps.prefetch import NEXT
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.steps.cpu.prefetch import NEXT
 
 BASE = {"reg_j": 1, "pack_b": "panel", "inner": "rows"}
 
 
 @pytest.fixture
 def everything_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("autosched.tiling.steps.prefetch"), "STREAMED_BYTES", 0)
+    monkeypatch.setattr(import_module("autosched.tiling.steps.cpu.prefetch"), "STREAMED_BYTES", 0)
 
 
 def wide(m: int, n: int, k: int, threads: int = 1, **types: str) -> Plan:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from conformance.synthetic import clock, hidden_s, make_plan
 
+from autosched.costmodel.accuracy.importance import importance
 from autosched.costmodel.features import FeatureMismatchError, Features, FeatureSchema
-from autosched.costmodel.importance import importance
-from autosched.costmodel.learned import AnalyticModel, ResidualModel
-from autosched.costmodel.pretrained import Earlier, Pretrained
+from autosched.costmodel.learned.learned import AnalyticModel, ResidualModel
+from autosched.costmodel.learned.pretrained import Earlier, Pretrained
 from autosched.costmodel.protocol import Samples
 from autosched.errors import StoreError, UsageError
 from autosched.search import SearchSpace
-from autosched.search.warm import earlier_recording, earlier_study
+from autosched.search.tuning.warm import earlier_recording, earlier_study
 from autosched.store.records import Measurement, StudyRecord, Trial
 from autosched.store.replay_file import read_replay
 

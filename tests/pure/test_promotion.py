@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autosched.codegen.check import check_kernel
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
-from autosched.device.oracle import compute
-from autosched.device.simulator.runner import INTERPRETER, Arrays
-from autosched.device.simulator.verify import Verifier, check
-from autosched.device.tolerance import slack
+from autosched.codegen.tree.check import check_kernel
+from autosched.codegen.tree.kernel import Kernel
+from autosched.device.correctness.oracle import compute
+from autosched.device.correctness.tolerance import slack
+from autosched.device.simulator.verify.runner import INTERPRETER, Arrays
+from autosched.device.simulator.verify.verify import Verifier, check
 from autosched.ir import parse, random_inputs, run
-from autosched.ir.inputs import split_inputs
+from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
-from autosched.search.adapted import adapted_programs
-from autosched.search.conditional import candidates_of
-from autosched.search.tune import usable
+from autosched.search.tuning.tune import usable
+from autosched.search.variants.adapted import adapted_programs
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize import match
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.plan import Plan
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plans import make_plans
 
 CATALOGUE = Catalogue.builtin()
 WGMMA = "cuda/wgmma.m64n8k32.e4m3.e4m3.f32"

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from autosched.costmodel.clock_gpu import TERMS
+from autosched.costmodel.analytic.gpu.gpu_clock import TERMS
 from benchmarks.published import fp8, ladder, median_error, spearman, table
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autosched.codegen.lower.quotient import with_reciprocals
+from autosched.codegen.lower.scalar.quotient import with_reciprocals
 from autosched.ir.dtypes import DTYPES
-from autosched.ir.evaluate import Frame
-from autosched.ir.evaluate import value as evaluate
+from autosched.ir.oracle.evaluate import Frame
+from autosched.ir.oracle.evaluate import value as evaluate
 from autosched.ir.value import Arith, Read, Value
 from autosched.logic import Var
 

@@ -23,7 +23,7 @@ from autosched.store.exchanged import read_any, read_measured
 from autosched.store.records import Measurement, StudyRecord, Trial
 from autosched.store.sqlite import SqliteStore
 from autosched.tensorize.spec.load import load_text
-from autosched.tiling.space import Space
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Step
 
 ROOT = Path(__file__).parents[2]

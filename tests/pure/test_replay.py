@@ -17,15 +17,15 @@ from autosched.device.protocol import Device
 from autosched.device.registry import device as open_device
 from autosched.device.replay import ReplayDevice
 from autosched.errors import StoreError, UnknownNameError, UsageError
-from autosched.search.recorded import plans_of, space_of
-from autosched.search.recorder import RowDone, again, reclocked, record
+from autosched.search.evaluate.recorder import RowDone, again, reclocked, record
 from autosched.search.request import TuneRequest
-from autosched.search.tune import prepare
+from autosched.search.space.recorded import plans_of, space_of
+from autosched.search.tuning.tune import prepare
 from autosched.store.recorded_space import RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES
 from autosched.store.replay_file import read_replay, write_replay
-from autosched.tiling.listed import ListedSpace
 from autosched.tiling.schedule import Candidate
+from autosched.tiling.space.listed import ListedSpace
 from autosched.tiling.step import Decision
 
 FILE = Path(__file__).parents[1] / "data" / "replay_depthwise.json.gz"

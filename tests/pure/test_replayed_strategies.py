@@ -13,9 +13,9 @@ from autosched.costmodel import CostModel
 from autosched.errors import UsageError
 from autosched.report.performance import scaled
 from autosched.search import SearchSpace, Strategy, strategy
-from autosched.search.compare import contestants
-from autosched.search.landscape import Landscape
-from autosched.search.simulate import all_strategies, simulate
+from autosched.search.evaluate.compare import contestants
+from autosched.search.evaluate.landscape import Landscape
+from autosched.search.evaluate.simulate import all_strategies, simulate
 from autosched.store.exchanged import read_any
 from autosched.store.measured import Measured
 from autosched.store.records import Measurement

@@ -13,7 +13,7 @@ from support.plans import leading, machine, plans_of
 
 from autosched.ir import parse
 from autosched.ir.program import Program
-from autosched.tiling.plan import Plan, ScalarPart
+from autosched.tiling.plans.plan import Plan, ScalarPart
 
 HEAD = "def f(X: f32[n, d], Y: f32[n, d], *, n=20, d=21):\n"
 RUNNING = """

@@ -13,13 +13,13 @@ from support.plans import covering_rows, machine
 from support.scalar_programs import SSE, functions, program, reduction_texts, scalar_plans
 
 from autosched.codegen.lower import lower
-from autosched.costmodel.clock import clock
+from autosched.costmodel.analytic.clock import clock
 from autosched.errors import AutoschedError
 from autosched.ir import parse, workload
 from autosched.search.request import TuneRequest
-from autosched.search.tune import leeway_of
-from autosched.tiling.plan import RowsPart, ScalarPart
-from autosched.tiling.scalar_steps import VECTOR
+from autosched.search.tuning.tune import leeway_of
+from autosched.tiling.plans.plan import RowsPart, ScalarPart
+from autosched.tiling.steps.scalar.scalar_steps import VECTOR
 
 
 @pytest.mark.slow

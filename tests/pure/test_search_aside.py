@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from conformance.synthetic import SyntheticDevice, clock, make_plan, record
 
-from autosched.device.either import EitherDraft
+from autosched.device.processes.claimable_build import EitherDraft
 from autosched.device.protocol import Build
 from autosched.search import Result, SearchSpace, Stopwatch, Study, open_study, run
 from autosched.store import Measurement, SqliteStore

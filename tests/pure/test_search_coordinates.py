@@ -7,13 +7,13 @@ import pytest
 from conformance.strategy import trial
 from conformance.synthetic import FakePlan
 
-from autosched.search.bayesian import Bayesian
-from autosched.search.coordinates import Coordinates, evenness
-from autosched.search.portfolio import Portfolio
 from autosched.search.protocol import Strategy
-from autosched.search.space import Rows, SearchSpace
+from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.strategy.bayesian import Bayesian
+from autosched.search.strategy.coordinates import Coordinates, evenness
+from autosched.search.strategy.portfolio import Portfolio
 from autosched.store.records import Measurement
-from autosched.tiling.space import Space
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Step
 
 

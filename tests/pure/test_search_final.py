@@ -13,7 +13,7 @@ from support.studies import SPACE, kinds, tune
 from autosched.device.protocol import Build
 from autosched.search import open_study
 from autosched.search.events import FinalRound
-from autosched.search.final import distinguishable, finalists, pooled, race, rounds_of
+from autosched.search.tuning.final import distinguishable, finalists, pooled, race, rounds_of
 from autosched.store import Measurement, SqliteStore, Trial
 
 

@@ -11,16 +11,17 @@ from conformance.synthetic import make_plan
 
 from autosched.ir.resolve import resolve
 from autosched.machine.catalogue import load_target
-from autosched.search import kept as keeping
-from autosched.search import laid_out, space
-from autosched.search.kept import Kept
-from autosched.search.kept_fits import fitting
 from autosched.search.request import TuneRequest
-from autosched.search.scores import Scores
-from autosched.search.space import SearchSpace
-from autosched.search.tune import tune
+from autosched.search.space import kept as keeping
+from autosched.search.space import plan_rows as laid_out
+from autosched.search.space import space
+from autosched.search.space.kept import Kept
+from autosched.search.space.kept_fits import fitting
+from autosched.search.space.scores import Scores
+from autosched.search.space.space import SearchSpace
+from autosched.search.tuning.tune import tune
 from autosched.store import SqliteStore
-from autosched.tiling.apart import Apart
+from autosched.tiling.space.independent_groups import Apart
 
 NUMBERS = np.arange(5, dtype=np.int64)
 

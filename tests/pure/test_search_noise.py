@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from autosched.device.protocol import Build
 from autosched.search import Event, Result, SearchSpace, Stopwatch, open_study, run
 from autosched.search.events import MeasuredAgain, Noisy
-from autosched.search.noise import AGAIN, Noise, doubtful, joined, levels, noise_of, quiet_rounds, settled
+from autosched.search.tuning.noise import AGAIN, Noise, doubtful, joined, levels, noise_of, quiet_rounds, settled
 from autosched.store import Measurement
 
 SPACE = SearchSpace([make_plan("a", tiles=4)], clock)

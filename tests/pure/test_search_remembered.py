@@ -6,8 +6,8 @@ import numpy as np
 from conformance.synthetic import clock, make_plan
 
 from autosched.search import SearchSpace
-from autosched.search.remembered import FEW, Described, Remembered
-from autosched.search.space import Rows
+from autosched.search.space.description_cache import FEW, Described, Remembered
+from autosched.search.space.space import Rows
 
 PLANS = [make_plan("a", tiles=4), make_plan("b", 1.3, tiles=5)]
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import autosched
-from autosched.costmodel.clock import clock, floors, leasts, parts, run_length
-from autosched.costmodel.limits import limit
+from autosched.costmodel.analytic.clock import clock, floors, leasts, parts, run_length
+from autosched.costmodel.analytic.limits import limit
 from autosched.logic import Var
 from autosched.search.request import TuneRequest
-from autosched.search.scores import Scores, settle
-from autosched.search.space import SearchSpace
-from autosched.search.tune import plans_of
-from autosched.tiling.plan import Plan
-from autosched.tiling.space import Space
+from autosched.search.space.scores import Scores, settle
+from autosched.search.space.space import SearchSpace
+from autosched.search.tuning.tune import plans_of
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.space.space import Space
+from autosched.tiling.space.table import tabulate
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.table import tabulate
 
 PROGRAMS = {
     "bytes": ("matmul", {"m": 96, "n": 80, "k": 72, "a": "s8", "b": "s8", "acc": "s32"}, "x86-avx512", 1),

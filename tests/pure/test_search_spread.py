@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from autosched.costmodel.registry import cost_model
 from autosched.search.registry import strategy
-from autosched.search.rows import Rows
-from autosched.search.space import SearchSpace
-from autosched.search.spread import ALIKE, spread, weights_of
-from autosched.tiling.plan import Plan
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
+from autosched.search.strategy.diversity import ALIKE, spread, weights_of
+from autosched.tiling.plans.plan import Plan
 
 NOTHING = Rows.of(0, [])
 

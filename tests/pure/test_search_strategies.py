@@ -19,13 +19,13 @@ from autosched.costmodel import registry as models_module
 from autosched.device.protocol import Build
 from autosched.errors import UnknownNameError
 from autosched.search import SearchSpace, Strategy, open_study, registry, run, strategies, strategy
-from autosched.search import space as spaces
-from autosched.search.memory import Memory, draw
-from autosched.search.portfolio import Portfolio
-from autosched.search.space import Rows
+from autosched.search.space import space as spaces
+from autosched.search.space.space import Rows
+from autosched.search.strategy.memory import Memory, draw
+from autosched.search.strategy.portfolio import Portfolio
 from autosched.store.records import Measurement, Trial
 from autosched.tiling.schedule import Candidate
-from autosched.tiling.space import Space
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Step
 
 

@@ -12,7 +12,7 @@ from conformance.synthetic import FakePlan, SyntheticDevice, clock, make_plan
 from autosched.costmodel import cost_model
 from autosched.device.protocol import Build
 from autosched.search import SearchSpace, strategy
-from autosched.search.memory import Memory
+from autosched.search.strategy.memory import Memory
 from autosched.store.records import Measurement
 
 TIMES_SLOWER = 36.0  # bytes read lane by lane, which the clock took for a vector load

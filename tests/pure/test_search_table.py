@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autosched.search.compare import Row
-from autosched.search.landscape import Landscape
+from autosched.search.evaluate.compare import Row
+from autosched.search.evaluate.landscape import Landscape
 from benchmarks import search
 from benchmarks.search_table import Score, Space, markdown, overall, scored, text
 

@@ -10,12 +10,12 @@ import pytest
 from support.agreement import disagreement, expect
 from support.plans import machine, plans_of
 
-from autosched.codegen.kernel import Assign, IntrinsicCall, Stmt, bodies
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Assign, IntrinsicCall, Stmt, bodies
 from autosched.ir import parse, workload
 from autosched.logic import Var, evaluate
-from autosched.tiling.plan import Plan
-from autosched.tiling.steps.shared_loads import _distinct, saves, window
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.steps.cpu.shared_loads import _distinct, saves, window
 
 IMAGE = {"h": 6, "w": 9, "c": 32}
 

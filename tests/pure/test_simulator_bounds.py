@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from autosched.codegen.lower import lower
-from autosched.costmodel.limits import limit
-from autosched.device.simulator.gpu_launch import RefusedError
+from autosched.costmodel.analytic.limits import limit
+from autosched.device.simulator.gpu.gpu_launch import RefusedError
 from autosched.device.simulator.models import estimate
-from autosched.device.simulator.walk import facts
+from autosched.device.simulator.walk.walk import facts
 from autosched.ir import parse, resolve
 from autosched.machine.catalogue import load_target, target_names
 from autosched.machine.target import Target
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
-from autosched.tiling.plan import Plan
+from autosched.search.tuning.tune import plans_of
+from autosched.tiling.plans.plan import Plan
 
 BYTES = {"a": "s8", "b": "s8", "acc": "s32"}
 HALVES = {"a": "f16", "b": "f16", "acc": "f32"}

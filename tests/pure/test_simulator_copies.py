@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from pure.gpu_plans import H200, plans
 
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
-from autosched.device.simulator import gpu_code
-from autosched.device.simulator.facts import Facts
-from autosched.device.simulator.gpu_code import ENGINE
-from autosched.device.simulator.gpu_costs import accesses
-from autosched.device.simulator.gpu_model import gpu_estimate, play
-from autosched.device.simulator.gpu_warp import lines, shared_turns
-from autosched.device.simulator.walk import facts
-from autosched.tiling.plan import Plan
+from autosched.codegen.tree.kernel import Kernel
+from autosched.device.simulator.gpu import block_code as gpu_code
+from autosched.device.simulator.gpu.block_code import ENGINE
+from autosched.device.simulator.gpu.gpu_costs import accesses
+from autosched.device.simulator.gpu.gpu_model import gpu_estimate, play
+from autosched.device.simulator.gpu.warp_accesses import lines, shared_turns
+from autosched.device.simulator.walk.facts import Facts
+from autosched.device.simulator.walk.walk import facts
+from autosched.tiling.plans.plan import Plan
 
 SIZES = {"m": 1024, "n": 1024, "k": 512, "a": "bf16", "b": "bf16", "acc": "f32", "out": "bf16"}
 COMMON = {"reg_i": 1, "groups_i": 2, "reg_j": 1, "groups_j": 1, "raster": 0, "stage_a": 2, "stage_b": 2}

@@ -14,11 +14,11 @@ from autosched.device.registry import device
 from autosched.device.simulator import SimulatorDevice
 from autosched.device.simulator.energy import energy
 from autosched.device.simulator.models import estimate
-from autosched.device.simulator.walk import facts
+from autosched.device.simulator.walk.walk import facts
 from autosched.errors import AutoschedError, UsageError
 from autosched.machine.catalogue import load_target
 from autosched.search.events import NewBest
-from autosched.search.final import distinguishable
+from autosched.search.tuning.final import distinguishable
 from autosched.tiling.schedule import Candidate
 
 GEMMINI = load_target("gemmini")

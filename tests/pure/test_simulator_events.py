@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 from pure.gpu_plans import H200, plans
 
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
-from autosched.device.simulator.cpu_model import play_cpu, threads_of
-from autosched.device.simulator.gpu_model import QUARTERS, play
+from autosched.codegen.tree.kernel import Kernel
+from autosched.device.simulator.cpu.cpu_model import play_cpu, threads_of
+from autosched.device.simulator.gpu.gpu_model import QUARTERS, play
 from autosched.device.simulator.models import estimate
-from autosched.device.simulator.spatial_model import play_spatial
+from autosched.device.simulator.spatial.spatial_model import play_spatial
 from autosched.device.simulator.trace import trace
-from autosched.device.simulator.walk import facts
+from autosched.device.simulator.walk.walk import facts
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 
 GEMMINI, AVX512 = load_target("gemmini"), load_target("x86-avx512")
 BYTES = {"a": "s8", "b": "s8", "acc": "s32"}

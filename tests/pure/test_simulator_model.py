@@ -11,20 +11,21 @@ import numpy as np
 import pytest
 from pure.gpu_plans import H200, plans
 
-from autosched.codegen.kernel import Assign, Async, For, If, IntrinsicCall, Kernel, Roles, Stmt, bodies
 from autosched.codegen.lower import lower
-from autosched.device.simulator import SimulatorDevice, places
-from autosched.device.simulator.facts import Facts
-from autosched.device.simulator.footprints import Footprints
-from autosched.device.simulator.gpu_costs import accesses, workers_innermost
-from autosched.device.simulator.gpu_launch import launch
-from autosched.device.simulator.reuse import Reuse
-from autosched.device.simulator.walk import facts
+from autosched.codegen.tree.kernel import Assign, Async, For, If, IntrinsicCall, Kernel, Roles, Stmt, bodies
+from autosched.device.simulator import SimulatorDevice
+from autosched.device.simulator.gpu.gpu_costs import accesses, workers_innermost
+from autosched.device.simulator.gpu.gpu_launch import launch
+from autosched.device.simulator.walk import loop_classes as places
+from autosched.device.simulator.walk.facts import Facts
+from autosched.device.simulator.walk.footprints import Footprints
+from autosched.device.simulator.walk.reuse import Reuse
+from autosched.device.simulator.walk.walk import facts
 from autosched.ir import parse
 from autosched.ir.value import Read, walk
 from autosched.logic import evaluate
 from autosched.machine.catalogue import load_target
-from autosched.search.baseline import literal_plan
+from autosched.search.tuning.baseline import literal_plan
 from autosched.tiling.schedule import Candidate
 
 AVX512 = load_target("x86-avx512")

@@ -11,8 +11,8 @@ from pure.gpu_plans import H200, plans
 
 import autosched
 from autosched.codegen.lower import lower
-from autosched.costmodel.clock import clock
-from autosched.costmodel.limits import limit
+from autosched.costmodel.analytic.clock import clock
+from autosched.costmodel.analytic.limits import limit
 from autosched.device.simulator import SimulatorDevice
 from autosched.device.simulator.trace import trace
 from autosched.errors import SpecError
@@ -21,13 +21,13 @@ from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target, target_data, target_yaml
 from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Target
-from autosched.search.held import held_to_bound
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.held import held_to_bound
+from autosched.search.tuning.tune import plans_of
 from autosched.store.records import Measurement
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import load_text
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 from autosched.tiling.schedule import Candidate
 
 COPIES = """

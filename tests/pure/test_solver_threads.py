@@ -16,7 +16,7 @@ import autosched
 from autosched import api
 from autosched.logic.solver import is_proving, own_context, proving
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.tune import plans_of
 from autosched.tensorize.spec.catalogue import Catalogue
 
 WINDOW = """

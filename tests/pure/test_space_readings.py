@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from autosched.logic import Bool, Const, Int, Var, all_of, any_of, ceil_div, evaluate, maximum, minimum, to_z3, where
-from autosched.tiling.explain import z3_reading
-from autosched.tiling.request import request
-from autosched.tiling.space import Space
+from autosched.tiling.space.explain import z3_reading
+from autosched.tiling.space.request import request
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
 NAMES = ("a", "b", "c", "d")

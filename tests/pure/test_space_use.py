@@ -9,8 +9,8 @@ import pytest
 
 from autosched.errors import UnknownNameError, UsageError
 from autosched.logic import Var, any_of, ceil_div
-from autosched.tiling import sample as sampling
-from autosched.tiling.space import Space
+from autosched.tiling.space import sample as sampling
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
 MR, NR, KC, UNROLL, MODE = (Var(n) for n in ("mr", "nr", "kc", "unroll", "mode"))

@@ -10,15 +10,15 @@ import pytest
 from pure.gpu_plans import covering, plans
 
 import autosched
-from autosched.codegen.check import check_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.text import print_kernel
-from autosched.costmodel.clock import clock
-from autosched.costmodel.metrics import spearman
-from autosched.device.simulator.spatial_model import START_SECONDS
-from autosched.device.simulator.verify import Verifier
+from autosched.codegen.tree.check import check_kernel
+from autosched.codegen.tree.text import print_kernel
+from autosched.costmodel.accuracy.metrics import spearman
+from autosched.costmodel.analytic.clock import clock
+from autosched.device.simulator.spatial.spatial_model import START_SECONDS
+from autosched.device.simulator.verify.verify import Verifier
 from autosched.machine.catalogue import load_target
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 from autosched.tiling.schedule import Candidate
 
 GEMMINI = load_target("gemmini")

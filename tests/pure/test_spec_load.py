@@ -13,7 +13,7 @@ from autosched.errors import SpecError, UnknownNameError
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
 from autosched.search.request import TuneRequest
-from autosched.search.tune import leeway_of, usable
+from autosched.search.tuning.tune import leeway_of, usable
 from autosched.tensorize.intrinsic import CPU_ISAS
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import deferred_text, load_text

@@ -11,15 +11,15 @@ from support.agreement import disagreement, expect
 from support.plans import covering_rows, machine
 from support.scalar_programs import functions, scalar_plans
 
-from autosched.codegen.kernel import Assign, Drain, Kernel, Prefetch, statements
 from autosched.codegen.lower import lower
-from autosched.costmodel.clock import clock
-from autosched.costmodel.clock_scalar import DIVISION_CYCLES, formula_cycles
+from autosched.codegen.tree.kernel import Assign, Drain, Kernel, Prefetch, statements
+from autosched.costmodel.analytic.clock import clock
+from autosched.costmodel.analytic.cpu.scalar_cycles import DIVISION_CYCLES, formula_cycles
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
-from autosched.ir.reuse import keep_common
+from autosched.ir.rewrites.reuse import keep_common
 from autosched.machine.target import Memory
-from autosched.tiling.plan import Plan, RowsPart, ScalarPart
+from autosched.tiling.plans.plan import Plan, RowsPart, ScalarPart
 
 SMALL = replace(
     machine(), memories=tuple(replace(m, bytes=256) if m.shared_by == "core" else m for m in machine().memories)

@@ -10,10 +10,10 @@ import pytest
 
 from autosched import api
 from autosched.ir.program import Program
-from autosched.search.conditional import MODES
-from autosched.search.identity import study_record
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of
+from autosched.search.tuning.identity import study_record
+from autosched.search.tuning.tune import plans_of
+from autosched.search.variants.conditional import MODES
 from autosched.store.sqlite import SqliteStore
 from autosched.tensorize.match_types import NUMERICS_LEVELS
 

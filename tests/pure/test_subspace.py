@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from autosched.logic import Var
-from autosched.tiling import subspace
-from autosched.tiling.counting import counted
-from autosched.tiling.space import Space
+from autosched.tiling.space import subspace
+from autosched.tiling.space.counting import counted
+from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
 

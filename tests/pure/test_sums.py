@@ -8,13 +8,13 @@ from support.agreement import disagreement, expect
 from support.cut import AVX2, ONLY, PROGRAMS, cut_plan, cut_rows
 from support.plans import plans_of
 
-from autosched.codegen.access import classify
-from autosched.codegen.kernel import Assign, statements
+from autosched.codegen.analysis.access import classify
 from autosched.codegen.lower import lower
-from autosched.costmodel.clock import clock
+from autosched.codegen.tree.kernel import Assign, statements
+from autosched.costmodel.analytic.clock import clock
 from autosched.ir import workload
 from autosched.ir.value import reads
-from autosched.tiling.steps.cache_block import depth_blocks
+from autosched.tiling.steps.cpu.cache_block import depth_blocks
 
 
 @pytest.mark.sampled(1)

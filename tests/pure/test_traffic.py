@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from support.plans import machine, plans_of
 
-from autosched.costmodel.traffic import LoopColumn, traffic
+from autosched.costmodel.analytic.cpu.traffic import LoopColumn, traffic
 from autosched.ir import workload
 
 PAGE = 4096

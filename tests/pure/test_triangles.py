@@ -10,10 +10,10 @@ from support.agreement import disagreement, expect
 from support.plans import machine
 from support.triangles import TRIANGLES
 
-from autosched.costmodel.clock import clock
+from autosched.costmodel.analytic.clock import clock
 from autosched.ir import parse
 from autosched.machine.target import Memory
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plans import make_plans
 
 SMALL = replace(machine(), memories=(Memory("L1", 1 << 9, 2e11), Memory("L2", 1 << 11, 1e11), *machine().memories[2:]))
 """Caches that hold little: what exceeds them is asked for ahead of time."""

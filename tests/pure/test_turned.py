@@ -10,11 +10,11 @@ from autosched.ir import parse, resolve, run
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
-from autosched.search.adapted import Variant
-from autosched.search.tune import usable
-from autosched.search.turned import turned_programs
+from autosched.search.tuning.tune import usable
+from autosched.search.variants.adapted import Variant
+from autosched.search.variants.transposed_operands import turned_programs
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.rank import issue_cycles, rankings
+from autosched.tiling.plans.rank import issue_cycles, rankings
 
 BYTES = {"t": "s8", "acc": "s32"}
 

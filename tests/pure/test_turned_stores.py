@@ -8,12 +8,12 @@ from support.agreement import disagreement, expect
 from support.plans import plans_of
 from support.turned import ONLY, PROGRAMS, rows_of_all_sizes
 
-from autosched.codegen.access import classify
-from autosched.codegen.kernel import Assign, statements
+from autosched.codegen.analysis.access import classify
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Assign, statements
 from autosched.ir.value import reads
-from autosched.tiling.plan import Plan
-from autosched.tiling.steps.turned import chunks, store_cycles, turning_row
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.steps.cpu.register_transpose import chunks, store_cycles, turning_row
 
 
 def turned(name: str) -> tuple[Plan, str]:

@@ -8,15 +8,15 @@ import pytest
 from support.agreement import disagreement
 from support.plans import covering_rows, machine, plans_of
 
-from autosched.codegen.check import check_kernel
-from autosched.codegen.kernel import For, If, IntrinsicCall, Stmt
 from autosched.codegen.lower import lower
-from autosched.codegen.lower.simplify import decides
-from autosched.costmodel.clock import clock
+from autosched.codegen.lower.common.simplify import decides
+from autosched.codegen.tree.check import check_kernel
+from autosched.codegen.tree.kernel import For, If, IntrinsicCall, Stmt
+from autosched.costmodel.analytic.clock import clock
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
 from autosched.logic import Const, evaluate
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import BLOCK
 
 CONV = {"n": 1, "h": 5, "w": 7, "ci": 3, "co": 17, "kh": 3, "kw": 3, "t": "f32", "acc": "f32"}

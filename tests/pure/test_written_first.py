@@ -14,7 +14,7 @@ from support.plans import machine, plans_of
 
 import autosched
 from autosched.ir import parse, workload
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plans import make_plans
 
 
 @pytest.mark.parametrize("name", IN_PARTS)

@@ -12,9 +12,9 @@ import ml_dtypes
 import numpy as np
 from hypothesis import strategies as st
 
-from autosched.codegen.kernel import Assign, Buffer, For, Function, Kernel, Lane
+from autosched.codegen.tree.kernel import Assign, Buffer, For, Function, Kernel, Lane
 from autosched.ir.dtypes import BOOL, DTYPES, DType
-from autosched.ir.numerics import round_float, store
+from autosched.ir.oracle.numerics import round_float, store
 from autosched.ir.program import Assign as ProgramAssign
 from autosched.ir.program import Axis, Loop, Program, Tensor
 from autosched.ir.value import (

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from autosched.ir import parse, random_inputs
-from autosched.ir.inputs import split_inputs
+from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of as tuning_plans
-from autosched.tiling.plan import Plan
+from autosched.search.tuning.tune import plans_of as tuning_plans
+from autosched.tiling.plans.plan import Plan
 
 GEMM = """
 def {name}(A: {a}[m, k], B: const[{b}[k, n]], z: s32[n], C: {c}[m, n], x: s32, *, m=5, n=37, k=10):

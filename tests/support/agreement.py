@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from autosched.codegen.check import check_kernel
-from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.check import check_kernel
 from autosched.errors import AutoschedError
 from autosched.ir import random_inputs, run_with_error
-from autosched.ir.inputs import split_inputs
+from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.program import Program
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from support.plans import CONV, machine
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import BLOCK
 
 BATCH = """

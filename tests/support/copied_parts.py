@@ -9,7 +9,7 @@ from support.plans import machine, plans_of
 
 from autosched.ir import workload
 from autosched.machine.target import Target
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import EACH_PART
 
 BYTES = {"a": "u8", "b": "s8", "acc": "s32"}

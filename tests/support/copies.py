@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 
 NCHW = """
 def conv_nchw(X: t[ci, h, w], W: const[u[co, ci, kh, kw]], Y: acc[co, ho, wo],

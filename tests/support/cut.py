@@ -6,7 +6,7 @@ import numpy as np
 from support.plans import machine, plans_of
 
 from autosched.ir import parse, workload
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 
 NCHW = {"h": 3, "w": 6, "ci": 18, "co": 11, "kh": 3, "kw": 3, "pad": 1, "layout": "nchw"}
 ADDED = """

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from autosched.codegen.c import print_c
-from autosched.codegen.kernel import Buffer, Kernel
-from autosched.codegen.llvm.compile import compile_object
+from autosched.codegen.llvm.machine.compile import compile_object
 from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.tree.kernel import Buffer, Kernel
 from autosched.machine.target import Target
 from autosched.tensorize.check.emulator import KINDS, Calls, Emulator, installed
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from support.plans import CONV, machine
 
-from autosched.device.violations import assuming, violations
+from autosched.device.correctness.violations import assuming, violations
 from autosched.ir import parse, random_inputs
-from autosched.ir.inputs import split_inputs
+from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.program import Program
 from autosched.search.request import TuneRequest
-from autosched.search.tune import plans_of as tuning_plans
-from autosched.tiling.plan import Plan
+from autosched.search.tuning.tune import plans_of as tuning_plans
+from autosched.tiling.plans.plan import Plan
 
 AVX2 = machine(frozenset(["avx2", "fma"]), 16, 32)
 CLAMPING = "x86/vpmaddubsw.vpmaddwd.ymm"

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from autosched.device.correctness.sampled import Sampled, sampled
+from autosched.device.cuda.call.maps import Maps
 from autosched.device.cuda.driver import CardFacts, CudaError
 from autosched.device.cuda.job import Box, Call, Encoding, Mapped, Pointer, Value
-from autosched.device.cuda.maps import Maps
-from autosched.device.sampled import Sampled, sampled
-from autosched.ir.error import run_with_error
+from autosched.ir.oracle.error import run_with_error
 from autosched.ir.program import Program
 
 FACTS = CardFacts(

@@ -10,9 +10,9 @@ from support.plans import AVX512, CHAIN, CONV, machine, plans_of
 
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
-from autosched.ir.rewrite import simplify
+from autosched.ir.rewrites.rewrite import simplify
 from autosched.machine.target import Target
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import DIRECT, INTERLEAVED, PADDED
 
 FEATURES = AVX512 | {"amx_tile", "amx_int8", "amx_bf16"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from autosched.codegen.cuda import CudaSource
-from autosched.device.cuda.nvrtc import Cubin, compile_cuda
-from autosched.device.cuda.sass import disassembler
-from autosched.device.cuda.toolkit import toolkit
+from autosched.device.cuda.compile.nvrtc import Cubin, compile_cuda
+from autosched.device.cuda.compile.sass import disassembler
+from autosched.device.cuda.compile.toolkit import toolkit
 from autosched.errors import MissingError
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from support.agreement import Expected
 
-from autosched.codegen.interpreter import run_kernel
+from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.device.oracle import compute
-from autosched.device.special import assumed_finite
-from autosched.ir.inputs import random_inputs
+from autosched.device.correctness.oracle import compute
+from autosched.device.correctness.special import assumed_finite
+from autosched.ir.oracle.inputs import random_inputs
 from autosched.ir.program import Program
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 
 
 class Strict(Expected):

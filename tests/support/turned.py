@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from autosched.ir import parse, workload
-from autosched.tiling.plan import Plan
+from autosched.tiling.plans.plan import Plan
 
 SWAPPED = """
 def swapped(A: t[m, k], B: const[u[k, n]], C: acc[n, m], *, m=15, n=19, k=6, t="f32", u="f32", acc="f32"):

@@ -12,13 +12,13 @@ from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.logic import Int, evaluate
 from autosched.machine.target import Memory, Target
-from autosched.search.tune import candidates_of
+from autosched.search.tuning.tune import candidates_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import load
-from autosched.tiling.nests import nest_or_reason
-from autosched.tiling.plan import Plan
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.nests import nest_or_reason
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plans import make_plans
 
 CORE = Target(
     "windowed",

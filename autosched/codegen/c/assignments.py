@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autosched.codegen.access import classify, plain
+from autosched.codegen.analysis.access import classify, plain
 from autosched.codegen.c.ctypes import storage_type
 from autosched.codegen.c.guarded import guarded
 from autosched.codegen.c.indices import INDEX_TYPE
@@ -15,7 +15,7 @@ from autosched.codegen.c.registers import Register
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.validity import Valid, lower_bound, repeats, split_valid
 from autosched.codegen.c.vector_helpers import NotVector
-from autosched.codegen.kernel import Assign, Lane, Stmt
+from autosched.codegen.tree.kernel import Assign, Lane, Stmt
 from autosched.ir.value import Literal, Read, Value, is_plain, map_value, walk
 from autosched.ir.variables import value_vars
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, free_vars, minimum

@@ -11,8 +11,8 @@ from math import inf, isnan
 
 import numpy as np
 
-from autosched.ir import numerics
 from autosched.ir.dtypes import DType
+from autosched.ir.oracle import numerics
 
 BITS_STORED = frozenset(["f16", "bf16", "e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz"])
 """Floats whose storage is an integer of their bits."""

@@ -10,7 +10,7 @@ from autosched.codegen.c.names import Names
 from autosched.codegen.c.values import ValuePrinter
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
-from autosched.codegen.unheld import unheld
+from autosched.codegen.passes.memory_constants import unheld
 from autosched.ir.dtypes import BOOL, DType
 from autosched.ir.formula import Formula
 from autosched.ir.value import Literal, Read, Value

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from autosched.codegen.access import classify, plain
+from autosched.codegen.analysis.access import classify, plain
 from autosched.codegen.c.validity import split_valid
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
-from autosched.codegen.kernel import Lane
+from autosched.codegen.tree.kernel import Lane
 from autosched.ir.value import Read, Value, is_plain
 from autosched.logic import TRUE, Bool, Const, Int, evaluate, free_vars, minimum
 from autosched.logic.walk import substitute_int

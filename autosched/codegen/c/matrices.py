@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autosched.codegen.analysis.matrices import Move, ref_number
 from autosched.codegen.c.helpers import ASKING
 from autosched.codegen.c.scope import FunctionScope
-from autosched.codegen.kernel import IntrinsicCall
-from autosched.codegen.matrices import Move, ref_number
+from autosched.codegen.tree.kernel import IntrinsicCall
 from autosched.errors import SpecError
 from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.spec.emit import render

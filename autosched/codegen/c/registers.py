@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autosched.codegen.c.ctypes import SUB_BYTE, storage_type, vector_name, vector_typedef
-from autosched.codegen.kernel import Buffer, IntrinsicCall, Kernel, statements
+from autosched.codegen.tree.kernel import Buffer, IntrinsicCall, Kernel, statements
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
 

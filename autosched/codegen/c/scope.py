@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from autosched.codegen.access import flat_offset, plain
+from autosched.codegen.analysis.access import flat_offset, plain
 from autosched.codegen.c.ctypes import storage_type
 from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.indices import IndexPrinter
 from autosched.codegen.c.names import Names
 from autosched.codegen.c.registers import Register, VectorHelpers
 from autosched.codegen.c.values import ValuePrinter
-from autosched.codegen.check import PRIVATE_SCOPES
-from autosched.codegen.kernel import (
+from autosched.codegen.tree.check import PRIVATE_SCOPES
+from autosched.codegen.tree.kernel import (
     Assign,
     Choose,
     For,

@@ -6,9 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import assert_never
 
-from autosched.codegen.access import plain
+from autosched.codegen.analysis.access import plain
+from autosched.codegen.analysis.matrices import move_of
 from autosched.codegen.c.assignments import AssignPrinter, streamed
-from autosched.codegen.c.crowded import (
+from autosched.codegen.c.indices import INDEX_TYPE, loop_range
+from autosched.codegen.c.known import known
+from autosched.codegen.c.matrices import MatrixPrinter
+from autosched.codegen.c.register_pressure import (
     adds,
     crowded,
     finishes,
@@ -17,11 +21,8 @@ from autosched.codegen.c.crowded import (
     slides,
     sums_of,
 )
-from autosched.codegen.c.indices import INDEX_TYPE, loop_range
-from autosched.codegen.c.known import known
-from autosched.codegen.c.matrices import MatrixPrinter
 from autosched.codegen.c.scope import FunctionScope
-from autosched.codegen.kernel import (
+from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
     Async,
@@ -44,7 +45,6 @@ from autosched.codegen.kernel import (
     Stmt,
     Wait,
 )
-from autosched.codegen.matrices import move_of
 from autosched.errors import UsageError
 from autosched.escape import in_comment
 from autosched.logic import FALSE, TRUE, Const

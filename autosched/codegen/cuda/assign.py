@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from autosched.codegen.access import flat_offset, plain
+from autosched.codegen.analysis.access import flat_offset, plain
 from autosched.codegen.c.guarded import guarded
-from autosched.codegen.cuda.exchange import settled, shuffled
-from autosched.codegen.cuda.fragments import LANE, Layout
-from autosched.codegen.cuda.matrices import matrix_load
-from autosched.codegen.cuda.opaque import OpaquePrinter
+from autosched.codegen.cuda.fragments.exchange import settled, shuffled
+from autosched.codegen.cuda.fragments.fragments import LANE, Layout
+from autosched.codegen.cuda.fragments.ldmatrix import matrix_load
+from autosched.codegen.cuda.fragments.opaque import OpaquePrinter
 from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.cuda.types import SUB_BYTE, element_type
-from autosched.codegen.kernel import Assign
+from autosched.codegen.tree.kernel import Assign
 from autosched.ir.value import Literal, Read, Select, Value, is_plain, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Int, Var, all_of
 from autosched.logic.walk import substitute_bool, substitute_int

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from math import prod
 
 from autosched.codegen.cuda.engine import arrivals_of, maps_of
-from autosched.codegen.cuda.fragments import LANE, THREAD
+from autosched.codegen.cuda.fragments.fragments import LANE, THREAD
 from autosched.codegen.cuda.grids import THREADS_OF, WARP, Grid, first, trips
 from autosched.codegen.cuda.scope import Scope
-from autosched.codegen.cuda.shared import SharedMemory
+from autosched.codegen.cuda.shared_memory.layout import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
-from autosched.codegen.kernel import WORKERS, Assign, Box, For, Roles, statements
+from autosched.codegen.tree.kernel import WORKERS, Assign, Box, For, Roles, statements
 from autosched.escape import in_comment
 from autosched.ir.value import Read, walk
 from autosched.logic import Int, Var

@@ -14,13 +14,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from autosched.codegen.cuda.fragments.registers import (
+    ACROSS,
+    HELD,
+    issue_name,
+    lanes_of,
+    register_type,
+    registers_of,
+    whole_name,
+)
 from autosched.codegen.cuda.plain import plain_function
-from autosched.codegen.cuda.registers import ACROSS, HELD, issue_name, lanes_of, register_type, registers_of, whole_name
 from autosched.errors import SpecError
 from autosched.escape import in_comment
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.emit import KEEP
-from autosched.tiling.placed import from_shared
+from autosched.tiling.plans.shared_operands import from_shared
 
 LINE = 118  # characters of a printed line
 _TOKEN = re.compile(r"\{\{|\}\}|\{(?P<operand>[A-Za-z_]\w*(?:\.across)?)\}")

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from autosched.codegen.cuda.fragments import LANE
+from autosched.codegen.cuda.fragments.fragments import LANE
+from autosched.codegen.cuda.fragments.registers import ACROSS, ALONG, HELD
 from autosched.codegen.cuda.grids import WARP
-from autosched.codegen.cuda.registers import ACROSS, ALONG, HELD
 from autosched.codegen.cuda.scope import Scope
-from autosched.codegen.kernel import (
+from autosched.codegen.tree.kernel import (
     Async,
     Await,
     Box,
@@ -29,7 +29,7 @@ from autosched.codegen.kernel import (
     statements,
 )
 from autosched.logic import FALSE, TRUE, Const, Int
-from autosched.tiling.placed import from_shared
+from autosched.tiling.plans.shared_operands import from_shared
 
 INDENT = "    "
 WORKERS_BARRIER = 1

@@ -6,7 +6,18 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from autosched.codegen.cuda.launch import MOST_BLOCKS, Dim3
-from autosched.codegen.kernel import WORKERS, Assign, Choose, Comment, Drain, For, Function, Roles, Stmt, statements
+from autosched.codegen.tree.kernel import (
+    WORKERS,
+    Assign,
+    Choose,
+    Comment,
+    Drain,
+    For,
+    Function,
+    Roles,
+    Stmt,
+    statements,
+)
 from autosched.errors import UsageError
 from autosched.logic import Const
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from autosched.codegen.kernel import Walk
+from autosched.codegen.tree.kernel import Walk
 from autosched.errors import UsageError
 from autosched.ir.dtypes import DType
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from autosched.codegen.access import flat_offset, plain
+from autosched.codegen.analysis.access import flat_offset, plain
 from autosched.codegen.c.names import Names
+from autosched.codegen.cuda.fragments.registers import identifier, register_type, registers_of
 from autosched.codegen.cuda.indices import CudaIndices
-from autosched.codegen.cuda.registers import identifier, register_type, registers_of
 from autosched.codegen.cuda.simplify import Simplifier
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.values import CudaValues
-from autosched.codegen.kernel import Buffer
-from autosched.codegen.lower.update import updated
+from autosched.codegen.lower.common.update import updated
+from autosched.codegen.tree.kernel import Buffer
 from autosched.ir.value import Index, Read
 from autosched.tensorize.intrinsic import Intrinsic
 

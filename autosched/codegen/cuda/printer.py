@@ -7,13 +7,15 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 
-from autosched.codegen.c.files import about
+from autosched.codegen.analysis.barriers import Phases
+from autosched.codegen.c.export.files import about
 from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.names import Names
 from autosched.codegen.cuda.blocks import block_lines
 from autosched.codegen.cuda.emission import device_function, whole_function
 from autosched.codegen.cuda.engine import EnginePrinter, maps_of
-from autosched.codegen.cuda.fragments import layouts
+from autosched.codegen.cuda.export.reserved_names import TAKEN
+from autosched.codegen.cuda.fragments.fragments import layouts
 from autosched.codegen.cuda.grids import Grid, grids
 from autosched.codegen.cuda.headers import defined, needed
 from autosched.codegen.cuda.helpers import CONVERT, converts, helper_texts
@@ -28,14 +30,12 @@ from autosched.codegen.cuda.launch import (
     Workspace,
     check_launch,
 )
-from autosched.codegen.cuda.phases import Phases
 from autosched.codegen.cuda.scope import Known, Scope, Used
-from autosched.codegen.cuda.shared import SharedMemory
+from autosched.codegen.cuda.shared_memory.layout import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
-from autosched.codegen.cuda.taken import TAKEN
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.view import block_view
-from autosched.codegen.kernel import Assign, BoxMap, Function, IntrinsicCall, Kernel, Roles, Stmt, statements
+from autosched.codegen.tree.kernel import Assign, BoxMap, Function, IntrinsicCall, Kernel, Roles, Stmt, statements
 from autosched.escape import comment_lines
 from autosched.ir.value import Scalar, walk
 from autosched.machine.target import Target

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import assert_never
 
+from autosched.codegen.analysis.barriers import Path
 from autosched.codegen.c.indices import loop_range
 from autosched.codegen.cuda.assign import AssignPrinter
 from autosched.codegen.cuda.engine import EnginePrinter
-from autosched.codegen.cuda.fragments import THREAD
+from autosched.codegen.cuda.fragments.fragments import THREAD
+from autosched.codegen.cuda.fragments.ldmatrix import joined_load
 from autosched.codegen.cuda.grids import THREADS_OF
-from autosched.codegen.cuda.matrices import joined_load
-from autosched.codegen.cuda.phases import Path
-from autosched.codegen.cuda.rings import Ring
+from autosched.codegen.cuda.induction_counters import Ring
 from autosched.codegen.cuda.scope import Scope
-from autosched.codegen.kernel import (
+from autosched.codegen.lower.common.simplify import bind
+from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
     Async,
@@ -39,7 +40,6 @@ from autosched.codegen.kernel import (
     bodies,
     statements,
 )
-from autosched.codegen.lower.simplify import bind
 from autosched.errors import UsageError
 from autosched.escape import in_comment
 from autosched.ir.value import Index, Read, walk

@@ -9,7 +9,7 @@ import numpy as np
 
 from autosched.codegen.c.ctypes import BITS_STORED
 from autosched.codegen.c.values import ValuePrinter
-from autosched.ir.numerics import store
+from autosched.ir.oracle.numerics import store
 from autosched.ir.value import Literal, Read, Select, Value
 
 _MOVED = Read | Literal | Select

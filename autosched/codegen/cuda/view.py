@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autosched.codegen.kernel import (
+from autosched.codegen.tree.kernel import (
     Assign,
     Async,
     Box,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from autosched.codegen.access import offset_multiple, strides
-from autosched.codegen.kernel import Buffer, Lane
+from autosched.codegen.analysis.access import offset_multiple, strides
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.indexing import Linear
 from autosched.codegen.llvm.lanes import LaneIndexing
+from autosched.codegen.tree.kernel import Buffer, Lane
 from autosched.ir.value import Index
 from autosched.logic import Affine, Int, affine, merge_dimensions
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from autosched.codegen.access import split_divisible
-from autosched.codegen.kernel import Lane
+from autosched.codegen.analysis.access import split_divisible
+from autosched.codegen.tree.kernel import Lane
 from autosched.ir.value import Index, is_plain
 from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Var, affine, free_vars
 from autosched.logic.expr import all_of, any_of, compare, negate

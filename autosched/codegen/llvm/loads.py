@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from autosched.codegen.kernel import Buffer, Lane
 from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.groups import Groups, groups_of
@@ -10,8 +9,9 @@ from autosched.codegen.llvm.indexing import Linear
 from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.masks import Mask, Run, at_lanes, overlapping, periodic, runs, windows
 from autosched.codegen.llvm.ops import Ops
-from autosched.codegen.llvm.places import Place, Places
+from autosched.codegen.llvm.pointers import Place, Places
 from autosched.codegen.llvm.types import Val, memory, scalar, splat_text, suffix, typed
+from autosched.codegen.tree.kernel import Buffer, Lane
 from autosched.ir.dtypes import BOOL, DType
 from autosched.ir.value import Index
 from autosched.logic import Bool

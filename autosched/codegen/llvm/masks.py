@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from autosched.codegen.access import classify, split_divisible
-from autosched.codegen.kernel import Lane
+from autosched.codegen.analysis.access import classify, split_divisible
+from autosched.codegen.tree.kernel import Lane
 from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Var, free_vars
 from autosched.logic.expr import all_of, any_of, binary, compare, negate
 

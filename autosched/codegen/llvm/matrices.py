@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from autosched.codegen.kernel import Buffer, IntrinsicCall
+from autosched.codegen.analysis.matrices import Move, ref_number
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.memory import Memory
-from autosched.codegen.matrices import Move, ref_number
+from autosched.codegen.tree.kernel import Buffer, IntrinsicCall
 from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.spec.emit import declaration, render
 from autosched.tensorize.spec.matrix_ir import Uses

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from autosched.codegen.kernel import Buffer, Lane
 from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
-from autosched.codegen.llvm.errors import UnsupportedError
 from autosched.codegen.llvm.loads import Loads
+from autosched.codegen.llvm.machine.errors import UnsupportedError
 from autosched.codegen.llvm.masks import Mask, only_lane
 from autosched.codegen.llvm.ops import Ops
-from autosched.codegen.llvm.places import Place, Places
+from autosched.codegen.llvm.pointers import Place, Places
 from autosched.codegen.llvm.registers import Registers
 from autosched.codegen.llvm.types import Val, memory, scalar, suffix, typed
+from autosched.codegen.tree.kernel import Buffer, Lane
 from autosched.ir.value import Index
 from autosched.logic import Int
-from autosched.tiling.streams import LEAST_BYTES
+from autosched.tiling.analysis.nontemporal import LEAST_BYTES
 
 LINE_BYTES = 64
 ONE = "!0"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from autosched.codegen.kernel import Function, Kernel
+from autosched.codegen.llvm.fallback_function import Spare, spare_of
 from autosched.codegen.llvm.memory import ONE
 from autosched.codegen.llvm.prepared import Prepared
-from autosched.codegen.llvm.spare import Spare, spare_of
+from autosched.codegen.llvm.print_cache import Texts
 from autosched.codegen.llvm.statements import Printer, Shared, quoted
-from autosched.codegen.llvm.texts import Texts
 from autosched.codegen.llvm.types import memory, scalar
+from autosched.codegen.tree.kernel import Function, Kernel
 from autosched.escape import llvm_text
 from autosched.ir.dtypes import DType
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from autosched.codegen.kernel import Kernel
-from autosched.codegen.llvm.texts import Texts
-from autosched.codegen.lower.context import used_buffers
+from autosched.codegen.llvm.print_cache import Texts
+from autosched.codegen.lower.common.context import used_buffers
+from autosched.codegen.tree.kernel import Kernel
 
 KEPT = 32
 """Texts that are kept: a search packs constants in some ways."""

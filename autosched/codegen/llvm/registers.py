@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autosched.codegen.access import classify
-from autosched.codegen.kernel import Buffer, Lane
+from autosched.codegen.analysis.access import classify
 from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
-from autosched.codegen.llvm.errors import UnsupportedError
+from autosched.codegen.llvm.machine.errors import UnsupportedError
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.types import Val, scalar, typed
+from autosched.codegen.tree.kernel import Buffer, Lane
 from autosched.ir.value import Index
 from autosched.logic import Int, Var
 

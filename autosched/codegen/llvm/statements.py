@@ -9,7 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from autosched.codegen.kernel import (
+from autosched.codegen.analysis.matrices import move_of
+from autosched.codegen.llvm.addresses import Addresses
+from autosched.codegen.llvm.emitter import Declarations, Emitter
+from autosched.codegen.llvm.fallback_function import Spare
+from autosched.codegen.llvm.indexing import Linear, Range, fixed
+from autosched.codegen.llvm.lanes import Lanes
+from autosched.codegen.llvm.machine.errors import UnsupportedError
+from autosched.codegen.llvm.machine.pool_ir import PARALLEL_FOR
+from autosched.codegen.llvm.masks import Mask
+from autosched.codegen.llvm.matrices import MatrixPrinter
+from autosched.codegen.llvm.memory import Memory
+from autosched.codegen.llvm.ops import Ops
+from autosched.codegen.llvm.types import Val, scalar
+from autosched.codegen.llvm.values import Values
+from autosched.codegen.passes.memory_constants import scarce
+from autosched.codegen.tree.kernel import (
     Assign,
     Async,
     Await,
@@ -35,21 +50,6 @@ from autosched.codegen.kernel import (
     Wait,
     bodies,
 )
-from autosched.codegen.llvm.addresses import Addresses
-from autosched.codegen.llvm.emitter import Declarations, Emitter
-from autosched.codegen.llvm.errors import UnsupportedError
-from autosched.codegen.llvm.indexing import Linear, Range, fixed
-from autosched.codegen.llvm.lanes import Lanes
-from autosched.codegen.llvm.masks import Mask
-from autosched.codegen.llvm.matrices import MatrixPrinter
-from autosched.codegen.llvm.memory import Memory
-from autosched.codegen.llvm.ops import Ops
-from autosched.codegen.llvm.pool_ir import PARALLEL_FOR
-from autosched.codegen.llvm.spare import Spare
-from autosched.codegen.llvm.types import Val, scalar
-from autosched.codegen.llvm.values import Values
-from autosched.codegen.matrices import move_of
-from autosched.codegen.unheld import scarce
 from autosched.escape import printable
 from autosched.ir.dtypes import BOOL
 from autosched.ir.value import reads

@@ -21,7 +21,7 @@ from functools import cache
 import numpy as np
 
 from autosched.ir.dtypes import DType
-from autosched.ir.numerics import wrap_int
+from autosched.ir.oracle.numerics import wrap_int
 
 _FLOAT = {"f16": "half", "f32": "float", "f64": "double", "tf32": "float"}
 
@@ -75,7 +75,7 @@ def constant(value: int | float, dtype: DType) -> str:
     """
     if not dtype.is_float:
         return str(wrap_int(int(value), dtype)) if dtype.kind == "int" else str(int(value) & ((1 << dtype.bits) - 1))
-    from autosched.ir.numerics import round_float, store
+    from autosched.ir.oracle.numerics import round_float, store
 
     stored = np.asarray(store(round_float(np.asarray(value, np.float64), dtype), dtype))
     if dtype.name in ("f32", "tf32", "f64"):

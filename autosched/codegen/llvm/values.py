@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
-from autosched.codegen.kernel import Lane
 from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.memory import Memory
 from autosched.codegen.llvm.ops import Ops
+from autosched.codegen.llvm.special_functions import Words
 from autosched.codegen.llvm.types import Val, constant, scalar, typed
-from autosched.codegen.llvm.words import Words
-from autosched.codegen.unheld import unheld
+from autosched.codegen.passes.memory_constants import unheld
+from autosched.codegen.tree.kernel import Lane
 from autosched.ir.dtypes import BOOL, DTYPES
 from autosched.ir.formula import Formula
 from autosched.ir.value import (
@@ -39,7 +39,7 @@ from autosched.ir.value import (
     reads,
 )
 from autosched.logic import Bool, Int, all_of, free_vars
-from autosched.tiling.streams import LINE_BYTES
+from autosched.tiling.analysis.nontemporal import LINE_BYTES
 
 S64 = DTYPES["s64"]
 _Side = Callable[[Mask | None], Val]

@@ -1,4 +1,6 @@
-"""Lowering: a plan and a row become a `Kernel`. Read `tensor_nest` (loops), then `microkernel` (one register tile)."""
+"""Lowering: a plan and a row become a `Kernel`. Read `cpu.tensor_nest` (loops), then
+`common.microkernel` (one register tile).
+"""
 
 from __future__ import annotations
 
@@ -6,16 +8,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from autosched.codegen.kernel import Function, Kernel, Stmt
-from autosched.codegen.lower.checks import choose
-from autosched.codegen.lower.context import Context, called_functions, used_buffers
-from autosched.codegen.lower.literal import lower_literal
-from autosched.codegen.lower.rows import lower_rows
-from autosched.codegen.lower.scalar import lower_scalar, prepare_scalar
-from autosched.codegen.lower.spatial_nest import lower_spatial
-from autosched.codegen.lower.tensor_nest import lower_tensor
+from autosched.codegen.lower.common.checks import choose
+from autosched.codegen.lower.common.context import Context, called_functions, used_buffers
+from autosched.codegen.lower.cpu.tensor_nest import lower_tensor
+from autosched.codegen.lower.scalar.literal import lower_literal
+from autosched.codegen.lower.scalar.row_loops import lower_rows
+from autosched.codegen.lower.scalar.scalar import lower_scalar, prepare_scalar
+from autosched.codegen.lower.spatial.spatial_nest import lower_spatial
+from autosched.codegen.tree.kernel import Function, Kernel, Stmt
 from autosched.ir.program import Program
-from autosched.tiling.plan import LiteralPart, Otherwise, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.plans.plan import LiteralPart, Otherwise, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.schedule import Schedule
 
 
@@ -100,7 +102,7 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
             prepare_scalar(part, ctx)
             return ()
         case TensorPart(scheme="gpu"):  # a process that prints for a CPU loads nothing of it, nor of teams
-            from autosched.codegen.lower.gpu_nest import lower_gpu
+            from autosched.codegen.lower.gpu.gpu_nest import lower_gpu
 
             return lower_gpu(part, ctx, ctx.cores)
         case TensorPart(scheme="spatial"):
@@ -118,9 +120,9 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
         case RowsPart():
             return lower_rows(part, ctx)
         case TeamPart():
-            from autosched.codegen.lower.gpu_columns import lower_column_team
-            from autosched.codegen.lower.gpu_rows import lower_row_team
-            from autosched.codegen.lower.gpu_team import team_of
+            from autosched.codegen.lower.gpu_scalar.along_columns import lower_column_team
+            from autosched.codegen.lower.gpu_scalar.along_rows import lower_row_team
+            from autosched.codegen.lower.gpu_scalar.team import team_of
 
             lower_team = lower_row_team if part.across else lower_column_team
             return lower_team(part, ctx, team_of(part, ctx.values, ctx.lanes))

@@ -1,3 +1,3 @@
-"""NVIDIA GPUs: CUDA text to cubins (`nvrtc`), what a cubin takes and holds (`resources`, `sass`), and the device
-`cuda` (`device`), which launches them in a worker of its own. Read `nvrtc`, `device` and `worker` first.
+"""NVIDIA GPUs: CUDA text to cubins (`compile`), the device `cuda` (`device`), which launches them in a worker of its
+own, and built kernels as functions (`call`). Read `device` and `worker` first.
 """

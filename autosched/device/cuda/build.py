@@ -23,11 +23,11 @@ from autosched.codegen.cuda.launch import (
     check_launch,
 )
 from autosched.codegen.lower import lower
-from autosched.device.cuda.builder import CudaBuilder, Source
+from autosched.device.correctness.tolerance import slack
+from autosched.device.cuda.compile.builder import CudaBuilder, Source
+from autosched.device.cuda.compile.nvrtc import CompileError, Cubin
 from autosched.device.cuda.job import Call, CudaJob, Encoding, Held, Mapped, Pointer, Value
-from autosched.device.cuda.nvrtc import CompileError, Cubin
 from autosched.device.protocol import Build
-from autosched.device.tolerance import slack
 from autosched.errors import AutoschedError, MissingError
 from autosched.ir.dtypes import DType
 from autosched.machine.target import Target

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from autosched.device.cuda.compile.toolkit import arch_number
 from autosched.device.cuda.driver import CardFacts
-from autosched.device.cuda.toolkit import arch_number
 from autosched.errors import MissingError, UsageError
 from autosched.machine.target import Target
 

@@ -1,8 +1,8 @@
 """`Comparer`: outputs against what they must be, on the card, where both lie: a few hundred microseconds for what a
 download alone takes a hundred times.
 
-It says how many elements are past their tolerance, by the rules of `device.compare`, and which of the others came
-nearest to it. Where any is wrong the host compares once more, and says which.
+It says how many elements are past their tolerance, by the rules of `device.correctness.compare`, and which of the
+others came nearest to it. Where any is wrong the host compares once more, and says which.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autosched.device.cpu.data import numpy_dtype
 from autosched.device.cuda.driver import Card
 from autosched.device.cuda.job import Call, Mapped, Pointer, Value
-from autosched.device.data import numpy_dtype
 
 DOUBLES, ELEMENTS, BITS = 0, 1, 2
 """How what is wanted lies there: as doubles, as elements of the output's type, or as such whose bits must be equal."""

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.device.compare import Difference, compare
+from autosched.device.correctness.compare import Difference, compare
+from autosched.device.cpu.job import Tensor
 from autosched.device.cuda.comparing import BITS, DOUBLES, ELEMENTS, Comparer, Wanted
 from autosched.device.cuda.driver import Card, CudaError
 from autosched.device.cuda.job import Sample
-from autosched.device.job import Tensor
 
 GUARD = 4096
 """Canary bytes before and after every array of the check."""
@@ -24,7 +24,7 @@ ROOM = 4.0
 """Times the largest tolerance of what the interpreter computed: both kernels may be off, other sums may be larger."""
 PART = 1 << 22
 POISONS = (0xCD, 0x7F)
-"""As the CPU's (`device.arena`): outputs hold the first before the check and the second before timing."""
+"""As the CPU's (`device.cpu.arena`): outputs hold the first before the check and the second before timing."""
 
 
 class Wrong(Exception):

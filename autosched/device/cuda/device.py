@@ -8,23 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autosched.device import oracle as oracles
-from autosched.device.cuda.builder import CudaBuilder, Source
+from autosched.device.correctness import oracle as oracles
+from autosched.device.correctness.dataset import Widening
+from autosched.device.correctness.sampled import Sampled, is_large, sampled, write_sampled
+from autosched.device.correctness.special import Special, assumed_finite, lenient, special
+from autosched.device.correctness.tolerance import widened
+from autosched.device.cpu.job import Effort
+from autosched.device.cpu.rounds import Rounds
 from autosched.device.cuda.cards import check_target, matching_target
 from autosched.device.cuda.client import Client
 from autosched.device.cuda.comparing import TEXT
-from autosched.device.cuda.cubins import CubinCache
+from autosched.device.cuda.compile.builder import CudaBuilder, Source
+from autosched.device.cuda.compile.cubins import CubinCache
+from autosched.device.cuda.compile.nvrtc import CompileError
+from autosched.device.cuda.compile.toolkit import toolkit
 from autosched.device.cuda.data import write_tolerances
-from autosched.device.cuda.nvrtc import CompileError
 from autosched.device.cuda.reference import plain_job
-from autosched.device.cuda.toolkit import toolkit
-from autosched.device.dataset import Widening
-from autosched.device.job import Effort
 from autosched.device.protocol import Build
-from autosched.device.rounds import Rounds
-from autosched.device.sampled import Sampled, is_large, sampled, write_sampled
-from autosched.device.special import Special, assumed_finite, lenient, special
-from autosched.device.tolerance import widened
 from autosched.errors import UsageError
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
@@ -124,7 +124,7 @@ class CudaDevice:
 
     def callable(self, candidate: Candidate) -> Any:
         """The candidate as a function of arrays (see `CudaKernel`), in this process, on this device's card."""
-        from autosched.device.cuda.callable import CudaKernel
+        from autosched.device.cuda.call.callable import CudaKernel
 
         return CudaKernel.build(candidate, self.target, self.builder, self.ordinal)
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from autosched.device.cuda.call.maps import BYTES, Maps
 from autosched.device.cuda.job import Call, Encoding
 from autosched.device.cuda.launcher import Launcher, Template, library
-from autosched.device.cuda.maps import BYTES, Maps
 from autosched.errors import AutoschedError, MissingError
 
 INSTALL = "pip install 'autosched[cuda]'"

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from autosched.device.job import Box as Box
-from autosched.device.job import Sample as Sample
+from autosched.device.cpu.job import Box as Box
+from autosched.device.cpu.job import Sample as Sample
 
 Dim3 = tuple[int, int, int]
 
@@ -70,7 +70,7 @@ class Held:
 @dataclass(frozen=True)
 class CudaJob:
     """One candidate, built. Buffers that `held` does not name are the program's tensors. `slack` says which tolerances
-    count for it (`device.tolerance`)."""
+    count for it (`device.correctness.tolerance`)."""
 
     code: bytes = field(repr=False)
     calls: tuple[Call, ...]

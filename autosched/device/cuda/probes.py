@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.cuda.emission import device_function
-from autosched.codegen.cuda.headers import needed
-from autosched.codegen.cuda.helpers import helper_texts
-from autosched.codegen.cuda.registers import (
+from autosched.codegen.cuda.fragments.registers import (
     ALONG,
     identifier,
     issue_name,
@@ -16,6 +14,8 @@ from autosched.codegen.cuda.registers import (
     register_type,
     registers_of,
 )
+from autosched.codegen.cuda.headers import needed
+from autosched.codegen.cuda.helpers import helper_texts
 from autosched.tensorize.intrinsic import Intrinsic
 
 ACCUMULATORS = 4

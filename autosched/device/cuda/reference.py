@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from autosched.costmodel.clock import clock
+from autosched.costmodel.analytic.clock import clock
 from autosched.device.cuda.build import builds
-from autosched.device.cuda.builder import CudaBuilder
+from autosched.device.cuda.compile.builder import CudaBuilder
 from autosched.device.cuda.job import CudaJob
 from autosched.errors import AutoschedError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.tiling.plans import make_plans
+from autosched.tiling.plans.plans import make_plans
 from autosched.tiling.schedule import Candidate
 
 ROWS = 512

@@ -1,7 +1,7 @@
 """The CUDA worker: a fresh interpreter that launches candidates for its parent, one at a time.
 
 It may die of a candidate, or lose its context to one and end itself: nothing but the candidate is lost then. Messages
-are those of `device.worker`, and `card`, which asks for the device's facts.
+are those of `device.cpu.worker`, and `card`, which asks for the device's facts.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from autosched.device.cpu.job import Outcome
 from autosched.device.cuda.bench import Bench, Ready
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.comparing import Comparer
 from autosched.device.cuda.data import Data
 from autosched.device.cuda.driver import Card, CudaError
-from autosched.device.job import Outcome
-from autosched.device.serve import connect
+from autosched.device.processes.serve import connect
 from autosched.errors import MissingError
 
 

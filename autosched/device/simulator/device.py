@@ -8,28 +8,28 @@ import random
 import time
 from typing import Any
 
-from autosched.codegen.kernel import Kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.text import print_kernel
-from autosched.device.compare import Difference
-from autosched.device.oracle import Oracle
+from autosched.codegen.tree.kernel import Kernel
+from autosched.codegen.tree.text import print_kernel
+from autosched.device.correctness.compare import Difference
+from autosched.device.correctness.oracle import Oracle
+from autosched.device.cpu.timing import spread
 from autosched.device.protocol import Build
 from autosched.device.simulator.energy import energy
 from autosched.device.simulator.engine import TooManyEventsError
 from autosched.device.simulator.estimate import Estimate
-from autosched.device.simulator.facts import Facts
-from autosched.device.simulator.gpu_launch import RefusedError
+from autosched.device.simulator.gpu.gpu_launch import RefusedError
 from autosched.device.simulator.models import estimate
-from autosched.device.simulator.runner import INTERPRETER, emulator
-from autosched.device.simulator.verify import MOST_ELEMENTS, Verdict, Verifier, elements
-from autosched.device.simulator.walk import facts
-from autosched.device.timing import spread
+from autosched.device.simulator.verify.runner import INTERPRETER, emulator
+from autosched.device.simulator.verify.verify import MOST_ELEMENTS, Verdict, Verifier, elements
+from autosched.device.simulator.walk.facts import Facts
+from autosched.device.simulator.walk.walk import facts
 from autosched.errors import AutoschedError, SpecError, UsageError, WrongResultError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.store.records import Measurement
+from autosched.tiling.plans.scheme import scheme_of
 from autosched.tiling.schedule import Candidate
-from autosched.tiling.scheme import scheme_of
 
 VERSION = "6"
 CACHES = ("warm", "cold")
@@ -165,7 +165,7 @@ class SimulatorDevice:
 
     def callable(self, candidate: Candidate) -> Any:
         """The candidate as a function of numpy arrays: the interpreter runs its loop tree, slowly."""
-        from autosched.device.simulator.function import InterpretedKernel
+        from autosched.device.simulator.verify.function import InterpretedKernel
 
         return InterpretedKernel(lower(candidate.plan, candidate.schedule))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from autosched.device.simulator.estimate import Estimate
-from autosched.device.simulator.facts import Facts, Issue
+from autosched.device.simulator.walk.facts import Facts, Issue
 from autosched.errors import UsageError
 from autosched.machine.target import Target
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from autosched.codegen.kernel import Kernel
-from autosched.device.simulator.cpu_model import cpu_estimate
+from autosched.codegen.tree.kernel import Kernel
+from autosched.device.simulator.cpu.cpu_model import cpu_estimate
 from autosched.device.simulator.estimate import Estimate
-from autosched.device.simulator.facts import Facts
-from autosched.device.simulator.gpu_model import gpu_estimate
-from autosched.device.simulator.spatial_model import spatial_estimate
+from autosched.device.simulator.gpu.gpu_model import gpu_estimate
+from autosched.device.simulator.spatial.spatial_model import spatial_estimate
+from autosched.device.simulator.walk.facts import Facts
 from autosched.machine.target import Target
-from autosched.tiling.scheme import scheme_of
-from autosched.tiling.units import NO_UNITS, Units
+from autosched.tiling.plans.scheme import scheme_of
+from autosched.tiling.plans.units import NO_UNITS, Units
 
 
 def estimate(kernel: Kernel, parts: list[Facts], target: Target, units: Units = NO_UNITS) -> Estimate:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from autosched.codegen.kernel import For, Kernel
-from autosched.device.simulator import cpu_model, gpu_model, spatial_model
+from autosched.codegen.tree.kernel import For, Kernel
+from autosched.device.simulator.cpu import cpu_model
 from autosched.device.simulator.engine import TICKS, Outcome, Span
-from autosched.device.simulator.facts import Facts
-from autosched.device.simulator.spatial_units import SERVERS
-from autosched.device.simulator.walk import facts
+from autosched.device.simulator.gpu import gpu_model
+from autosched.device.simulator.spatial import spatial_model
+from autosched.device.simulator.spatial.requests import SERVERS
+from autosched.device.simulator.walk.facts import Facts
+from autosched.device.simulator.walk.walk import facts
 from autosched.machine.target import Target
-from autosched.tiling.scheme import scheme_of
-from autosched.tiling.units import NO_UNITS, Units
+from autosched.tiling.plans.scheme import scheme_of
+from autosched.tiling.plans.units import NO_UNITS, Units
 
 MOST_SPANS = 20_000
 """Spans that are kept of one statement; what comes later is not drawn."""

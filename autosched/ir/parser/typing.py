@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from autosched.ir.dtypes import BOOL, DType
-from autosched.ir.numerics import round_float, wrap_int
+from autosched.ir.oracle.numerics import round_float, wrap_int
 from autosched.ir.parser.scope import Choice, Operand
 from autosched.ir.parser.source import Source
 from autosched.ir.value import Call, Cast, FromIndex, Literal, Select, Value

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from autosched.ir import numerics
 from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.oracle import numerics
 from autosched.ir.value import Cast, Read, Value, walk
 from autosched.logic.solver import proving, z3
 from autosched.tensorize.adapters.proposal import NotProved

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from autosched.ir.program import Assign, Program, Stage
-from autosched.ir.rewrite import Rewrite
+from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.tensorize.addresses.places import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Obligation

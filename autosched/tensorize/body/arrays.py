@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autosched.ir import numerics
-from autosched.ir.evaluate import arith, call
+from autosched.ir.oracle import numerics
+from autosched.ir.oracle.evaluate import arith, call
 from autosched.ir.value import Arith, Call, Cast, Comparison, Condition, Literal, Logical, Select, Unary, Value
 from autosched.logic import Bool
 from autosched.logic.expr import COMPARE

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.ir import numerics
 from autosched.ir.dtypes import BOOL, DType
+from autosched.ir.oracle import numerics
 from autosched.ir.printer import print_value
 from autosched.ir.value import FromIndex, Read, Scalar, Select, Value, is_value, walk
 from autosched.ir.value import Logical as LogicalValue

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 from math import inf, isinf, isnan
 
-from autosched.ir import numerics
+from autosched.ir.oracle import numerics
 from autosched.ir.printer import print_value
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, map_value, reads
 from autosched.tensorize.body.canonical import canonical

@@ -18,7 +18,7 @@ CASE = "case.0"  # no axis of a program can be called so
 
 def run_batched(program: Program, arrays: Arrays, output: str) -> npt.NDArray[np.generic]:
     """`output` after one run a case of any program of tensors; arrays have shape (cases, *tensor shape)."""
-    from autosched.ir.interpreter import run
+    from autosched.ir.oracle.interpreter import run
 
     batched = _batched(program, len(next(iter(arrays.values()))))
     found: npt.NDArray[np.generic] = run(batched, {n: arrays[n] for n in batched.inputs})[output]

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.ir.dtypes import DTYPES
-from autosched.ir.evaluate import call
 from autosched.ir.formula import Formula, evaluate_formula
+from autosched.ir.oracle.evaluate import call
 
 Array = npt.NDArray[Any]
 CHUNK = 1 << 20

@@ -10,8 +10,8 @@ from itertools import product
 
 import numpy as np
 
-from autosched.ir import numerics
 from autosched.ir.dtypes import DTYPES
+from autosched.ir.oracle import numerics
 from autosched.ir.value import Arith, Literal, Read, Value, map_value
 from autosched.logic import Int
 from autosched.tensorize.body.arrays import evaluate

@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from autosched.ir import numerics
 from autosched.ir.dtypes import DType
+from autosched.ir.oracle import numerics
 from autosched.ir.program import Assume, Program
 from autosched.ir.value import Read, Value, reads
 from autosched.tensorize.body.arrays import evaluate

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
-from autosched.ir import numerics as kinds
 from autosched.ir.dtypes import DType
+from autosched.ir.oracle import numerics as kinds
 from autosched.ir.printer import print_value
 from autosched.ir.program import Assign, Axis, Loop, Program, Statement
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, map_value, walk

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from autosched.errors import AutoschedError
-from autosched.ir import numerics as kinds
 from autosched.ir import parse
-from autosched.ir.interpreter import run
+from autosched.ir.oracle import numerics as kinds
+from autosched.ir.oracle.interpreter import run
 from autosched.ir.printer import print_program
 from autosched.ir.program import Program
 from autosched.ir.value import is_value, reads

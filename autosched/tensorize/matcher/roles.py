@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from autosched.ir import numerics
+from autosched.ir.oracle import numerics
 from autosched.ir.value import Cast, Read
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.counterexample import leaves, show_leaf

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.ir.dtypes import DType
-from autosched.ir.numerics import load
+from autosched.ir.oracle.numerics import load
 from autosched.ir.value import Read
 from autosched.logic import Int, evaluate
 from autosched.tensorize.intrinsic import Intrinsic

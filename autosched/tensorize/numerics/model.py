@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.numerics import cast, load, store
+from autosched.ir.oracle.numerics import cast, load, store
 from autosched.ir.value import Arith, Cast, Read, Value, reads
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.sums import Adder, plain_fold

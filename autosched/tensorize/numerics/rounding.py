@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.ir.dtypes import DType
-from autosched.ir.numerics import load, round_float
+from autosched.ir.oracle.numerics import load, round_float
 
 F64 = npt.NDArray[np.float64]
 

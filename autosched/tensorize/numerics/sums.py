@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.evaluate import call
-from autosched.ir.numerics import container
+from autosched.ir.oracle.evaluate import call
+from autosched.ir.oracle.numerics import container
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.numerics.rounding import add_odd, exponents, flush, rounded
 
@@ -159,7 +159,7 @@ def _floored(values: Any, bits: int, top: Any) -> Any:
 
 def plain_fold(op: str, dtype: DType, flushed: bool) -> Any:
     """The function `(accumulator, term)` of an assignment's operator other than a float sum."""
-    from autosched.ir.evaluate import arith
+    from autosched.ir.oracle.evaluate import arith
 
     operation = {"+=": "+", "-=": "-", "*=": "*", "min=": "min", "max=": "max"}.get(op)
 

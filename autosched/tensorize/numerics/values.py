@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.ir.dtypes import DTYPES
-from autosched.ir.evaluate import arith, call
-from autosched.ir.numerics import cast, container, load, normalise
+from autosched.ir.oracle.evaluate import arith, call
+from autosched.ir.oracle.numerics import cast, container, load, normalise
 from autosched.ir.value import (
     Arith,
     Call,

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from autosched.ir import numerics
 from autosched.ir.data import known_values
+from autosched.ir.oracle import numerics
 from autosched.ir.program import Assume, Program, Stage
 from autosched.ir.value import Value
 from autosched.logic import Const, Var

@@ -1,30 +1,31 @@
-"""The steps of a tensorized nest, one scheduling idea a file; those that only a GPU has are called `gpu_…`.
+"""The steps of a tensorized nest, one scheduling idea a file, by kind of target: `cpu`, `gpu`, `spatial`, and `scalar`
+for stages without an instruction. `nest_steps` and `part_steps` put them in order.
 
-Each file holds what its idea decides, forbids and derives. The code it turns into is in the file of the same name under
-`codegen/lower`, since a space never holds source text.
+Each file holds what its idea decides, forbids and derives. The code it turns into is under `codegen/lower`, since a
+space never holds source text.
 """
 
-from autosched.tiling.steps.block_panel import BLOCK, block_loops, outer_axes
-from autosched.tiling.steps.cache_block import cache_block
-from autosched.tiling.steps.columns import COLUMNS, column_units
-from autosched.tiling.steps.copy_each import EACH_PART, WHOLE, part_axes
-from autosched.tiling.steps.edges import APART, apart, conditions, edges, inside
-from autosched.tiling.steps.fills import last_tiles, rounded, runs_on, spans
-from autosched.tiling.steps.gpu_limits import gpu_limits
-from autosched.tiling.steps.gpu_stage import gpu_stage
-from autosched.tiling.steps.gpu_tile import gpu_pair, gpu_tile, is_gpu
-from autosched.tiling.steps.interleave import Interleave, interleave
-from autosched.tiling.steps.layout import vectorises
-from autosched.tiling.steps.lines import lines
-from autosched.tiling.steps.loop_order import ORDERS, loop_order
-from autosched.tiling.steps.names import StepNames, blocked_axes, tiled_axes
-from autosched.tiling.steps.pack import DIRECT, INTERLEAVED, PADDED, PANEL, PANELS, pack
-from autosched.tiling.steps.parallel import parallel
-from autosched.tiling.steps.prefetch import prefetch
-from autosched.tiling.steps.register_tile import register_tile
-from autosched.tiling.steps.shared_loads import EACH, Window, offered, shared_loads, window
-from autosched.tiling.steps.unroll import unroll
-from autosched.tiling.steps.visited import skip
+from autosched.tiling.steps.common.layout import vectorises
+from autosched.tiling.steps.common.names import StepNames, blocked_axes, tiled_axes
+from autosched.tiling.steps.common.register_tile import register_tile
+from autosched.tiling.steps.cpu.block_panel import BLOCK, block_loops, outer_axes
+from autosched.tiling.steps.cpu.cache_block import cache_block
+from autosched.tiling.steps.cpu.columns import COLUMNS, column_units
+from autosched.tiling.steps.cpu.copy_granularity import EACH_PART, WHOLE, part_axes
+from autosched.tiling.steps.cpu.edges import APART, apart, conditions, edges, inside
+from autosched.tiling.steps.cpu.fills import last_tiles, rounded, runs_on, spans
+from autosched.tiling.steps.cpu.interleave import Interleave, interleave
+from autosched.tiling.steps.cpu.loop_order import ORDERS, loop_order
+from autosched.tiling.steps.cpu.outer_tile_order import lines
+from autosched.tiling.steps.cpu.pack import DIRECT, INTERLEAVED, PADDED, PANEL, PANELS, pack
+from autosched.tiling.steps.cpu.parallel import parallel
+from autosched.tiling.steps.cpu.prefetch import prefetch
+from autosched.tiling.steps.cpu.shared_loads import EACH, Window, offered, shared_loads, window
+from autosched.tiling.steps.cpu.skip_guarded import skip
+from autosched.tiling.steps.cpu.unroll import unroll
+from autosched.tiling.steps.gpu.block_tile import gpu_pair, gpu_tile, is_gpu
+from autosched.tiling.steps.gpu.occupancy import gpu_limits
+from autosched.tiling.steps.gpu.operand_sources import gpu_stage
 
 __all__ = [
     "APART",

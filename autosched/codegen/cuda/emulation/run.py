@@ -18,7 +18,7 @@ from autosched.codegen.cuda.emulation.errors import EmulationError, Violation
 from autosched.codegen.cuda.emulation.lines import places
 from autosched.codegen.cuda.launch import BufferArgument, Launch, LaunchPlan, MapArgument, ScalarArgument
 from autosched.codegen.cuda.printer import print_cuda
-from autosched.codegen.kernel import Kernel
+from autosched.codegen.tree.kernel import Kernel
 from autosched.errors import UsageError
 from autosched.ir.program import Program
 from autosched.machine.target import Target

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from autosched.codegen.cuda.fragments.registers import ACROSS, HELD, identifier, lanes_of
 from autosched.codegen.cuda.plain import plain_function
-from autosched.codegen.cuda.registers import ACROSS, HELD, identifier, lanes_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.emit import KEEP
-from autosched.tiling.placed import from_shared
+from autosched.tiling.plans.shared_operands import from_shared
 
 REGISTERS, ROWS, TILE = "registers", "rows", "tile"
 """How an operand is given: a lane's registers; the address of one row of a matrix in memory; a descriptor of a tile in

@@ -1,0 +1,1 @@
+"""What printers and the interpreter ask of a loop tree: how accesses depend on the lane, where barriers stand."""

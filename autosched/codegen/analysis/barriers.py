@@ -1,0 +1,112 @@
+"""Where barriers stand: between two phases of a block's workers of which one touches what the other writes.
+
+The tree says that loops over workers one after the other are separated by a barrier. Most need none: they touch other
+memory, or registers alone. A phase is met with what phases since the last barrier have touched; a loop's end is met
+with its beginning. Copies that run on write where they start and have landed where they are waited for: what a `Wait`
+lands is seen by other threads after the next barrier, and disturbs nobody before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autosched.codegen.tree.kernel import (
+    WORKERS,
+    Assign,
+    Async,
+    Box,
+    For,
+    IntrinsicCall,
+    Kernel,
+    Stmt,
+    Wait,
+    bodies,
+    statements,
+)
+from autosched.ir.value import Read, walk
+
+Path = tuple[int, ...]
+"""Where a statement stands: its number in the body, then in the body inside it, and so on."""
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Buffers that phases have read, written and landed."""
+
+    read: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
+    landed: frozenset[str] = frozenset()
+
+    def __or__(self, other: Touched) -> Touched:
+        return Touched(self.read | other.read, self.written | other.written, self.landed | other.landed)
+
+    def before(self, later: Touched) -> bool:
+        """Whether a barrier has to stand between this and what comes later."""
+        mine = self.written | self.landed
+        return bool(mine & later.read or (self.written | self.read) & later.written or self.landed & later.written)
+
+
+@dataclass
+class Phases:
+    """The barriers of one block's body: `needed` are the phases that one has to stand before."""
+
+    kernel: Kernel
+    body: tuple[Stmt, ...]
+    needed: set[Path] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.copied = frozenset(
+            inner.buffer
+            for stmt in statements(self.body)
+            if isinstance(stmt, Async)
+            for inner in statements(stmt.body)
+            if isinstance(inner, Assign)
+        )
+        self._known: dict[int, Touched] = {}  # by the statement's identity: loops are walked twice
+        self._walk(self.body, Touched(), ())
+
+    def _walk(self, body: tuple[Stmt, ...], open_: Touched, path: Path) -> Touched:
+        """What is touched since the last barrier, after the statements."""
+        for number, stmt in enumerate(body):
+            here = (*path, number)
+            if isinstance(stmt, For) and stmt.kind in WORKERS:
+                if id(stmt) not in self._known:
+                    self._known[id(stmt)] = self._touched((stmt,))
+                phase = self._known[id(stmt)]
+                if not stmt.free and open_.before(phase):
+                    self.needed.add(here)
+                    open_ = Touched()
+                open_ = open_ | phase
+            elif isinstance(stmt, For):
+                once = self._walk(stmt.body, open_, here)
+                again = self._walk(stmt.body, once | open_, here)
+                open_ = open_ | once | again
+            else:
+                after = open_
+                for inner_number, inner in enumerate(bodies(stmt)):
+                    after = after | self._walk(inner, open_, (*here, inner_number) if len(bodies(stmt)) > 1 else here)
+                open_ = after
+        return open_
+
+    def _touched(self, body: tuple[Stmt, ...]) -> Touched:
+        read: set[str] = set()
+        written: set[str] = set()
+        landed: set[str] = set()
+        for stmt in statements(body):
+            match stmt:
+                case Assign():
+                    written.add(stmt.buffer)
+                    read |= {n.tensor for n in walk(stmt.value) if isinstance(n, Read)}
+                case IntrinsicCall():
+                    read |= {ref.buffer for ref in stmt.operands.values()}
+                case Box():
+                    (read if stmt.store else written).add(stmt.buffer)
+                case Wait(engine=False):
+                    landed |= self.copied
+                case _:
+                    pass
+        return Touched(self._common(read), self._common(written), frozenset(landed))
+
+    def _common(self, names: set[str]) -> frozenset[str]:
+        """Memory that several workers see."""
+        return frozenset(n for n in names if self.kernel.buffers[n].scope not in ("register", "local"))

@@ -1,0 +1,375 @@
+"""`print_c`: a kernel as a header and a source file that a person would ship."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from autosched.codegen.c.ctypes import storage_type
+from autosched.codegen.c.export.flags import flags, isa_flags
+from autosched.codegen.c.formulas import Formulas
+from autosched.codegen.c.helpers import ordered
+from autosched.codegen.c.names import Names
+from autosched.codegen.c.register_pressure import crowded
+from autosched.codegen.c.registers import VectorHelpers, registers_of
+from autosched.codegen.c.scope import FunctionScope
+from autosched.codegen.c.statements import INDENT, StatementPrinter
+from autosched.codegen.lower.common.context import called_functions
+from autosched.codegen.passes.memory_constants import scarce
+from autosched.codegen.passes.narrow import narrow
+from autosched.codegen.passes.scalarize_intrinsics import written_out
+from autosched.codegen.tree.kernel import Buffer, Choose, Function, Kernel, Stmt, statements
+from autosched.escape import comment_lines, in_comment
+from autosched.ir.program import Program
+from autosched.ir.value import Call, walk
+
+ALIGNMENT = 64
+"""Of packed buffers and workspaces, in bytes: a cache line, and the widest register."""
+
+
+BY_PRIORITY = """\
+/* Where sums in turn take one operand and most registers, GCC's usual way to hand those out puts a sum on the stack. */
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("ira-algorithm=priority")
+#endif"""
+WORKSPACE = ""
+"""Stands for the workspace among a call's arguments: no buffer has this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class CSource:
+    """`name` is the function's; the files are to be called `name.h` and `name.c`. `calls` are the functions, in the
+    order to call them, each with its arguments: buffers and scalars by the kernel's names, and `WORKSPACE`. `compiler`
+    builds the source, which ends in `suffix`, with `flags`. `failure` is C for the words of a `status` that is not 0,
+    where calls answer one."""
+
+    header: str
+    source: str
+    name: str
+    calls: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    flags: str = ""
+    workspace_bytes: int = 0
+    compiler: str = "cc"
+    suffix: str = ".c"
+    failure: str = ""
+
+
+def print_c(kernel: Kernel) -> CSource:
+    """C11 with GCC's vector types (GCC and Clang). SpecError for an intrinsic that has no C text.
+
+    Build with `-std=gnu11 -O2 -ffp-contract=off` and the features named in the header's comment (or `-march=native`).
+    """
+    return _Printer(kernel).files()
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel) -> None:
+        kernel = narrow(written_out(kernel))
+        self.kernel = kernel
+        self.names = Names()
+        self.name = self.names.function(kernel.name)
+        for buffer in kernel.buffers:
+            self.names(buffer)
+        self.registers = registers_of(kernel)
+        self.vectors = VectorHelpers()
+        self.used: set[str] = set()
+        self.macros: dict[str, str] = {}
+        self.formulas = Formulas(kernel.formulas, self.names, self.used.add, scarce=scarce(kernel))
+        self.constants: dict[str, str] = {}
+        self.workspaces = [kernel.buffers[b] for b in kernel.main.buffers if kernel.buffers[b].scope == "workspace"]
+
+    def files(self) -> CSource:
+        functions = [self._scope(f) for f in (*self.kernel.prepare, self.kernel.main)]
+        bodies = ["\n".join(self._function(scope)) for scope in functions]
+        prototypes = [self._prototype(scope) for scope in functions]
+        if self._spills_wide():
+            self.used.add("aligned_stack")
+            bodies[-1] = f"aligned_stack {bodies[-1]}"
+        self.used |= self.vectors.helpers
+        calls = tuple((self._function_name(scope.function), tuple(self._arguments(scope))) for scope in functions)
+        header, source = "\n".join(self._header(prototypes)), "\n".join(self._source(bodies))
+        return CSource(header, source, self.name, calls, self._flags(), sum(_aligned(b) for b in self.workspaces))
+
+    def _arguments(self, scope: FunctionScope) -> Iterator[str]:
+        function = scope.function
+        yield from (b for b in function.buffers if self.kernel.buffers[b].scope != "workspace")
+        yield from self._scalars(scope)
+        if function is self.kernel.main and self.workspaces:
+            yield WORKSPACE
+
+    def _scope(self, function: Function) -> FunctionScope:
+        return FunctionScope(
+            self.kernel, function, self.names, self.registers, self.vectors, self.used, self.macros, self.formulas
+        )
+
+    # Functions
+
+    def _prototype(self, scope: FunctionScope) -> str:
+        function = scope.function
+        parameters = []
+        for name in function.buffers:
+            buffer = self.kernel.buffers[name]
+            if buffer.scope != "workspace":
+                const = "" if self._written(buffer, function) else "const "
+                parameters.append(f"{const}{storage_type(buffer.dtype)} *restrict {self.names(name)}")
+        scalars = [self.kernel.program.scalars[name] for name in self._scalars(scope)]
+        parameters += [f"{storage_type(s.dtype)} {self.names(s.name)}" for s in scalars]
+        if function is self.kernel.main and self.workspaces:
+            parameters.append("void *restrict workspace")
+        head = f"void {self._function_name(function)}("
+        line = head + ", ".join(parameters or ["void"]) + ")"
+        if len(line) <= 118:
+            return line
+        return head + "\n    " + ",\n    ".join(parameters) + ")"
+
+    def _scalars(self, scope: FunctionScope) -> list[str]:
+        """Main takes all of the program's scalars, so that its prototype does not depend on the schedule."""
+        return list(self.kernel.program.scalars) if scope.function is self.kernel.main else scope.scalars()
+
+    def _written(self, buffer: Buffer, function: Function) -> bool:
+        if buffer.scope == "packed":
+            return function is not self.kernel.main and buffer.name == function.buffers[-1]
+        return buffer.name in self.kernel.program.written and function is self.kernel.main
+
+    def _function_name(self, function: Function) -> str:
+        return self.name if function is self.kernel.main else self.names(f"{self.name}_{function.name}")
+
+    def _function(self, scope: FunctionScope) -> Iterator[str]:
+        printer = StatementPrinter(scope)
+        # The body comes first: it says which registers, helpers and macros there are.
+        body = list(printer.body(scope.function.body, 1))
+        yield self._prototype(scope) + " {"
+        if scope.function is self.kernel.main:
+            yield from self._workspace_pointers()
+        yield from (INDENT + line for line in scope.declarations(None))
+        yield from self._unused(scope, "\n".join(body))
+        yield from body
+        yield "}"
+
+    def _workspace_pointers(self) -> Iterator[str]:
+        offset = 0
+        for buffer in self.workspaces:
+            t = storage_type(buffer.dtype)
+            yield f"{INDENT}{t} *const {self.names(buffer.name)} = ({t} *)((char *)workspace + {offset});"
+            offset += _aligned(buffer)
+
+    def _unused(self, scope: FunctionScope, body: str) -> Iterator[str]:
+        """`(void)x;` for parameters that the body does not name."""
+        names = [self.names(b) for b in scope.function.buffers] + [self.names(s) for s in self._scalars(scope)]
+        for name in names:
+            if not re.search(rf"\b{name}\b|\b{self.names(f'{name}.at')}\(", body):
+                yield f"{INDENT}(void){name};"
+
+    # Files
+
+    def _header(self, prototypes: list[str]) -> Iterator[str]:
+        kernel, guard = self.kernel, f"{self.name.upper()}_H_INCLUDED"
+        yield "/*"
+        yield from self._describe()
+        yield " */"
+        yield from (f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>", "#include <stdint.h>", "")
+        yield "#ifdef __cplusplus"
+        yield "#define restrict __restrict"
+        yield 'extern "C" {'
+        yield from ("#endif", "")
+        constants = [f"{self._constant(name)} = {value}" for name, value in kernel.program.sizes.items()]
+        if constants:
+            yield "/* Sizes that the code was made for. */"
+            yield from _enum(constants)
+            yield ""
+        packed = [b for b in kernel.buffers.values() if b.scope == "packed"]
+        sizes = [f"{self._constant(f'{b.name}_bytes')} = {b.elements * b.dtype.bytes}" for b in packed]
+        if self.workspaces:
+            sizes.append(f"{self._constant('workspace_bytes')} = {sum(_aligned(b) for b in self.workspaces)}")
+        if sizes:
+            yield f"/* Memory that the caller provides, best aligned to {ALIGNMENT} bytes. */"
+            yield from _enum(sizes)
+            yield ""
+        for function, prototype in zip((*kernel.prepare, kernel.main), prototypes, strict=True):
+            yield from self._comment(function)
+            yield prototype + ";"
+            yield ""
+        yield from ("#ifdef __cplusplus", "}", "#undef restrict", "#endif", "", "#endif", "")
+
+    def _constant(self, name: str) -> str:
+        """The constant of a size or a byte count: `GEMM_M`."""
+        if name not in self.constants:  # sizes may differ in case only
+            self.constants[name] = self.names.fresh(f"{self.name}_{name}".upper())
+        return self.constants[name]
+
+    def _describe(self) -> Iterator[str]:
+        """The comment on top of the header: what, how, and how to build."""
+        kernel = self.kernel
+        yield from _text(about(self.name, kernel.program))
+        text = function_text(kernel.program)
+        if text:
+            yield " *"
+            yield from (f" *   {in_comment(line)}".rstrip() for line in text.splitlines())
+        if kernel.schedule:
+            yield " *"
+            yield " * Schedule:"
+            yield from _text(", ".join(f"{name} = {value}" for name, value in kernel.schedule.items()), "  ")
+        if kernel.relies:
+            yield " *"
+            yield from _text("Right only where: " + "; ".join(kernel.relies) + ".")
+        used = dict.fromkeys(i.name for i in kernel.intrinsics)
+        if used:
+            yield " *"
+            yield from _text("Instructions: " + ", ".join(used) + ".")
+        threads = f" ({kernel.threads} threads)" if kernel.threads > 1 else ""
+        yield " *"
+        yield from _text(f"Build: {self._flags()}{threads}")
+
+    def _flags(self) -> str:
+        kernel = self.kernel
+        features = {f for i in kernel.intrinsics for f in i.requires}
+        switches = flags(kernel.isa, features | self._vector_features() | self._fused_features())
+        openmp = "-fopenmp" if kernel.threads > 1 else ""
+        if openmp and self._spills_wide():
+            openmp += " -mstackrealign"  # Clang's threads run functions of its own making
+        # GCC gathers what rows have left in their first lanes into a vector, which all of them then wait for.
+        apart = "-fno-tree-slp-vectorize" if self.vectors.typedefs and not kernel.intrinsics else ""
+        # GCC says of vectors wider than the machine's that calls would pass them another way; inlined ones do not.
+        wider = "-Wno-psabi" if self._widest() > kernel.vector_bytes else ""
+        return " ".join(f for f in ("-std=gnu11 -O2 -ffp-contract=off", apart, switches, openmp, wider) if f)
+
+    def _spills_wide(self) -> bool:
+        """Whether what does not fit into registers is wider than the stack's alignment."""
+        return self.kernel.isa == "x86" and self._widest() > 16
+
+    def _by_priority(self) -> bool:
+        """Whether sums of floats that leave few registers to spare take an operand in turn. (Of integers priorities
+        cost more copies than they save.)"""
+        floats = any(self.kernel.buffers[name].dtype.is_float for name in crowded(self.kernel))
+        return self.kernel.isa == "x86" and floats and "held" in self.used
+
+    def _widest(self) -> int:
+        """The bytes of the widest vector that is named."""
+        texts = [*self.vectors.typedefs.values(), *self.vectors.operands]
+        found = re.findall(r"vector_size\(([\d *]+)\)", " ".join(texts))
+        return max((prod(int(n) for n in size.split("*")) for size in found), default=0)
+
+    def _vector_features(self) -> set[str]:
+        """What the widest vectors need, of what the target has: compilers cut those that are wider still."""
+        needed = isa_flags(self.kernel.isa).vector_feature(min(self._widest(), self.kernel.vector_bytes))
+        if self.kernel.isa == "x86" and self.kernel.vector_bytes > 32:
+            # Not needed, but without them the ends of rows go through memcpy.
+            asked = " ".join(self.vectors.functions.values())
+            needed |= {f for f in ("avx512vl", "avx512bw") if f"__{f.upper()}__" in asked}
+        return needed
+
+    def _fused_features(self) -> set[str]:
+        """Where the schedule, and not the program, fuses products with additions: it does so on targets that have
+        the instruction, and without it each is a call."""
+        kernel = self.kernel
+        asked = any(
+            isinstance(v, Call) and v.function == "fma" for s in kernel.program.stages for v in walk(s.assign.value)
+        )
+        called = kernel.formulas or "fma" in called_functions(kernel.main.body)
+        fused = isa_flags(kernel.isa).fused
+        return {fused} if fused and called and not asked else set()
+
+    def _comment(self, function: Function) -> Iterator[str]:
+        kernel = self.kernel
+        if function is not kernel.main:
+            target = function.buffers[-1]
+            origin = kernel.buffers[target].origin
+            what = f"Lay out {origin or 'the constants'} as {self.names(target)}"
+            if target in _checks(kernel.main.body):
+                what = f"Check {origin}: {self.names(target)} is 0 where {self.name} may take the fast way"
+            yield f"/* {in_comment(what)}, once, before any call of {self.name}. */"
+            return
+        yield "/*"
+        for name in function.buffers:
+            buffer = kernel.buffers[name]
+            if buffer.scope == "workspace":
+                continue
+            shape = "".join(f"[{n}]" for n in buffer.shape)
+            role = self._role(buffer.name)
+            if buffer.scope == "packed":
+                filler = next(f for f in kernel.prepare if f.buffers[-1] == name)
+                role = f"as filled by {self._function_name(filler)}"
+            yield f" * {self.names(name)}: {buffer.dtype}{shape}, {role}"
+        for name, scalar in kernel.program.scalars.items():
+            yield f" * {self.names(name)}: {scalar.dtype}"
+        if self.workspaces:
+            size = f"{self._constant('workspace_bytes')} bytes"
+            yield f" * workspace: {size}, aligned to {ALIGNMENT}; its contents do not matter"
+        yield " * Arrays are row-major and must not overlap."
+        yield " */"
+
+    def _role(self, name: str) -> str:
+        program = self.kernel.program
+        return "read and written" if name in program.inouts else "written" if name in program.outputs else "read"
+
+    def _source(self, bodies: list[str]) -> Iterator[str]:
+        kernel = self.kernel
+        yield f'#include "{self.name}.h"'
+        yield ""
+        headers = {i.header for i in kernel.intrinsics if i.header}
+        for header in sorted({"float.h", "math.h", "stdbool.h", "string.h"} | headers):
+            yield f"#include <{header}>"
+        if "immintrin.h" not in headers and "_mm" in " ".join((*ordered(self.used), *self.vectors.functions.values())):
+            yield from ("#ifdef __x86_64__", "#include <immintrin.h>", "#endif")
+        yield ""
+        if self._by_priority():
+            yield from (BY_PRIORITY, "")
+        for title, texts in (
+            ("Vectors of elements.", list(self.vectors.typedefs.values())),
+            ("Elements of row-major arrays.", list(self.macros.values())),
+        ):
+            if texts:
+                yield f"/* {title} */"
+                yield from texts
+                yield ""
+        if self.vectors.functions:
+            yield "/* Inlined: a vector that is passed to a function, or returned, goes through memory. */"
+            yield "#define VECTOR_INLINE static inline __attribute__((always_inline, unused))"
+            yield ""
+        own = self.formulas.texts()  # first: they use helpers
+        vectors = [text for _, text in self.formulas.vectors.values()]
+        for text in (*ordered(self.used), *own, *self.vectors.functions.values(), *vectors):
+            yield from (text, "")
+        for body in bodies:
+            yield from (body, "")
+
+
+def _checks(body: tuple[Stmt, ...]) -> set[str]:
+    """The buffers that choices look at."""
+    return {name for stmt in statements(body) if isinstance(stmt, Choose) for name in stmt.checks}
+
+
+def about(name: str, program: Program) -> str:
+    """What a file holds, as running text: the function's name, and the program's docstring."""
+    return f"{name}: {program.doc}" if program.doc.split() else name
+
+
+def function_text(program: Program) -> str:
+    """The program's own text: of a file with several functions, its function."""
+    try:
+        tree = ast.parse(program.source)
+    except (SyntaxError, ValueError):
+        return ""
+    found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == program.name]
+    return (ast.get_source_segment(program.source, found[0]) or "") if found else ""
+
+
+def _aligned(buffer: Buffer) -> int:
+    return -(-buffer.elements * buffer.dtype.bytes // ALIGNMENT) * ALIGNMENT
+
+
+def _enum(constants: list[str]) -> Iterator[str]:
+    line = f"enum {{ {', '.join(constants)} }};"
+    if len(line) <= 118:
+        yield line
+        return
+    yield "enum {"
+    yield from (f"  {c}," for c in constants)
+    yield "};"
+
+
+def _text(text: str, indent: str = "") -> Iterator[str]:
+    yield from (f" * {indent}{line}" for line in comment_lines(text, 112))

@@ -1,0 +1,232 @@
+"""`self_test`: a small C program that calls an exported kernel and compares some of its results with the oracle's.
+
+Inputs are drawn in C from a table of values by a linear congruential generator, and here by the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.codegen.c.ctypes import BITS_STORED, literal, storage_type
+from autosched.codegen.c.export.files import WORKSPACE, CSource
+from autosched.codegen.c.helpers import ordered
+from autosched.codegen.c.names import Names, libc
+from autosched.codegen.tree.kernel import Kernel
+from autosched.errors import UsageError
+from autosched.escape import c_string
+from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.oracle.error import run_with_error
+from autosched.ir.oracle.inputs import random_inputs, split_inputs
+from autosched.ir.program import Program
+
+VALUES = 61
+"""In the table of an input: a prime, so that no row of a matrix repeats another."""
+CHECKED = 64
+"""Elements of an output that are compared, spread evenly over it."""
+OWN = frozenset({"state", "draw", "memory", "wrong", "check", "i", "work", "status", "got", "want", "p", "bytes"})
+"""What the program itself calls things."""
+MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
+"""D. E. Knuth's generator modulo 2^64 (MMIX); its upper half is used."""
+
+
+def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: bool = True) -> str:
+    """The text of `NAME_test.c`. `program` is what the kernel computes; tolerances are tuning's, of `reassociated` sums
+    or of the program's own.
+
+    UsageError where an input has known values: they are not in the kernel; and for a function that is called what
+    something in the test is.
+    """
+    taken = [name for name, _ in code.calls if name in OWN]
+    if taken:
+        raise UsageError(f"no self-test of {taken[0]}: it has a {taken[0]} itself", hint="give the file another name")
+    for name, known in program.data.items():
+        if known.values is not None:
+            raise UsageError(f"no self-test: {name} has values of its own", hint="export without --self-test")
+    tables, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(0)))
+    tables = {n: np.resize(tables[n].reshape(-1), VALUES) for n in tables}
+    arrays = _drawn(program, tables)
+    fused = {s.name for s in program.stages} if reassociated else set()
+    slack = max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in kernel.intrinsics), default=1.0)
+    wants, bounds = run_with_error(program, arrays, scalars, fused, slack)
+    checks = {n: _checked(wants[n], np.broadcast_to(bounds[n], wants[n].shape)) for n in wants}
+    checks = {n: found for n, found in checks.items() if found}
+    return "\n".join(_Test(kernel, code, program, tables, scalars, checks).lines())
+
+
+def _states(count: int) -> npt.NDArray[np.uint64]:
+    """The generator's first states after 1, by doubling: how far it moves in n steps is known from n/2."""
+    states = np.array([MULTIPLIER + INCREMENT & (2**64 - 1)], np.uint64)
+    factor, addend = MULTIPLIER, INCREMENT
+    while len(states) < count:
+        ahead = states * np.uint64(factor) + np.uint64(addend)
+        states = np.concatenate([states, ahead])
+        factor, addend = factor * factor % 2**64, (factor * addend + addend) % 2**64
+    return states[:count]
+
+
+def _drawn(program: Program, tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs, as the C program fills them: one after the other in the program's order."""
+    sizes = {n: int(np.prod(program.tensors[n].extents, dtype=np.int64)) for n in program.parameters if n in tables}
+    picks = (_states(sum(sizes.values())) >> np.uint64(33)) % np.uint64(VALUES)
+    arrays, first = {}, 0
+    for name, size in sizes.items():
+        arrays[name] = tables[name][picks[first : first + size].astype(np.int64)].reshape(program.tensors[name].extents)
+        first += size
+    return arrays
+
+
+Check: TypeAlias = tuple[int, int | float, float]
+"""An element of an output, its value and its tolerance."""
+
+
+def _checked(want: Any, tolerance: Any) -> list[Check]:
+    """Some elements of an output; what is no finite number is left out."""
+    places = np.unique(np.linspace(0, want.size - 1, CHECKED).astype(np.int64))
+    whole = np.issubdtype(want.dtype, np.integer)
+    values, near = want.reshape(-1), tolerance.reshape(-1)
+    found = [(int(p), int(values[p]) if whole else float(values[p]), float(near[p])) for p in places]
+    return [check for check in found if np.isfinite(check[1:]).all()]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """How values of an output are held, written down and printed in C."""
+
+    name: str
+    type: str
+    literal: Callable[[Any], str]
+    printed: str
+
+    @staticmethod
+    def of(dtype: DType) -> _Kind:
+        if not dtype.is_integer:
+            return _Kind("want", "double", repr, '"%.9g"')
+        if dtype.name == "u64":
+            return _Kind("want_unsigned", "uint64_t", lambda v: f"UINT64_C({v})", '"%" PRIu64')
+        return _Kind("want_integer", "int64_t", lambda v: literal(v, DTYPES["s64"]), '"%" PRId64')
+
+
+class _Test:
+    def __init__(
+        self, kernel: Kernel, code: CSource, program: Program, tables: Mapping[str, Any], scalars: Mapping[str, Any],
+        checks: Mapping[str, list[Check]],
+    ) -> None:  # fmt: skip
+        self.kernel, self.code, self.program = kernel, code, program
+        self.tables, self.scalars, self.checks = tables, scalars, checks
+        taken = {name for name, _ in code.calls} | OWN | libc()
+        self.names = Names({*taken, "uint64_t", "size_t"})
+        self.held = list(dict.fromkeys(a for _, arguments in code.calls for a in arguments if a in kernel.buffers))
+        # What is written to but never passed on by name has no place here; all tensors of the program have one.
+        self.held += [n for n in (*tables, *checks) if n not in self.held]
+
+    def lines(self) -> Iterator[str]:
+        name = self.code.name
+        code = self.code
+        sources = f"{name}_test.c {name}{code.suffix}"
+        yield f"/* Self-test of {name}. Build: {code.compiler} {code.flags} {sources} -lm -o {name}_test */"
+        yield from (f'#include "{name}.h"', "")
+        yield from (f"#include <{h}.h>" for h in ("inttypes", "math", "stdbool", "stdio", "stdlib", "string"))
+        helpers = {f"load_{d.name}" for d in map(self._dtype, self.checks) if d.name in BITS_STORED}
+        yield from ("", *(text for helper in ordered(helpers) for text in (helper, "")))
+        yield from (
+            "static uint64_t state = 1;",
+            "",
+            f"static unsigned draw(void) {{  /* 0 to {VALUES - 1} */",
+            f"  state = state * UINT64_C({MULTIPLIER}) + UINT64_C({INCREMENT});",
+            f"  return (unsigned)((state >> 33) % {VALUES});",
+            "}",
+            "",
+            "static void *memory(size_t bytes) {  /* filled, so that what is not written shows */",
+            "  void *p = aligned_alloc(64, (bytes + 64) / 64 * 64);",
+            '  if (p == NULL) { puts("out of memory"); exit(2); }',
+            "  return memset(p, 0xa5, bytes);",
+            "}",
+            "",
+        )
+        kinds = {kind.name: kind for kind in (_Kind.of(self._dtype(n)) for n in self.checks)}
+        yield from (f"struct {n} {{ size_t at; {k.type} value; double tolerance; }};" for n, k in kinds.items())
+        yield ""
+        yield from self._tables()
+        yield from ("int main(void) {", "  int wrong = 0;")
+        yield from (f"  {line}" for line in self._body())
+        yield from ('  puts(wrong ? "FAILED" : "ok");', "  return wrong != 0;", "}", "")
+
+    def _dtype(self, name: str) -> DType:
+        tensors = self.program.tensors
+        return tensors[name].dtype if name in tensors else self.kernel.buffers[name].dtype
+
+    def _elements(self, name: str) -> int:
+        if name in self.kernel.buffers:
+            return self.kernel.buffers[name].elements
+        return int(np.prod(self.program.tensors[name].extents, dtype=np.int64))
+
+    def _tables(self) -> Iterator[str]:
+        for name, table in self.tables.items():
+            dtype = self._dtype(name)
+            yield f"static const {storage_type(dtype)} {self.names(f'{name}.values')}[{VALUES}] = {{"
+            texts = [_stored(v, dtype) for v in table]
+            yield from (f"  {', '.join(texts[i : i + 8])}," for i in range(0, VALUES, 8))
+            yield "};"
+        for name, found in self.checks.items():
+            kind = _Kind.of(self._dtype(name))
+            yield f"static const struct {kind.name} {self.names(f'{name}.wants')}[{len(found)}] = {{"
+            yield from (f"  {{{at}, {kind.literal(value)}, {near!r}}}," for at, value, near in found)
+            yield "};"
+        yield ""
+
+    def _body(self) -> Iterator[str]:
+        names = self.names
+        for name in self.held:
+            t = storage_type(self._dtype(name))
+            yield f"{t} *const {names(name)} = memory({self._elements(name)} * sizeof({t}));"
+        if self.code.workspace_bytes:
+            yield f"void *const work = memory({self.code.workspace_bytes});"
+        for name in (n for n in self.program.parameters if n in self.tables):
+            fill = f"{names(name)}[i] = {names(f'{name}.values')}[draw()];"
+            yield f"for (size_t i = 0; i < {self._elements(name)}; ++i) {fill}"
+        for function, arguments in self.code.calls:
+            call = f"{function}({', '.join(self._argument(a) for a in arguments)})"
+            if self.code.failure:
+                yield f"const int status = (int){call};"
+                yield f'if (status) {{ printf("{function}: %s\\n", {self.code.failure}); return 2; }}'
+            else:
+                yield f"{call};"
+        for name, found in self.checks.items():
+            dtype, element = self._dtype(name), f"{names(name)}[check->at]"
+            got = f"load_{dtype.name}({element})" if dtype.name in BITS_STORED else element
+            wants = names(f"{name}.wants")
+            kind = _Kind.of(dtype)
+            yield f"for (const struct {kind.name} *check = {wants}; check < {wants} + {len(found)}; ++check) {{"
+            yield f"  const {kind.type} got = ({kind.type}){got};"
+            yield "  if (got == check->value) continue;"
+            if any(near for _, _, near in found):
+                yield "  if (fabs((double)got - (double)check->value) <= check->tolerance) continue;"
+            printed = f'"%s[%zu] is " {kind.printed} ", not " {kind.printed} "\\n", {c_string(name)}'
+            yield f"  printf({printed}, check->at, got, check->value);"
+            yield "  wrong = 1;"
+            yield "}"
+        yield from (f"free({names(n)});" for n in self.held)
+        if self.code.workspace_bytes:
+            yield "free(work);"
+
+    def _argument(self, name: str) -> str:
+        if name == WORKSPACE:
+            return "work"
+        if name in self.kernel.buffers:
+            return self.names(name)
+        dtype = self.program.scalars[name].dtype
+        return _stored(np.asarray(self.scalars[name]).astype(dtype.numpy), dtype)
+
+
+def _stored(value: Any, dtype: DType) -> str:
+    """A stored element as a C constant."""
+    if dtype.name in BITS_STORED:
+        return str(int(np.asarray(value).view(f"u{dtype.bits // 8}")))
+    if dtype.is_float:
+        return literal(float(value), dtype)
+    return literal(int(value), dtype if dtype.name in ("s64", "u64", "s32", "u32") else DTYPES["s32"])

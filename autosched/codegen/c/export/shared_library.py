@@ -1,0 +1,59 @@
+"""Exported C as a shared library, by the machine's own compiler."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from autosched.codegen.c.export.files import CSource
+from autosched.errors import MissingError
+
+MACHINES = {"x86": ("x86_64", "AMD64"), "arm": ("aarch64", "arm64")}
+"""What `platform.machine` calls the isas."""
+
+
+def compiler(environment: dict[str, str] | None = None) -> list[str]:
+    """The command of a C compiler: `CC`, else gcc, clang or cc, else the `ziglang` wheel. MissingError for none."""
+    chosen = (os.environ if environment is None else environment).get("CC", "").strip()
+    if chosen:
+        return shlex.split(chosen)
+    for name in ("gcc", "clang", "cc"):
+        if shutil.which(name):
+            return [name]
+    if find_spec("ziglang"):
+        return [sys.executable, "-m", "ziglang", "cc"]
+    raise MissingError("no C compiler", hint="install gcc or clang, `pip install ziglang`, or name one in CC")
+
+
+def build_arguments(code: CSource, source: str, library: str, *more: str) -> list[str]:
+    """What a C compiler is told to make a shared library of a file."""
+    return [*code.flags.split(), "-shared", "-fPIC", *more, source, "-o", library, "-lm"]
+
+
+def build_shared(code: CSource, source: Path, isa: str, command: list[str]) -> Path:
+    """`source` with its header beside it as `NAME.so`. MissingError where the compiler cannot: its own words."""
+    library = source.with_suffix(".so")
+    if isa in MACHINES and platform.machine() not in MACHINES[isa] and "CC" not in os.environ:
+        said = f"the kernel is for {isa}; this machine is {platform.machine()}"
+        raise MissingError(said, hint="name a cross compiler in CC")
+    # Else a library is made without OpenMP's functions by compilers that have none (zig), and nobody can load it.
+    whole = ["-Wl,-z,defs"] if sys.platform == "linux" else []
+    arguments = build_arguments(code, str(source), str(library), *whole)
+    try:
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise MissingError(f"cannot run {command[0]}: {error.strerror}", hint="name a C compiler in CC") from None
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
+        said = lines[0] if lines else done.stderr.strip() or "no reason"
+        hint = "name another compiler in CC"
+        if "__kmpc" in said or "GOMP" in said:
+            hint = f"this one has no OpenMP, which kernels of several threads need: {hint}"
+        raise MissingError(f"{' '.join(command)} cannot build {source.name}: {said}", hint=hint)
+    return library

@@ -1,0 +1,339 @@
+"""`CompiledKernel`: a kernel's machine code as a function of numpy arrays.
+
+>>> kernel = CompiledKernel(lowered, load(compile_object(print_llvm(lowered))))       # doctest: +SKIP
+>>> c = kernel(a, b)                                                                  # doctest: +SKIP
+>>> fast = kernel.prepack(B=b); c = fast(a)        # B is packed once                  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.codegen.c import CSource, print_c
+from autosched.codegen.call.direct import ALIGNMENT, READABLE, UNUSUAL, Direct, Taken
+from autosched.codegen.llvm.machine.compile import host
+from autosched.codegen.llvm.machine.engine import Module
+from autosched.codegen.llvm.machine.jit import load
+from autosched.codegen.tree.kernel import Kernel
+from autosched.errors import UnknownNameError, UsageError
+from autosched.ir.arguments import GivenScalar, refuse_masked
+from autosched.ir.data import require_data
+from autosched.ir.dtypes import DType
+from autosched.ir.printer import signature
+from autosched.ir.program import Program
+
+Array = npt.NDArray[Any]
+Call = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
+"""Runs on arguments in order and by name, or answers UNUSUAL."""
+
+
+def aligned(shape: Sequence[int], dtype: DType) -> Array:
+    """A zeroed array whose data starts on a multiple of 64 bytes."""
+    storage = np.dtype(dtype.numpy)
+    size = int(np.prod(shape, dtype=np.int64)) * storage.itemsize
+    raw = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    result: Array = raw[start : start + size].view(storage).reshape(tuple(shape))
+    return result
+
+
+@dataclass(repr=False)
+class CompiledKernel:
+    """A loaded kernel. `module` holds the code of its functions (`codegen.llvm.machine.jit.load`); `target` is the name
+    of the machine that it was built for.
+
+    One call at a time: workspaces are allocated once and belong to the object. It can be pickled, with its machine
+    code: processors of another kind refuse that (UsageError).
+    """
+
+    kernel: Kernel
+    module: Module
+    target: str = ""
+    _workspaces: dict[str, Array] = field(default_factory=dict, init=False, repr=False)
+    _main: Any = field(default=None, init=False, repr=False)
+    _prepare: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        kernel = self.kernel
+        self._main = self.module.function(
+            kernel.main.name, [ctypes.c_void_p] * len(kernel.main.buffers) + [s[0] for s in self._scalar_types()]
+        )
+        self._prepare = {f.name: self.module.function(f.name, len(f.buffers)) for f in kernel.prepare}
+        for name in {b for f in (*kernel.prepare, kernel.main) for b in f.buffers}:
+            if kernel.buffers[name].scope == "workspace":
+                self._workspaces[name] = aligned(kernel.buffers[name].shape, kernel.buffers[name].dtype)
+
+    def __repr__(self) -> str:
+        on = ", ".join(i.name for i in self.kernel.intrinsics) or "scalar code"
+        where = f" for {self.target}" if self.target else ""
+        return f"<CompiledKernel {signature(self.kernel.program)}{where}, on {on}; .source is its C>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return loaded_again, (self.kernel, self.module.objects, self.target, host())
+
+    # -- numpy in, numpy out ------------------------------------------------------------------------------------
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """Run on the program's parameters, in order or by name; pure outputs may be left out and are then allocated.
+
+        Answers the output (a tuple where there are several). Raises UsageError for a missing argument, a wrong dtype,
+        shape or layout, and for outputs that overlap another argument.
+        """
+        if self._direct is not None:
+            result = self._direct(arrays, named)
+            if result is not UNUSUAL:
+                return result
+        given = self._bind(arrays, named)
+        return self._run(given, self.pack({n: given[n] for n in self.constants}))
+
+    def prepack(self, **consts: Any) -> Prepacked:
+        """Bind all `const` tensors by name and pack them once; answers a callable of the other parameters."""
+        for name in consts:
+            if name not in self.constants:
+                raise UnknownNameError("const tensor", name, self.constants)
+        for name in self.constants:
+            if name not in consts:
+                raise UsageError(f"prepack needs the const tensor {name}", hint=f"pass {name}=array")
+        return Prepacked(self, {n: self._checked(n, consts[n]) for n in self.constants})
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """The program's `const` tensors, in order."""
+        tensors = self.kernel.program.tensors
+        return tuple(p for p in self.kernel.program.parameters if p in tensors and tensors[p].const)
+
+    def pack(self, consts: Mapping[str, Array]) -> dict[str, Array]:
+        """Run the prepare functions; answers the packed buffers by name. UsageError for data that the kernel was not
+        made for (`Program.data`)."""
+        require_data(self.kernel.program, consts)
+        packed: dict[str, Array] = {}
+        for function in self.kernel.prepare:
+            for name in function.buffers:
+                buffer = self.kernel.buffers[name]
+                if buffer.scope == "packed" and name not in packed:
+                    packed[name] = aligned(buffer.shape, buffer.dtype)
+            pointers = [self._place(name, consts, packed).ctypes.data for name in function.buffers]
+            self._prepare[function.name](*pointers)
+        return packed
+
+    # -- the code -----------------------------------------------------------------------------------------------
+
+    @property
+    def source(self) -> str:
+        """The kernel as the C that `autosched export` writes. Raises SpecError for an intrinsic that has no C text, and
+        for one of your own whose text is wrong; warns of a text that could not be checked."""
+        return self._printed.source
+
+    @property
+    def header(self) -> str:
+        """The header that goes with `source`: the prototype, and what each argument is."""
+        return self._printed.header
+
+    @cached_property
+    def _printed(self) -> CSource:
+        from autosched.codegen.c.export.own_texts import doubtful  # checks load much, which calls do not need
+        from autosched.tensorize.check.own import refuse_wrong
+
+        for line in refuse_wrong(doubtful(self.kernel.intrinsics)):
+            warnings.warn(line, stacklevel=4)
+        return print_c(self.kernel)
+
+    # -- for timers ---------------------------------------------------------------------------------------------
+
+    def pointers(self, arrays: Mapping[str, Array], packed: Mapping[str, Array]) -> list[int]:
+        """`main`'s pointer arguments, for `run_raw`; the caller keeps the arrays alive."""
+        return [self._place(name, arrays, packed).ctypes.data for name in self.kernel.main.buffers]
+
+    @property
+    def run_raw(self) -> Any:
+        """The ctypes function of `main`: call it with `pointers(…)` and then the scalars. Nothing is checked."""
+        return self._main
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _direct(self) -> Call | None:
+        """How calls run that pass every argument anew; None where constants have to be packed or looked at first."""
+        return None if self.kernel.prepare or self.kernel.program.data else self._directly({}, {})
+
+    def _directly(self, held: Mapping[str, Array], packed: Mapping[str, Array]) -> Call:
+        if not READABLE:
+            return lambda arrays, named: UNUSUAL
+        program, buffers = self.kernel.program, self.kernel.main.buffers
+        parameters = [p for p in program.parameters if p not in held]
+        places = {name: number for number, name in enumerate(buffers)}
+        taken = {n: program.tensors[n] for n in parameters if n in program.tensors}
+        tensors = {n: Taken(t.dtype, t.extents, n in program.written, places.get(n, -1)) for n, t in taken.items()}
+        kinds = zip(program.scalars.values(), self._scalar_types(), strict=True)
+        scalars = {s.name: (s.dtype, *kind) for s, kind in kinds}
+        fixed = {**self._workspaces, **held, **packed}
+        pointers = [fixed[b].ctypes.data if b in fixed else 0 for b in buffers]
+        free = [n for n in program.outputs if n not in program.inputs]
+        address = self.module.address(self.kernel.main.name)
+        outputs, spans = program.outputs, tuple(held.values())
+        return Direct(address, parameters, tensors, scalars, pointers, free, outputs, spans).call
+
+    def _run(self, given: Mapping[str, Any], packed: Mapping[str, Array]) -> Any:
+        names = self.kernel.program.scalars
+        scalars = [convert(given[s]) for s, (_, convert) in zip(names, self._scalar_types(), strict=True)]
+        self._main(*self.pointers(given, packed), *scalars)
+        outputs = tuple(given[n] for n in self.kernel.program.outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _place(self, name: str, arrays: Mapping[str, Any], packed: Mapping[str, Array]) -> Array:
+        found = packed.get(name, self._workspaces.get(name))
+        array: Array = arrays[name] if found is None else found
+        return array
+
+    def _bind(
+        self, arrays: tuple[Any, ...], named: Mapping[str, Any], held: Mapping[str, Array] | None = None
+    ) -> dict[str, Any]:
+        """Every parameter's value, those that are `held` among them."""
+        program = self.kernel.program
+        free = set(program.outputs) - set(program.inputs)
+        held = held or {}
+        wanted = [p for p in program.parameters if p not in held]
+        needed = [p for p in wanted if p not in free]
+        slots = wanted if len(arrays) > len(needed) else needed
+        listed = f"pass {', '.join(slots)}"
+        if len(arrays) > len(slots):
+            raise UsageError(f"{program.name} takes {len(slots)} arguments, got {len(arrays)}", hint=listed)
+        given = dict(zip(slots, arrays, strict=False))
+        for name, value in named.items():
+            if name not in wanted:
+                raise UnknownNameError("argument", name, wanted)
+            if name in given:
+                raise UsageError(f"the argument {name} is given twice")
+            given[name] = value
+        result: dict[str, Any] = dict(held)
+        for name in wanted:
+            if name in program.scalars:
+                if name not in given:
+                    raise UsageError(f"no value for the scalar {name}")
+                result[name] = given[name]
+            elif name in given:
+                result[name] = self._checked(name, given[name], writable=name in program.written)
+            elif name in free:
+                tensor = program.tensors[name]
+                result[name] = aligned(tensor.extents, tensor.dtype)
+            else:
+                raise UsageError(f"no array for {name}", hint=listed)
+        self._refuse_overlap({n: a for n, a in result.items() if n in program.tensors})
+        return result
+
+    def _checked(self, name: str, array: Any, writable: bool = False) -> Array:
+        tensor = self.kernel.program.tensors[name]
+        stored = np.dtype(tensor.dtype.numpy)
+        refuse_masked(name, array)
+        fine = isinstance(array, np.ndarray) and array.dtype == stored and array.shape == tensor.extents
+        expected = "" if fine else f"{stored}{list(tensor.extents)}"
+        if not isinstance(array, np.ndarray):
+            raise UsageError(f"{name} is a {type(array).__name__}, not a numpy array", hint=f"pass {expected}")
+        if not fine:
+            raise UsageError(f"{name} is {array.dtype}{list(array.shape)}", hint=f"the kernel takes {expected}")
+        if not array.flags.c_contiguous:
+            raise UsageError(f"{name} is not contiguous", hint="pass np.ascontiguousarray(…)")
+        if not array.flags.aligned:
+            raise UsageError(f"{name} does not lie on whole elements of its memory", hint=f"pass a copy: {name}.copy()")
+        if writable and not array.flags.writeable:
+            raise UsageError(f"{name} is written, and the array is read-only")
+        return array
+
+    def _refuse_overlap(self, arrays: Mapping[str, Array]) -> None:
+        """Different parameters are different memory: the code relies on it where one of them is written."""
+        for output in self.kernel.program.outputs:
+            for name, array in arrays.items():
+                if name != output and output in arrays and np.may_share_memory(arrays[output], array):
+                    raise UsageError(f"{output} overlaps {name}", hint="an output needs memory of its own")
+
+    def _scalar_types(self) -> list[tuple[Any, Callable[[Any], Any]]]:
+        """For each scalar parameter: its ctypes type and the conversion to it."""
+        program = self.kernel.program
+        return [scalar_argument(GivenScalar.of(program, name)) for name in program.scalars]
+
+
+class Prepacked:
+    """A kernel whose constants are bound and packed, as a function of its other parameters (`CompiledKernel.prepack`).
+    It keeps copies of the constants, since a kernel may read a constant where it lies and what was packed of it: what
+    the caller writes into the arrays later changes neither. It can be pickled with them."""
+
+    def __init__(self, kernel: CompiledKernel, given: Mapping[str, Array]) -> None:
+        self._kernel = kernel
+        self._held = held = {name: _copied(array, kernel.kernel.program, name) for name, array in given.items()}
+        self._packed = kernel.pack(held)
+        self._direct = kernel._directly(held, self._packed)
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """Run on the parameters that are left, as `CompiledKernel` does."""
+        result = self._direct(arrays, named)
+        if result is not UNUSUAL:
+            return result
+        kernel = self._kernel
+        return kernel._run(kernel._bind(arrays, named, self._held), self._packed)
+
+    def __repr__(self) -> str:
+        return f"<Prepacked {', '.join(self._held)} of {self._kernel!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Prepacked, (self._kernel, self._held)
+
+    def prepack(self, **consts: Any) -> Prepacked:
+        """Always a UsageError: constants are bound once."""
+        raise bound_already(self._held)
+
+    @property
+    def source(self) -> str:
+        """The kernel's C, as `CompiledKernel.source`."""
+        return self._kernel.source
+
+    @property
+    def header(self) -> str:
+        """The header that goes with `source`."""
+        return self._kernel.header
+
+
+def _copied(array: Array, program: Program, name: str) -> Array:
+    copy = aligned(array.shape, program.tensors[name].dtype)
+    copy[...] = array
+    return copy
+
+
+def bound_already(consts: Iterable[str]) -> UsageError:
+    """What a second `prepack` is told."""
+    said = f"the constants are bound already: {', '.join(consts) or 'there are none'}"
+    return UsageError(said, hint="call prepack of the kernel that study.best.build() gave")
+
+
+def loaded_again(kernel: Kernel, objects: tuple[bytes, ...], target: str, built_on: tuple[str, str]) -> CompiledKernel:
+    """A kernel that was pickled. UsageError where its code is for a processor of another kind."""
+    if built_on != host():
+        said = f"{signature(kernel.program)} was built for {built_on[0]}, and this processor is {host()[0]}"
+        hint = "build it here, or pass it on as C: `autosched export -o FILE.c`"
+        if built_on[0] == host()[0]:
+            said = f"{signature(kernel.program)} was built for {built_on[0]} with other features than this one has"
+        raise UsageError(said, hint=hint)
+    return CompiledKernel(kernel, load(objects), target)
+
+
+def scalar_argument(argument: GivenScalar) -> tuple[Any, Callable[[Any], Any]]:
+    """How a run-time scalar is passed: the ctypes type, and a function from what a caller gives to it, which refuses
+    what is no such number (UsageError)."""
+    dtype = argument.dtype
+    if dtype.name in ("f32", "f64"):
+        return (ctypes.c_float if dtype.name == "f32" else ctypes.c_double), argument.quick
+    if dtype.name == "tf32":
+        return ctypes.c_float, lambda given: float(argument.stored(given))
+    size = dtype.bytes
+    kind = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}[size]
+    if dtype.is_integer:
+        mask, whole = (1 << dtype.bits) - 1, argument.quick
+        return kind, lambda given: whole(given) & mask
+    return kind, lambda given: int(argument.stored(given).view(f"u{size}"))

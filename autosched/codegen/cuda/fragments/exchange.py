@@ -1,0 +1,90 @@
+"""What one lane of a warp reads of another's registers: shuffles, told from where the loop tree says an element lies.
+
+Register buffers with a `run` are dealt out in turn, so that whose an element is can be computed for every lane. An
+assignment that only copies from the partner at a distance, or from one lane, is a shuffle; subscripts that stay within
+each lane become the numbers of its own elements; everything else is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.codegen.cuda.fragments.fragments import Layout
+from autosched.codegen.cuda.scope import Scope
+from autosched.codegen.tree.kernel import Assign
+from autosched.errors import UsageError
+from autosched.ir.value import Read, Value, map_value, walk
+from autosched.logic import Const, Int, Var, evaluate, free_vars
+
+Numbers = npt.NDArray[np.int64]
+
+
+def spread(scope: Scope, name: str) -> Layout | None:
+    """The layout of a register that lanes hold in turn; None for everything else."""
+    layout = scope.layouts.get(name)
+    return layout if layout is not None and layout.buffer.run and layout.lanes > 1 else None
+
+
+def shuffled(scope: Scope, stmt: Assign) -> str | None:
+    """The statement as a shuffle; None where it is none."""
+    value = stmt.value
+    if not isinstance(value, Read) or stmt.buffer not in scope.layouts:
+        return None
+    source = spread(scope, value.tensor)
+    if source is None:
+        return None
+    last = value.index[-1]
+    assert isinstance(last, Int)
+    target = scope.layouts[stmt.buffer]
+    if stmt.lane is None:
+        if free_vars(last):
+            return None
+        owner, own = _whose(source, np.asarray([int(evaluate(last, {}))]))
+        text = f"of_lane({scope.register(source, value.index, Const(int(own[0])))}, {int(owner[0])})"
+        final = stmt.index[-1]
+    else:
+        lanes = np.arange(stmt.lane.width)
+        if stmt.lane.width != source.lanes or last == Var(stmt.lane.var) or free_vars(last) - {stmt.lane.var}:
+            return None
+        owner, own = _whose(source, np.asarray(evaluate(last, {stmt.lane.var: lanes})))
+        distance = int(owner[0])
+        if distance == 0 or (owner != (lanes ^ distance)).any() or (own != own[0]).any():
+            return None
+        text = f"of_partner({scope.register(source, value.index, Const(int(own[0])))}, {distance})"
+        final = Const(0)
+    scope.used.headers.add("lanes")
+    return f"{scope.register(target, stmt.index, final)} = {text};"
+
+
+def settled(scope: Scope, stmt: Assign) -> Assign:
+    """The statement with each lane's own elements by number. UsageError for an element of another lane."""
+    if not any(spread(scope, r.tensor) for r in _reads(stmt.value)):
+        return stmt
+
+    def own(node: Value) -> Value:
+        layout = spread(scope, node.tensor) if isinstance(node, Read) else None
+        if layout is None or not isinstance(node, Read) or (stmt.lane and node.index[-1] == Var(stmt.lane.var)):
+            return node
+        last = node.index[-1]
+        if stmt.lane is not None and isinstance(last, Int) and free_vars(last) <= {stmt.lane.var}:
+            lanes = np.arange(stmt.lane.width)
+            owner, number = _whose(layout, np.asarray(evaluate(last, {stmt.lane.var: lanes})))
+            if (owner == lanes).all() and (number == number[0]).all():
+                return replace(node, index=(*node.index[:-1], Const(int(number[0]))))
+        raise UsageError(f"{node.tensor} is read where another lane holds it, in an assignment that computes")
+
+    return replace(stmt, value=map_value(stmt.value, own))
+
+
+def _whose(layout: Layout, elements: Numbers) -> tuple[Numbers, Numbers]:
+    """The lane that holds each element, and its number among that lane's."""
+    run, lanes = layout.run, layout.lanes
+    return elements // run % lanes, elements // (run * lanes) * run + elements % run
+
+
+def _reads(value: Value) -> Iterator[Read]:
+    return (n for n in walk(value) if isinstance(n, Read))

@@ -1,0 +1,33 @@
+"""What stands by for a function where a check refuses the data, as a function of its own: kernels that differ only in
+what they do as a rule have it in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autosched.codegen.lower.common.context import used_buffers
+from autosched.codegen.tree.kernel import Buffer, Choose, Function
+
+
+@dataclass(frozen=True)
+class Spare:
+    """The fallback of a `choice`, as a function that is passed `buffers`."""
+
+    choice: Choose
+    name: str
+    buffers: tuple[str, ...]
+
+
+def spare_of(function: Function, buffers: Mapping[str, Buffer]) -> Spare | None:
+    """What stands by for the function; None where nothing does, or several do, or it shares registers with the rest."""
+    choices = [s for s in function.body if isinstance(s, Choose)]
+    if len(choices) != 1:
+        return None
+    (choice,) = choices
+    others = tuple(s for s in function.body if s is not choice)
+    own = used_buffers(choice.fallback)
+    shared = own & (used_buffers(others) | used_buffers(choice.body))
+    if any(buffers[name].scope == "register" for name in shared):
+        return None
+    return Spare(choice, f"{function.name}.fallback", tuple(b for b in function.buffers if b in own))

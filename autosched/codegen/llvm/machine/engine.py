@@ -1,0 +1,48 @@
+"""Object bytes to loaded machine code, and its functions."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from autosched.codegen.llvm.machine.compile import initialise
+from autosched.codegen.llvm.machine.errors import CompileError
+from autosched.escape import llvm_text
+from autosched.machine.loaded import Loaded
+
+_PROVIDED: dict[str, int] = {}
+
+
+def provide(name: str, address: int) -> None:
+    """Make a function known to all code that is loaded from now on."""
+    _PROVIDED[name] = address
+
+
+class Module:
+    """Loaded machine code of these object files. It lives as long as this object or one of its functions does."""
+
+    def __init__(self, *objects: bytes) -> None:
+        initialise()
+        self.objects = objects
+        try:
+            self._loaded = Loaded(*objects, imports=_PROVIDED)
+        except RuntimeError as error:
+            raise CompileError(f"cannot load the object: {error}") from error
+
+    def address(self, name: str) -> int:
+        """The address of an exported function (CompileError where there is none of that name, or where the code calls
+        what nobody has)."""
+        try:
+            return self._loaded.address(llvm_text(name))
+        except LookupError as error:
+            raise CompileError(f"the module has no function {name!r}") from error
+        except RuntimeError as error:
+            raise CompileError(f"cannot load the object: {error}") from error
+
+    def function(self, name: str, arguments: Sequence[Any] | int = ()) -> Any:
+        """A ctypes callable returning nothing; `arguments` are ctypes types, or a number of pointers."""
+        kinds = [ctypes.c_void_p] * arguments if isinstance(arguments, int) else list(arguments)
+        callable_ = ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
+        callable_.module = self  # type: ignore[attr-defined]  # the code must not go before the callable
+        return callable_

@@ -1,0 +1,3 @@
+"""What lowerings share: the context, operands, panels and copies of them, and the register tile. Read `context`,
+then `microkernel`.
+"""

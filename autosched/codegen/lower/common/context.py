@@ -1,0 +1,106 @@
+"""What lowering collects on its way: buffers, preparations, and fresh names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from autosched.codegen.tree.kernel import Assign, Box, Buffer, Choose, Function, IntrinsicCall, Prefetch, Stmt, bodies
+from autosched.ir.dtypes import DType
+from autosched.ir.program import Program
+from autosched.ir.value import Call, reads, walk
+
+
+@dataclass
+class Context:
+    """Mutable only while one kernel is lowered."""
+
+    program: Program
+    values: dict[str, int]
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    prepare: list[Function] = field(default_factory=list)
+    cores: int = 1  # of the target: how many persistent blocks there are
+    lanes: int = 1  # of a warp of it
+    registers: int = 65536  # of a core of it
+    limits: dict[str, int] = field(default_factory=dict)  # of a thread's registers, by the name of the derived quantity
+    barriers: dict[str, int] = field(default_factory=dict)  # of blocks, with their slots
+
+    def tensor(self, name: str) -> Buffer:
+        """The buffer of a program tensor: a parameter, or scratch for an intermediate."""
+        if name not in self.buffers:
+            t = self.program.tensors[name]
+            scope = "workspace" if t.intermediate else "global"
+            self.buffers[name] = Buffer(name, t.dtype, t.extents, scope, name)
+        return self.buffers[name]
+
+    def declare(
+        self, name: str, dtype: DType, shape: tuple[int, ...], scope: str, origin: str | None = None, run: int = 0
+    ) -> Buffer:
+        """A new buffer; a taken name gets a number."""
+        unique, n = name, 2
+        while unique in self.buffers or unique in self.program.tensors:
+            unique, n = f"{name}_{n}", n + 1
+        self.buffers[unique] = Buffer(unique, dtype, shape, scope, origin, run)
+        return self.buffers[unique]
+
+    def barrier(self, name: str, slots: int) -> str:
+        """A new barrier of a block; a taken name gets a number."""
+        unique, n = name, 2
+        while unique in self.barriers or unique in self.buffers or unique in self.program.tensors:
+            unique, n = f"{name}_{n}", n + 1
+        self.barriers[unique] = slots
+        return unique
+
+
+def used_buffers(body: tuple[Stmt, ...]) -> set[str]:
+    """Names of all buffers that the statements touch."""
+    found: set[str] = set()
+    for stmt in _all(body):
+        match stmt:
+            case IntrinsicCall():
+                found.update([ref.buffer for ref in stmt.operands.values()])
+            case Assign():
+                found.add(stmt.buffer)
+                found.update([r.tensor for r in reads(stmt.value)])
+            case Prefetch():
+                found.add(stmt.buffer)
+            case Choose():
+                found.update(stmt.checks)
+            case Box():
+                found.update((stmt.buffer, stmt.map.buffer))
+    return found
+
+
+def called_functions(body: tuple[Stmt, ...]) -> set[str]:
+    """Functions that values call."""
+    assigned = [stmt.value for stmt in _all(body) if isinstance(stmt, Assign)]
+    return {v.function for value in assigned for v in walk(value) if isinstance(v, Call)}
+
+
+def _all(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """All statements of a body, in any order, those of a body that stands in several places once."""
+    waiting, seen = [body], {id(body)}
+    while waiting:
+        for stmt in waiting.pop():
+            yield stmt
+            for inner in bodies(stmt):
+                if id(inner) not in seen:
+                    seen.add(id(inner))
+                    waiting.append(inner)
+
+
+_SUFFIXES = "btruvsf"
+"""Last letters of generated loop variables: block, tile, register unit, depth unit, unrolled unit, slice, fragment."""
+_TAKEN = ("e", "thread", "warp", "warpgroup", "cluster", "block", "tile", "turn", "slice", "from", "z", "s")
+"""Generated variables that come from no axis: the lane, the workers, a GPU's outer blocks and slices."""
+
+
+def identifier(name: str) -> str:
+    """An axis name as an identifier: fused axes `y.x` become `y_x`, an empty axis `k'` becomes `k_`.
+
+    A program's axis that looks like a generated variable (`ir` is the register unit of `i`) gets an underscore.
+    """
+    plain = name.replace(".", "_").replace("'", "_")
+    base = plain.rstrip("_")
+    looks_generated = base in _TAKEN or (len(base) > 1 and base[-1] in _SUFFIXES)
+    return plain + "_" if looks_generated else plain

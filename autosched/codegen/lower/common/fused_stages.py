@@ -1,0 +1,43 @@
+"""Fused stages behind a register tile: the accumulated value is used while it is still in registers."""
+
+from __future__ import annotations
+
+from autosched.codegen.lower.common.context import Context
+from autosched.codegen.lower.common.rename import place, place_index
+from autosched.codegen.lower.common.update import updated
+from autosched.codegen.tree.kernel import Assign, Lane
+from autosched.ir.program import Assign as Assignment
+from autosched.ir.value import Read, Value
+from autosched.logic import Bool, Int
+from autosched.tiling.plans.plan import Fused
+
+
+def epilogue(
+    fused: Fused,
+    produced: Assignment,
+    register: Read,
+    axes: dict[str, Int],
+    lane: Lane | None,
+    valid: Bool,
+    ctx: Context,
+) -> tuple[Assign]:
+    """The consumer's assignment for one accumulator register; `axes` places the producer's axes.
+
+    A consumer that updates the produced tensor itself updates the register, which is stored after all of them.
+    """
+    here = {consumer: axes[producer] for consumer, producer in fused.axes.items()}
+    stage = fused.stage
+    for read in stage.reads:
+        if read.tensor != produced.tensor:
+            ctx.tensor(read.tensor)
+
+    def on_read(read: Read) -> Value:
+        return register if read.tensor == produced.tensor else read
+
+    value = place(updated(stage), here, on_read)
+    if stage.assign.tensor == produced.tensor:
+        in_register = tuple(i for i in register.index if isinstance(i, Int))
+        return (Assign(register.tensor, in_register, value, lane, valid),)
+    ctx.tensor(stage.assign.tensor)
+    index = place_index(stage.assign.index, here)
+    return (Assign(stage.assign.tensor, index, value, lane, valid),)

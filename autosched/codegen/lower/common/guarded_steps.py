@@ -1,0 +1,107 @@
+"""Steps that guards leave out of a register tile's sums: `if j <= i: y[i] += A[i, j] * x[j]`.
+
+What a guard excludes is not multiplied, since a zero times NaN is NaN. A guard that is the same in all lanes is a
+branch around the call; one that tells lanes apart keeps the sum of those where it fails, which a machine with masked
+operations does in the same instruction. Along the depth the guard is asked only where some of a tile's elements differ:
+what it excludes for all is not visited, and what it allows for all is not asked about.
+
+    for k in 0..i0:                plain, for a tile of rows i0 .. i0 + 5
+    for k in i0..min(i0 + 6, n):   each row asks whether k <= i
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autosched.codegen.lower.common.context import identifier
+from autosched.codegen.lower.common.positions import LANE, Position, elements
+from autosched.codegen.tree.kernel import Assign, If, IntrinsicCall, Lane, Stmt
+from autosched.ir.value import Read, Select
+from autosched.logic import TRUE, Affine, Bool, Const, Int, all_of, free_vars, maximum, minimum
+from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.tiling.plans.nest import Nest, NestAxis
+
+Parts = tuple[tuple[Bool, Affine | None], ...]
+"""Guards, each with its sum over positions along nest axes that is below 0 where it holds; None for other kinds."""
+
+
+def stepped(
+    nest: Nest,
+    parts: Parts,
+    at: Mapping[str, Position],
+    body: tuple[Stmt, ...],
+    call: IntrinsicCall,
+    sums: Read,
+    kept: str,
+    lane: Lane | None,
+) -> tuple[Stmt, ...]:
+    """`body` and the call, whose accumulator is `sums`, where the guards hold; the register `kept` has what other lanes
+    had before."""
+    index = tuple(i for i in sums.index if isinstance(i, Int))
+    lanes = nest.lane_coordinates(nest.intrinsic.accumulator.name, index[-1])
+    axes = nest.at(elements(nest, at, lanes))
+    placed = [substitute_bool(part, axes) for part, _ in parts]
+    alike = all_of(*(c for c in placed if LANE not in free_vars(c)))
+    by_lane = [c for c in placed if LANE in free_vars(c)]
+    stmts: tuple[Stmt, ...] = (*body, call)
+    if by_lane:
+        place = (Const(0), index[-1])
+        before = Assign(kept, place, sums, lane)
+        old = Read(kept, place, sums.dtype)
+        after = Assign(sums.tensor, index, Select(all_of(*by_lane), sums, old, sums.dtype), lane)
+        stmts = (*body, before, call, after)
+    return stmts if alike == TRUE else (If(alike, stmts),)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Positions along the depth, for all elements of a tile: outside of `reached` guards hold for none, inside of
+    `plain` for all; `asked` are those that bound neither. A bound that nothing gives is None."""
+
+    reached: tuple[Int | None, Int | None]
+    plain: tuple[Int | None, Int | None]
+    asked: Parts
+
+
+def spans(nest: Nest, parts: Parts, axis: NestAxis, at: Mapping[str, Position], counts: Mapping[str, int]) -> Spans:
+    """What guards say of the depth at a tile with so many units along its axes."""
+    least: tuple[list[Int], list[Int]] = [], []
+    most: tuple[list[Int], list[Int]] = [], []
+    asked = []
+    for part, form in parts:
+        c = form.coefficient(axis.name) if form is not None else 0
+        if form is None or not c or axis.unit != 1:
+            asked.append((part, form))
+            continue
+        low: Int = Const(form.constant)
+        high: Int = Const(form.constant)
+        for name, factor in form.coefficients.items():
+            if name != axis.name:
+                first, last = ends(nest.by_name[name], at[name].unit, counts.get(name, 1))
+                low, high = (
+                    (low + first * factor, high + last * factor)
+                    if factor > 0
+                    else (low + last * factor, high + first * factor)
+                )
+        if c > 0:  # c * position < -rest
+            least[1].append((-low - 1) // c + 1)
+            most[1].append((-high - 1) // c + 1)
+        else:  # -c * position > rest
+            least[0].append(low // -c + 1)
+            most[0].append(high // -c + 1)
+    return Spans(
+        (maximum(*least[0]) if least[0] else None, minimum(*least[1]) if least[1] else None),
+        (maximum(*most[0]) if most[0] else None, minimum(*most[1]) if most[1] else None),
+        tuple(asked),
+    )
+
+
+def ends(axis: NestAxis, unit: Int, count: int) -> tuple[Int, Int]:
+    """The first and the last position of a tile of `count` units along an axis."""
+    var = f"{identifier(axis.name)}r"
+    first, last = (substitute_int(unit, {var: Const(n)}) for n in (0, count - 1))
+    return first * axis.unit, last * axis.unit + (axis.unit - 1)
+
+
+__all__ = ["Parts", "Spans", "ends", "spans", "stepped"]

@@ -1,0 +1,495 @@
+"""One register tile: accumulators start, the reduction runs with unrolled intrinsic calls, results leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import prod
+from types import MappingProxyType
+
+from autosched.codegen.lower.common.context import Context, identifier
+from autosched.codegen.lower.common.edges import without_guards
+from autosched.codegen.lower.common.fused_stages import epilogue
+from autosched.codegen.lower.common.guarded_steps import Parts, Spans, spans, stepped
+from autosched.codegen.lower.common.operands import LANE, Loads, Position, Source, elements
+from autosched.codegen.lower.common.prefetches import ahead, next_block
+from autosched.codegen.lower.common.rename import place, place_index
+from autosched.codegen.lower.common.simplify import bind, decides
+from autosched.codegen.lower.common.sums import Sums
+from autosched.codegen.lower.common.transposed_stores import turning
+from autosched.codegen.lower.common.window_loads import Registers, shared_step
+from autosched.codegen.tree.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
+from autosched.ir.dtypes import DType
+from autosched.ir.value import Literal, Read, Select, Value
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, free_vars, maximum, minimum
+from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.tiling.plans.nest import NestAxis
+from autosched.tiling.plans.plan import TensorPart
+from autosched.tiling.steps import APART, COLUMNS, DIRECT, EACH, PANEL, Window, tiled_axes, window
+from autosched.tiling.steps.cpu.prefetch import FAR, FAR_BYTES, NEXT, NO
+from autosched.tiling.steps.cpu.skip_guarded import settled, skipping_row, unrolled, visited
+
+Places = dict[str, Position]
+Rows = Mapping[str, tuple[Int, Int]]
+"""The first row of a tile and the one after the last, by axis."""
+
+
+@dataclass(frozen=True)
+class DepthRange:
+    """Units of the reduction axis that is cut (on a CPU `nest.cut`, else the depth) that this visit of the register
+    tile covers; whether it is the first and the last visit. `whole`: operands hold zeros beyond the axis's end, and its
+    last unit is like any other."""
+
+    lower: Int
+    upper: Int
+    first: Bool | bool
+    last: Bool | bool
+    whole: bool = False
+
+    def of_all(self) -> bool:
+        """Whether this visit covers the axis from end to end."""
+        return self.first is True and self.last is True
+
+
+class Micro:
+    """Emits register tiles of one part; its registers are declared once and shared by all variants.
+
+    `tiled` are the axes of the tile where they are not those of a CPU's; `owner` is (worker, how many) where
+    accumulators outlive one loop over workers, each of which then has its own; `scope` is where accumulators are;
+    `sums` is where they wait between visits, if not in the output.
+    """
+
+    def __init__(
+        self,
+        part: TensorPart,
+        sources: Mapping[str, Loads],
+        ctx: Context,
+        tiled: tuple[NestAxis, ...] | None = None,
+        owner: tuple[Int, int] | None = None,
+        scope: str = "register",
+        sums: Sums | None = None,
+    ) -> None:
+        self.part, self.nest, self.names, self.sources, self.ctx = part, part.nest, part.names, sources, ctx
+        self.tiled = tiled_axes(self.nest) if tiled is None else tiled
+        self.sums = sums
+        self.intrinsic = self.nest.intrinsic
+        self.accumulator = self.intrinsic.accumulator
+        factors = [ctx.values[self.names.register(a)] for a in self.tiled]
+        acc = self.accumulator
+        self.owner: tuple[Int, ...] = () if owner is None else (owner[0],)
+        owners = () if owner is None else (owner[1],)
+        self.acc = self.declare("acc", acc.dtype, (*owners, *factors, acc.elements), scope)
+        self.registers: dict[str, str] = {}
+        loads = ctx.values.get(self.names("loads"), EACH)
+        self.window = window(self.nest, loads) if loads != EACH else None
+        for o in self.intrinsic.inputs:
+            shape = [f for a, f in zip(self.tiled, factors, strict=True) if a in self.held(o.name)]
+            if self.window is not None:
+                shape = [int(evaluate(self.window.live(self.nest, o.name, self.names), ctx.values))]
+            self.registers[o.name] = self.declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register")
+        self.left: Parts = () if self.owner else self.nest.stepped_sums
+        self.kept_sums = self.declare("kept", acc.dtype, (1, acc.elements), "register") if self.left else ""
+        self.unroll = ctx.values.get(self.names("unroll"), 1)
+        self.skips = skipping_row(self.nest) if ctx.values.get(self.names("skip")) else None
+        self.alike: Places = {}
+        self.turning = None if self.owner else turning(self.nest, ctx)
+        self.cut = self.nest.cut if part.scheme == "cpu" else self.nest.depth
+        self.next = next_block(self.nest, self.names, ctx.values)
+
+    def declare(self, name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
+        """The name of a new buffer of registers."""
+        return self.ctx.declare(name, dtype, shape, scope).name
+
+    def own(self, operand: str) -> tuple[NestAxis, ...]:
+        return tuple(a for a in self.tiled if a in self.nest.operand_axes(operand))
+
+    def held(self, operand: str) -> tuple[NestAxis, ...]:
+        """Axes over which all the operand's registers are kept: those it has, unless they are the outermost ones."""
+        own = self.own(operand)
+        return () if own == self.tiled[: len(own)] else own
+
+    def emit(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
+        """The whole life of one register tile; `counts` gives its size in units along each tiled axis."""
+        first, last = (depth.first, depth.last) if depth else (True, True)
+        at = at | {a.name: Position(None, Const(0)) for a in self.nest.reduction}
+        return (
+            *self.prefetch_out(at, counts),
+            *self.start(at, counts, _formula(first)),
+            *self.reduce(at, counts, depth),
+            *self.drop(at, counts, _formula(first)),
+            *self.finish(at, counts, _formula(last)),
+        )
+
+    # -- where things are ------------------------------------------------------------------------------------------
+
+    def register_index(self, axes: tuple[NestAxis, ...]) -> tuple[Int, ...]:
+        return tuple(Var(f"{identifier(a.name)}r") for a in axes)
+
+    def acc_index(self) -> tuple[Int, ...]:
+        return (*self.owner, *self.register_index(self.tiled))
+
+    def over(
+        self,
+        axes: tuple[NestAxis, ...],
+        counts: dict[str, int],
+        body: tuple[Stmt, ...],
+        kept: Rows = MappingProxyType({}),
+    ) -> tuple[Stmt, ...]:
+        """Unrolled loops over units of the register tile; over those in `kept` alone where it names an axis."""
+        for axis in reversed(axes):
+            var, n = f"{identifier(axis.name)}r", counts[axis.name]
+            lower, upper = kept.get(axis.name, (Const(0), Const(n)))
+            body = bind(body, {var: Const(0)}) if n == 1 else (For(var, lower, upper, body, "unrolled"),)
+        return body
+
+    def output(self, at: Places) -> tuple[dict[str, Int], Bool]:
+        """Program axes of an accumulator's lane, and which lanes the stage writes."""
+        lanes = self.nest.lane_coordinates(self.accumulator.name, self.element(self.accumulator.elements))
+        positions = elements(self.nest, at, lanes)
+        valid = all_of(*(positions[a.name] < a.extent for a in self.nest.spatial if at[a.name].partial))
+        axes = self.nest.at(positions)
+        return axes, all_of(valid, substitute_bool(self.nest.written, axes))
+
+    @staticmethod
+    def element(count: int) -> Int:
+        return Var(LANE) if count > 1 else Const(0)
+
+    def lane(self, count: int) -> Lane | None:
+        return Lane(LANE, count) if count > 1 else None
+
+    def acc_read(self) -> Read:
+        index = (*self.acc_index(), self.element(self.accumulator.elements))
+        return Read(self.acc, index, self.accumulator.dtype)
+
+    # -- start ------------------------------------------------------------------------------------------------------
+
+    def prefetch_out(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
+        if not self.ctx.values.get(self.names("prefetch_out")):
+            return ()
+        axes, _ = self.output(at)
+        target = self.nest.stage.assign
+        first = tuple(_first_lane(i) for i in place_index(target.index, axes))
+        return self.over(self.tiled, counts, (Prefetch(target.tensor, first, write=True),))
+
+    def start(self, at: Places, counts: dict[str, int], first: Bool) -> tuple[Stmt, ...]:
+        """Accumulators take the initial value on the first visit, the stored partial sums on later ones."""
+        return self.started(at, counts, first, lambda value: value)
+
+    def drop(self, at: Places, counts: dict[str, int], first: Bool) -> tuple[Stmt, ...]:
+        """Where a guard over spatial axes does not hold, accumulators take back what they started with."""
+        if self.nest.summed == TRUE:
+            return ()
+        axes, _ = self.output(at)
+        counted = substitute_bool(self.nest.summed, axes)
+        if LANE not in free_vars(counted) and not self.owner:
+            return self.started(at, counts, first, lambda value: value, ~counted)
+        return self.started(at, counts, first, lambda v: Select(counted, self.acc_read(), v, v.dtype))
+
+    def started(
+        self, at: Places, counts: dict[str, int], first: Bool, taken: Callable[[Value], Value], only: Bool = TRUE
+    ) -> tuple[Stmt, ...]:
+        """Accumulators take `taken` of the value that this visit starts with, `only` where that holds."""
+        stage, n = self.nest.stage, self.accumulator.elements
+        axes, valid = self.output(at)
+        self.ctx.tensor(stage.assign.tensor)
+        index = (*self.acc_index(), self.element(n))
+        stored = Read(stage.assign.tensor, place_index(stage.assign.index, axes), self.accumulator.dtype)
+
+        def assign(value: Value, valid: Bool) -> tuple[Stmt, ...]:
+            stmt: Stmt = Assign(self.acc, index, taken(value), self.lane(n), valid)
+            return self.over(self.tiled, counts, (stmt if only == TRUE else If(only, (stmt,)),))
+
+        if stage.init is None:
+            initial = assign(stored, valid)
+        else:
+            initial = assign(place(stage.init, axes), TRUE if _is_literal(stage.init) else valid)
+        if first == TRUE or (stage.init is None and self.sums is None):
+            return initial
+        if self.sums is not None:
+            stored = replace(stored, tensor=self.sums.buffer, index=self.sums.index(at, index))
+        return (If(first, initial), If(~first, assign(stored, valid)))
+
+    # -- reduce -----------------------------------------------------------------------------------------------------
+
+    def reduce(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
+        """The reduction loops; where tiles at the edges are apart, once more for those that need no guard."""
+        checked = self.reduction_loops(at, counts, depth)
+        if self.ctx.values.get(self.names("edges")) != APART:
+            return checked
+        free, needed = without_guards(self.nest, self.sources, at, counts)
+        if needed == TRUE:
+            return checked
+        plain = copy(self)
+        plain.sources = free
+        return (If(needed, plain.reduction_loops(at, counts, depth)), If(~needed, checked))
+
+    def reduction_loops(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
+        others = [a for a in self.nest.reduction if a is not self.nest.depth]
+        if self.window is not None:
+            others = [a for a in others if a not in self.window.axes]
+
+        apart = unrolled(self.nest, self.skips) if self.skips and not at[self.skips.name].inside else ()
+        inner = self.unguarded(at, counts, others)
+
+        def loop(k: int, at: Places, alike: Places) -> tuple[Stmt, ...]:
+            if k == len(others):
+                if self.window:
+                    return self.whole(at, counts, self.window)
+                return inner.standing(alike).depth_loop(at, counts, depth)
+            axis, var = others[k], f"{identifier(others[k].name)}u"
+            inside = at | {axis.name: Position(None, Var(var), axis.extent % axis.unit != 0)}
+            if axis.units == 1:
+                return bind(loop(k + 1, inside, alike), {var: Const(0)})
+            lower, upper = visited(self.nest, axis, self.single(at, counts, others[:k]), Const(0), axis.units)
+            if axis is self.cut and depth is not None and not depth.of_all():
+                lower, upper = maximum(lower, depth.lower), minimum(upper, depth.upper)
+            if axis not in apart:
+                return (For(var, lower, upper, loop(k + 1, inside, alike)),)
+
+            def one(u: int) -> Places:
+                return {**alike, axis.name: Position(None, Const(u))}
+
+            def asked(u: int) -> tuple[Bool, Rows]:
+                return all_of(lower <= u, upper > u), self.kept(at | one(u), counts)
+
+            each: list[Stmt] = []
+            for (condition, _), units in groupby(range(axis.units), asked):
+                run = list(units)
+                if len(run) > 1 and condition == TRUE:
+                    body = loop(k + 1, inside, one(run[0]))
+                    if not decides(var, body):
+                        each.append(For(var, Const(run[0]), Const(run[-1] + 1), body))
+                        continue
+                body = loop(k + 1, inside, alike)
+                for u in run:
+                    each += bind((If(all_of(lower <= u, upper > u), body),), {var: Const(u)})
+            return tuple(each)
+
+        return loop(0, at, {})
+
+    def standing(self, alike: Places) -> Micro:
+        """This tile where a loop runs over units of the window for which the same rows are kept: `alike` has one of
+        them for each such axis."""
+        if not alike:
+            return self
+        plain = copy(self)
+        plain.alike = alike
+        return plain
+
+    def single(self, at: Places, counts: dict[str, int], outer: list[NestAxis]) -> dict[str, Int]:
+        """Axes with one position in this tile and in the reduction loops `outer`; none where workers share loops."""
+        if self.owner:
+            return {}
+        fixed = [a for a in (*self.nest.rows, *outer) if a.unit == 1 and counts.get(a.name, 1) == 1]
+        return {a.name: substitute_int(at[a.name].unit, {f"{identifier(a.name)}r": Const(0)}) for a in fixed}
+
+    def kept(self, at: Places, counts: dict[str, int]) -> Rows:
+        """The first of the tile's rows that guards do not rule out here, and the one after the last."""
+        row = self.skips
+        if row is None or counts[row.name] == 1 or at[row.name].inside:
+            return {}
+        at = at | self.alike
+        window = {a.name: at[a.name].unit for a in unrolled(self.nest, row)}
+        first = substitute_int(at[row.name].unit, {f"{identifier(row.name)}r": Const(0)})
+        return {row.name: visited(self.nest, row, window, first, counts[row.name])}
+
+    def unguarded(self, at: Places, counts: dict[str, int], loops: list[NestAxis]) -> Micro:
+        """This tile with direct reads free of guards that its loops already see to."""
+        single = frozenset(self.single(at, counts, []))
+        rows = frozenset({self.skips.name} if self.skips and counts[self.skips.name] > 1 else ())
+        over = frozenset(a.name for a in loops if a.units > 1)
+        free = {
+            name: replace(source, inside=True)
+            for name, source in self.sources.items()
+            if isinstance(source, Source)
+            and source.kind == DIRECT
+            and not self.owner
+            and settled(self.nest, name, single, rows, over)
+        }
+        if not free:
+            return self
+        plain = copy(self)
+        plain.sources = {**self.sources, **free}
+        return plain
+
+    def depth_loop(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
+        axis = self.nest.depth
+        if axis is None or depth is None:
+            return self.step(at, counts, None)
+        if axis is not self.cut:
+            depth = DepthRange(Const(0), Const(axis.units), True, True, depth.whole)
+        var = f"{identifier(axis.name)}u"
+        full, rest = (axis.units, 0) if depth.whole else (axis.full_units, axis.extent % axis.unit)
+        stmts: list[Stmt] = []
+        found = spans(self.nest, self.left, axis, at, counts)
+        if self.left and found.asked != self.left:
+            return self.visited_depth(at, counts, axis, depth, found)
+        if full:
+            upper = depth.upper if not rest else minimum(depth.upper, full)
+            body = self.unrolled_steps(at, counts, axis, var, depth.lower)
+            if (
+                isinstance(depth.lower, Const)
+                and isinstance(upper, Const)
+                and upper.value - depth.lower.value == self.unroll
+            ):
+                stmts += bind(body, {var: depth.lower})
+            else:
+                stmts.append(For(var, depth.lower, upper, body, "serial", self.unroll))
+        if rest:
+            here = Position(None, Const(full), partial=True)
+            tail = self.step(at | {axis.name: here}, counts, None)
+            reached = depth.upper > full
+            stmts += tail if reached == TRUE else (If(reached, tail),)
+        return tuple(stmts)
+
+    def visited_depth(
+        self, at: Places, counts: dict[str, int], axis: NestAxis, depth: DepthRange, found: Spans
+    ) -> tuple[Stmt, ...]:
+        """The depth where guards bound it: what they exclude is not visited, where they hold for the whole tile they
+        are not asked. Bounds are moved out to whole trips of the loop."""
+        trip, lower, upper = self.unroll, depth.lower, depth.upper
+        var = f"{identifier(axis.name)}u"
+        plain = self.leaving(found.asked)
+
+        def whole(bound: Int, up: int) -> Int:
+            return lower + (bound - lower + (trip - 1) * up) // trip * trip
+
+        (first, last), (begin, end) = found.reached, found.plain
+        low = lower if first is None else maximum(lower, whole(first, 0))
+        high = upper if last is None else minimum(upper, whole(last, 1))
+        begins = low if begin is None else maximum(low, whole(begin, 1))
+        stops = high if end is None else maximum(begins, minimum(high, whole(end, 0)))
+
+        def loop(tile: Micro, start: Int, stop: Int) -> tuple[Stmt, ...]:
+            body = tile.unrolled_steps(at, counts, axis, var, lower)
+            return (For(var, start, stop, body, "serial", trip),)
+
+        return (
+            *(() if begin is None else loop(self, low, minimum(begins, high))),
+            *loop(plain, begins, stops),
+            *(() if end is None else loop(self, stops, high)),
+        )
+
+    def leaving(self, parts: Parts) -> Micro:
+        """This tile where only these guards leave steps out."""
+        plain = copy(self)
+        plain.left = parts
+        return plain
+
+    def unrolled_steps(
+        self, at: Places, counts: dict[str, int], axis: NestAxis, var: str, start: Int
+    ) -> tuple[Stmt, ...]:
+        inner = f"{identifier(axis.name)}v"
+        unit = Var(var) + Var(inner) if self.unroll > 1 else Var(var)
+        body = self.step(at | {axis.name: Position(None, unit)}, counts, axis)
+        if self.unroll > 1:
+            body = (For(inner, Const(0), Const(self.unroll), body, "unrolled"),)
+        if self.next is None:
+            return body
+        first = at | {axis.name: Position(None, Var(var))}
+        return (*self.next.ask(self.sources[self.next.operand], first, counts, start), *body)
+
+    def step(self, at: Places, counts: dict[str, int], ahead: NestAxis | None) -> tuple[Stmt, ...]:
+        """All intrinsic calls of one depth unit, each operand loaded as far out as it can be."""
+        loads: dict[int, list[Stmt]] = {}
+        kept = self.kept(at, counts)
+        for o in self.intrinsic.inputs:
+            own, held = self.own(o.name), self.held(o.name)
+            load = self.load(o.name, at)
+            if held:
+                asked = self.ask_ahead(o.name, at, ahead)
+                loads.setdefault(0, []).extend(self.over(held, counts, (*load, *asked), kept))
+            else:
+                asked = self.ask_ahead(o.name, at, ahead) if own == self.tiled else ()  # it streams: no register reused
+                loads.setdefault(len(own), []).extend((*load, *asked))
+        refs = {o: RegisterRef(b, self.register_index(self.held(o))) for o, b in self.registers.items()}
+        refs[self.accumulator.name] = RegisterRef(self.acc, self.acc_index())
+        body = self.called(at, tuple(loads.get(len(self.tiled), ())), IntrinsicCall(self.intrinsic, refs))
+        for level in reversed(range(len(self.tiled))):
+            body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body, kept))
+        return body
+
+    def called(self, at: Places, loads: tuple[Stmt, ...], call: IntrinsicCall) -> tuple[Stmt, ...]:
+        """The call after its loads, less the steps that guards leave out."""
+        if not self.left:
+            return (*loads, call)
+        lane = self.lane(self.accumulator.elements)
+        return stepped(self.nest, self.left, at, loads, call, self.acc_read(), self.kept_sums, lane)
+
+    def whole(self, at: Places, counts: dict[str, int], window: Window) -> tuple[Stmt, ...]:
+        """All calls of the innermost reduction loops, each register loaded once."""
+        registers = Registers(self.registers, self.acc, self.acc_index())
+        tile = [(a, counts[a.name]) for a in self.tiled]
+        return shared_step(window, self.intrinsic, self.sources, registers, at, tile)
+
+    def load(self, operand: str, at: Places) -> tuple[Stmt, ...]:
+        n = self.intrinsic.operands[operand].elements
+        value, valid = self.sources[operand].load(at, self.element(n))
+        index = (*self.register_index(self.held(operand)), self.element(n))
+        return (Assign(self.registers[operand], index, value, self.lane(n), valid),)
+
+    def ask_ahead(self, operand: str, at: Places, axis: NestAxis | None) -> tuple[Stmt, ...]:
+        distance = self.ctx.values.get(self.names("prefetch"), NO)
+        if axis is None or distance in (NO, NEXT) or axis not in self.nest.operand_axes(operand):
+            return ()
+        return (ahead(self.nest, operand, self.sources[operand], at, self.far(operand, distance)),)
+
+    def far(self, operand: str, distance: int) -> int:
+        """Depth units ahead."""
+        o, source = self.intrinsic.operands[operand], self.sources[operand]
+        if distance != FAR or not isinstance(source, Source) or source.kind not in (PANEL, COLUMNS):
+            return distance
+        registers = prod(self.ctx.values[self.names.register(a)] for a in self.own(operand))
+        return max(distance, -(-FAR_BYTES // (registers * o.elements * o.dtype.bytes)))
+
+    # -- finish -----------------------------------------------------------------------------------------------------
+
+    def finish(self, at: Places, counts: dict[str, int], last: Bool) -> tuple[Stmt, ...]:
+        """Partial or final sums go to memory where they are needed; fused stages follow on the last visit."""
+        axes, valid = self.output(at)
+        target, n = self.nest.stage.assign, self.accumulator.elements
+        store = Assign(target.tensor, place_index(target.index, axes), self.acc_read(), self.lane(n), valid)
+        stored = final = self.stores(counts, (store,))
+        fused: list[Stmt] = []
+        inside = [stage.stage.assign.tensor == target.tensor for stage in self.part.epilogue]
+        for k, stage in enumerate(self.part.epilogue):
+            behind = epilogue(stage, target, self.acc_read(), axes, self.lane(n), valid, self.ctx)
+            if self.turning and self.part.keep and inside[k] and k == len(inside) - 1:
+                final = self.stores(counts, (replace(store, value=behind[0].value),))  # as one, so that its reads turn
+            else:
+                fused += self.stores(counts, behind)
+        whole = (*fused, *(final if self.part.keep else ()))
+        if last == TRUE:
+            return whole
+        if self.sums is not None:
+            place_of_tile = self.sums.index(at, (*self.acc_index(), self.element(n)))
+            there = Assign(self.sums.buffer, place_of_tile, self.acc_read(), self.lane(n), valid)
+            return (If(~last, self.over(self.tiled, counts, (there,))), If(last, whole))
+        if any(inside) or not self.part.keep:
+            return (If(~last, stored), *((If(last, whole),) if whole else ()))
+        return (*stored, *((If(last, tuple(fused)),) if fused else ()))
+
+    def stores(self, counts: dict[str, int], stores: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The tile's stores to memory, turned where that leaves fewer of them."""
+        found: list[Stmt] = []
+        for store in stores:
+            turned = self.turning.stores(store, counts) if self.turning else ()
+            row = self.turning.row if self.turning and turned else None
+            found += self.over(tuple(a for a in self.tiled if a is not row), counts, turned or (store,))
+        return tuple(found)
+
+
+def _formula(value: Bool | bool) -> Bool:
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
+    return value
+
+
+def _first_lane(index: Int) -> Int:
+    return substitute_int(index, {LANE: Const(0)})
+
+
+def _is_literal(value: Value) -> bool:
+    return isinstance(value, Literal)

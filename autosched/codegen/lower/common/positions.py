@@ -1,0 +1,32 @@
+"""Where the code being emitted stands on the axes of a nest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autosched.logic import Const, Int
+from autosched.tiling.plans.nest import Nest
+
+LANE = "e"
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where the code being emitted stands on one nest axis: register tile `tile` (or None), element of the register
+    tile or unit `unit`, both expressions; `partial` when the intrinsic tile there may reach past the extent; `inside`
+    when no border reaches the register tile, so that a row that skips borders has nothing to skip."""
+
+    tile: Int | None
+    unit: Int
+    partial: bool = False
+    inside: bool = False
+
+
+def elements(nest: Nest, at: Mapping[str, Position], lanes: Mapping[str, Int]) -> dict[str, Int]:
+    """The element position on every nest axis, for a register element with these intrinsic coordinates."""
+    found: dict[str, Int] = {}
+    for axis in nest.axes:
+        inside = lanes.get(axis.intrinsic_axis or "", Const(0))
+        found[axis.name] = at[axis.name].unit * axis.unit + inside
+    return found

@@ -1,0 +1,1 @@
+"""Lowering of a nest for a CPU. Read `tensor_nest`; its register tile is `lower.common.microkernel`."""

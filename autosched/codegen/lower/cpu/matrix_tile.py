@@ -1,0 +1,200 @@
+"""Register tiles whose registers hold matrices: sums stay in them while the reduction runs, and meet memory as a whole.
+
+A sum that begins with zero, or that is all of a tile of the tensor that it belongs to, moves at once. Otherwise it goes
+through a matrix of memory that each thread has, row by row: what is fused behind, ends of axes and other initial values
+are then as for any vector of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from autosched.codegen.analysis.matrices import apart_in_memory, held_in, rows_by_number, touches
+from autosched.codegen.lower.common.context import Context
+from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
+from autosched.codegen.lower.common.microkernel import Micro, Places
+from autosched.codegen.lower.common.operands import LANE, Loads, elements
+from autosched.codegen.lower.common.rename import place, place_index
+from autosched.codegen.lower.common.simplify import bind
+from autosched.codegen.tree.kernel import Assign, Buffer, Configure, For, If, Lane, Stmt
+from autosched.ir.dtypes import DType
+from autosched.ir.value import Literal, Read, Select, Value
+from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
+from autosched.logic.walk import substitute_bool
+from autosched.tiling.plans.nest import NestAxis
+from autosched.tiling.plans.plan import TensorPart
+from autosched.tiling.steps import tiled_axes
+from autosched.tiling.steps.common.layout import filled, rows_held
+
+
+class MatrixMicro(Micro):
+    """Emits register tiles of one part on an instruction with registers of its own. `threads` is how many share it."""
+
+    def __init__(self, part: TensorPart, sources: Mapping[str, Loads], ctx: Context, threads: int) -> None:
+        matrices = part.nest.intrinsic.matrices
+        assert matrices is not None
+        self.matrices, self.taken = matrices, 0
+        self.spare = self._spare(part, ctx)
+        super().__init__(part, sources, ctx)
+        width = filled(self.nest, self.accumulator.name)
+        self.whole_lane, self.row_lane = Lane(LANE, self.accumulator.elements), Lane(LANE, width)
+        self.thread: Int = Var("thread") if threads > 1 else Const(0)
+        self.rows = rows_held(self.nest, self.accumulator.name)
+        shape = (threads, self.rows, width)
+        self.between = ctx.declare("sums", self.accumulator.dtype, shape, "workspace").name
+
+    def _spare(self, part: TensorPart, ctx: Context) -> bool:
+        """Whether there are registers for all units of every operand: then none waits for another's."""
+        tiled = tiled_axes(part.nest)
+        total = 0
+        for o in part.nest.intrinsic.operands.values():
+            count = 1
+            for axis in tiled:
+                mine = o.written or axis in part.nest.operand_axes(o.name)
+                count *= ctx.values[part.names.register(axis)] if mine else 1
+            total += count
+        return total <= self.matrices.count
+
+    def held(self, operand: str) -> tuple[NestAxis, ...]:
+        return self.own(operand) if self.spare else super().held(operand)
+
+    def declare(self, name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
+        made = self.ctx.declare(name, dtype, shape, "matrix")
+        self.ctx.buffers[made.name] = replace(made, matrices=self.matrices, first=self.taken)
+        self.taken += made.elements // shape[-1]
+        return made.name
+
+    # -- where things are ------------------------------------------------------------------------------------------
+
+    def output(self, at: Places) -> tuple[dict[str, Int], Bool]:
+        """Program axes at element `e` of row `er` of an accumulator, and which of them the stage writes."""
+        positions = elements(self.nest, at, row_lanes(self.nest, self.accumulator.name))
+        valid = all_of(*(positions[a.name] < a.extent for a in self.nest.spatial if at[a.name].partial))
+        axes = self.nest.at(positions)
+        return axes, all_of(valid, substitute_bool(self.nest.written, axes))
+
+    def acc_read(self) -> Read:
+        """The element of the accumulator that lies in memory just now."""
+        return Read(self.between, (self.thread, Var(ROW), Var(LANE)), self.accumulator.dtype)
+
+    def lane(self, count: int) -> Lane | None:
+        """Of a row, which is what `output` speaks of."""
+        return self.row_lane
+
+    def _matrix(self) -> tuple[Int, ...]:
+        """The subscripts of all elements of the accumulator in memory, in the order of the register."""
+        width = self.row_lane.width
+        return self.thread, Var(LANE) // width, Var(LANE) % width
+
+    def _register(self) -> tuple[Int, ...]:
+        return (*self.acc_index(), Var(LANE))
+
+    def _in_tensor(self, at: Places) -> tuple[Int, ...] | None:
+        """The subscripts of all elements of the accumulator in the tensor itself, where that holds it as a matrix."""
+        axes, valid = super().output(at)
+        if valid != TRUE:
+            return None
+        target = self.nest.stage.assign
+        memory, register = self.ctx.tensor(target.tensor), self.ctx.buffers[self.acc]
+        index = place_index(target.index, axes)
+        return None if apart_in_memory(index, memory, register, self.whole_lane) is None else index
+
+    def prefetch_out(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
+        """Ask for each row of the output."""
+        asked = super().prefetch_out(at, counts)
+        return (For(ROW, Const(0), Const(self.rows), asked),) if asked else ()
+
+    # -- start ------------------------------------------------------------------------------------------------------
+
+    def started(
+        self, at: Places, counts: dict[str, int], first: Bool, taken: Callable[[Value], Value], only: Bool = TRUE
+    ) -> tuple[Stmt, ...]:
+        assert only == TRUE, "no nest of matrices drops sums"
+        stage, dtype = self.nest.stage, self.accumulator.dtype
+        axes, valid = self.output(at)
+        there = self._in_tensor(at)
+        tensor = stage.assign.tensor
+        self.ctx.tensor(tensor)
+
+        def all_tiles(*body: Stmt) -> tuple[Stmt, ...]:
+            return self.over(self.tiled, counts, body)
+
+        def through(value: Value) -> tuple[Stmt, ...]:
+            """Row by row into memory, from there into the register."""
+            zero = Literal(0.0 if dtype.is_float else 0, dtype)
+            each = value if valid == TRUE else Select(valid, value, zero, dtype)
+            row = Assign(self.between, (self.thread, Var(ROW), Var(LANE)), each, self.row_lane)
+            rows = For(ROW, Const(0), Const(self.rows), (row,))
+            moved = Assign(self.acc, self._register(), Read(self.between, self._matrix(), dtype), self.whole_lane)
+            return all_tiles(rows, moved)
+
+        def stored() -> tuple[Stmt, ...]:
+            if there is None:
+                return through(Read(tensor, place_index(stage.assign.index, axes), dtype))
+            return all_tiles(Assign(self.acc, self._register(), Read(tensor, there, dtype), self.whole_lane))
+
+        if stage.init is None:
+            return stored()
+        init = place(stage.init, axes)
+        if isinstance(init, Literal) and init.value == 0 and not str(init.value).startswith("-"):
+            initial = all_tiles(Assign(self.acc, self._register(), init, self.whole_lane))
+        else:
+            initial = through(init)
+        if first == TRUE:
+            return initial
+        return (If(first, initial), If(~first, stored()))
+
+    def load(self, operand: str, at: Places) -> tuple[Stmt, ...]:
+        n = self.intrinsic.operands[operand].elements
+        value, valid = self.sources[operand].load(at, Var(LANE))
+        index = (*self.register_index(self.held(operand)), Var(LANE))
+        return (Assign(self.registers[operand], index, value, Lane(LANE, n), valid),)
+
+    # -- finish -----------------------------------------------------------------------------------------------------
+
+    def finish(self, at: Places, counts: dict[str, int], last: Bool) -> tuple[Stmt, ...]:
+        self.there = self._in_tensor(at)
+        return super().finish(at, counts, last)
+
+    def stores(self, counts: dict[str, int], stores: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        dtype = self.accumulator.dtype
+        held = Read(self.acc, self._register(), dtype)
+        if self.there is not None and len(stores) == 1 and _moves(stores[0], self.acc_read()):
+            tensor = self.nest.stage.assign.tensor
+            return self.over(self.tiled, counts, (Assign(tensor, self.there, held, self.whole_lane),))
+        moved = Assign(self.between, self._matrix(), held, self.whole_lane)
+        rows = For(ROW, Const(0), Const(self.rows), stores)
+        return self.over(self.tiled, counts, (moved, rows))
+
+
+def _moves(stmt: Stmt, value: Value) -> bool:
+    """Whether a statement stores just this value, everywhere."""
+    return isinstance(stmt, Assign) and stmt.value == value and stmt.valid == TRUE
+
+
+def configured(part: TensorPart, body: tuple[Stmt, ...], buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
+    """What a thread does, between configuring the registers and releasing them; register numbers are then constants."""
+    matrices = part.nest.intrinsic.matrices
+    if matrices is None:
+        return body
+    numbered = _numbered(body, buffers)
+    matrices = matrices.with_rows({n: rows for b in held_in(numbered, buffers) for n, rows in rows_by_number(b)})
+    return (Configure(matrices, on=True), *numbered, Configure(matrices, on=False))
+
+
+def _numbered(body: tuple[Stmt, ...], buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
+    """Loops that are unrolled are written out where registers in them hold matrices: instructions name those by number,
+    and compilers of C unroll too late for that."""
+    found: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case For(kind="unrolled", lower=Const(low), upper=Const(high)) if touches(stmt.body, buffers):
+                inner = _numbered(stmt.body, buffers)
+                for value in range(low, high, stmt.step):
+                    found += bind(inner, {stmt.var: Const(value)})
+            case For() | If():
+                found.append(replace(stmt, body=_numbered(stmt.body, buffers)))
+            case _:
+                found.append(stmt)
+    return tuple(found)

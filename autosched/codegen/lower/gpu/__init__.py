@@ -1,0 +1,1 @@
+"""Lowering of a nest for a GPU. Read `gpu_nest`, `slice_pipeline`, then `results`."""

@@ -1,0 +1,176 @@
+"""Slices whose fragments are loaded one depth unit ahead of their calls, over the ends of slices too.
+
+    load unit 0 of slice 0
+    for each slice:
+        for each unit but the last:   load the next unit | start a part of a later slice's copies | call
+        wait for the next slice, barrier
+        load unit 0 of the next slice | call on the last unit
+
+Each fragment is held twice, and the halves take turns: slices have an even number of units. The barrier in the middle
+also says that everyone has loaded all of the slice, whose stage the next slice's copies then fill. After the last slice
+its own first unit is loaded once more, which nobody uses: that costs less than to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from autosched.codegen.lower.common.context import identifier
+from autosched.codegen.lower.common.positions import Position
+from autosched.codegen.lower.common.simplify import bind
+from autosched.codegen.lower.gpu.grid import Work
+from autosched.codegen.lower.gpu.results import worker_of
+from autosched.codegen.tree.kernel import (
+    Assign,
+    Async,
+    For,
+    If,
+    IntrinsicCall,
+    Publish,
+    RegisterRef,
+    Signal,
+    Stmt,
+    Wait,
+)
+from autosched.logic import Const, Int, Var, minimum
+from autosched.tiling.steps.gpu.slice_copies import BULK
+
+if TYPE_CHECKING:
+    from autosched.codegen.lower.gpu.slice_pipeline import Pipeline
+
+SLICE = Var("slice")
+THREADS = {"warp": 32}
+"""Threads of a worker that share its copies."""
+HALVES = 2
+Phase = tuple[Stmt, ...]
+Workers = Callable[[Phase], Phase]
+
+
+class Ahead:
+    """The slices of one nest whose fragments are loaded ahead. Declares the registers of both halves."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline, self.micro, self.nest = pipeline, pipeline.micro, pipeline.nest
+        assert self.nest.depth is not None
+        self.depth, self.size = self.nest.depth, pipeline.size
+        micro, ctx, counts = self.micro, pipeline.ctx, pipeline.grid.register
+        owners = ctx.buffers[micro.acc].shape[: len(micro.owner)]
+        self.registers: dict[str, str] = {}
+        for o in self.nest.intrinsic.inputs:
+            del ctx.buffers[micro.registers[o.name]]  # of one unit
+            own = (counts[a.name] for a in micro.own(o.name))
+            shape = (*owners, HALVES, *own, o.elements)
+            self.registers[o.name] = ctx.declare(f"{o.name}_reg", o.dtype, shape, "register").name
+
+    def loop(self, work: Work, local: dict[str, Int], workers: Workers, freely: Workers) -> Phase:
+        """All slices of the work; `workers` puts a loop over workers around a phase, `freely` takes the barrier in
+        front of such loops away."""
+        pipeline, unit, most = self.pipeline, Var(f"{identifier(self.depth.name)}u"), self.size - 1
+        first = [stmt for k in range(pipeline.stages - 1) for stmt in self.whole(work, Const(k))]
+        later, following = SLICE + (pipeline.stages - 1), minimum(SLICE + 1, work.count - 1)
+        engine = pipeline.kind == BULK
+        asked = self.whole(work, later) if engine else ()
+        between = () if engine else self.part(work, later, unit)
+        step = (*self.load(local, self.slot(work, SLICE), unit + 1), *between, *self.calls(unit % HALVES))
+        steps = bind(step, {str(unit): Const(0)})
+        if most > 1:
+            steps = (For(str(unit), Const(0), Const(most), step, "unrolled"),)
+        landed: Phase = () if engine else (Wait(self.groups * (pipeline.stages - 2)),)
+        begin = (*workers((*first, *landed)), *self.awaited(work, Const(0)))
+        head = workers(self.load(local, self.slot(work, Const(0)), Const(0)))
+        last = (*self.load(local, self.slot(work, following), Const(0)), *self.calls(Const(most % HALVES)))
+        inner = freely(workers((*asked, *steps, *landed)))
+        return (*begin, *head, *pipeline.loop(work, (*inner, *self.awaited(work, following), *workers(last))))
+
+    def beside(self, work: Work, local: dict[str, Int], workers: Workers, freely: Workers) -> Phase:
+        """The same beside a producer, who is told that a stage is empty once all of its units have been read."""
+        pipeline, unit, most = self.pipeline, Var(f"{identifier(self.depth.name)}u"), self.size - 1
+
+        def begin(number: Int) -> Phase:
+            """Wait for a slice, and load its first unit."""
+            first = self.load(local, self.slot(work, number), Const(0))
+            return (pipeline.landed(work, number), *freely(workers(first)))
+
+        step = (*self.load(local, self.slot(work, SLICE), unit + 1), *self.calls(unit % HALVES))
+        steps = bind(step, {str(unit): Const(0)})
+        if most > 1:
+            steps = (For(str(unit), Const(0), Const(most), step, "unrolled"),)
+        # Loads may still be on their way: an arrival overtakes them, and the products that use them (on an H200).
+        read = freely(workers((*steps, Publish())))
+        used = Signal(pipeline.empty, self.slot(work, SLICE))
+        following = If(work.count > SLICE + 1, begin(SLICE + 1))
+        last = freely(workers(self.calls(Const(most % HALVES))))
+        return (*begin(Const(0)), *pipeline.loop(work, (*read, used, following, *last)))
+
+    # -- copies --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def parts(self) -> list[int]:
+        """In how many parts each operand's slice is copied: all threads have as much to do in each."""
+        pipeline, scope = self.pipeline, self.nest.intrinsic.scope
+        threads = worker_of(pipeline.grid, self.nest)[1] * THREADS.get(scope, 1)
+        bits = {o.name: o.dtype.bits for o in self.nest.intrinsic.inputs}
+        wide = {o: max(1, pipeline.vector * 8 // n) for o, n in bits.items()}
+        pieces = [s.layout.rows * -(-s.layout.extents[-1] // wide[s.operand]) for s in pipeline.slices.values()]
+        return [max((n for n in range(1, self.size) if p % (n * threads) == 0), default=1) for p in pieces]
+
+    @property
+    def groups(self) -> int:
+        """Groups of copies of a slice, each with a part of every operand's that has so many."""
+        return max(self.parts)
+
+    def whole(self, work: Work, number: Int) -> Phase:
+        """A worker starts its share of a whole slice's copies."""
+        pipeline = self.pipeline
+        if pipeline.kind == BULK:
+            worker, _ = worker_of(pipeline.grid, self.nest)
+            return (If(worker.eq(0), pipeline.where_there_is(work, number, (pipeline.engine(work, number),))),)
+        part = Var("part")
+        body = self.part(work, number, part)
+        if self.groups == 1:
+            return bind(body, {str(part): Const(0)})
+        return (For(str(part), Const(0), Const(self.groups), body, "unrolled"),)
+
+    def part(self, work: Work, number: Int, part: Int) -> Phase:
+        """A worker starts one part of them, if there is one of that number: a group of its own."""
+        fills: list[Stmt] = []
+        for fill, count in zip(self.pipeline.fills(work, number), self.parts, strict=True):
+            assert isinstance(fill, For)
+            begin, each = part * (fill.upper // count), fill.upper // count
+            note = fill.note if count == 1 else fill.note.replace("a slice", f"one of {count} parts of a slice")
+            mine = replace(fill, lower=begin + fill.lower, upper=begin + each, note=note)
+            fills.append(mine if count == self.groups else If(part < count, (mine,)))
+        group = Async(self.pipeline.where_there_is(work, number, tuple(fills)), "", Const(0))
+        return (group,) if self.groups == self.size - 1 else (If(part < self.groups, (group,)),)
+
+    def awaited(self, work: Work, number: Int) -> Phase:
+        return (self.pipeline.landed(work, number),) if self.pipeline.kind == BULK else ()
+
+    def slot(self, work: Work, number: Int) -> Int:
+        return self.pipeline.slot(work, number)
+
+    # -- fragments -----------------------------------------------------------------------------------------------------
+
+    def load(self, local: dict[str, Int], slot: Int, unit: Int) -> Phase:
+        """All fragments of a unit of the slice in `slot`, into the half whose turn it is."""
+        micro, loads = self.micro, list[Stmt]()
+        for o in self.nest.intrinsic.inputs:
+            source = self.pipeline.slices[o.name].source(local, Const(0), slot)
+            value, valid = source.load({self.depth.name: Position(None, unit)}, micro.element(o.elements))
+            index = (*self.place(o.name, unit % HALVES), micro.element(o.elements))
+            load = Assign(self.registers[o.name], index, value, micro.lane(o.elements), valid)
+            loads += micro.over(micro.own(o.name), self.pipeline.grid.register, (load,))
+        return tuple(loads)
+
+    def calls(self, half: Int) -> Phase:
+        """The calls of one unit."""
+        micro = self.micro
+        refs = {o: RegisterRef(name, self.place(o, half)) for o, name in self.registers.items()}
+        refs[micro.accumulator.name] = RegisterRef(micro.acc, micro.acc_index())
+        return micro.over(micro.tiled, self.pipeline.grid.register, (IntrinsicCall(micro.intrinsic, refs),))
+
+    def place(self, operand: str, half: Int) -> tuple[Int, ...]:
+        return (*self.micro.owner, half, *self.micro.register_index(self.micro.own(operand)))

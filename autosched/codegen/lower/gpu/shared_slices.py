@@ -1,0 +1,276 @@
+"""Slices in shared memory: how they are filled, and how registers and instructions read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from autosched.codegen.lower.common.context import Context
+from autosched.codegen.lower.common.panels import or_zero
+from autosched.codegen.lower.common.positions import LANE, Position
+from autosched.codegen.lower.common.rename import place_index
+from autosched.codegen.lower.gpu.grid import RANK, Grid, Receivers, Work
+from autosched.codegen.lower.gpu.im2col_map import corner, walk_of, walked
+from autosched.codegen.tree.kernel import Assign, Box, BoxMap, Buffer, Descriptor, For, If, Lane, RegisterRef, Stmt
+from autosched.ir.value import Read, Value
+from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
+from autosched.logic.walk import substitute_bool
+from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, along, element_offset
+from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, stage_name
+from autosched.tiling.steps.gpu.shared_layout import SharedLayout, chunk_elements, slice_axes
+from autosched.tiling.steps.gpu.slice_copies import BULK
+from autosched.tiling.steps.gpu.tma_boxes import no_box, pixels_of
+
+
+@dataclass(frozen=True)
+class SharedSlices:
+    """An operand's slices in a block's shared memory: `stages` of them, for each block of a cluster. `receivers` are
+    the blocks of a cluster that need the same slice."""
+
+    nest: Nest
+    operand: str
+    grid: Grid
+    layout: SharedLayout
+    buffer: Buffer
+    size: int  # depth units of a slice
+    stages: int
+    receivers: Receivers
+
+    @staticmethod
+    def declare(nest: Nest, operand: str, grid: Grid, ctx: Context) -> SharedSlices:
+        """The buffer, as the row says."""
+        spec, names, depth = nest.intrinsic.operands[operand], grid.names, nest.depth
+        assert depth is not None
+        size, stages = ctx.values[names.block(depth)], ctx.values.get(names("stages"), 1)
+        axes = slice_axes(nest, operand)
+        extents = tuple(a.unit * (size if a is depth else grid.tile.get(a.name, 1)) for a in axes)
+        described = ctx.values.get(stage_name(names, operand)) == DESCRIPTOR
+        swizzle, padded = ctx.values.get(names("swizzle"), 0), ctx.values.get(names("padding"), 0) > 0
+        layout = SharedLayout(axes, extents, chunk_elements(spec.dtype.bits), swizzle, described, padded)
+        outer = (*([grid.cluster] if grid.cluster > 1 else []), *([stages] if stages > 1 else []))
+        tensor = nest.mapping.operands[operand].tensor
+        buffer = ctx.declare(f"{tensor}_shared", spec.dtype, (*outer, *layout.shape), "shared", tensor)
+        own = frozenset(a.name for a in nest.operand_axes(operand))
+        return SharedSlices(nest, operand, grid, layout, buffer, size, stages, grid.receivers(own))
+
+    @property
+    def turns(self) -> int:
+        """Slices in the buffer: of all stages, for all blocks of a cluster."""
+        return self.stages * self.grid.cluster
+
+    def at(self, rank: Int, slot: Int, inside: tuple[Int, ...]) -> tuple[Int, ...]:
+        outer: list[Int] = [rank] if self.grid.cluster > 1 else []
+        return (*outer, *([slot] if self.stages > 1 else []), *inside)
+
+    # -- filling ----------------------------------------------------------------------------------------------------
+
+    def fill(self, work: Work, reduction: dict[str, Int], slot: Int, vector: int, worker: Int, workers: int) -> Stmt:
+        """One worker's share of copying the slice at `reduction` (units along each reduction axis); zeros where the
+        program has no element. Blocks of a cluster that need the same slice share the work, and write it for all."""
+        nest, layout = self.nest, self.layout
+        spec = nest.intrinsic.operands[self.operand]
+        wide = max(1, vector * 8 // spec.dtype.bits) if vector else 1
+        pieces = -(-layout.extents[-1] // wide)
+        piece = Var(f"{self.operand}_f")
+        row_number = piece // pieces
+        element: Int = piece % pieces * wide
+        if wide > 1:
+            element = element + Var(LANE)
+        place: dict[str, Int] = {layout.axes[-1].name: element}
+        below = layout.rows
+        for axis, extent in zip(layout.axes[:-1], layout.extents[:-1], strict=True):
+            below //= extent
+            number = row_number // below if below > 1 else row_number
+            place[axis.name] = number % extent if extent > 1 else Const(0)
+        value, valid = self.element(work, reduction, place)
+        if layout.extents[-1] % wide:
+            valid = all_of(valid, element < layout.extents[-1])
+        inside = layout.index(layout.row(place), element)
+        lane = Lane(LANE, wide) if wide > 1 else None
+        read = or_zero(value, valid)
+        body: tuple[Stmt, ...] = (Assign(self.buffer.name, self.at(RANK, slot, inside), read, lane),)
+        first, step = worker, workers
+        if (blocks := self.receivers.count) > 1:
+            store = Assign(self.buffer.name, self.at(self.receivers.rank(Var("to")), slot, inside), read, lane)
+            body = (For("to", Const(0), Const(blocks), (store,), "unrolled", note="multicast"),)
+            first, step = worker * blocks + self.receivers.number, workers * blocks
+        tensor = nest.mapping.operands[self.operand].tensor
+        return For(piece.name, first, Const(layout.rows * pieces), body, "serial", step, f"copy a slice of {tensor}")
+
+    def boxes(self, work: Work, reduction: dict[str, Int], slot: Int) -> tuple[Stmt, ...]:
+        """The same by the copy engine: a box for each span of the rows. A block of a cluster fetches its part of a
+        common slice for all: its spans or its rows; the first fetches everything where neither comes out even."""
+        layout, blocks, number = self.layout, self.receivers.count, self.receivers.number
+        spans, rows, chunks, chunk = layout.shape
+        sides = list(reversed(layout.extents[:-1]))
+        slow = _cut(sides, blocks)
+        apart, first = blocks > 1 and spans % blocks == 0, Const(0)
+        each = spans // blocks if apart else spans
+        span: Int = Var(f"{self.operand}_s") if each > 1 else first
+        row: Int = first
+        places: dict[str, Int] = {}
+        if apart:
+            span = span + number * each
+        elif slow is not None:
+            sides[slow] //= blocks
+            row = number * (rows // blocks)
+            places[layout.axes[-2 - slow].name] = number * sides[slow]
+        places[layout.axes[-1].name] = span * (chunks * chunk)
+        index = self.at(self.receivers.first if blocks > 1 else RANK, slot, (span, row, first, first))
+        box = self._box(self.positions(work, reduction), places, sides, index)
+        tensor = box.map.buffer
+        body: tuple[Stmt, ...] = (box,)
+        if each > 1:
+            note = f"spans of {tensor}"
+            body = (For(f"{self.operand}_s", first, Const(each), body, "unrolled", note=note),)
+        return (If(number.eq(0), body),) if blocks > 1 and not apart and slow is None else body
+
+    def _box(self, positions: dict[str, Int], places: dict[str, Int], sides: list[int], index: tuple[Int, ...]) -> Box:
+        """One box of the slice (`sides`: elements along the axes of its rows, the fastest first), or the pixels of one,
+        from `places` of the slice on."""
+        nest, layout = self.nest, self.layout
+        name, tensor = f"{self.buffer.name}_map", nest.mapping.operands[self.operand].tensor
+        _, _, chunks, chunk = layout.shape
+        pixels = pixels_of(nest, self.operand) if no_box(nest, self.operand) else None
+        if pixels is None:
+            extents, strides, coordinates, kept = self._seen(positions, places)
+            box = (chunks * chunk, *(n for n, keep in zip(sides, kept, strict=True) if keep))
+            box += (1,) * (len(extents) - len(box))
+            seen = BoxMap(name, tensor, extents, strides, box, layout.swizzle)
+            return self._received(Box(seen, coordinates, self.buffer.name, index))
+        channels = layout.axes[-1]
+        extents, strides = walked(pixels)
+        seen = BoxMap(name, tensor, extents, strides, (chunks * chunk, prod(sides)), layout.swizzle, walk_of(pixels))
+        start = {a: positions[a] + places.get(a, Const(0)) for a in positions}
+        late = self.grid.gathered and self.grid.slices % self.grid.split != 0
+        coordinates, inside = corner(nest, pixels, channels, start, self.grid.cluster > 1, late)
+        return self._received(Box(seen, coordinates, self.buffer.name, index, inside=inside))
+
+    def _received(self, box: Box) -> Box:
+        """A box for all blocks of a cluster that need it."""
+        to = self.receivers
+        return replace(box, blocks=to.count, first=to.first, apart=to.apart) if to.count > 1 else box
+
+    def _seen(
+        self, positions: dict[str, Int], places: dict[str, Int]
+    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[Int, ...], list[bool]]:
+        """Extents, strides and coordinates of a box's map, two dimensions at least; which axes of the rows, the fastest
+        first, are dimensions of it: those with several elements in the tensor or in the slice."""
+        layout, offset = self.layout, element_offset(self.nest, self.operand)
+        major, *others = reversed(list(zip(layout.axes, layout.extents, strict=True)))
+        extents, strides, kept = [major[0].extent], [], []
+        coordinates = [positions[major[0].name] + places[major[0].name]]
+        for axis, side in others:
+            kept.append(axis.extent > 1 or side > 1)
+            if kept[-1]:
+                steps = along(offset, axis)
+                extents.append(axis.extent)
+                strides.append(int(steps[1] - steps[0]) if len(steps) > 1 else layout.chunk)
+                coordinates.append(positions[axis.name] + places.get(axis.name, Const(0)))
+        if len(extents) == 1:
+            extents, strides, coordinates = [*extents, 1], [layout.chunk], [*coordinates, Const(0)]
+        return tuple(extents), tuple(strides), tuple(coordinates), kept
+
+    def positions(self, work: Work, reduction: dict[str, Int]) -> dict[str, Int]:
+        """Where a slice begins along every axis, in elements."""
+        nest, grid = self.nest, self.grid
+        positions: dict[str, Int] = {a.name: Const(0) for a in nest.axes}
+        positions |= {n: p.unit * nest.by_name[n].unit for n, p in grid.outside_places(work).items()}
+        positions |= {n: unit * nest.by_name[n].unit for n, unit in reduction.items()}
+        for axis in grid.pair:
+            positions[axis.name] = grid.first(axis, work) * axis.unit
+        return positions
+
+    def element(self, work: Work, reduction: dict[str, Int], place: dict[str, Int]) -> tuple[Read, Bool]:
+        """The tensor's element at a place of the slice, and where there is one."""
+        nest = self.nest
+        positions = self.positions(work, reduction)
+        valid: list[Bool] = []
+        for axis in self.layout.axes:
+            positions[axis.name] = positions[axis.name] + place[axis.name]
+            if self.partial(axis):
+                valid.append(positions[axis.name] < axis.extent)
+        axes = nest.at(positions)
+        read = nest.mapping.operands[self.operand]
+        valid.append(substitute_bool(nest.guarded[self.operand], axes))
+        return Read(read.tensor, place_index(read.index, axes), self.buffer.dtype), all_of(*valid)
+
+    def partial(self, axis: NestAxis) -> bool:
+        units = self.size if axis is self.nest.depth else self.grid.tile.get(axis.name, 1)
+        beyond = axis is self.nest.depth and self.grid.gathered and self.grid.slices % self.grid.split != 0
+        return beyond or axis.extent % (units * axis.unit) != 0
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def source(self, local: dict[str, Int], base: Int, slot: Int) -> SharedSource:
+        return SharedSource(self, local, base, slot)
+
+
+def _cut(sides: list[int], blocks: int) -> int | None:
+    """The slowest dimension of a box's rows (of `sides`, the fastest first), if blocks can share it in whole eights of
+    rows."""
+    slow = next((k for k in reversed(range(len(sides))) if sides[k] > 1), None)
+    if blocks == 1 or slow is None or sides[slow] % blocks:
+        return None
+    return slow if prod(sides[:slow]) * (sides[slow] // blocks) % 8 == 0 else None
+
+
+@dataclass(frozen=True)
+class SharedSource:
+    """A slice as registers are filled from it. `local` is the worker's own tile along each axis of the pair, `base` the
+    slice's first depth unit, `slot` its place among the stages."""
+
+    slices: SharedSlices
+    local: dict[str, Int]
+    base: Int
+    slot: Int
+
+    def index(self, at: dict[str, Position], element: Int) -> tuple[Int, ...]:
+        """Where a fragment's element lies."""
+        nest, layout = self.slices.nest, self.slices.layout
+        place = self._place(at, nest.lane_coordinates(self.slices.operand, element))
+        inside = layout.index(layout.row(place), place[layout.axes[-1].name])
+        return self.slices.at(RANK, self.slot, inside)
+
+    def _place(self, at: dict[str, Position], lanes: Mapping[str, Int]) -> dict[str, Int]:
+        """The place in the slice of an element whose coordinates in the instruction's tile are `lanes`."""
+        place: dict[str, Int] = {}
+        for axis in self.slices.layout.axes:
+            unit = self.local.get(axis.name, Const(0))
+            if axis is self.slices.nest.depth:
+                unit = at[axis.name].unit - self.base
+            place[axis.name] = unit * axis.unit + lanes.get(axis.intrinsic_axis or "", Const(0))
+        return place
+
+    def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
+        """The fragment's element; zeros are there already where the program has none."""
+        return Read(self.slices.buffer.name, self.index(at, element), self.slices.buffer.dtype), TRUE
+
+    def descriptor(self, at: dict[str, Position]) -> RegisterRef:
+        """The fragment as an instruction takes it from shared memory."""
+        nest, layout = self.slices.nest, self.slices.layout
+        spec = nest.intrinsic.operands[self.slices.operand]
+        _, rows, chunks, chunk = layout.shape
+        place = self._place(at, {})
+        row, number = layout.row(place), place[layout.axes[-1].name] // chunk
+        start = (number // chunks * rows + row) * (chunks * chunk) + number % chunks * chunk
+        if self.slices.stages > 1:
+            start = self.slot * (self.slices.buffer.elements // self.slices.turns) + start
+        across, span = layout.axes[-1] is not nest.depth, chunks * CHUNK_BYTES
+        if layout.swizzle:
+            leading, stride = (rows * span, 8 * span) if across else (CHUNK_BYTES, 8 * span)
+        else:
+            leading, stride = (8 * span, rows * span) if across else (rows * span, 8 * span)
+        found = Descriptor(start, layout.swizzle, across, leading, stride)
+        index = self.index(at, Var(LANE))
+        return RegisterRef(self.slices.buffer.name, index, Lane(LANE, spec.elements), found)
+
+
+def vector_bytes(ctx: Context, grid: Grid) -> int:
+    """Bytes of one piece of a copy: the copy engine moves chunks."""
+    return 16 if ctx.values.get(grid.names("copy"), 0) == BULK else ctx.values.get(grid.names("vector"), 0)
+
+
+__all__ = ["SharedSlices", "SharedSource", "vector_bytes"]

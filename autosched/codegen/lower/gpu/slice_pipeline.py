@@ -1,0 +1,335 @@
+"""How a block passes the slices of its reduction: copies through registers, copies that run on, a copy engine, and a
+producer of its own.
+
+Slices take turns in the stages of shared memory. The block's `n`-th slice lies in stage `n % stages`; while it is used,
+the next ones are under way:
+
+    sync        start slice 0                       loop: copy slice n+1 | compute on slice n
+    cp.async    start slices 0 … stages-2           loop: wait, barrier, start slice n+stages-1, compute on slice n
+    TMA         the same, waiting at a barrier of the stage that the engine signals
+    producer    loop: await empty, start slice n, which signals full   beside   loop: await full, compute, signal empty
+
+Calls that run on are a group for each slice. Where a producer works beside, a slice's group is waited for when the next
+one has begun, and only then is its stage empty: the tensor cores never idle between two slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import replace
+
+from autosched.codegen.lower.common.context import Context
+from autosched.codegen.lower.common.microkernel import DepthRange
+from autosched.codegen.lower.common.positions import Position
+from autosched.codegen.lower.gpu.fragment_pipeline import Ahead
+from autosched.codegen.lower.gpu.grid import RANK, Grid, Work
+from autosched.codegen.lower.gpu.results import worker_of
+from autosched.codegen.lower.gpu.shared_slices import SharedSlices, vector_bytes
+from autosched.codegen.lower.gpu.worker_tile import GpuMicro
+from autosched.codegen.tree.kernel import (
+    Async,
+    Await,
+    For,
+    Group,
+    If,
+    IntrinsicCall,
+    Publish,
+    Roles,
+    Settle,
+    Signal,
+    Stmt,
+    Wait,
+)
+from autosched.logic import TRUE, Const, Int, Var, evaluate, minimum
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
+from autosched.tiling.steps.gpu.fragment_loads import AHEAD, IN_TURN
+from autosched.tiling.steps.gpu.slice_copies import ASYNC, BULK, SYNC
+from autosched.tiling.steps.gpu.thread_registers import PRODUCER_REGISTERS, hands_over, worker_registers
+from autosched.tiling.steps.gpu.warp_roles import PRODUCER
+
+SLICE = Var("slice")
+WARP = 32  # threads that take registers together
+Places = Callable[[Work], dict[str, Position]]
+Phase = tuple[Stmt, ...]
+
+
+class Pipeline:
+    """The slices of one nest under one row."""
+
+    def __init__(self, nest: Nest, grid: Grid, slices: dict[str, SharedSlices], micro: GpuMicro, ctx: Context) -> None:
+        self.nest, self.grid, self.slices, self.micro, self.ctx = nest, grid, slices, micro, ctx
+        names = grid.names
+        self.kind, self.stages = ctx.values.get(names("copy"), SYNC), ctx.values.get(names("stages"), 1)
+        self.roles = ctx.values.get(names("roles"), 0) == PRODUCER
+        self.vector = vector_bytes(ctx, grid)
+        assert nest.depth is not None
+        self.size = ctx.values[names.block(nest.depth)]
+        self.in_depth = -(-nest.depth.units // self.size)
+        self.promote = ctx.values.get(names("promote"), 0)
+        engine = self.kind == BULK
+        self.full = ctx.barrier("full", self.stages) if engine else ""
+        self.empty = ctx.barrier("empty", self.stages) if engine and self.roles else ""
+        self.sums = ctx.barrier("sums", 1) if grid.gathered else ""
+        sums = ctx.buffers[micro.acc]
+        self.from_zero = False  # whether sums begin with the first slice's calls
+        self.partial = ctx.declare("partial", sums.dtype, sums.shape, "register").name if self.promote else None
+        self.ahead = Ahead(self) if ctx.values.get(names("fragments"), IN_TURN) == AHEAD else None
+
+    def emit(
+        self,
+        places: Places,
+        local: dict[str, Int],
+        start: Callable[[Work], Phase],
+        finish: Callable[[Work], tuple[Phase, ...]],
+        workers: Callable[[Phase], Phase],
+        after: Phase,
+        apart: bool,
+    ) -> Phase:
+        """A block: `start` and `finish` are phases of its workers, which `workers` puts a loop around; `after` comes
+        once all its work is done. `apart`: workers finish without waiting for each other."""
+
+        def ended(work: Work, first: Phase = ()) -> Phase:
+            head, *rest = finish(work)
+            if self.sums:
+                told = Signal(self.sums, Const(0)), Await(self.sums, Const(0), Const(1), Const(0), everywhere=True)
+                return (*freely(workers((*first, *head))), *told, *(s for p in rest for s in workers(p)))
+            loops = tuple(stmt for phase in ((*first, *head), *rest) for stmt in workers(phase))
+            return freely(loops) if apart else loops
+
+        def together(work: Work) -> Phase:
+            inside = self._together(work, places, local, workers)
+            last: Phase = (Wait(0),) if self.kind == ASYNC else ()
+            begun = start(work)
+            return (*(workers(begun) if begun else ()), *inside, *ended(work, last))
+
+        def consume(work: Work) -> Phase:
+            begun = start(work)
+            begun = freely(workers(begun)) if begun else ()
+            if self.ahead is not None:
+                return (*begun, *self.ahead.beside(work, local, workers, freely), *ended(work))
+            calls, sums = self.compute(work, places, local)
+            # Loads into registers may still be on their way: an arrival overtakes them, and the next boxes land first.
+            read: Phase = () if self.nest.intrinsic.asynchronous else (Publish(),)
+            computed = freely(workers((*calls, *read)))
+            used: Phase = (self.used(work, SLICE),)
+            last: Phase = ()
+            if self.behind:
+                used = (If(SLICE > 0, (self.used(work, SLICE - 1),)),)
+                last = (*freely(workers((Settle(0),))), self.used(work, work.count - 1))
+            added = freely(workers(sums)) if sums else ()
+            slices = self.loop(work, (self.landed(work), *computed, *used, *added))
+            return (*begun, *slices, *last, *ended(work))
+
+        def produce(work: Work) -> Phase:
+            turn = self.turn(work, SLICE)
+            empty = Await(self.empty, self.slot(work, SLICE), turn, turn - 1)
+            return self.loop(work, (empty, *self.ranks((self.engine(work, SLICE),))))
+
+        if not self.roles:
+            return (*self.grid.launch(together), *after)
+        last = self.last_signals()
+        parts = (*self.grid.launch(produce), *last), (*self.grid.launch(consume), *after)
+        return (Roles(("producer", "consumers"), parts, self.registers(), bool(last)),)
+
+    def last_signals(self) -> Phase:
+        """The producer of a cluster's block stays until every stage is empty in all blocks: then none of them signals
+        here any more, and what it has fetched for others is there."""
+        passed = self.grid.passed
+        if self.grid.cluster == 1 or self.sums or passed is None:
+            return ()
+        work = Work(None, Const(0), Const(self.stages), passed, Const(0))
+        turn = self.turn(work, SLICE)
+        empty = Await(self.empty, self.slot(work, SLICE), turn, turn - 1)
+        return (For(str(SLICE), Const(0), Const(self.stages), (empty,), "serial", 1, "stages that others signal"),)
+
+    def _together(self, work: Work, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]) -> Phase:
+        if self.ahead is not None:
+            return self.ahead.loop(work, local, workers, freely)
+        calls, sums = self.compute(work, places, local)
+        compute, ahead = (*calls, *sums), self.stages - 1
+        if self.stages == 1 and self.kind == BULK:
+            worker, _ = worker_of(self.grid, self.nest)
+            ask = workers((If(worker.eq(0), (self.engine(work, SLICE),)),))
+            return self.loop(work, (*ask, self.landed(work), *workers(compute)))
+        shown: Phase = (Publish(),) if self.micro.direct and self.kind != BULK else ()
+        if self.stages == 1:
+            return self.loop(work, (*workers((*self.fills(work, SLICE), *shown)), *workers(compute)))
+
+        def fetch(number: Int) -> Phase:
+            """What fetches a slice, if there is one of that number."""
+            if self.kind == ASYNC:
+                return (Async(self.where_there_is(work, number, self.fills(work, number)), "", Const(0)),)
+            if self.kind == BULK:
+                worker, _ = worker_of(self.grid, self.nest)
+                return (If(worker.eq(0), self.where_there_is(work, number, (self.engine(work, number),))),)
+            return self.where_there_is(work, number, self.fills(work, number))
+
+        first: list[Stmt] = []
+        for k in range(ahead):
+            first += fetch(Const(k))
+        body = (*fetch(SLICE + ahead), *compute)
+        before: Phase = ()
+        if self.kind == SYNC:
+            first, body = [*first, *shown], (*body, *shown)
+        if self.kind == ASYNC:
+            before = workers((Wait(self.stages - 2), *shown))
+        elif self.kind == BULK:
+            before = (self.landed(work),)
+        return (*workers(tuple(first)), *self.loop(work, (*before, *workers(body))))
+
+    def used(self, work: Work, number: Int) -> Signal:
+        """A slice's stage may be filled anew: by all blocks of a cluster that fetch parts of it."""
+        alone = all(s.receivers.count == 1 for s in self.slices.values())
+        return Signal(self.empty, self.slot(work, number), own=alone)
+
+    def registers(self) -> tuple[int, ...]:
+        """Registers of a thread of the producer and of the consumers, where a launch cannot give all as many as one may
+        have: it gives each thread the same, and the producer returns what it does not need."""
+        _, count = worker_of(self.grid, self.nest)
+        warps, per_lane = Const(count * SCOPE_WARPS[self.nest.intrinsic.scope]), self.ctx.registers // WARP
+        if not evaluate(hands_over(per_lane, warps), {}):
+            return ()
+        return PRODUCER_REGISTERS, int(evaluate(worker_registers(per_lane, warps), {}))
+
+    def landed(self, work: Work, number: Int = SLICE) -> Await:
+        """The engine has fetched the slice of that number."""
+        turn = self.turn(work, number)
+        return Await(self.full, self.slot(work, number), turn * self.arrivals + self.arrivals, turn)
+
+    # -- slices -------------------------------------------------------------------------------------------------------
+
+    def loop(self, work: Work, body: Phase) -> Phase:
+        """`body` for each slice of the work, which are numbered from 0."""
+        return (For(str(SLICE), Const(0), work.count, body, "serial", 1, f"slices of {self.nest.stage.name}"),)
+
+    def count(self, work: Work, number: Int) -> Int:
+        """How many slices the block has passed before this one: barriers count on through all its work."""
+        return number + work.passed if self.kind == BULK else number
+
+    def slot(self, work: Work, number: Int) -> Int:
+        return self.count(work, number) % self.stages if self.stages > 1 else Const(0)
+
+    def turn(self, work: Work, number: Int) -> Int:
+        """How often the slice's stage was used before."""
+        return self.count(work, number) // self.stages
+
+    @property
+    def arrivals(self) -> int:
+        """Signals of a full stage: each block of a cluster fetches a part."""
+        return self.grid.cluster
+
+    def where_there_is(self, work: Work, number: Int, body: Phase) -> Phase:
+        there = number < work.count
+        return body if there == TRUE else (If(there, body),)
+
+    def reduction(self, work: Work, number: Int) -> dict[str, Int]:
+        """Units along each reduction axis where a slice begins."""
+        depth, number = self.nest.depth, work.first + number
+        assert depth is not None
+        found: dict[str, Int] = {}
+        others = [a for a in self.nest.reduction if a is not depth]
+        inside = number % self.in_depth if any(a.units > 1 for a in others) else number
+        found[depth.name] = inside * self.size if self.in_depth > 1 else Const(0)
+        outer = number // self.in_depth
+        for axis in reversed(others):
+            found[axis.name] = outer % axis.units if axis.units > 1 else Const(0)
+            outer = outer // axis.units
+        return found
+
+    def fills(self, work: Work, number: Int) -> Phase:
+        """A worker's share of copying all operands' slices."""
+        worker, count = worker_of(self.grid, self.nest)
+        slot = self.slot(work, number)
+        return tuple(
+            s.fill(work, self.reduction(work, number), slot, self.vector, worker, count) for s in self.slices.values()
+        )
+
+    def engine(self, work: Work, number: Int) -> Stmt:
+        """The copy engine fetches all operands' slices, then signals their stage."""
+        slot = self.slot(work, number)
+        place = self.reduction(work, number)
+        body = tuple(s.fill(work, place, slot, self.vector, Const(0), 1) for s in self.slices.values())
+        boxes = tuple(box for s in self.slices.values() for box in s.boxes(work, place, slot))
+        return Async(body, self.full, slot, boxes)
+
+    def ranks(self, body: Phase) -> Phase:
+        """What one thread of each block of a cluster does."""
+        if self.grid.cluster == 1:
+            return body
+        return (For(str(RANK), Const(0), Const(self.grid.cluster), body, "cluster", free=True),)
+
+    def compute(self, work: Work, places: Places, local: dict[str, Int]) -> tuple[Phase, Phase]:
+        """A worker's instructions on the current slice, and what it does with their sums, which needs no slice."""
+        depth = self.nest.depth
+        assert depth is not None
+        units = self.reduction(work, SLICE)
+        base = units[depth.name]
+        for name, slices in self.slices.items():
+            self.micro.sources = {**self.micro.sources, name: slices.source(local, base, self.slot(work, SLICE))}
+        at = places(work)
+        for axis in self.nest.reduction:
+            partial = axis is not depth and axis.extent % axis.unit != 0
+            at[axis.name] = Position(None, units[axis.name], partial)
+        # Slices hold zeros beyond the depth: where all operands come from them, every slice is computed whole.
+        whole = len(self.slices) == len(self.nest.intrinsic.inputs)
+        even = whole or depth.units % self.size == 0
+        upper: Int = base + self.size if even else minimum(base + self.size, depth.units)
+        if self.size >= depth.units:
+            upper = Const(depth.units)
+        depth_range = DepthRange(base, upper, True, True, whole)
+        if self.partial is None:
+            if self.from_zero:
+                self.micro.first = (SLICE.eq(0), base)
+            calls = self.micro.depth_loop(at, self.grid.register, depth_range)
+            return self.grouped(calls, 1 if self.behind else 0), ()
+        part = copy(self.micro)
+        part.acc = self.partial
+        if part.overwrites:
+            part.first = ((SLICE % self.promote).eq(0), base)
+        first = (SLICE % self.promote).eq(0)
+        last = ((SLICE + 1) % self.promote).eq(0) | (SLICE + 1).eq(work.count)
+        clear = () if part.overwrites else (If(first, part.cleared(self.grid.register)),)
+        add = self.micro.add(part.acc_read(), self.grid.register)
+        calls = self.grouped(part.depth_loop(at, self.grid.register, depth_range), 0)
+        return (*clear, *calls), (If(last, add),)
+
+    def grouped(self, calls: Phase, pending: int) -> Phase:
+        """Calls that run on as a group of their own, waited for but for the `pending` last; registers that such a call
+        reads may not be filled anew before it has ended."""
+        if not self.nest.intrinsic.asynchronous:
+            return calls
+        if self.alone:
+            return tuple(_each_alone(calls))
+        return (Group(calls), Settle(pending))
+
+    @property
+    def alone(self) -> bool:
+        """Whether calls read registers, which are filled between one call and the next."""
+        return len(self.micro.direct) < len(self.nest.intrinsic.inputs)
+
+    @property
+    def behind(self) -> bool:
+        """Whether a slice's calls are waited for one slice later."""
+        return self.roles and self.nest.intrinsic.asynchronous and not self.promote and not self.alone
+
+
+def freely(loops: Phase) -> Phase:
+    """Loops over workers without a barrier in front."""
+    return tuple(
+        replace(s, body=freely(s.body) if s.kind == "cluster" else s.body, free=True) if isinstance(s, For) else s
+        for s in loops
+    )
+
+
+def _each_alone(body: Phase) -> Iterator[Stmt]:
+    """Every call a group of its own, waited for at once."""
+    for stmt in body:
+        match stmt:
+            case IntrinsicCall():
+                yield from (Group((stmt,)), Settle(0))
+            case For() | If():
+                yield replace(stmt, body=tuple(_each_alone(stmt.body)))
+            case _:
+                yield stmt

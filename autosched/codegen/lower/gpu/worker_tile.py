@@ -1,0 +1,83 @@
+"""One worker's register tile on a GPU: operands that the instruction takes from shared memory itself are not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autosched.codegen.lower.common.context import Context
+from autosched.codegen.lower.common.microkernel import Micro, Places
+from autosched.codegen.lower.common.operands import Loads
+from autosched.codegen.lower.gpu.shared_slices import SharedSource
+from autosched.codegen.tree.kernel import Assign, IntrinsicCall, RegisterRef, Stmt
+from autosched.ir.value import Arith, Literal, Value
+from autosched.logic import FALSE, Bool, Const, Int, all_of
+from autosched.tensorize.spec.emit import KEEP
+from autosched.tiling.plans.nest import NestAxis
+from autosched.tiling.plans.plan import TensorPart
+
+
+class GpuMicro(Micro):
+    """`direct` are the operands that stay in shared memory."""
+
+    def __init__(
+        self,
+        part: TensorPart,
+        sources: Mapping[str, Loads],
+        ctx: Context,
+        tiled: tuple[NestAxis, ...],
+        owners: tuple[tuple[Int, int], ...],
+        direct: frozenset[str],
+    ) -> None:
+        super().__init__(part, sources, ctx, tiled)
+        self.turning = None  # which lane holds what is the instruction's affair here
+        self.direct = direct
+        self.first: tuple[Bool, Int] = (FALSE, Const(0))  # where sums begin: in which slices, with which depth unit
+        # Accumulators outlive a loop over workers: each worker has its own.
+        held = ctx.buffers.pop(self.acc)
+        self.owner = tuple(worker for worker, _ in owners)
+        self.acc = ctx.declare("acc", held.dtype, (*(n for _, n in owners), *held.shape), "register").name
+
+    def step(self, at: Places, counts: dict[str, int], ahead: NestAxis | None) -> tuple[Stmt, ...]:
+        """All intrinsic calls of one depth unit, each operand loaded as far out as it can be."""
+        loads: dict[int, list[Stmt]] = {}
+        refs: dict[str, RegisterRef] = {}
+        for o in self.intrinsic.inputs:
+            held, source = self.held(o.name), self.sources[o.name]
+            if o.name in self.direct and isinstance(source, SharedSource):
+                refs[o.name] = source.descriptor(at)
+                continue
+            if held:
+                loads.setdefault(0, []).extend(self.over(held, counts, self.load(o.name, at)))
+            else:
+                loads.setdefault(len(self.own(o.name)), []).extend(self.load(o.name, at))
+            refs[o.name] = RegisterRef(self.registers[o.name], self.register_index(held))
+        refs[self.accumulator.name] = RegisterRef(self.acc, self.acc_index())
+        body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), IntrinsicCall(self.intrinsic, refs, self.fresh(at)))
+        for level in reversed(range(len(self.tiled))):
+            body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body))
+        return body
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether sums that begin with zero need no zeros: the instruction has a form for the first of a sum."""
+        return self.intrinsic.overwrite is not None and KEEP in self.intrinsic.emit.get("cuda", "")
+
+    def fresh(self, at: Places) -> Bool:
+        """Where a call is the first of its sum."""
+        slices, unit = self.first
+        if slices == FALSE or self.nest.depth is None:
+            return FALSE
+        return all_of(slices, at[self.nest.depth.name].unit.eq(unit))
+
+    def add(self, value: Value, counts: dict[str, int]) -> tuple[Stmt, ...]:
+        """A value for each of the worker's lanes, added to its accumulators."""
+        total = Arith("+", self.acc_read(), value, value.dtype)
+        index = (*self.acc_index(), self.element(self.accumulator.elements))
+        return self.over(self.tiled, counts, (Assign(self.acc, index, total, self.lane(self.accumulator.elements)),))
+
+    def cleared(self, counts: dict[str, int]) -> tuple[Stmt, ...]:
+        """Accumulators at zero, for sums of a share of the reduction."""
+        n, dtype = self.accumulator.elements, self.accumulator.dtype
+        zero = Literal(0 if dtype.kind != "float" else 0.0, dtype)
+        store = Assign(self.acc, (*self.acc_index(), self.element(n)), zero, self.lane(n))
+        return self.over(self.tiled, counts, (store,))

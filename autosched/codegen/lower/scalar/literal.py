@@ -1,0 +1,44 @@
+"""Lowering of literal parts: the program's own loops, guards and assignments, in their own order."""
+
+from __future__ import annotations
+
+from autosched.codegen.lower.common.context import Context, identifier
+from autosched.codegen.lower.common.rename import place, place_condition, place_index
+from autosched.codegen.lower.common.update import combine, guarded
+from autosched.codegen.tree.kernel import Assign, For, If, Stmt
+from autosched.ir.program import Assign as Assignment
+from autosched.ir.program import Guard, Loop, Statement
+from autosched.ir.value import Condition, Read, reads
+from autosched.logic import Bool, Int, Var
+from autosched.logic.walk import substitute_int
+from autosched.tiling.plans.plan import LiteralPart
+
+
+def lower_literal(part: LiteralPart, ctx: Context) -> tuple[Stmt, ...]:
+    return tuple(s for stmt in part.body for s in _statement(stmt, {}, (), ctx))
+
+
+def _statement(stmt: Statement, at: dict[str, Int], guards: tuple[Condition, ...], ctx: Context) -> tuple[Stmt, ...]:
+    match stmt:
+        case Loop(axis, body):
+            var = Var(identifier(axis.name))
+            inner = at | {axis.name: var}
+            lower, upper = substitute_int(axis.lower, at), substitute_int(axis.upper, at)
+            return (For(var.name, lower, upper, tuple(s for b in body for s in _statement(b, inner, guards, ctx))),)
+        case Guard(condition, body):
+            placed = place_condition(condition, at)
+            if isinstance(placed, Bool):
+                return (If(placed, tuple(s for b in body for s in _statement(b, at, guards, ctx))),)
+            return tuple(s for b in body for s in _statement(b, at, (*guards, placed), ctx))
+        case Assignment():
+            ctx.tensor(stmt.tensor)
+            value = place(stmt.value, at)
+            for read in reads(value):
+                ctx.tensor(read.tensor)
+            for guard in guards:
+                if not isinstance(guard, Bool):
+                    for read in reads(guard):
+                        ctx.tensor(read.tensor)
+            index = place_index(stmt.index, at)
+            old = Read(stmt.tensor, index, stmt.value.dtype)
+            return (Assign(stmt.tensor, index, guarded(guards, combine(stmt.op, old, value), old)),)

@@ -1,0 +1,1 @@
+"""Lowering of a nest for an accelerator with scratchpads."""

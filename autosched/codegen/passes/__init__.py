@@ -1,0 +1,1 @@
+"""Rewrites of a loop tree for targets that lack something: wide vectors, free registers, an instruction."""

@@ -1,0 +1,98 @@
+"""`written_out`: calls of lane-wise instructions on vectors wider than the target's, as assignments of what they say.
+
+    acc[r] = mac(a, b, acc[r])                of 16 lanes of s32, where vectors hold 8, becomes
+    acc[r, e] = acc[r, e] + s32(a[e]) * s32(b[e])
+
+`narrow` cuts those into several. LLVM does that to the call by itself; GCC keeps such vectors in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autosched.codegen.tree.kernel import (
+    Assign,
+    Choose,
+    For,
+    Function,
+    If,
+    IntrinsicCall,
+    Kernel,
+    Lane,
+    Stmt,
+    statements,
+)
+from autosched.ir.value import Arith, Read, Value, map_value, walk
+from autosched.logic import FALSE, Int, Var
+from autosched.tensorize.intrinsic import Intrinsic
+
+LANE = "lane.e"
+"""No loop of a program has such a name."""
+SUMS = {"+=": "+", "-=": "-", "*=": "*", "min=": "min", "max=": "max"}
+
+
+def written_out(kernel: Kernel) -> Kernel:
+    """The same kernel without calls that vectors of `kernel.vector_bytes` are too narrow for."""
+    calls = (stmt for stmt in _statements(kernel) if isinstance(stmt, IntrinsicCall))
+    if not any(_wide(call, kernel) for call in calls):
+        return kernel
+    prepare = tuple(_function(f, kernel) for f in kernel.prepare)
+    return replace(kernel, prepare=prepare, main=_function(kernel.main, kernel))
+
+
+def _statements(kernel: Kernel) -> list[Stmt]:
+    return [stmt for function in (*kernel.prepare, kernel.main) for stmt in statements(function.body)]
+
+
+def _wide(call: IntrinsicCall, kernel: Kernel) -> bool:
+    target = call.intrinsic.accumulator
+    return target.elements * target.dtype.bytes > kernel.vector_bytes and call.fresh == FALSE and _by_lane(call)
+
+
+def _by_lane(call: IntrinsicCall) -> bool:
+    """Whether each lane of the result comes of the same lane of the operands, in numbers that C has vectors of."""
+    intrinsic = call.intrinsic
+    stage = intrinsic.stage
+    if len(stage.axes) != 1 or stage.guards or stage.assign.op not in SUMS or intrinsic.matrices is not None:
+        return False
+    lane = (Var(stage.axes[0].name),)
+    whole = all(r.index == lane for r in walk(stage.assign.value) if isinstance(r, Read)) and stage.assign.index == lane
+    dtypes = {v.dtype for v in walk(stage.assign.value)} | {intrinsic.accumulator.dtype}
+    return whole and all(d.name in ("f32", "f64") or (d.is_integer and d.bits >= 8) for d in dtypes)
+
+
+def _function(function: Function, kernel: Kernel) -> Function:
+    return replace(function, body=_body(function.body, kernel))
+
+
+def _body(body: tuple[Stmt, ...], kernel: Kernel) -> tuple[Stmt, ...]:
+    return tuple(_statement(stmt, kernel) for stmt in body)
+
+
+def _statement(stmt: Stmt, kernel: Kernel) -> Stmt:
+    match stmt:
+        case For() | If():
+            return replace(stmt, body=_body(stmt.body, kernel))
+        case Choose():
+            return replace(stmt, body=_body(stmt.body, kernel), fallback=_body(stmt.fallback, kernel))
+        case IntrinsicCall() if _wide(stmt, kernel):
+            return _assigned(stmt, stmt.intrinsic)
+        case _:
+            return stmt
+
+
+def _assigned(call: IntrinsicCall, intrinsic: Intrinsic) -> Assign:
+    stage = intrinsic.stage
+    lane = Lane(LANE, intrinsic.accumulator.elements)
+
+    def place(operand: str) -> tuple[str, tuple[Int, ...]]:
+        ref = call.operands[operand]
+        return ref.buffer, (*ref.index, Var(lane.var))
+
+    def value(v: Value) -> Value:
+        return Read(*place(v.tensor), v.dtype) if isinstance(v, Read) else v
+
+    buffer, index = place(intrinsic.accumulator.name)
+    so_far = Read(buffer, index, intrinsic.accumulator.dtype)
+    added = Arith(SUMS[stage.assign.op], so_far, map_value(stage.assign.value, value), so_far.dtype)
+    return Assign(buffer, index, added, lane)

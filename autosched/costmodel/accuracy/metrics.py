@@ -1,0 +1,135 @@
+"""How good a model is on recorded trials: rank correlation, pairwise accuracy, and what its first picks lose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.costmodel.learned.learner import load
+from autosched.store.records import Trial
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """`regret[k]` is 1 - best time of all / best time among the k rows predicted fastest: 0 means nothing was lost.
+
+    `spearman` and `pairwise` are NaN where fewer than two rows differ."""
+
+    rows: int
+    spearman: float
+    pairwise: float
+    regret: dict[int, float]
+
+
+def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    """Rank correlation, ties at their mean rank; NaN where a side is constant.
+
+    >>> spearman([1, 2, 3, 4], [10, 20, 40, 30])
+    0.8
+    """
+    load("scipy.stats")  # here: it takes a good part of a second
+    from scipy.stats import rankdata
+
+    x, y = rankdata(np.asarray(a, np.float64)), rankdata(np.asarray(b, np.float64))
+    x, y = x - x.mean(), y - y.mean()
+    scale = np.sqrt((x @ x) * (y @ y))
+    return round(float(x @ y / scale), 12) if scale > 0 else float("nan")
+
+
+def pairwise_accuracy(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> float:
+    """Share of pairs with different measured times that are predicted in the right order; a predicted tie counts half.
+
+    >>> pairwise_accuracy([1, 2, 3], [1, 3, 2])
+    0.6666666666666666
+    """
+    load("scipy.stats")
+    from scipy.stats import kendalltau
+
+    p, m = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
+    pairs, told = _told_apart(m), _told_apart(p)
+    if not pairs or not told:
+        return 0.5 if pairs else float("nan")
+    right = round(float(kendalltau(p, m).statistic) * math.sqrt(pairs) * math.sqrt(told))  # less those in wrong order
+    return (right / pairs + 1) / 2
+
+
+def _told_apart(values: Floats) -> int:
+    """Pairs of different values."""
+    _, counts = np.unique(values, return_counts=True)
+    n = len(values)
+    return n * (n - 1) // 2 - int(np.sum(counts * (counts - 1) // 2))
+
+
+def best_k_regret(predicted: npt.ArrayLike, measured: npt.ArrayLike, k: int) -> float:
+    """1 - fastest of all / fastest among the k predicted fastest (the first k of equals in order).
+
+    >>> best_k_regret([1, 2, 3], [4.0, 2.0, 1.0], k=2)
+    0.5
+    """
+    p, m = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
+    picks = np.argsort(p, kind="stable")[:k]
+    return float(1 - m.min() / m[picks].min())
+
+
+def best_at(predicted: npt.ArrayLike, measured: npt.ArrayLike, k: int) -> float:
+    """Speed of the fastest among the k predicted fastest, as a share of the fastest of all.
+
+    >>> best_at([1, 2, 3], [4.0, 2.0, 1.0], k=2)
+    0.5
+    """
+    return 1.0 - best_k_regret(predicted, measured, k)
+
+
+def recall_at(predicted: npt.ArrayLike, measured: npt.ArrayLike, k: int) -> float:
+    """Share of the k fastest rows that are among the k predicted fastest.
+
+    >>> recall_at([1, 2, 3, 4], [1, 3, 2, 4], k=2)
+    0.5
+    """
+    p, m = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
+    first, fastest = np.argsort(p, kind="stable")[:k], np.argsort(m, kind="stable")[:k]
+    return len(set(first.tolist()) & set(fastest.tolist())) / min(k, len(m))
+
+
+def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    """Kendall's tau-b: pairs in the same order less pairs in the other, ties accounted for; NaN where a side is
+    constant.
+
+    >>> kendall([1, 2, 3], [1, 3, 2])
+    0.333333333333
+    """
+    load("scipy.stats")
+    from scipy.stats import kendalltau
+
+    return round(float(kendalltau(np.asarray(a, np.float64), np.asarray(b, np.float64)).statistic), 12)
+
+
+def coverage(log_s: npt.ArrayLike, sigma: npt.ArrayLike, measured: npt.ArrayLike, z: float = 1.2816) -> float:
+    """Share of measured times within `z` standard deviations of what was predicted; 0.8 is right for the default."""
+    error = np.abs(np.log(np.asarray(measured, np.float64)) - np.asarray(log_s, np.float64))
+    return float(np.mean(error <= z * np.asarray(sigma, np.float64)))
+
+
+def quality(predicted: npt.ArrayLike, measured: npt.ArrayLike, ks: Iterable[int] = (1, 5, 16)) -> Quality:
+    """All of the above for predicted and measured seconds of the same rows (at least one)."""
+    rows = len(np.asarray(measured))
+    regret = {k: best_k_regret(predicted, measured, k) for k in ks if k <= rows}
+    return Quality(rows, spearman(predicted, measured), pairwise_accuracy(predicted, measured), regret)
+
+
+def quality_of_trials(trials: Iterable[Trial]) -> dict[str, Quality]:
+    """How the clock (`analytic`) and the model at the time of proposing (`predicted`) did on finished search trials."""
+    done = [t for t in trials if t.round == "search" and t.measurement.ok and t.measurement.time_s]
+    found = {}
+    for name, field in (("analytic", "analytic_s"), ("predicted", "predicted_s")):
+        pairs = [(getattr(t, field), t.measurement.time_s) for t in done if getattr(t, field)]
+        if pairs:
+            predicted, measured = zip(*pairs, strict=True)
+            found[name] = quality(predicted, measured)
+    return found

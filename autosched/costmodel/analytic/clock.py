@@ -1,0 +1,465 @@
+"""The analytic clock: seconds of each row, term by term, vectorised; no measurement.
+
+A tensorized nest takes as long as the slowest of: issuing its instructions (or waiting for their latency, where the
+register tile is too small), its loads, and the bytes it moves through each level of memory; a share of the other terms
+is not hidden. Filling panels inside the call, starting and finishing register tiles and waking threads come on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import product
+from math import gcd, prod
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.costmodel.analytic.cpu.caches import LEVELS, least_seconds, moved_seconds
+from autosched.costmodel.analytic.cpu.copies import copy_seconds
+from autosched.costmodel.analytic.cpu.guard_work import work_left
+from autosched.costmodel.analytic.cpu.scalar_cycles import element_cycles, scalar_cycles, scattered
+from autosched.costmodel.analytic.cpu.scalar_memory import UNASKED, asked_bytes, memory_seconds, revisited_seconds
+from autosched.costmodel.analytic.cpu.streams import knows_prefetch, waited_seconds
+from autosched.costmodel.analytic.cpu.tlb import page_bytes, pages_apart, paging_seconds
+from autosched.costmodel.analytic.gpu.code_constants import OURS, GpuCode
+from autosched.costmodel.analytic.gpu.gpu_clock import gpu_scalar, gpu_tensor
+from autosched.costmodel.analytic.gpu.gpu_elementwise import team_terms
+from autosched.costmodel.analytic.gpu.least import gpu_least
+from autosched.costmodel.analytic.spatial.spatial_clock import spatial_stages, spatial_tensor
+from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.value import walk
+from autosched.logic import TRUE, Const, Var, evaluate
+from autosched.machine.target import Target
+from autosched.tiling.analysis.nontemporal import FAR_BYTES, LINE_BYTES
+from autosched.tiling.plans.cached_on_nest import of_nest
+from autosched.tiling.plans.fallback import check_elements
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.plans.scheme import scheme_of
+from autosched.tiling.space.memoize_columns import apiece
+from autosched.tiling.space.values import rows_of
+from autosched.tiling.steps import (
+    APART,
+    DIRECT,
+    EACH,
+    INTERLEAVED,
+    PADDED,
+    PANELS,
+    StepNames,
+    apart,
+    conditions,
+    interleave,
+    offered,
+    tiled_axes,
+    vectorises,
+)
+from autosched.tiling.steps.common.layout import (
+    crossings,
+    even_rows,
+    flat_offset,
+    line_crossings,
+    row_stride,
+    rows_apart,
+    rows_held,
+    runs,
+)
+from autosched.tiling.steps.cpu.by_lane import asked_by_lane, copied_by_lane
+from autosched.tiling.steps.cpu.fills import copied_offset
+from autosched.tiling.steps.cpu.interleave import interleaved_offset
+from autosched.tiling.steps.cpu.register_transpose import store_cycles, turning_row
+
+VERSION = "12"
+TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
+"""Seconds by name; `total` combines them."""
+
+# Constants of the code generator, not of a machine: what its code costs beyond the instructions it is made for.
+UNHIDDEN = 0.15  # share of the shorter terms that does not overlap with the longest
+# The same where registers hold matrices (Emerald Rapids, four shapes: a product takes 30 to 36 cycles where it alone
+# takes 20, and loads with what comes from the second cache 16 to 35).
+MATRICES_UNHIDDEN = 0.5
+TILE_CYCLES = 24.0  # starting and finishing a register tile: branches, address set-up, the pipeline filling
+TILE_LEAST = 6.0  # what is left of it where the next tile starts before this one ends
+WINDOW = 448.0  # operations that a core looks ahead (Zen 5's retire queue): short tiles hide each other's latency
+GUARD_CYCLES = 0.5  # a load behind a branch (Zen 5, depthwise: 0.5 to 0.75 rank best)
+GUARD_OUTSIDE = 0.4  # part of it that is left where the condition does not change along the depth: it is asked outside
+ELEMENT_CYCLES = 1.0  # one element of a register filled or stored element by element
+ALIAS_SLOTS = 1.0  # load slots lost where a tile's rows fall into one set of the first cache (16 rows 16 KiB apart)
+ALIAS_SHARE = 0.75  # part of the ways of a set that these rows may take
+SUM_CYCLES = 2.0  # one register of sums stored and loaded between two blocks of the reduction
+SPLIT_SLOTS = 5.5  # load slots lost by a row of a matrix that touches two lines (Emerald Rapids: 50 cycles for 16 such)
+PAGE_SLOTS = 2.0  # load slots lost where each step along the depth is on another page (f32 1024³ on Zen 5: one cycle)
+ROW_CYCLES = 2.0  # one row of sums that goes through memory: a load and a store (unverified)
+LANE_CYCLES = 3.0  # one lane of a register, behind a branch of its own (u8 depthwise, NCHW: 3.3 on Zen 5, 2.9 on Zen 3)
+RUN_SLOTS = 1.2  # load slots of one run of a register that is put together from several: a load and a shuffle
+CHECK_CYCLES = 0.08  # one element looked at by a run-time check (vectors of 32 bytes, two operations each)
+SCALAR_CYCLES = 1.0  # one scalar operation of a stage without an intrinsic
+CALL_CYCLES = 60.0  # a call into the math library
+FORK_SECONDS = 3e-6  # waking the pool and joining it
+LOADS_PER_CYCLE = 2.0  # where a target does not say
+
+Columns = Mapping[str, npt.NDArray[np.int64]]
+Column = npt.NDArray[np.float64]
+Terms = dict[str, npt.NDArray[np.float64]]
+
+
+def clock(plan: Plan, values: Columns, code: GpuCode = OURS) -> Terms:
+    """Seconds per row: the terms of TERMS (of `gpu_clock.TERMS` for parts on a GPU) and `total`, each a float64 column;
+    `values` are columns of `plan.space`, `code` says what a GPU's code costs beyond its units."""
+    total: Terms = {}
+    for part in timed_parts(plan):
+        for name, column in part_terms(part, plan, values, code).items():
+            total[name] = total[name] + column if name in total else column
+    return total
+
+
+def floors(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ...]:
+    """For each part of the plan seconds that it takes at least. They add up to no more than `total`, and read fewer
+    decisions: what a nest moves between caches is left out, and with it the order of its blocks."""
+    return tuple(partial(_floor, part, plan) for part in timed_parts(plan))
+
+
+def parts(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ...]:
+    """For each of the same parts its seconds. They add up to `total`."""
+    return tuple(partial(_exact, part, plan) for part in timed_parts(plan))
+
+
+def leasts(plan: Plan) -> tuple[Callable[[Columns, Column], Column] | None, ...]:
+    """For each of the same parts what a row takes at least whose floor is a given number of seconds or more: between
+    floor and exact time by what it reads, as by what it says. None where there is nothing between them."""
+    return tuple(
+        partial(_least, p, plan) if isinstance(p, TensorPart) and p.scheme == "cpu" else None for p in timed_parts(plan)
+    )
+
+
+def _least(part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
+    nest, names = part.nest, part.names
+    share = _share(nest, names, values, values[names("threads")].astype(np.float64))
+    return least_seconds(nest, names, values, plan.target, share, _unhidden(nest), floor)
+
+
+def _exact(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
+    return part_terms(part, plan, values)["total"]
+
+
+def _floor(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
+    return least_terms(part, plan, values)["total"]
+
+
+def least_terms(part: Part, plan: Plan, values: Columns) -> Terms:
+    """Seconds per row that each term of a part takes at least, by what `floors` reads."""
+    if isinstance(part, TensorPart) and part.scheme == "cpu":
+        return _tensor(part, values, plan, least=True)
+    if isinstance(part, TensorPart) and part.scheme == "gpu":
+        return gpu_least(part.nest, part.names, values, plan.target)
+    return part_terms(part, plan, values)
+
+
+def timed_parts(plan: Plan) -> list[Part]:
+    """Its parts but for those that run before the timed call."""
+    return [p for p in plan.parts if not (isinstance(p, ScalarPart) and p.prepared)]
+
+
+def part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode = OURS) -> Terms:
+    """Seconds per row of one part, by term."""
+    match part:
+        case TensorPart(scheme="gpu"):
+            return gpu_tensor(part.nest, part.names, values, plan.target, code)
+        case TensorPart(scheme="spatial"):
+            return spatial_tensor(part, values, plan)
+        case ScalarPart() | RowsPart() | LiteralPart() if scheme_of(plan.target) == "spatial":
+            return spatial_stages(stages_of(part, plan.program), plan, rows_of(values))
+        case TensorPart():
+            return _tensor(part, values, plan)
+        case ScalarPart():
+            return _scalar(part, values, plan)
+        case RowsPart():
+            return _rows(part, part.members, values, plan)
+        case TeamPart():
+            none = np.zeros(rows_of(values))
+            return dict.fromkeys(TERMS, none) | team_terms(part, values, plan.program, plan.target)
+        case LiteralPart():
+            return _literal(part, values, plan)
+
+
+def stages_of(part: ScalarPart | RowsPart | LiteralPart, program: Program) -> list[Stage]:
+    """The stages that a part without an instruction computes."""
+    match part:
+        case ScalarPart():
+            return [part.stage]
+        case RowsPart():
+            return [m.stage for m in part.members]
+        case LiteralPart():
+            return [s for s in program.stages if s.name in part.stages]
+
+
+def _tensor(part: TensorPart, values: Columns, plan: Plan, *, least: bool = False) -> Terms:
+    """The terms of a nest; with `least`, lower bounds that read no decision about cache blocks."""
+    nest, names, target = part.nest, part.names, plan.target
+    n = rows_of(values)
+    threads = values[names("threads")].astype(np.float64)
+    share = 1.0 / threads if least else _share(nest, names, values, threads)
+    cycle = 1.0 / target.clock_hz
+
+    def once(name: str, quantity: Callable[[Columns], Sequence[Column]]) -> list[Column]:
+        return apiece(values, names(f"{'floor' if least else 'clock'} {name}"), quantity)
+
+    compute, load, tile = once("core", lambda v: _core(nest, names, v, target))
+    left = once("left", lambda v: (work_left(nest, names, v, rows_of(v)),))[0]
+    compute, load = compute * left, load * left
+    terms: Terms = {"compute": compute * cycle * share, "load": load * cycle * share, "tile": tile * cycle * share}
+    terms["tile"] = terms["tile"] + _behind(part, plan) * cycle * share
+    terms |= dict.fromkeys(LEVELS, np.zeros(n)) if least else moved_seconds(nest, names, values, target, share)
+    terms["pack"] = once("pack", lambda v: (copy_seconds(nest, names, v, target, least=least),))[0]
+    terms["pack"] += CHECK_CYCLES * check_elements(nest.mapping.program, part.guards) * cycle  # by one thread
+    terms["overhead"] = np.where(threads > 1, FORK_SECONDS, 0.0) + np.zeros(n)
+    stack = np.stack([terms[k] for k in ("compute", "load", *LEVELS)])
+    longest = stack.max(axis=0)
+    hidden = longest + _unhidden(nest) * (stack.sum(axis=0) - longest)
+    if knows_prefetch(nest) and not least:
+        hidden = hidden + waited_seconds(nest, names, values, terms, target, UNHIDDEN)
+    if not least:
+        hidden = hidden + once("pages", lambda v: (paging_seconds(nest, names, v, target),))[0]
+    terms["total"] = hidden + terms["tile"] + terms["pack"] + terms["overhead"]
+    return terms
+
+
+def _unhidden(nest: Nest) -> float:
+    """Share of the shorter terms that does not overlap with the longest."""
+    return UNHIDDEN if nest.intrinsic.matrices is None else MATRICES_UNHIDDEN
+
+
+def _behind(part: TensorPart, plan: Plan) -> float:
+    """Cycles of what is computed on each finished element."""
+    values = (plan.program.stage(f.stage.name).assign.value for f in part.epilogue)
+    each = sum(element_cycles(v, plan.formulas, plan.target) for v in values)
+    return each * prod(a.extent for a in part.nest.spatial)
+
+
+SILENT = frozenset({"prefetch", "prefetch_out"})
+"""Decisions that no term reads: their effect is left to measurement and to the learned model. Prefetching is read where
+an operand streams from memory."""
+
+
+def run_length(plan: Plan) -> int:
+    """How many rows in a run of ids share one time: the combinations of the last decisions that the clock ignores."""
+    length = 1
+    read = {p.names("prefetch") for p in plan.tensor_parts if p.scheme == "cpu" and knows_prefetch(p.nest)}
+    for decision in reversed(plan.space.decisions):
+        if decision.name.split(".")[-1] not in SILENT or decision.name in read:
+            break
+        length *= len(decision.domain)
+    return length
+
+
+def _share(nest: Nest, names: StepNames, values: Columns, threads: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The part of the work that the busiest thread does."""
+    if int(threads.max(initial=1)) == 1:
+        return np.ones_like(threads)
+    shares = values[names("shares")].astype(np.float64)
+    return np.where(threads > 1, np.ceil(shares / threads) / shares, 1.0)
+
+
+def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt.NDArray[np.float64], ...]:
+    """Cycles for issuing (or latency), for loading, and for starting and finishing tiles, over all tile variants."""
+    tiled = tiled_axes(nest)
+    n = rows_of(v)
+    intrinsic = nest.intrinsic
+    rate = target.issues(intrinsic)
+    latency = float(intrinsic.chain_cycles(4.0))
+    outside = float(prod(a.units for a in nest.rows if a not in tiled))
+    steps = float(prod(a.units for a in nest.reduction))
+    visits = np.ones(n)
+    unroll = np.ones(n)
+    if nest.depth is not None and nest.cut is not None:
+        visits = v[names(f"blocks_{nest.cut.name}")].astype(np.float64)
+        unroll = v[names("unroll")].astype(np.float64)
+    windows = offered(nest, target)
+    for k, window in windows.items():
+        unroll = np.where(v[names("loads")] == k, float(window.steps), unroll)
+    sizes = []  # per tiled axis: (how many tiles, units in each) of whole tiles and of the last
+    for a in tiled:
+        r = v[names.register(a)].astype(np.float64)
+        full = np.floor(a.full_units / r)
+        sizes.append(((full, r), (np.where(a.units > full * r, 1.0, 0.0), a.units - full * r)))
+    kinds = {o.name: v[names.pack(o.name)] for o in intrinsic.inputs}
+    per_load = {o.name: _load_cost(nest, names, o.name, v, target) for o in intrinsic.inputs}
+    scatter = _store_cost(nest)
+    turned = turning_row(nest)
+    width = float(target.limits.get("issue_width", 6))
+    slots = target.rates.get("load", LOADS_PER_CYCLE)
+    compute, load, tile = np.zeros(n), np.zeros(n), np.zeros(n)
+    for variant in product(*sizes):
+        count: npt.NDArray[np.float64] = np.ones(n) * outside
+        acc: npt.NDArray[np.float64] = np.ones(n)
+        units = {}
+        for axis, (how_many, size) in zip(tiled, variant, strict=True):
+            count, acc = count * how_many, acc * size
+            units[axis.name] = size
+        loads: npt.NDArray[np.float64] = np.zeros(n)
+        for o in intrinsic.inputs:
+            own: npt.NDArray[np.float64] = np.ones(n)
+            for axis in tiled:
+                if axis in nest.operand_axes(o.name):
+                    own = own * units[axis.name]
+            for k, window in windows.items():
+                tile_loads = evaluate(
+                    window.loads(nest, o.name, names), {names.register(a): units[a.name] for a in tiled}
+                )
+                own = np.where(v[names("loads")] == k, tile_loads / window.steps, own)
+                if k == EACH + 1 and o.name == window.operand:  # the depth alone: unrolled, equal loads are one too
+                    merged = (v[names("loads")] == EACH) & (unroll == window.steps) & ~np.isin(kinds[o.name], PANELS)
+                    own = np.where(merged, tile_loads / window.steps, own)
+            loads = loads + own * per_load[o.name]
+        issued = acc + loads + 3.0 / unroll
+        issue = np.maximum(acc / rate, issued / width)
+        ahead = np.maximum(1.0, WINDOW / (steps * np.maximum(issued, 1.0) + acc))  # tiles under way at a time
+        compute += count * steps * np.maximum(issue, np.where(acc > 0, latency / ahead, 0.0))
+        load += count * steps * loads / slots
+        left = scatter if turned is None else store_cycles(units[turned.name], scatter)
+        # Between blocks sums wait in the output, or, where its lanes lie apart, in registers' order (`lower.sums`).
+        apart = intrinsic.matrices is None and not vectorises(nest, intrinsic.accumulator.name)
+        again = SUM_CYCLES if apart else left + scatter
+        stores = acc * (left + again * (visits - 1.0))
+        tile += count * visits * np.maximum(TILE_LEAST, TILE_CYCLES / ahead) + count * stores
+    return compute, load, tile
+
+
+def _store_cost(nest: Nest) -> float:
+    """Cycles to store one register of sums."""
+    o = nest.intrinsic.accumulator
+    rows = rows_held(nest, o.name) if nest.intrinsic.matrices else 0
+    if rows and rows_apart(nest, o.name) is not None:
+        return float(rows)
+    if vectorises(nest, o.name):
+        return rows * (1.0 + ROW_CYCLES) or 1.0
+    return rows + ELEMENT_CYCLES * o.elements
+
+
+def _matrix_load_cost(nest: Nest, operand: str, kind: npt.NDArray[np.int64], target: Target) -> Column:
+    """Load slots that one register of the operand takes that holds a matrix: one for each row."""
+    rows = rows_held(nest, operand)
+    slots = np.full(len(kind), float(rows))
+    for way, (stride, crossed) in _from_rows(nest, operand).items():
+        aliased = _aliased(stride, np.array([rows]), target)[0]
+        slots = np.where(kind == way, rows * (1.0 + SPLIT_SLOTS * crossed + ALIAS_SLOTS * aliased), slots)
+    return slots
+
+
+@of_nest
+def _from_rows(nest: Nest, operand: str) -> dict[int, tuple[int, float]]:
+    """Where a register that holds a matrix is not loaded from a panel: bytes from one row to the next, and the share of
+    rows that touch two lines."""
+    size = nest.intrinsic.operands[operand].dtype.bytes
+    offsets = {DIRECT: flat_offset(nest, operand, Var("e")), PADDED: copied_offset(nest, operand)}
+    if (how := interleave(nest, operand)) is not None:
+        offsets[INTERLEAVED] = interleaved_offset(nest, operand, how, Var("e"))
+    apart = {kind: even_rows(nest, operand, offset) for kind, offset in offsets.items()}
+    return {k: (size * (apart[k] or 0), crossings(nest, operand, offsets[k], LINE_BYTES)) for k in offsets}
+
+
+def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: Target) -> npt.NDArray[np.float64]:
+    """Load slots that one register of the operand takes."""
+    kind = v[names.pack(operand)]
+    if nest.intrinsic.matrices is not None:
+        return _matrix_load_cost(nest, operand, kind, target)
+    elements = nest.intrinsic.operands[operand].elements
+    few = None if vectorises(nest, operand) else runs(nest, operand)
+    crossed = line_crossings(nest, operand, LINE_BYTES)
+    plain = 1.0 + crossed if vectorises(nest, operand) else ELEMENT_CYCLES * LOADS_PER_CYCLE * elements
+    if few is not None:
+        plain = RUN_SLOTS * few
+    plain += PAGE_SLOTS * pages_apart(nest, operand, target)
+    guard = GUARD_CYCLES * LOADS_PER_CYCLE if nest.guarded[operand] != TRUE else 0.0
+    guard *= 1.0 if _asked_inside(nest, operand) else GUARD_OUTSIDE
+    if asked_by_lane(nest, operand):
+        guard += LANE_CYCLES * LOADS_PER_CYCLE * elements
+    lost: npt.NDArray[np.float64] = np.zeros(len(kind))
+    for axis in tiled_axes(nest):
+        if not axis.intrinsic_axis:
+            lost = lost + ALIAS_SLOTS * _aliased(row_stride(nest, operand, axis), v[names.register(axis)], target)
+    direct = plain + lost + guard * _checked(nest, names, operand, v)
+    padded = plain + LANE_CYCLES * LOADS_PER_CYCLE * elements * copied_by_lane(nest, operand)
+    return np.where(kind == DIRECT, direct, np.where(kind == PADDED, padded, 1.0))
+
+
+def _asked_inside(nest: Nest, operand: str) -> bool:
+    """Whether an operand's guard may change along the depth, so that no compiler asks it outside of that loop."""
+    forms, depth = nest.guarded_sums[operand], nest.depth
+    return depth is None or any(form is None or form.coefficient(depth.name) != 0 for form in forms)
+
+
+def _checked(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.NDArray[np.float64]:
+    """The share of register tiles whose guarded loads are checked: all, or (edges apart) those at an edge."""
+    everywhere = np.ones(rows_of(v))
+    forms = conditions(nest, operand) if apart(nest) else None
+    if not forms:
+        return everywhere
+    inside = everywhere
+    tiled = tiled_axes(nest)
+    for axis in nest.spatial:
+        ends = sum(form.coefficient(axis.name) != 0 for form in forms)
+        tiles = v[names.tiles(axis)].astype(np.float64) if axis in tiled else everywhere * axis.units
+        inside = inside * np.maximum(0.0, 1.0 - ends / tiles)
+    return np.where(v[names("edges")] == APART, 1.0 - inside, 1.0)
+
+
+def _aliased(apart: int, rows: npt.NDArray[np.int64], target: Target) -> npt.NDArray[np.bool_]:
+    """Whether so many rows, so many bytes apart, are more than the ways of the sets that their lines fall into."""
+    page = page_bytes(target)
+    first = next((m.bytes for m in target.memories if m.name == "L1"), 8 * page)
+    return rows * gcd(apart, page) > ALIAS_SHARE * first if apart else np.zeros(len(rows), bool)
+
+
+def _work(part: ScalarPart, plan: Plan) -> float:
+    """Cycles of a scalar stage: its operations over all points, library calls counted apart."""
+    points = float(max(1, prod(_extent(a) for a in part.stage.axes)))
+    nodes = list(walk(part.stage.assign.value))
+    calls = sum(getattr(v, "function", "") in ("exp", "log", "tanh", "erf", "sigmoid") for v in nodes)
+    return points * (SCALAR_CYCLES * len(nodes) + CALL_CYCLES * calls)
+
+
+def _extent(axis: Axis) -> int:
+    if isinstance(axis.lower, Const) and isinstance(axis.upper, Const):
+        return axis.extent
+    return 64  # a bound that depends on other axes: any guess ranks alike, since all rows share it
+
+
+def _scalar(part: ScalarPart, values: Columns, plan: Plan) -> Terms:
+    if part.scheme == "gpu":
+        return _only_compute(*gpu_scalar(part, values, plan, _work(part, plan)))
+    return _rows(part, (part,), values, plan)
+
+
+def _rows(part: RowsPart | ScalarPart, members: Sequence[ScalarPart], values: Columns, plan: Plan) -> Terms:
+    """Scalar stages in one pass over the rows that they share."""
+    n = len(values[plan.space.decisions[0].name])
+    names, none = part.names, np.zeros(n)
+    threads = values[names("threads")].astype(np.float64)
+    past, ahead = (np.asarray(values.get(names(d), none), np.float64) for d in ("stores", "ahead"))
+    cycles = sum((scalar_cycles(m, values, n, plan.target) for m in members), start=np.zeros(n))
+    compute = cycles / plan.target.clock_hz / threads
+    stages = tuple(m.stage for m in members)
+    memory = memory_seconds(stages, plan.program, plan.target, threads, past) * scattered(members[0], values, n)
+    terms = _only_compute(compute, np.where(threads > 1, FORK_SECONDS, 0.0))
+    longest, other = np.maximum(compute, memory), np.minimum(compute, memory)
+    again, unhidden = none, np.full(n, UNHIDDEN)
+    if isinstance(part, RowsPart):
+        rows = np.asarray(values.get(names("rows"), none + 1.0), np.float64)
+        asked = asked_bytes(part, rows, ahead)
+        again = revisited_seconds(part, plan.program, plan.target, rows, asked) / threads
+        unhidden += UNASKED * np.maximum(0.0, 1.0 - asked / FAR_BYTES) if part.asked else 0.0
+    total = longest + unhidden * other + UNHIDDEN * again + terms["overhead"]
+    return terms | {"l2": again, "memory": memory, "total": total}
+
+
+def _literal(part: LiteralPart, values: Columns, plan: Plan) -> Terms:
+    found = stages_of(part, plan.program)
+    work = sum(_work(ScalarPart(s, StepNames(), (), None, False), plan) for s in found)
+    n = len(values[plan.space.decisions[0].name])
+    return _only_compute(np.full(n, work / plan.target.clock_hz), np.zeros(n))
+
+
+def _only_compute(seconds: npt.NDArray[np.float64], overhead: npt.NDArray[np.float64]) -> Terms:
+    terms = {k: np.zeros_like(seconds) for k in TERMS}
+    return terms | {"compute": seconds, "overhead": overhead, "total": seconds + overhead}

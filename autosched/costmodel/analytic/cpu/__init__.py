@@ -1,0 +1,1 @@
+"""Terms of the clock on a CPU: caches, pages, streams, copies, and stages without an instruction."""

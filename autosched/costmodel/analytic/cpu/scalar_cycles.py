@@ -1,0 +1,149 @@
+"""Cycles of scalar stages on a CPU: instructions of the vectors, chains of dependent additions.
+
+A loop body takes as long as issuing it, or as the latency of its accumulators where there are too few; a stage (or a
+row of stages) takes as long as that, or as moving its tensors (`scalar_memory`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.codegen.lower.scalar.invariant import split_invariant
+from autosched.ir.formula import Formula, Formulas
+from autosched.ir.program import Axis
+from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, reads, walk
+from autosched.ir.variables import index_vars
+from autosched.logic import Const
+from autosched.machine.target import Target
+from autosched.tiling.plans.plan import ScalarPart
+from autosched.tiling.plans.scalar_parts import side_by_side
+from autosched.tiling.steps.scalar.scalar_steps import ACROSS, lanes_of
+
+Column = npt.NDArray[np.float64]
+LATENCY = 4.0  # of an addition or a fused product, cycles
+PER_CYCLE = 2.0  # vector instructions, and loads, a cycle
+CALL_CYCLES = 12.0  # a call into the math library, an element
+FORMULA_PER_CYCLE = 3.0  # steps of a formula a cycle: half of them are products, the others go to other units
+DIVISION_CYCLES = 4.0  # a quotient or a root, a register
+STEP_CYCLES = 1.5  # a trip of a loop
+GATHER_CYCLES = 6.0  # an element that is no neighbour of the one before: most wait for a line of their own
+TURN_CYCLES = 6.0  # one step of combining the lanes of a register
+STRIDED = 2.0  # how much slower rows arrive when little of each is read before the next
+SLOW = ("exp", "log", "tanh", "erf", "sigmoid", "rsqrt")
+"""Functions that are a library call, or a formula where there is one."""
+EXTENT = 64  # a bound that depends on other axes: any guess ranks alike, since all rows share it
+
+
+def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Target) -> Column:
+    """Cycles of one thread for all of a stage, memory aside."""
+    stage, names = part.stage, part.names
+
+    def column(name: str, default: float) -> Column:
+        known = v[names(name)] if names(name) in v else np.full(rows, default)
+        return np.asarray(known, np.float64)
+
+    width, unroll = column("vector", 1), column("unroll", 1)
+    across = column("lanes", ACROSS) * (width > 1) if part.across else np.zeros(rows)
+    together = column("rows", 1)
+    formulas = column("math", 0)
+    element = max(stage.assign.value.dtype.bytes, *(r.dtype.bytes for r in stage.reads), 1)
+    registers = np.maximum(1.0, width * element / target.limits.get("vector_bytes", 16))
+    changing = _changing(part)
+    nodes = [n for n in walk(changing) if not isinstance(n, Read | Literal | Scalar)]
+    slow = [n for n in nodes if isinstance(n, Call) and n.function in SLOW]
+    quotients = sum(_divides(n) for n in nodes)
+    issue = ((len(nodes) + 1.0) / PER_CYCLE + quotients * DIVISION_CYCLES) * registers
+    for read in reads(changing):
+        issue = issue + np.where(across > 0, *(_load(read, a, width, registers) for a in (part.across, part.vector)))
+    known = part.leeway.formulas
+    for call in slow:
+        library = CALL_CYCLES * width
+        formula = known.get((call.function, call.dtype.name)) or known.get((call.function, "f32"))
+        cycles_ = formula_cycles(formula) * registers if formula else library
+        issue = issue + np.where(formulas > 0, cycles_, library)
+    issue = issue + STEP_CYCLES / np.where(width > 1, unroll * np.where(across > 0, together, 1.0), 1.0)
+    chains = np.where(width > 1, unroll * np.where(across > 0, together, 1.0), 1.0)
+    summed = bool(stage.reduction) and part.register
+    block = column("block", 0)
+    waits = LATENCY / chains if summed else np.zeros(rows)
+    body = np.where(block > 0, issue + registers * 3.0 / PER_CYCLE / np.maximum(1.0, block), np.maximum(issue, waits))
+    passed = stage.spatial if part.running else stage.axes  # a running sum takes each term once
+    points = float(max(1, prod(extent(a) for a in passed)))
+    cycles: Column = points / width * body
+    results = float(prod(extent(a) for a in stage.spatial))
+    combining = (np.log2(np.maximum(1.0, width)) + unroll) * TURN_CYCLES / np.minimum(together, 4.0)
+    total: Column = cycles + np.where(across > 0, results * combining, 0.0)
+    return total
+
+
+def element_cycles(value: Value, formulas: Formulas, target: Target) -> float:
+    """Cycles to compute a value on one element of a register that holds finished sums: formulas in vectors, library
+    calls one by one."""
+    lanes = max(1.0, target.limits.get("vector_bytes", 16) / value.dtype.bytes)
+    nodes = [n for n in walk(value) if not isinstance(n, Read | Literal | Scalar)]
+    cycles = (len(nodes) / PER_CYCLE + DIVISION_CYCLES * sum(map(_divides, nodes))) / lanes
+    for call in nodes:
+        if isinstance(call, Call) and call.function in SLOW:
+            formula = formulas.get((call.function, call.dtype.name)) or formulas.get((call.function, "f32"))
+            cycles += formula_cycles(formula) / lanes if formula else CALL_CYCLES
+    return cycles
+
+
+def formula_cycles(formula: Formula) -> float:
+    """Cycles of a formula for one register: its operations, divisions and roots apart; a number's bits cost nothing."""
+    values = [*(step for _, step in formula.steps), formula.result]
+    nodes = [n for v in values for n in walk(v) if not isinstance(n, Read | Literal | Scalar)]
+    divisions = sum(_divides(n) for n in nodes)
+    free = sum(isinstance(n, Call) and n.function.startswith("bits_") for n in nodes)
+    return divisions * DIVISION_CYCLES + (len(nodes) - divisions - free) / FORMULA_PER_CYCLE
+
+
+def _divides(node: Value) -> bool:
+    """Whether a node is a quotient or a root of floats."""
+    match node:
+        case Arith("/", _, _, dtype):
+            return dtype.is_float
+        case Call("sqrt", _, _):
+            return True
+        case _:
+            return False
+
+
+def _load(read: Read, axis: str | None, width: Column, registers: Column) -> Column:
+    """Cycles to load one vector of what is read, with this axis in its lanes."""
+    moving = axis is not None and axis in index_vars(read.index)
+    if not moving:
+        return np.full_like(width, 0.0 if axis else 1.0 / PER_CYCLE)
+    assert axis is not None
+    direct = side_by_side(read, axis)
+    return registers / PER_CYCLE if direct else np.where(width > 1, GATHER_CYCLES * width, 1.0)
+
+
+def _changing(part: ScalarPart) -> Value:
+    """The value without the parts that are computed once before the inner loops."""
+    assign = part.stage.assign
+    inner = [a.name for a in part.stage.reduction] if part.register else [part.vector or ""]
+    split = split_invariant(assign.value, frozenset(inner), assign.tensor)
+    return split.with_parts(tuple(Literal(0, p.dtype) for p in split.parts))
+
+
+def scattered(part: ScalarPart, v: Mapping[str, Any], rows: int) -> Column:
+    """How much slower memory is where vectors of results run down an operand: each of its rows gives a few bytes."""
+    names = part.names
+    down = part.register and any(side_by_side(r, part.vector or "") for r in part.stage.reads if part.stage.reduction)
+    if not down or names("vector") not in v:
+        return np.ones(rows)
+    block = v[names("block")] if names("block") in v else np.zeros(rows)
+    across = v[names("lanes")] if names("lanes") in v else np.full(rows, lanes_of(part, {}))
+    return np.where((block == 0) & (across == 0), STRIDED, 1.0)
+
+
+def extent(axis: Axis) -> int:
+    if isinstance(axis.lower, Const) and isinstance(axis.upper, Const):
+        return max(1, axis.extent)
+    return EXTENT

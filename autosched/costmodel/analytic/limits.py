@@ -1,0 +1,95 @@
+"""What no schedule of a plan goes below: its instructions at the rate that the target states, and what has to come out
+of memory at its bandwidth. Nothing that code generation adds is in it, so a kernel that is faster says that a figure of
+the target is too low, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.costmodel.analytic.clock import stages_of, timed_parts
+from autosched.costmodel.analytic.cpu.guard_work import work_left
+from autosched.costmodel.analytic.cpu.least_scalar import least_cycles
+from autosched.costmodel.analytic.gpu.gpu_clock import issue_rate
+from autosched.costmodel.analytic.spatial.spatial_clock import stored_seconds
+from autosched.costmodel.analytic.spatial.spatial_units import (
+    array_seconds,
+    least_epilogue_seconds,
+    least_stage_seconds,
+)
+from autosched.machine.target import Target
+from autosched.tiling.plans.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.plans.scheme import scheme_of
+from autosched.tiling.space.values import rows_of
+
+Columns = Mapping[str, npt.NDArray[np.int64]]
+Column = npt.NDArray[np.float64]
+
+
+def limit(plan: Plan, values: Columns, *, formulas: bool = True) -> Column:
+    """Seconds that rows with these columns take at least; without `formulas` a function of a CPU's stage counts as one
+    operation, as the simulator has it."""
+    parts = timed_parts(plan)
+    busy = sum((_busy(part, plan, values, formulas) for part in parts), start=np.zeros(rows_of(values)))
+    return np.maximum(busy, _moving(plan))
+
+
+def _busy(part: Part, plan: Plan, values: Columns, formulas: bool) -> Column:
+    """Seconds to issue a part's instructions on all threads or cores that it may use, and on an accelerator of each
+    other unit that it asks for; of stages without an instruction, on a CPU, their arithmetic in vectors; on a GPU
+    nothing."""
+    target, n = plan.target, rows_of(values)
+    if not isinstance(part, TensorPart):
+        if isinstance(part, TeamPart) or scheme_of(target) == "gpu":
+            return np.zeros(n)
+        if scheme_of(target) == "cpu":
+            threads = np.ones(n) if isinstance(part, LiteralPart) else values[part.names("threads")]
+            return _in_vectors(part, plan, formulas) / target.clock_hz / threads
+        return np.full(n, max(least_stage_seconds(stages_of(part, plan.program), plan).values()))
+    nest = part.nest
+    if part.scheme == "spatial":
+        asked = array_seconds(nest, target) | least_epilogue_seconds(part, plan)
+        return np.full(n, max(*asked.values(), _on_bus(part, plan)))
+    calls = prod(a.units for a in nest.axes) * np.ones(n)
+    if part.scheme == "gpu":
+        return calls / issue_rate(nest.intrinsic, target) / target.cores / target.clock_hz
+    rate = target.issues(nest.intrinsic)
+    return calls * work_left(nest, part.names, values, n) / rate / values[part.names("threads")] / target.clock_hz
+
+
+def _in_vectors(part: ScalarPart | RowsPart | LiteralPart, plan: Plan, formulas: bool) -> float:
+    """Cycles of one thread for the arithmetic of stages without an instruction."""
+    match part:
+        case ScalarPart():
+            return least_cycles(part.stage, part.leeway.formulas if formulas else {}, plan.target)
+        case RowsPart():
+            return sum(_in_vectors(member, plan, formulas) for member in part.members)
+        case LiteralPart():
+            return sum(least_cycles(stage, {}, plan.target) for stage in stages_of(part, plan.program))
+
+
+def _on_bus(part: TensorPart, plan: Plan) -> float:
+    """Seconds of an accelerator's bus: each tile of the operands once, since no scratchpad keeps one from call to call,
+    and the results."""
+    nest, main = part.nest, plan.target.memories[-1]
+    axes = {o.name: nest.operand_axes(o.name) for o in nest.intrinsic.inputs}
+    tiles = sum(prod(a.units for a in axes[o.name]) * o.elements * o.dtype.bits / 8 for o in nest.intrinsic.inputs)
+    return tiles / (main.bandwidth_bytes_per_s or plan.target.clock_hz) + stored_seconds(part, plan)[0]
+
+
+def _moving(plan: Plan) -> float:
+    """Seconds to bring in what the program is given, and take out what it answers, once, where no cache holds all of
+    it: caches are warm. An accelerator's parts say what they move."""
+    if scheme_of(plan.target) == "spatial":
+        return 0.0
+    target: Target = plan.target
+    tensors = [t for t in plan.program.tensors.values() if not t.intermediate]
+    size = sum(prod(t.extents) * t.dtype.bits / 8 for t in tensors)
+    main = target.memories[-1] if target.memories else None
+    if main is None or not main.bandwidth_bytes_per_s or any(m.bytes >= size for m in target.memories[:-1]):
+        return 0.0
+    return size / main.bandwidth_bytes_per_s

@@ -1,0 +1,1 @@
+"""Terms of the clock on an accelerator with scratchpads."""

@@ -1,0 +1,198 @@
+"""The analytic clock on a spatial accelerator: the array against the bus, and copies that nothing hides.
+
+The array takes its issues' cycles, or what the ports of the memories that it reads and sums into take for them. What
+follows on each element keeps the accelerator's unit or the host busy beside it (`spatial_units`). Every input is copied
+as often as the loops outside its residency run, results are stored once; all of it shares the bus to main memory. With
+two slots a copy runs beside the array's work, with one the array waits for it. A slot is filled and then used, and
+comes round no sooner: small blocks wait for memory's latency. Copies are made in the program's order, so one that waits
+for its slot holds up those behind it. (The counting of copies is Timeloop's: temporal loops outside a buffer's level,
+without those that do not move the operand; see docs/simulator.md for the event model beside it.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.costmodel.analytic.spatial.spatial_units import (
+    array_seconds,
+    epilogue_seconds,
+    read_beside,
+    stage_seconds,
+)
+from autosched.ir.program import Stage
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.plan import Plan, TensorPart
+from autosched.tiling.steps.common.names import StepNames
+from autosched.tiling.steps.spatial.scratchpads import (
+    kept_level,
+    resident_name,
+    slots_name,
+    spatial_loops,
+    spatial_orders,
+    trips_name,
+)
+
+TERMS = ("compute", "scratchpad", "accumulators", "memory", "copies", "vector", "host", "exposed", "latency")
+"""Seconds: the array's, of the ports that it reads and sums through, the bus's, of the unit that copies tiles in, of
+what computes element by element on the accelerator and on the host; of copies that the array waits for, and of waiting
+for first bytes."""
+
+Columns = Mapping[str, npt.NDArray[np.int64]]
+Column = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """Of an input: how many copies, seconds of each (on the bus, by the unit that makes it, whichever is longer), and
+    whether the array waits for every one."""
+
+    count: Column
+    bus: Column
+    unit: Column
+    single: npt.NDArray[np.bool_]
+
+    @property
+    def each(self) -> Column:
+        return np.maximum(self.bus, self.unit)
+
+
+def spatial_tensor(part: TensorPart, v: Columns, plan: Plan) -> dict[str, Column]:
+    """Seconds per row of a tensor part laid out by the spatial steps."""
+    nest, names, target = part.nest, part.names, plan.target
+    main = target.memories[-1]
+    speed = main.bandwidth_bytes_per_s or target.clock_hz
+    n = len(v[names("order")])
+    beside = array_seconds(nest, target) | epilogue_seconds(part, plan)
+    compute = np.full(n, max(beside["compute"], beside["scratchpad"], beside["accumulators"]))
+    memory, unit, exposed, waits, rounds = (np.zeros(n) for _ in range(5))
+    first = (main.latency_s or 0.0) if (lag := _latency(part, plan)) is None else lag
+    made = [_copies_of(part, plan, o.name, v, speed) for o in nest.intrinsic.inputs]
+    for place, own in enumerate(made):
+        together = _together(made, place)
+        memory += own.count * own.bus
+        unit += own.count * own.unit
+        exposed += np.where(own.single, own.count * own.each, _shown(made, place, compute))
+        waits += np.where(together, 0.0, np.where(own.single, own.count, 1.0))
+        filled = sum((np.where(p.count == own.count, p.each, 0.0) for p in made), start=np.zeros(n))
+        rounds = np.maximum(rounds, np.where(own.single, 0.0, (compute + own.count * (filled + first)) / 2))
+    on_bus, by_unit = stored_seconds(part, plan)
+    on_bus += read_beside(part) / speed
+    stored = max(on_bus, by_unit, beside["vector"], beside["host"])
+    times = stores(nest, names, v)
+    single = v[slots_name(names, nest.intrinsic.accumulator.name)] == 1
+    memory, exposed = memory + on_bus, exposed + np.where(single, stored, stored / times)
+    waits += np.where(single, times, 1.0)
+    rounds = np.maximum(rounds, np.where(single, 0.0, (compute + stored + times * first) / 2))
+    hidden = np.maximum.reduce([compute + exposed, memory, unit, np.full(n, stored)])
+    latency = np.maximum(waits * first, rounds - hidden)
+    terms = {name: np.full(n, seconds) for name, seconds in beside.items()}
+    return terms | {
+        "memory": memory, "copies": unit, "exposed": exposed, "latency": latency, "total": hidden + latency,
+    }  # fmt: skip
+
+
+def spatial_stages(stages: Iterable[Stage], plan: Plan, n: int) -> dict[str, Column]:
+    """Seconds per row of stages that the array has no part in."""
+    asked = stage_seconds(stages, plan)
+    terms = {name: np.zeros(n) for name in TERMS}
+    terms |= {name: np.full(n, asked[name]) for name in ("vector", "host")} | {"memory": np.full(n, asked["bus"])}
+    return terms | {"total": np.full(n, max(asked.values()))}
+
+
+def stored_seconds(part: TensorPart, plan: Plan) -> tuple[float, float]:
+    """To bring results to memory: of the bus, and of the unit that copies tiles out. What else the stages behind read
+    and write moves with them."""
+    nest, target = part.nest, plan.target
+    program, out = nest.mapping.program, nest.intrinsic.accumulator
+    speed = target.memories[-1].bandwidth_bytes_per_s or target.clock_hz
+    written = [*([nest.stage.assign] if part.keep else []), *(f.stage.assign for f in part.epilogue)]
+    points, tiles = prod(a.extent for a in nest.spatial), prod(a.units for a in nest.spatial)
+    bus, unit = 0.0, 0.0
+    for tensor in dict.fromkeys(a.tensor for a in written):
+        if program.tensors[tensor].intermediate and tensor != nest.stage.assign.tensor:
+            continue  # a value on its way
+        dtype = program.tensors[tensor].dtype
+        bus += points * dtype.bits / 8 / speed
+        copying = plan.units.copying(target, "accumulators", "memory", out.dtype, dtype)
+        unit += tiles * copying.cycles(out.elements) / target.clock_hz if copying else 0.0
+    return bus, unit
+
+
+def _latency(part: TensorPart, plan: Plan) -> float | None:
+    """Seconds from a copy's start to its last byte, as the instruction that makes it says."""
+    found = [plan.units.copying(plan.target, "memory", "inputs", o.dtype, o.dtype) for o in part.nest.intrinsic.inputs]
+    stated = [c.latency for c in found if c is not None and c.latency is not None]
+    return max(stated) / plan.target.clock_hz if stated else None
+
+
+def _copies_of(part: TensorPart, plan: Plan, operand: str, v: Columns, speed: float) -> _Copies:
+    nest, names, o = part.nest, part.names, part.nest.intrinsic.operands[operand]
+    slots = v[slots_name(names, operand)]
+    size = cut_off(nest, names, operand, v) * v[names(f"bytes_{operand}")] / slots
+    copying = plan.units.copying(plan.target, "memory", "inputs", o.dtype, o.dtype)
+    tile = copying.cycles(o.elements) / plan.target.clock_hz if copying else 0.0
+    unit = size / (o.elements * o.dtype.bits / 8) * tile
+    single = (slots == 1) & (v[resident_name(names, operand)] > 0)
+    return _Copies(copies(nest, names, operand, v), size / speed, unit, single)
+
+
+def _together(made: Sequence[_Copies], place: int) -> npt.NDArray[np.bool_]:
+    """Whether an input is copied right behind one that waits for its slot: both wait for memory at once."""
+    beside = [p.single & (p.count == made[place].count) for p in made[:place]]
+    return np.any(beside, axis=0) if beside else np.zeros(len(made[place].count), np.bool_)
+
+
+def _shown(made: Sequence[_Copies], place: int, compute: Column) -> Column:
+    """Seconds of an input's copies that do not hide, though it has two slots: of the first; of those that come behind
+    one that waits for its slot; and, since all keep the program's order, of what is longer than the array's work on
+    the blocks of a loop further in that were copied before."""
+    own = made[place]
+    shown = np.maximum(own.each, np.where(_together(made, place), own.each * own.count, 0.0))
+    for other in made:
+        ahead = np.where(other.single, 1, 2) * compute / other.count
+        shown = np.maximum(shown, np.where(other.single & (other.count < own.count), own.each * other.count, 0.0))
+        shown = np.maximum(shown, np.where(other.count > own.count, (own.each - ahead) * own.count, 0.0))
+    return shown
+
+
+def copies(nest: Nest, names: StepNames, operand: str, v: Columns) -> Column:
+    """How often an input is copied: the trips of the loops outside its residency."""
+    level, count = v[resident_name(names, operand)], _outside(nest)
+    result = np.full(len(level), count)
+    for k, nested in enumerate(spatial_orders(nest)):
+        here = v[names("order")] == k
+        for place, axis in enumerate(nested):
+            result *= np.where(here & (level > place), v[trips_name(names, axis)], 1)
+    return result
+
+
+def cut_off(nest: Nest, names: StepNames, operand: str, v: Columns) -> Column:
+    """What share of whole blocks is copied of an input: the last block along an axis may be smaller."""
+    level, own = v[resident_name(names, operand)], nest.operand_axes(operand)
+    result = np.ones(len(level))
+    for k, nested in enumerate(spatial_orders(nest)):
+        here = v[names("order")] == k
+        for place, axis in enumerate(nested):
+            if axis in own:
+                whole = v[trips_name(names, axis)] * v[names.block(axis)]
+                result *= np.where(here & (level > place), axis.units / whole, 1.0)
+    return result
+
+
+def stores(nest: Nest, names: StepNames, v: Columns) -> Column:
+    """How often a set of accumulators is stored."""
+    result = np.full(len(v[names("order")]), _outside(nest))
+    for k, nested in enumerate(spatial_orders(nest)):
+        here = v[names("order")] == k
+        for axis in nested[: kept_level(nest, nested)]:
+            result *= np.where(here, v[trips_name(names, axis)], 1)
+    return result
+
+
+def _outside(nest: Nest) -> float:
+    return float(prod(a.units for a in nest.spatial if a not in spatial_loops(nest)))

@@ -1,0 +1,84 @@
+"""What a kernel's outputs must be: inputs within `assume`, the interpreter's outputs, and a tolerance an element.
+
+Computed once in the parent and written to a folder that the worker reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.device.cpu.job import Tensor
+from autosched.errors import UsageError
+from autosched.ir.oracle.error import run_with_error
+from autosched.ir.oracle.inputs import random_inputs, split_inputs
+from autosched.ir.program import Program
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """`inputs` by tensor name (inouts included), `scalars` by name; `wants` and `tolerances` by output. A float
+    output's tolerance is absolute, an element; integers have None, and must be equal."""
+
+    inputs: Mapping[str, Array]
+    wants: Mapping[str, Array]
+    tolerances: Mapping[str, Array | None]
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+
+
+def compute(
+    program: Program,
+    seed: int,
+    reassociated: bool = True,
+    inputs: Mapping[str, Any] | None = None,
+    slack: float = 1.0,
+) -> Oracle:
+    """Random inputs of `seed` within the program's assumptions, what the interpreter makes of them, and how far a
+    kernel may be from it: reassociated sums and fused products within their error bound, else not at all. `inputs`
+    stand in for the random ones of the same names; `slack` as `ir.oracle.error.run_with_error` takes it.
+
+    UsageError where a size is symbolic: a device runs one size.
+    """
+    if program.symbolic:
+        names = ", ".join(program.symbolic)
+        raise UsageError(f"the size of {names} is a range; a device measures one size", hint="set it with -D")
+    drawn = random_inputs(program, np.random.default_rng(seed))
+    values, scalars = split_inputs(program, drawn | dict(inputs or {}))
+    fused = {s.name for s in program.stages} if reassociated else set()
+    wants, bounds = run_with_error(program, values, scalars, fused, slack)
+    tolerances = {
+        # An integer that is computed from floats (a requantised sum) may differ where they may.
+        name: bound if program.tensors[name].dtype.is_float or np.any(bound) else None
+        for name, bound in bounds.items()
+    }
+    return Oracle(values, wants, tolerances, scalars)
+
+
+def write(program: Program, oracle: Oracle, folder: Path) -> tuple[Tensor, ...]:
+    """Write the data files and say what they are, in the order of the program's tensors."""
+    tensors = []
+    for name in program.parameters:
+        if name not in program.tensors:
+            continue
+        tensor = program.tensors[name]
+        storage = np.dtype(tensor.dtype.numpy)
+        size = int(np.prod(tensor.extents, dtype=np.int64)) * storage.itemsize
+        is_input, is_output = name in oracle.inputs, name in oracle.wants
+        if is_input:
+            np.ascontiguousarray(oracle.inputs[name], storage).tofile(folder / f"{name}.in")
+        if is_output:
+            tolerance = oracle.tolerances.get(name)
+            kept = storage if tolerance is None else np.float64
+            np.ascontiguousarray(oracle.wants[name]).astype(kept).tofile(folder / f"{name}.want")
+            if tolerance is not None:
+                filled = np.broadcast_to(np.asarray(tolerance, np.float64), tensor.extents)
+                np.ascontiguousarray(filled).tofile(folder / f"{name}.tol")
+        tensors.append(Tensor(name, storage.name, tensor.extents, size, is_input, is_output))
+    return tuple(tensors)

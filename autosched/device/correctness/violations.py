@@ -1,0 +1,85 @@
+"""Inputs that break what a kernel checks at run time, by one: its fallback must compute the same there.
+
+A kernel that forgot to look would take them for good: the operands of the mapping hold nothing but their extreme
+values, for which the instruction does clamp wherever the condition is tight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from autosched.ir.oracle.inputs import assumed_range
+from autosched.ir.oracle.numerics import store
+from autosched.ir.program import Assume, Program
+from autosched.tensorize.conditions.origin import origin
+from autosched.tiling.plans.plan import Plan
+
+
+@dataclass(frozen=True)
+class Violation:
+    """`tensor` holds `past`, one past a bound, in some places. `others`: tensor to the two values that it holds."""
+
+    program: Program
+    tensor: str
+    past: int
+    others: tuple[tuple[str, int, int], ...]
+    seed: int
+
+    @property
+    def folder(self) -> str:
+        """A name for the data set, which messages show."""
+        return f"{self.tensor} = {self.past}"
+
+    def inputs(self) -> dict[str, Any]:
+        """The arrays, by tensor."""
+        rng = np.random.default_rng([self.seed, abs(self.past), len(self.tensor)])
+        found = {}
+        for name, one, other in self.others:
+            tensor = self.program.tensors[name]
+            chosen = np.where(rng.integers(0, 2, tensor.extents).astype(bool), one, other)
+            if name == self.tensor:
+                chosen.flat[0] = self.past
+            found[name] = store(np.asarray(chosen), tensor.dtype)
+        return found
+
+
+def assuming(program: Program, conditions: Iterable[Assume]) -> Program:
+    """The program with more assumptions: random data are drawn within them."""
+    new = tuple(c for c in dict.fromkeys(conditions) if c not in program.assumptions)
+    return replace(program, assumptions=(*program.assumptions, *new)) if new else program
+
+
+def violations(program: Program, plan: Plan, seed: int) -> tuple[Violation, ...]:
+    """One for each bound of the plan's checks that an element can pass; none for a plan without checks."""
+    violated: dict[tuple[str, int], Violation] = {}
+    for part in (p for p in plan.tensor_parts if p.guards):
+        named = [r.tensor for r in part.nest.mapping.operands.values()] + [g.subject for g in part.guards]
+        made = {t: found[0].tensor for t in named if (found := origin(part.nest.mapping.program, t)) is not None}
+        operands = dict.fromkeys(made.get(t, t) for t in named)
+        asked = {t for t in operands if t in program.inputs and t not in program.data}
+        for condition in part.guards:
+            whole = {t: _extremes(plan.program, t) for t in operands if t in asked}
+            for bound, step, end in ((condition.low, -1, 0), (condition.high, 1, 1)):
+                if bound is None or whole[condition.subject][end] == bound:
+                    continue
+                past = int(bound) + step
+                inside = (condition.high, condition.low)[end]
+                other = past if inside is None else int(inside)
+                values = tuple((t, *((past, other) if t == condition.subject else w)) for t, w in whole.items())
+                key = condition.subject, past
+                violated.setdefault(key, Violation(program, condition.subject, past, values, seed))
+    return tuple(violated.values())
+
+
+def _extremes(program: Program, tensor: str) -> tuple[int, int]:
+    """The least and the greatest element that the program's dtype and assumptions allow."""
+    low, high = program.tensors[tensor].dtype.limits
+    least, most = assumed_range(program, tensor)
+    return low if least is None else max(low, int(least)), high if most is None else min(high, int(most))
+
+
+__all__ = ["Violation", "assuming", "violations"]

@@ -1,0 +1,248 @@
+"""The program's tensors in the timing worker, and whether what a kernel wrote into them is right."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.device.correctness.compare import Difference, compare, scale
+from autosched.device.correctness.whole import furthest
+from autosched.device.cpu.arena import Bytes, Guarded, plain
+from autosched.device.cpu.job import Box, Tensor
+
+SAMPLES = "samples.json"
+"""Which boxes of which outputs `.want` and `.tol` hold: rows of output, first element there, box. Without such a file
+they hold whole outputs."""
+
+
+class Wrong(Exception):
+    """The outputs differ; carries the outcome's fields."""
+
+    def __init__(
+        self,
+        message: str,
+        difference: Difference | None = None,
+        index: list[int] | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.difference, self.index, self.extra = difference, index, extra or {}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a box of an output (None: all of it) must be: flat, with tolerances (None: equal)."""
+
+    box: Box | None
+    want: npt.NDArray[Any]
+    allowed: npt.NDArray[Any] | None
+    scale: npt.NDArray[Any] | None
+
+    def of(self, output: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Its elements in an output, flat."""
+        if self.box is None:
+            return output.reshape(-1)
+        return np.ascontiguousarray(output[tuple(slice(low, low + n) for low, n in self.box)]).reshape(-1)
+
+    def index(self, flat: int, shape: tuple[int, ...]) -> list[int]:
+        """Where in the output its element lies."""
+        if self.box is None:
+            return [int(i) for i in np.unravel_index(flat, shape)]
+        inner = np.unravel_index(flat, [n for _, n in self.box])
+        return [int(i) + low for i, (low, _) in zip(inner, self.box, strict=True)]
+
+
+class Data:
+    """The program's tensors in this process: guarded for the check, plain for timing; and what the oracle wants."""
+
+    def __init__(self, folder: Path, tensors: tuple[Tensor, ...]) -> None:
+        self.folder = folder
+        self.tensors = {t.name: t for t in tensors}
+        self.guarded: dict[str, Guarded] = {}
+        self.plain: dict[str, Bytes] = {}
+        self.initial: dict[str, Bytes] = {}
+        self._copies: list[dict[str, Bytes]] = []
+        self.known: dict[str, Bytes] = {}
+        """Whole outputs of the first kernel that was right in all boxes."""
+        for number, t in enumerate(tensors):
+            guarded = Guarded(t.bytes)
+            self.plain[t.name] = plain(t.bytes, stagger=5 * number)
+            if t.input:
+                with (folder / f"{t.name}.in").open("rb", buffering=0) as file:
+                    _fill(guarded.view, file)
+                self.plain[t.name][:] = guarded.view
+                if t.output:
+                    self.initial[t.name] = guarded.view.copy()
+                else:
+                    guarded.freeze()
+            self.guarded[t.name] = guarded
+        self.pieces: dict[str, list[Piece]] = {}
+        self.sampled = False
+        self.read_wants()
+
+    def read_wants(self) -> bool:
+        """What the outputs must be, read from the folder (again, where a box was added); whether what is known of whole
+        outputs does not hold any more, and is forgotten."""
+        rows: dict[str, list[tuple[int, Box]]] = {}
+        listed = self.folder / SAMPLES
+        self.sampled = listed.exists()
+        for name, start, box in json.loads(listed.read_text()) if self.sampled else ():
+            rows.setdefault(name, []).append((start, tuple((low, n) for low, n in box)))
+        for t in self.tensors.values():
+            if t.output:
+                tolerance = self.folder / f"{t.name}.tol"
+                exact = not tolerance.exists()
+                want = np.fromfile(self.folder / f"{t.name}.want", numpy_dtype(t.dtype) if exact else np.float64)
+                allowed = None if exact else np.fromfile(tolerance, np.float64)
+                self.pieces[t.name] = [
+                    _piece(box, want[here], None if allowed is None else allowed[here])
+                    for box, here in _places(rows.get(t.name))
+                ]
+        try:
+            if self.known:
+                self.verify(self.known)
+        except Wrong:
+            self.known = {}
+            return True
+        return False
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(self.pieces)
+
+    @property
+    def inouts(self) -> tuple[str, ...]:
+        return tuple(self.initial)
+
+    def elsewhere(self, number: int) -> dict[str, Bytes]:
+        """A copy of the plain tensors on other pages, the same for all who ask for the `number`."""
+        while len(self._copies) <= number:
+            copies = len(self._copies) + 1
+            self._copies.append({n: copy_of(v, i + copies) for i, (n, v) in enumerate(self.plain.items())})
+        return self._copies[number]
+
+    def reset(self, views: dict[str, Bytes], poison: int) -> None:
+        """Outputs to poison, inouts to their values at entry."""
+        for name in self.outputs:
+            views[name][:] = self.initial.get(name, poison)
+
+    def verify(self, views: dict[str, Bytes]) -> Difference | None:
+        """The difference nearest to its tolerance; Wrong at the first output that is past it."""
+        found: list[Difference] = []
+        for name, pieces in self.pieces.items():
+            t = self.tensors[name]
+            output = views[name].view(numpy_dtype(t.dtype)).reshape(t.shape)
+            for piece in pieces:
+                difference = compare(piece.of(output), piece.want, piece.allowed, piece.scale)
+                if not difference.ok:
+                    raise _wrong(name, difference, piece, t.shape)
+                found.append(difference)
+        return max(found, key=lambda d: d.error / d.tolerance if d.tolerance else 0.0, default=None)
+
+    def verify_whole(self, views: dict[str, Bytes]) -> None:
+        """Of outputs of which boxes alone are known, right in these: Wrong where they are not as near to the first such
+        outputs as two right ones are; `extra` says where to look then. The first ones are kept."""
+        if not self.sampled:
+            return
+        for name, known in self.known.items():
+            t = self.tensors[name]
+            kind = numpy_dtype(t.dtype)
+            got, other = views[name].view(kind), known.view(kind)
+            pieces = self.pieces[name]
+            exact = pieces[0].allowed is None
+            room = None if exact else max(float(p.allowed.max(initial=0.0)) for p in pieces if p.allowed is not None)
+            at = furthest(got, other, room)
+            if at is not None:
+                index = [int(i) for i in np.unravel_index(at, t.shape)]
+                raise Wrong(
+                    f"{name}{index} is {float(got[at]):.9g}; the first kernel that is right in all boxes says "
+                    f"{float(other[at]):.9g}",
+                    index=index,
+                    extra={"stray": [name, index]},
+                )
+        if not self.known:
+            self.known = {name: views[name].copy() for name in self.outputs}
+
+    def verify_again(self, views: dict[str, Bytes], verified: dict[str, Bytes]) -> None:
+        """`verify` for outputs of the same inputs as those `verified` before: of equal bytes nothing is left to say,
+        and to see that they are equal costs a tenth of comparing with the oracle."""
+        if not all(np.array_equal(_words(views[name]), _words(verified[name])) for name in self.outputs):
+            self.verify(views)
+            self.verify_whole(views)
+
+
+def write_wants(
+    folder: Path, kinds: Mapping[str, Any], wants: Mapping[str, Any], tolerances: Mapping[str, Any]
+) -> None:
+    """`.want` and `.tol` of each output; `kinds` are numpy's types of integers, which are compared as they are."""
+    for name, want in wants.items():
+        tolerance = tolerances[name]
+        np.asarray(want).astype(kinds[name] if tolerance is None else np.float64).tofile(folder / f"{name}.want")
+        if tolerance is not None:
+            tolerance.tofile(folder / f"{name}.tol")
+
+
+def numpy_dtype(name: str) -> Any:
+    """A numpy type by name; those of ml_dtypes only where one is asked for, to keep the start short."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
+
+
+def copy_of(values: Bytes, stagger: int) -> Bytes:
+    """A copy on other pages, `stagger` lines behind a page's beginning."""
+    copied = plain(values.size, 5 * stagger)
+    copied[:] = values
+    return copied
+
+
+def address_of(view: Bytes) -> int:
+    return int(view.ctypes.data)
+
+
+def _piece(box: Box | None, want: npt.NDArray[Any], allowed: npt.NDArray[Any] | None) -> Piece:
+    return Piece(box, want, allowed, None if allowed is None else scale(allowed))
+
+
+def _fill(view: Bytes, file: io.FileIO) -> None:
+    """Read as many bytes as there are: one call to the system reads 2 GiB at most."""
+    done = 0
+    while done < len(view):
+        count = file.readinto(view[done:].data)
+        if not count:
+            raise EOFError(f"{file.name} has {done:,} bytes, {len(view):,} are wanted")
+        done += count
+
+
+def _places(rows: list[tuple[int, Box]] | None) -> list[tuple[Box | None, slice]]:
+    """The boxes, each with where its elements lie."""
+    if rows is None:
+        return [(None, slice(None))]
+    return [(box, slice(start, start + int(np.prod([n for _, n in box])))) for start, box in rows]
+
+
+def _wrong(name: str, d: Difference, piece: Piece, shape: tuple[int, ...]) -> Wrong:
+    index = piece.index(d.index, shape)
+    said = f", tolerance {d.tolerance:.3g}" if d.tolerance else ""
+    compared = "elements" if piece.box is None else "elements compared"
+    return Wrong(
+        f"{name}{index} is {d.got:.9g}, not {d.want:.9g} (error {d.error:.3g}{said}); "
+        f"{d.wrong:,} of {piece.want.size:,} {compared} are wrong",
+        d,
+        index,
+    )
+
+
+def _words(view: Bytes) -> npt.NDArray[Any]:
+    """The bytes, eight at a time where they are as many."""
+    return view if view.size % 8 else view.view(np.uint64)

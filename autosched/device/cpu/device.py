@@ -1,0 +1,422 @@
+"""The `cpu` device: prints here or where it compiles, in a process of its own; checks and times in an isolated worker.
+
+Where there are more cores than a kernel has threads, a search proposes, prints and compiles on the others meanwhile
+(docs/experiments/search-cost.md); its final round, which decides, is timed with nothing beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from autosched.device.correctness import oracle as oracles
+from autosched.device.correctness.dataset import Widening
+from autosched.device.correctness.sampled import Sampled, is_large, sampled, write_boxes, write_sampled
+from autosched.device.correctness.special import Special, assumed_finite, special
+from autosched.device.correctness.violations import violations
+from autosched.device.cpu.builder import Builder, BuildError
+from autosched.device.cpu.job import Effort, Job, Outcome, Tensor
+from autosched.device.cpu.rounds import Rounds
+from autosched.device.processes.async_measure import Lane
+from autosched.device.processes.background_build import Beside
+from autosched.device.processes.claimable_build import EitherDraft, Pickled
+from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
+from autosched.device.processes.worker_request import asked
+from autosched.device.protocol import Build, Draft
+from autosched.errors import AutoschedError, MissingError, UsageError
+from autosched.ir.program import Program
+from autosched.machine.detect import ISAS, cpu_model, detect, usable_cpus
+from autosched.machine.host import host_features
+from autosched.machine.target import Target
+from autosched.scratch import Scratch, scratch_errors
+from autosched.store.records import Measurement
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.schedule import Candidate
+
+if TYPE_CHECKING:
+    from autosched.device.cpu.build import Draft as Printed
+
+EFFORTS = {
+    "search": Effort(most=15, budget_s=0.01, paced=True),
+    "final": Effort(fewest=10, most=100, sample_s=1e-3, budget_s=0.2, tolerance=0.002),
+}
+ROUGH = 1.25
+"""A candidate this many times slower than the best is sampled a few times only."""
+DATA_LIMIT_S = 120.0
+STRAYS = 4
+"""Elements of one measurement that the interpreter is asked about, at most."""
+T = TypeVar("T")
+
+
+class CpuDevice:
+    """Times candidates of one program on this machine's CPU.
+
+    `threads` are pinned to as many CPUs; `deadline_s` bounds loading, checking and timing of one candidate; `cache` is
+    `warm`, or `cold`: every timed call then finds its data in DRAM. `oracle` overrides inputs and expected outputs,
+    which otherwise come from the interpreter on random inputs of `seed`. UsageError on options that cannot be right.
+    """
+
+    name = "cpu"
+
+    def __init__(
+        self,
+        program: Program | None = None,
+        target: Target | None = None,
+        *,
+        threads: int = 1,
+        deadline_s: float = 10.0,
+        cache: str = "warm",
+        seed: int = 0,
+        oracle: oracles.Oracle | None = None,
+    ) -> None:
+        cpus = usable_cpus()
+        if not 1 <= threads <= len(cpus):
+            most = f"1 to {len(cpus)}" if len(cpus) > 1 else "1"
+            said = f"{threads} threads, and this process may run on {len(cpus)} of the CPUs"
+            raise UsageError(said, hint=f"use {most}")
+        self.rounds = Rounds(EFFORTS, ROUGH, cache, deadline_s)
+        self.program, self.threads, self.cache, self.seed = program, threads, cache, seed
+        self.target = target or detect()
+        _require(self.target)
+        self._own = cpus[-threads:]  # the last ones: the first serve most interrupts
+        self.worker = WorkerProcess("autosched.device.cpu.worker", self._own)
+        self.builder = Builder()
+        self._pickled = Pickled()
+        self._lane, self._beside = Lane(cpus[:-threads], cpus), Beside()
+        self._lock = threading.RLock()  # on what building and measuring both ask for: the program's data
+        self._warming: Future[None] | None = None
+        self._given_up = False
+        self._oracle = oracle
+        self._folder, self._widening = Scratch(), Widening(program)
+        self._tensors: tuple[Tensor, ...] = ()
+        self._written: Program | None = None
+        self._computed: tuple[Program, oracles.Oracle | Sampled] | None = None
+        self._finite: frozenset[str] = frozenset()
+        """Tensors that a plan so far assumes to be finite."""
+        self._special: tuple[Program, frozenset[str], Special | None] | None = None
+        self._told = False
+        """Whether the worker knows of it."""
+
+    def describe(self) -> dict[str, Any]:
+        """What results depend on: the CPU, the compiler, threads and cache state."""
+        return {
+            "name": self.name,
+            "kind": "cpu",
+            "cpu": cpu_model(),
+            "machine": platform.machine(),
+            "toolchain": f"llvmlite {llvmlite.__version__} (LLVM {'.'.join(map(str, llvm.llvm_version_info))})",
+            "threads": self.threads,
+            "cache": self.cache,
+        }
+
+    def build(self, candidate: Candidate) -> Build:
+        """Lower and compile; `payload` is a `Job`."""
+        return self.build_all([candidate])[0]
+
+    def build_all(self, candidates: Sequence[Candidate]) -> list[Build]:
+        """`build` for each, in less time than one after the other: nothing is timed meanwhile, so lowering and
+        compiling may use two cores."""
+        from autosched.device.cpu.build import build_all  # lowering is not needed to time what is built already
+
+        self._warmed()
+        return list(build_all([self._wanted(c) for c in candidates], self.target, self.builder))
+
+    def draft(self, candidate: Candidate) -> Draft:
+        """What lowers and prints it here, ahead, or else in the builder's process, which compiles it while those before
+        it are measured."""
+        from autosched.device.cpu.build import compile_draft, draft
+        from autosched.device.cpu.remote_build import Order
+
+        _, scalars, violations = wanted = self._wanted(candidate)
+        compiler = self.target.compiler
+        plan = self._pickled.of(candidate.plan)  # by the thread that proposes: others must not look at it meanwhile
+        order = Order(plan, candidate.row, scalars, violations, compiler.get("cpu"), compiler.get("features"))
+
+        def there() -> Build:
+            clock = time.perf_counter()
+            try:
+                filled = self.builder.fill(order)
+            except BuildError as error:  # LLVM ended the process
+                return Build(candidate, error=error.message, seconds=time.perf_counter() - clock)
+            return filled.build(candidate) if filled else compile_draft(draft(*wanted), self.target, self.builder)
+
+        def compiled(made: Printed) -> Build:
+            return compile_draft(made, self.target, self.builder)
+
+        return self._beside.add(EitherDraft(lambda: draft(*wanted), compiled, there, self.builder.ready))
+
+    def _wanted(self, candidate: Candidate) -> tuple[Candidate, dict[str, Any], tuple[str, ...]]:
+        """The candidate, the values of its program's scalars, and data that its kernel must refuse."""
+        program = self._widening.of(candidate.plan)
+        scalars = _oracle(self._data_of(program)).scalars if program.scalars else {}
+        return candidate, dict(scalars), tuple(v.folder for v in violations(program, candidate.plan, self.seed))
+
+    @property
+    def aside(self) -> bool:
+        """Whether there are more CPUs than a kernel has threads."""
+        return bool(self._lane.spare)
+
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        """Run `work`, which builds and measures with this device, in a thread of its own, behind what was begun before.
+        The calling thread keeps to other CPUs than the kernels' meanwhile."""
+        return self._lane.begin(work)
+
+    def warm(self) -> None:
+        """Start the processes and work out the program's data, aside and side by side: a first measurement then need
+        not wait for them."""
+
+        def start() -> None:
+            with contextlib.suppress(AutoschedError):  # what is wrong is said where it is needed
+                with ThreadPoolExecutor(2) as starting:
+                    starting.submit(self.builder.ready)
+                    starting.submit(self.worker.ensure)
+                    if self.program is not None:
+                        self._data_of(self.program)
+                if self.program is not None:
+                    self._provide(self.program)
+
+        if self.aside:
+            self._warming = self._lane.begin(start, apart=False)
+
+    def foresee(self, plan: Plan) -> None:
+        """Work out what candidates of the plan are checked on, beside other work; what it assumes decides that."""
+
+        def look() -> None:
+            if self.program is not None and not plan.guards and not plan.granted:
+                with contextlib.suppress(AutoschedError):
+                    self._find_special(self.program, self._finite | assumed_finite(plan))
+
+        if self.aside:
+            self._lane.begin(look, apart=False)
+
+    def _warmed(self) -> None:
+        """Wait until the processes have started: each of them answers one thread at a time."""
+        if self._warming is not None:
+            wait([self._warming])
+
+    def give_up(self) -> None:
+        """End what is under way aside and forget what was begun."""
+        self._lane.cancel()
+        self._given_up = True
+        self.worker.kill()
+        self._beside.give_up(self.builder.kill)
+        self._lane.settle()
+        self._given_up = False
+
+    def measure(self, build: Build, repeats: str = "search", *, best_s: float | None = None) -> Measurement:
+        """Check, then time. A candidate that is clearly slower than `best_s` gets few samples (None: than the fastest
+        that this device has seen of the program)."""
+        with self._to_itself():
+            return self.rounds.measure(self._ask, build, repeats, best_s)
+
+    def measure_interleaved(self, builds: Sequence[Build], rounds: int = 15) -> list[Measurement]:
+        """All builds in turn, `rounds` times (A B C A B C …), so that a drift of the machine meets all alike.
+
+        One measurement a build, in order. A build that ends the worker is left out of the next attempt.
+        """
+        return self.rounds.interleaved(self._ask, builds, rounds)
+
+    def callable(self, candidate: Candidate) -> Any:
+        """The candidate as a function of numpy arrays, in this process; BuildError where it does not compile.
+
+        For candidates that were measured: nothing protects the caller from one that crashes.
+        """
+        from autosched.codegen.call.callable import CompiledKernel
+        from autosched.codegen.llvm.machine.jit import load
+        from autosched.device.cpu.build import compiled
+
+        kernel, code = compiled(candidate, self.target, self.builder)
+        return CompiledKernel(kernel, load(code), self.target.name)
+
+    def close(self) -> None:
+        """End the worker and the builder, and remove their data."""
+        self.give_up()
+        self._lane.close()
+        self._beside.close(self.builder.kill)
+        self.worker.close()
+        self.builder.close()
+        self._folder.close()
+        self._written = None
+
+    def __enter__(self) -> CpuDevice:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+    @contextlib.contextmanager
+    def _to_itself(self) -> Iterator[None]:
+        """Builds are made on other CPUs than the kernels' meanwhile; between two measurements, when the next one may be
+        waiting for its build, on the kernels' own."""
+        if self.aside:
+            self.builder.keep_to(self._lane.spare)
+        try:
+            yield
+        finally:
+            if self.aside:
+                self.builder.keep_to(self._own)
+
+    def _ask(self, builds: Sequence[Build], deadline_s: float, what: str, *message: Any) -> Any:
+        """The worker's answer on the data of the builds' program, or the outcome of its death."""
+        self._warmed()
+
+        def ready() -> bool:
+            if self._given_up:
+                return False
+            program = self._widening.of(*(b.candidate.plan for b in builds))
+            self._finite |= frozenset[str]().union(*(assumed_finite(b.candidate.plan) for b in builds))
+            self._provide(program)
+            self._provide_special(program)
+            for build in builds:
+                self._write_violations(program, build)
+            return True
+
+        answer = asked(self.worker, (what, *message), deadline_s, ready, _why)
+        for _ in range(STRAYS):
+            if (at := _stray(answer)) is None or not self._look_at(*at):
+                break
+            answer = asked(self.worker, (what, *message), deadline_s, ready, _why)
+        return answer
+
+    def _look_at(self, output: str, index: tuple[int, ...]) -> bool:
+        """Have the interpreter say what an element is, at which two kernels differ that are right in all boxes. Whether
+        that can be said."""
+        program = self._written
+        with self._lock:
+            if program is None or self._computed is None or self._computed[0] is not program:
+                return False
+            found = self._computed[1]
+            if not isinstance(found, Sampled):
+                return False
+            found = found.around(output, index)
+            self._computed = program, found
+        with scratch_errors():
+            write_boxes(program, found, self._folder.path)
+        if not self.worker.ensure():  # else it reads them with the data
+            self.worker.ask("wants", deadline_s=DATA_LIMIT_S)
+        else:
+            self._written = None
+        return True
+
+    def _provide(self, program: Program) -> None:
+        """A live worker that holds the program's data."""
+        changed = self._written is None or program is not self._written
+        if changed:
+            self._write(program)
+        if self.worker.ensure() or changed:
+            cold_bytes = 2 * max(m.bytes for m in self.target.memories if m.name not in ("DRAM", "registers"))
+            try:
+                message = ("data", str(self._folder.path), self._tensors, cold_bytes)
+                self.worker.ask(*message, deadline_s=DATA_LIMIT_S)
+                self._told = False
+            except (WorkerDiedError, WorkerTimeoutError, RuntimeError) as error:
+                self._written = None
+                raise AutoschedError(f"the timing worker cannot load the data: {error}") from None
+
+    def _provide_special(self, program: Program) -> None:
+        """Data with NaN and infinities beside the program's, where they are not written yet."""
+        self._find_special(program, self._finite)
+        if self._special is None or self._told:
+            return
+        found = self._special[2]
+        if found is not None:
+            self._write_beside(program, found.folder, found.found)
+        self.worker.ask("special", found and found.folder, deadline_s=DATA_LIMIT_S)
+        self._told = True
+
+    def _find_special(self, program: Program, finite: frozenset[str]) -> None:
+        """The data with NaN and infinities, where `finite` tensors hold none."""
+        known = self._special
+        if self._oracle is None and (known is None or known[0] is not program or known[1] != finite):
+            found = special(program, self.seed, finite, lambda inputs: self._compute(program, inputs))
+            self._special = program, finite, found
+            self._told = False
+
+    def _write(self, program: Program) -> None:
+        found = self._data_of(program)
+        self._written = None  # until all of it is there
+        with scratch_errors():
+            if isinstance(found, Sampled):
+                self._tensors, _ = write_sampled(program, found, self._folder.emptied())
+            else:
+                self._tensors = oracles.write(program, found, self._folder.emptied())
+        self._written, self.rounds.fastest_s = program, None
+        self._told = False
+
+    def _write_violations(self, program: Program, build: Build) -> None:
+        """Data that break what the build's kernel checks, where they are not written yet."""
+        for violation in violations(program, build.candidate.plan, self.seed):
+            if not (self._folder.path / violation.folder).exists():
+                self._write_beside(program, violation.folder, self._compute(program, violation.inputs()))
+
+    def _write_beside(self, program: Program, name: str, found: oracles.Oracle | Sampled) -> None:
+        """Another data set of the program, in a folder of this name below its own."""
+        folder = self._folder.path / name
+        with scratch_errors():
+            folder.mkdir(exist_ok=True)
+            if isinstance(found, Sampled):
+                write_sampled(program, found, folder)
+            else:
+                oracles.write(program, found, folder)
+
+    def _data_of(self, program: Program) -> oracles.Oracle | Sampled:
+        if self._oracle is not None:
+            return self._oracle
+        with self._lock:
+            if self._computed is None or self._computed[0] is not program:
+                self._computed = program, self._compute(program)
+            return self._computed[1]
+
+    def _compute(self, program: Program, inputs: Mapping[str, Any] | None = None) -> oracles.Oracle | Sampled:
+        if not program.symbolic and is_large(program):
+            return sampled(program, self.seed, inputs=inputs)
+        return oracles.compute(program, self.seed, inputs=inputs)
+
+
+def _oracle(found: oracles.Oracle | Sampled) -> oracles.Oracle:
+    return found.oracle if isinstance(found, Sampled) else found
+
+
+def _stray(answer: Any) -> tuple[str, tuple[int, ...]] | None:
+    """The output and the element at which a candidate and the kernel before it differ, where one did."""
+    for outcome in answer if isinstance(answer, list) else [answer]:
+        if isinstance(outcome, Outcome) and "stray" in outcome.extra:
+            name, index = outcome.extra["stray"]
+            return name, tuple(index)
+    return None
+
+
+def _require(target: Target) -> None:
+    """MissingError where this machine is not of the target's kind."""
+    here = ISAS.get(platform.machine().lower(), "portable")
+    if target.isa not in (here, "portable"):
+        raise MissingError(f"{target.name} is {target.isa}, and this machine is {here}", hint="use -d simulator")
+    if lacking := sorted(target.features - host_features()):
+        raise MissingError(
+            f"this machine lacks {', '.join(lacking)}, which {target.name} has", hint="use -t native, or -d simulator"
+        )
+
+
+def _why(death: WorkerDiedError) -> str:
+    why = {
+        "SIGSEGV": "an access outside its buffers",
+        "SIGBUS": "an access outside its buffers",
+        "SIGILL": "an instruction that this CPU does not have",
+        "SIGFPE": "an integer division by zero or overflow",
+    }.get(death.reason, "the worker ended")
+    return why + (f": {death.stderr.splitlines()[-1]}" if death.stderr else "")
+
+
+__all__ = ["CpuDevice", "Job"]

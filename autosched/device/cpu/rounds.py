@@ -1,0 +1,85 @@
+"""`Rounds`: builds checked and timed by a worker, one alone or several in turn; how a device asks is its own matter."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from autosched.device.cpu.answers import measurement, number_of, unbuilt
+from autosched.device.cpu.job import Effort
+from autosched.device.protocol import Build
+from autosched.errors import UsageError
+from autosched.store.records import Measurement
+
+CACHES = ("warm", "cold")
+SLOWER = 3.0
+"""A candidate this many times slower than the best is not sampled further."""
+
+
+class Ask(Protocol):
+    """Puts a question about builds to the worker, which holds their data then, and has an answer within `deadline_s`:
+    the worker's, or an `Outcome` that says how it ended."""
+
+    def __call__(self, builds: Sequence[Build], deadline_s: float, what: str, *message: Any) -> Any: ...
+
+
+@dataclass
+class Rounds:
+    """`deadline_s` bounds loading, checking and timing of one candidate; one `rough` times slower than the best is
+    sampled a few times only. `fastest_s` is the best time seen of the data that the worker holds. UsageError on options
+    that cannot be right."""
+
+    efforts: Mapping[str, Effort]
+    rough: float
+    cache: str
+    deadline_s: float
+    fastest_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.cache not in CACHES:
+            raise UsageError(f"the cache is {' or '.join(CACHES)}, not {self.cache!r}")
+        if not self.deadline_s > 0:
+            raise UsageError(f"a deadline of {self.deadline_s} s leaves no time")
+
+    def measure(self, ask: Ask, build: Build, repeats: str, best_s: float | None) -> Measurement:
+        """Check, then time. A candidate that is clearly slower than `best_s` gets few samples (None: than the fastest
+        so far)."""
+        if repeats not in self.efforts:
+            raise UsageError(f"repeats is one of {', '.join(self.efforts)}, not {repeats!r}")
+        if build.error is not None or build.payload is None:
+            return unbuilt(build)
+        best_s = self.fastest_s if best_s is None else best_s
+        limit_s = None if best_s is None else SLOWER * best_s
+        rough_s = None if best_s is None or repeats != "search" else self.rough * best_s
+        effort = replace(self._effort(repeats), slower_than_s=limit_s, rough_above_s=rough_s)
+        clock = time.perf_counter()
+        outcome = ask([build], self.deadline_s, "measure", build.payload, effort)
+        found = measurement(build, outcome, time.perf_counter() - clock)
+        if found.time_s is not None:
+            self.fastest_s = min(found.time_s, self.fastest_s or found.time_s)
+        return found
+
+    def interleaved(self, ask: Ask, builds: Sequence[Build], rounds: int) -> list[Measurement]:
+        """All builds in turn, `rounds` times (A B C A B C …), so that a drift of the machine meets all alike.
+
+        One measurement a build, in order. A build that ends the worker is left out of the next attempt.
+        """
+        effort = self._effort("final")
+        results = {i: unbuilt(b) for i, b in enumerate(builds) if b.error is not None or b.payload is None}
+        while left := [i for i in range(len(builds)) if i not in results]:
+            asked = [builds[i] for i in left]
+            jobs = tuple(b.payload for b in asked)
+            clock = time.perf_counter()
+            answer = ask(asked, self.deadline_s * len(left), "interleaved", jobs, rounds, effort)
+            took_s = (time.perf_counter() - clock) / len(left)
+            if isinstance(answer, list):
+                results |= {i: measurement(builds[i], o, took_s) for i, o in zip(left, answer, strict=True)}
+                continue
+            culprit = left[number_of(answer.extra.get("stage", ""))]
+            results[culprit] = measurement(builds[culprit], answer, took_s)
+        return [results[i] for i in range(len(builds))]
+
+    def _effort(self, repeats: str) -> Effort:
+        return replace(self.efforts[repeats], cold=self.cache == "cold")

@@ -1,0 +1,1 @@
+"""Built GPU kernels as functions of arrays. Read `callable`, then `function`."""

@@ -1,0 +1,1 @@
+"""CUDA C++ to cubins by NVRTC, and what a cubin holds. Read `nvrtc` and `builder`."""

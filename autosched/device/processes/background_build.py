@@ -1,0 +1,92 @@
+"""`Beside`: builds that are made while others are measured, by a thread of its own, which waits for the builder's
+process most of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Condition
+
+from autosched.device.processes.cancellable import Cancellable, settled
+from autosched.device.protocol import Build, Draft
+
+AHEAD = 2
+"""Builds that are begun before anybody wants them, at most: what is measured next is there then, and whoever proposes
+keeps most of the processors that are not timing."""
+PATIENCE_S, LIMIT_S = 0.5, 5.0
+"""As `Lane`'s."""
+
+
+class Beside:
+    """Makes builds in the order of their drafts, which is the order in which they are taken."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._news = Condition()
+        self._builds: list[Future[Build]] = []
+        self._added = self._wanted = self._dropped = 0
+        """Drafts so far; those up to the last one that was called; those that were let go."""
+        self._cancellable = Cancellable()
+
+    def add(self, draft: Draft) -> Draft:
+        """A draft whose build begins AHEAD of its turn."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="autosched-beside")
+        number, self._added = self._added, self._added + 1
+        build = self._pool.submit(self._made, draft, number)
+        self._builds = [*(b for b in self._builds if not b.done()), build]
+        return _Begun(draft, build, self, number)
+
+    def want(self, number: int) -> None:
+        """The build of this draft is wanted now."""
+        with self._news:
+            self._wanted = max(self._wanted, number + 1)
+            self._news.notify()
+
+    def give_up(self, stop: Callable[[], None] = lambda: None) -> None:
+        """Cancel the builds that have not begun, and wait for the one that has; where that takes long, `stop` must end
+        the process that it waits for."""
+        with self._news:
+            self._dropped = self._wanted = self._added
+            self._news.notify()
+        for build in self._builds:
+            build.cancel()
+
+        def cancel() -> None:
+            stop()
+            self._cancellable.cancel()
+
+        if not settled(self._builds, cancel, PATIENCE_S, LIMIT_S):
+            self._pool = None  # its thread is lost
+
+    def close(self, stop: Callable[[], None] = lambda: None) -> None:
+        """Let the thread end."""
+        self.give_up(stop)
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def _made(self, draft: Draft, number: int) -> Build:
+        with self._news:
+            self._news.wait_for(lambda: number < max(self._wanted + AHEAD, self._dropped))
+            if number < self._dropped:
+                raise CancelledError
+        return self._cancellable(draft)
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A draft that somebody else builds; to call it is to wait for the build."""
+
+    draft: Draft
+    build: Future[Build]
+    beside: Beside
+    number: int
+
+    def ahead(self) -> None:
+        self.draft.ahead()
+
+    def __call__(self) -> Build:
+        self.beside.want(self.number)
+        return self.build.result()

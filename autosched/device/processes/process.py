@@ -1,0 +1,209 @@
+"""The parent's side of its children (timing worker, build process): start one, ask it, and outlive it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import IO, Any
+
+from autosched.errors import MissingError
+from autosched.scratch import scratch_errors
+
+START_LIMIT_S = 60.0
+AGAIN_S = 0.05
+"""Seconds until `close` kills again what another thread is starting."""
+# A child needs few modules of ours. Package objects with nothing but a path keep what their `__init__` loads (solver,
+# learner, command line; matcher, parser and YAML) out of it: half of the second that the builder took to start.
+_BARE = ("", ".ir", ".tensorize", ".store")
+_BOOT = """
+import gc, sys, types
+gc.set_threshold({objects})
+for name in {bare}:
+    package = types.ModuleType("autosched" + name)
+    package.__path__ = [{path!r} + name.replace(".", "/")]
+    sys.modules[package.__name__] = package
+from {module} import main
+main{arguments}
+"""
+_OBJECTS = 50_000
+"""New ones between two looks for cycles, of which there are next to none: a tenth of what loading and printing take."""
+_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
+"""Signals that a kernel does not raise by itself: somebody else ended the worker."""
+
+
+class WorkerDiedError(Exception):
+    """The worker ended while it served a request. `stage` is what it was doing; `outside` says that it was killed."""
+
+    def __init__(self, code: int | None, stage: str, stderr: str) -> None:
+        self.code, self.stage, self.stderr = code, stage, stderr
+        self.outside = code is not None and -code in _OUTSIDE
+        super().__init__(self.reason)
+
+    @property
+    def reason(self) -> str:
+        if self.code is not None and self.code < 0:
+            with contextlib.suppress(ValueError):
+                return signal.Signals(-self.code).name
+        return f"exit status {self.code}"
+
+
+class WorkerTimeoutError(Exception):
+    """The deadline passed; the worker was killed."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        super().__init__(stage)
+
+
+class WorkerProcess:
+    """A child that runs `module.main(connection, life, *arguments)`; started when first needed, and again whenever it
+    is not there. One thread at a time may ask it; any thread may end it."""
+
+    def __init__(self, module: str = "autosched.device.cpu.worker", *arguments: object) -> None:
+        self.module, self.arguments = module, arguments
+        self.starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection[Any, Any] | None = None
+        self._life: int | None = None
+        self._stderr: IO[bytes] | None = None
+        self._changing = threading.RLock()  # held while the process starts and while it is let go
+
+    @property
+    def pid(self) -> int | None:
+        process = self._process
+        return process.pid if process else None
+
+    def ensure(self) -> bool:
+        """Have a live worker; whether it is a fresh one (which holds no data yet)."""
+        with self._changing:
+            if self._process is not None and self._process.poll() is None:
+                return False
+            self.close()
+            self._start()
+            return True
+
+    def ask(self, *message: Any, deadline_s: float) -> Any:
+        """Send a request and wait for its answer. WorkerDiedError, WorkerTimeoutError; RuntimeError where it failed."""
+        self.send(*message)
+        return self.answer(deadline_s)
+
+    def send(self, *message: Any) -> None:
+        """Send a request; `answer` must follow before the next one. WorkerDiedError."""
+        sent, connection = False, self._connection
+        try:
+            if connection is None:
+                raise ConnectionError
+            connection.send(message)
+            sent = True
+        except OSError:
+            raise self._death("start") from None
+        finally:
+            if not sent:
+                self.close()
+
+    def answer(self, deadline_s: float) -> Any:
+        """The answer to what was sent, waited for. Raises as `ask` does."""
+        stage, clock = "start", time.monotonic()
+        finished, connection = False, self._connection
+        try:
+            if connection is None:
+                raise ConnectionError
+            while True:
+                left_s = deadline_s - (time.monotonic() - clock)
+                if left_s <= 0 or not connection.poll(left_s):
+                    raise WorkerTimeoutError(stage)
+                what, answer = connection.recv()
+                if what == "at":
+                    stage = answer
+                    continue
+                finished = True
+                if what == "failed":
+                    raise RuntimeError(answer)
+                return answer
+        except (EOFError, OSError):
+            raise self._death(stage) from None
+        finally:
+            if not finished:  # deadline, Ctrl-C: whatever it is doing, it must not answer the next request
+                self.close()
+
+    def _death(self, stage: str) -> WorkerDiedError:
+        process = self._process
+        code = process.wait() if process else -signal.SIGKILL  # None: another thread has closed it
+        return WorkerDiedError(code, stage, self._stderr_tail())
+
+    def kill(self) -> None:
+        """End the worker from another thread than that which asks it; who asks then finds it dead."""
+        process = self._process
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+
+    def close(self) -> None:
+        """End the worker, at once and without asking. Each descriptor is closed by one thread, once: by the time of a
+        second attempt, it may be that of another file."""
+        while not self._changing.acquire(timeout=AGAIN_S):
+            self.kill()
+        try:
+            process, self._process = self._process, None
+            if process is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                process.wait()
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+            life, self._life = self._life, None
+            if life is not None:
+                os.close(life)
+            stderr, self._stderr = self._stderr, None
+            if stderr is not None:
+                stderr.close()
+        finally:
+            self._changing.release()
+
+    def _start(self) -> None:
+        if os.name != "posix":
+            raise MissingError("the cpu device needs a POSIX system", hint="use -d simulator")
+        ours, theirs = Pipe()
+        life_read, life_write = os.pipe()
+        path = str(Path(__file__).resolve().parents[2])
+        arguments = (theirs.fileno(), life_read, *self.arguments)
+        boot = _BOOT.format(objects=_OBJECTS, bare=_BARE, path=path, module=self.module, arguments=arguments)
+        threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+        with scratch_errors():
+            self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", boot],
+            pass_fds=(theirs.fileno(), life_read),
+            stdin=subprocess.DEVNULL,
+            stdout=self._stderr,
+            stderr=self._stderr,
+            env=os.environ | threads,
+        )
+        theirs.close()
+        os.close(life_read)
+        self._connection, self._life = ours, life_write
+        self.starts += 1
+        try:
+            ready = ours.poll(START_LIMIT_S) and ours.recv()[0] == "done"
+        except (EOFError, OSError):
+            ready = False
+        if not ready:
+            said = self._stderr_tail()
+            self.close()
+            raise MissingError(f"{self.module} did not start", hint=said or "run: autosched doctor")
+
+    def _stderr_tail(self) -> str:
+        with self._changing:
+            if self._stderr is None:
+                return ""
+            self._stderr.seek(0)
+            return self._stderr.read()[-2000:].decode(errors="replace").strip()

@@ -1,0 +1,289 @@
+"""Seconds of a kernel on a spatial accelerator: copies, the array and stores as queues that run beside each other.
+
+Three actors, as the controllers of a decoupled access-execute machine (Gemmini, DAC 2021): one loads scratchpads, one
+feeds the array, one stores results. Each takes its own commands in the order of the program. Data ties them together:
+the array waits until a block has landed, a copy waits until the slot it fills is no longer read, a store waits for its
+accumulators. With two slots a copy runs ahead of the array by one block. Copies share one bus to main memory, and take
+the cycles of the instruction that the chip describes for them, whichever is longer; the array takes its issues' cycles
+or the scratchpads' bandwidth. What follows on each element of a result is computed on the way out, by the unit
+that the target states a rate of, else by the host (`tiling.plans.units`). Loops and commands cost nothing; statements
+that never touch a scratchpad run on the host (`host_model`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from autosched.codegen.tree.kernel import Kernel
+from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Take, Use, simulate
+from autosched.device.simulator.estimate import Estimate
+from autosched.device.simulator.gpu.gpu_launch import RefusedError
+from autosched.device.simulator.spatial.host_model import play_host
+from autosched.device.simulator.spatial.requests import SERVERS, Amounts, Server
+from autosched.device.simulator.walk.facts import Facts, Touch
+from autosched.device.simulator.walk.script import Loop, Node, Straight, script
+from autosched.device.simulator.walk.walk import turns_of
+from autosched.machine.target import Memory, Target
+from autosched.tiling.plans.units import NO_UNITS, Copying, Units
+
+QUEUES = ("load", "execute", "store")
+START_SECONDS = 1e-6  # the host's way to the first of commands that follow each other, where a target does not say
+
+
+@dataclass(frozen=True)
+class SpatialRun:
+    outcome: Outcome
+    totals: Amounts
+
+
+def spatial_estimate(kernel: Kernel, parts: list[Facts], target: Target, units: Units = NO_UNITS) -> Estimate:
+    """RefusedError where a scratchpad is too small. What the host computes in between starts the accelerator anew."""
+    moved: list[dict[str, float]] = []
+    totals: dict[str, float] = defaultdict(float)
+    tick = 1.0 / TICKS / target.clock_hz
+    for found, start in zip(parts, starts(kernel, parts, target), strict=True):
+        run = play_statement(kernel, found, target, units)
+        moved.append(_moved(run.totals, target, on_array(kernel, found)))
+        for name, busy in zip(SERVERS, run.outcome.busy, strict=True):
+            totals[name] += busy * tick
+        totals["start"] += start
+        totals["total"] += run.outcome.end * tick + start
+    return Estimate({k: v for k, v in totals.items() if v or k in ALWAYS}, tuple(moved))
+
+
+ALWAYS = ("bus", "array", "scratchpad", "accumulators", "start", "total")
+"""Units that every answer names; others where they do anything."""
+
+
+def starts(kernel: Kernel, parts: Sequence[Facts], target: Target) -> list[float]:
+    """Seconds before each statement: the host starts the accelerator where it did not work on the one before."""
+    first = START_SECONDS if target.start_s is None else target.start_s
+    own = [on_array(kernel, found) for found in parts]
+    return [first if mine and not before else 0.0 for mine, before in zip(own, [False, *own], strict=False)]
+
+
+def play_statement(
+    kernel: Kernel, found: Facts, target: Target, units: Units = NO_UNITS, record: Recorder | None = None
+) -> SpatialRun:
+    """The events of one statement, on the accelerator or its host."""
+    if on_array(kernel, found):
+        return play_spatial(kernel, found, target, units, record)
+    return SpatialRun(*play_host(found, target, units, record))
+
+
+def _moved(a: Amounts, target: Target, scratch: bool) -> dict[str, float]:
+    pads = {what: memory_of(target, what) for what in ("inputs", "accumulators")}
+    sizes: dict[str, float] = defaultdict(float)
+    for what, size in (("inputs", a.scratch + a.loaded), ("accumulators", 2 * a.accumulated + a.stored)):
+        if (pad := pads[what]) is not None and scratch:
+            sizes[pad.name] += size
+    sizes[target.memories[-1].name] += a.loaded + a.stored
+    return dict(sizes)
+
+
+def on_array(kernel: Kernel, found: Facts) -> bool:
+    """Whether a statement is the accelerator's; the host runs others."""
+    return any(kernel.buffers[name].scope in ("shared", "accumulator") for name in found.buffers)
+
+
+def play_spatial(
+    kernel: Kernel, found: Facts, target: Target, units: Units = NO_UNITS, record: Recorder | None = None
+) -> SpatialRun:
+    """The events of one statement on the accelerator: a nest, or copies before it and stores after it."""
+    _check_sizes(kernel, found, target)
+    made = _Emit(kernel, found, target, units)
+    programs = made.programs(script(found))
+    return SpatialRun(simulate(programs, len(SERVERS), made.tokens, record), made.totals)
+
+
+def _check_sizes(kernel: Kernel, found: Facts, target: Target) -> None:
+    for memory in (m for m in target.memories if m.holds):
+        scopes = [s for s, what in (("shared", "inputs"), ("accumulator", "accumulators")) if what in memory.holds]
+        held = [b for n, b in kernel.buffers.items() if b.scope in scopes and n in found.buffers]
+        used = sum(b.elements * b.dtype.bits // 8 for b in held)
+        if used > memory.bytes:
+            raise RefusedError(f"{used:,} bytes in {memory.name}; the target has {memory.bytes:,}")
+
+
+def memory_of(target: Target, what: str) -> Memory | None:
+    """The scratchpad that holds `inputs` or `accumulators`; None where the target names none."""
+    return next((m for m in target.memories if what in m.holds), None)
+
+
+@dataclass
+class _Job:
+    """What one node asks of each queue, and the data that ties it to others: buffer to the queues that touch it."""
+
+    node: Node
+    queues: dict[str, Amounts] = field(default_factory=dict)
+    data: dict[str, set[str]] = field(default_factory=dict)
+
+
+class _Emit:
+    def __init__(self, kernel: Kernel, found: Facts, target: Target, units: Units) -> None:
+        self.kernel, self.found, self.target, self.units = kernel, found, target, units
+        self.totals = Amounts()
+        self.tokens: list[int] = []
+        main = target.memories[-1]
+        self.bus = (main.bandwidth_bytes_per_s or target.clock_hz) / target.clock_hz
+        self.latency = dict.fromkeys(QUEUES, (main.latency_s or 0.0) * target.clock_hz)
+        pads = [memory_of(target, what) for what in ("inputs", "accumulators")]
+        self.ports = [(p.bandwidth_bytes_per_s or 1e18) / target.clock_hz if p else 1e18 for p in pads]
+        self.into = sorted({i.into for i in found.issues})
+        self.slots = {i.into: i.slots for i in found.issues}
+        for t in found.touches:
+            if t.scope == "shared" and t.write:
+                self.slots[t.buffer] = max(turns_of(i) for i in t.index)
+        known = {q: [c.latency for c in self.copies(q) if c.latency is not None] for q in QUEUES}
+        self.latency |= {q: max(stated) for q, stated in known.items() if stated}
+
+    def programs(self, tree: list[Node]) -> list[tuple[Code, ...]]:
+        """The code of each queue."""
+        made = self.body(tree, 1.0)
+        return [tuple(made.get(queue, ())) for queue in QUEUES]
+
+    # -- what is asked -----------------------------------------------------------------------------------------------
+
+    def straight(self, run: Straight) -> _Job:
+        job = _Job(run)
+        touches = [self.found.touches[n] for n in run.touches]
+        filled = [t.buffer for t in touches if t.scope == "shared" and t.write]
+        computes = bool(run.issues) or any(t.scope == "shared" and not t.write for t in touches)
+        for t in touches:
+            size = t.runs * t.bytes * (t.lane.width if t.lane else 1)
+            if t.scope == "shared" and t.write:
+                self._note(job, "load", t.buffer).copies += self.copy_cycles(t, "load")
+            elif t.scope == "shared":
+                self._note(job, "execute", t.buffer).scratch += size
+            elif t.write:
+                for name in self.into:
+                    self._note(job, "store", name)
+                amounts = job.queues.setdefault("store", Amounts())
+                amounts.stored += size
+                amounts.copies += self.copy_cycles(t, "store")
+            elif not computes:  # what is read goes to a scratchpad, or starts accumulators, or joins what is stored
+                stores = any(o.write and o.scope != "shared" for o in touches)
+                queue = "store" if stores else "load"
+                job.queues.setdefault(queue, Amounts()).loaded += t.runs * t.bytes * distinct(t)
+                if not filled and not stores:
+                    for name in self.into:
+                        self._note(job, "load", name)
+        for issue in run.issues:
+            amounts = self._note(job, "execute", issue.into)
+            out = issue.intrinsic.accumulator
+            amounts.array += issue.runs / self.target.issues(issue.intrinsic)
+            amounts.operations += issue.runs * issue.intrinsic.operations
+            amounts.accumulated += issue.runs * out.elements * out.dtype.bits / 8
+        for work in run.works if not run.issues else ():  # what an issue takes is brought in place by copies
+            if self.kernel.buffers[work.into].scope != "shared":  # zeros for what the program has not: no arithmetic
+                job.queues.setdefault("store", Amounts()).compute(work, self.units, self.target)
+        return job
+
+    def copies(self, queue: str) -> list[Copying]:
+        """The instructions that the chip describes for what a queue moves."""
+        found = (self.copying(t, queue) for t in self.found.touches if t.write)
+        return [c for c in found if c is not None]
+
+    def copying(self, touch: Touch, queue: str) -> Copying | None:
+        """The instruction for a copy into a scratchpad, or out of accumulators."""
+        dtype = self.kernel.buffers[touch.buffer].dtype
+        if touch.scope == "shared":
+            return self.units.copying(self.target, "memory", "inputs", dtype, dtype) if queue == "load" else None
+        if queue != "store" or not self.into:
+            return None
+        sums = self.kernel.buffers[self.into[0]].dtype
+        return self.units.copying(self.target, "accumulators", "memory", sums, dtype)
+
+    def copy_cycles(self, touch: Touch, queue: str) -> float:
+        """Cycles of the unit that makes a touch's copies."""
+        copying = self.copying(touch, queue)
+        return touch.runs * copying.cycles(touch.lane.width if touch.lane else 1) if copying else 0.0
+
+    def _note(self, job: _Job, queue: str, buffer: str) -> Amounts:
+        job.data.setdefault(buffer, set()).add(queue)
+        return job.queues.setdefault(queue, Amounts())
+
+    def whole(self, node: Node) -> _Job:
+        """Everything inside a node."""
+        if isinstance(node, Straight):
+            return self.straight(node)
+        job = _Job(node)
+        for inner in map(self.whole, node.body):
+            for queue, amounts in inner.queues.items():
+                job.queues.setdefault(queue, Amounts()).add(amounts)
+            for buffer, queues in inner.data.items():
+                job.data.setdefault(buffer, set()).update(queues)
+        return job
+
+    # -- code --------------------------------------------------------------------------------------------------------
+
+    def body(self, nodes: list[Node], trips: float) -> dict[str, list[Code]]:
+        """Code of each queue for nodes that run one after another, `trips` times in all. Data that several of them
+        touch in different queues is handed on here."""
+        jobs = [self.whole(node) for node in nodes]
+        code: dict[str, list[Code]] = defaultdict(list)
+        before: dict[tuple[int, str], list[int]] = defaultdict(list)
+        after: dict[tuple[int, str], list[int]] = defaultdict(list)
+        for buffer in sorted({b for job in jobs for b in job.data}):
+            if any(len(job.data.get(buffer, ())) > 1 for job in jobs):
+                continue  # further in, where it comes and goes
+            turns: list[tuple[str, int, int]] = []  # queue, its first and its last job
+            for n, job in enumerate(jobs):
+                for queue in job.data.get(buffer, ()):
+                    if turns and turns[-1][0] == queue:
+                        turns[-1] = queue, turns[-1][1], n
+                    else:
+                        turns.append((queue, n, n))
+            if len(turns) < 2:
+                continue
+            first = len(self.tokens)
+            self.tokens += [self.slots.get(buffer, 1), *([0] * (len(turns) - 1))]
+            for k, (queue, start, end) in enumerate(turns):
+                before[start, queue].append(first + k)
+                after[end, queue].append(first + (k + 1) % len(turns))
+        for n, job in enumerate(jobs):
+            for queue, made in self.job(job, trips, {q: tuple(after[n, q]) for q in QUEUES}).items():
+                code[queue] += [*(Take(s) for s in before[n, queue]), *made]
+        return code
+
+    def job(self, job: _Job, trips: float, gives: dict[str, tuple[int, ...]]) -> dict[str, list[Code]]:
+        """Code of each queue for one job; `gives` are the semaphores to raise when it is done."""
+        if not (isinstance(job.node, Loop) and len(job.queues) > 1):
+            return {q: [self.use(q, a, trips, gives[q])] for q, a in job.queues.items()}
+        count = max(1, round(job.node.level.trips))
+        made: dict[str, list[Code]] = {}
+        for queue, inner in self.body(job.node.body, trips * count).items():
+            done = [Use((), name=queue, gives=gives[queue])] if gives[queue] else []
+            made[queue] = [Repeat(count, tuple(inner)), *done]
+        return made
+
+    def use(self, queue: str, a: Amounts, trips: float, gives: tuple[int, ...]) -> Use:
+        """One command group of a queue, `trips` of them in all."""
+        self.totals.add(a)
+        moved = (a.loaded + a.stored) / trips
+        if queue == "execute":
+            ports = (Server.SCRATCH, a.scratch / self.ports[0]), (Server.ACCUMULATORS, a.accumulated / self.ports[1])
+            cycles = (Server.ARRAY, a.array), *ports
+            uses = tuple((server, _ticks(amount / trips)) for server, amount in cycles if amount)
+            return Use(uses, name="compute", amount=a.operations / trips, gives=gives)
+        copier = Server.COPIES_IN if queue == "load" else Server.COPIES_OUT
+        asked = (copier, a.copies), (Server.VECTOR, a.vector), (Server.HOST, a.host)
+        uses = ((Server.BUS, _ticks(moved / self.bus)),) if moved else ()
+        uses += tuple((server, _ticks(amount / trips)) for server, amount in asked if amount)
+        wait = queue == "load" and not gives
+        return Use(uses, _ticks(self.latency[queue]), wait=wait, name=queue, amount=moved, gives=gives)
+
+
+def distinct(touch: Touch) -> int:
+    """Elements that one execution touches, each once: a row that is the same for all of a tile's is read once."""
+    if touch.lane is None:
+        return 1
+    offsets = touch.pattern.offsets
+    return touch.lane.width if offsets is None else len(set(offsets))
+
+
+def _ticks(cycles: float) -> int:
+    return ceil(cycles * TICKS)

@@ -1,0 +1,1 @@
+"""Is the kernel right? Run without its hardware, whole or cut down."""

@@ -1,0 +1,168 @@
+"""Is the kernel right? Run in the interpreter against the oracle: as it is where it is small, else cut down
+(`simulator.smaller`), and the text says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
+from autosched.device.correctness.compare import Difference, compare
+from autosched.device.correctness.oracle import Oracle, compute
+from autosched.device.correctness.special import assumed_finite, special
+from autosched.device.correctness.tolerance import slack, widened
+from autosched.device.correctness.violations import Violation, assuming, violations
+from autosched.device.simulator.verify.runner import INTERPRETER, Run, Runner
+from autosched.device.simulator.verify.smaller import CAPS, nearest_row, smaller
+from autosched.ir.program import Assume, Program
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.schedule import Schedule
+
+MOST_ELEMENTS = 1 << 24
+"""Elements of all tensors together above which nothing is run: filling them would take seconds."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`by` says what the kernel was checked against; `difference` is None where nothing was run."""
+
+    by: str
+    difference: Difference | None = None
+
+
+UNVERIFIED = "not verified: too large for {}; the mapping is proved"
+
+
+def check(kernel: Kernel, oracle: Oracle, run: Run = INTERPRETER.run) -> Difference:
+    """The kernel's outputs, element by element, against the oracle's."""
+    got = run(kernel, oracle.inputs, oracle.scalars)
+    worst: Difference | None = None
+    for name, want in oracle.wants.items():
+        tolerance = oracle.tolerances.get(name)
+        flat = None if tolerance is None else np.broadcast_to(tolerance, want.shape).reshape(-1)
+        found = compare(np.asarray(got[name]).reshape(-1), np.asarray(want).reshape(-1), flat)
+        if worst is None or not found.ok or (worst.ok and found.error > worst.error):
+            worst = found
+        if not found.ok:
+            break
+    assert worst is not None, "a program has an output"
+    return worst
+
+
+def elements(program: Program) -> int:
+    return sum(prod(t.extents) for t in program.tensors.values())
+
+
+class Verifier:
+    """Checks kernels of one program; what does not depend on the schedule is computed once."""
+
+    def __init__(self, seed: int, oracle: Oracle | None = None, runner: Runner = INTERPRETER) -> None:
+        self.seed, self.runner = seed, runner
+        self._given = oracle
+        self._oracles: dict[tuple[int, tuple[Assume, ...], float], tuple[Program, Oracle]] = {}
+        self._violated: dict[tuple[object, ...], tuple[Program, Oracle]] = {}
+        self._specials: dict[tuple[object, ...], tuple[Program, Oracle | None]] = {}
+        self._wider: dict[tuple[int, float], tuple[Program, Oracle]] = {}
+        self._plans: dict[tuple[int, tuple[int, int]], tuple[Plan, Plan | None]] = {}
+
+    def whole(self, kernel: Kernel, plan: Plan) -> Verdict:
+        """The kernel itself, against the oracle; also where the data break what it checks."""
+        return Verdict(self.runner.name, self._checked(kernel, kernel.program, plan, slack(plan), self._given))
+
+    def cut_down(self, plan: Plan, schedule: Schedule, threads: int) -> Verdict:
+        """A smaller kernel of the same plan and schedule, as large as the runner can run quickly."""
+        for most, small in self._small(plan, threads):
+            if elements(small.program) > MOST_ELEMENTS:
+                continue
+            found = nearest_row(small.space, schedule)
+            if found is None:
+                continue
+            row, changed = found
+            kernel = lower(small, small.space.schedule(row))
+            if statements(kernel) > self.runner.most:
+                continue
+            difference = self._checked(kernel, small.program, small, slack(plan))
+            but = f" (where {', '.join(changed)})" if changed else ""
+            return Verdict(f"{self.runner.name}, with loops cut to {most[0]} iterations{but}", difference)
+        return Verdict(UNVERIFIED.format(self.runner.name))
+
+    def _checked(
+        self, kernel: Kernel, program: Program, plan: Plan, slack: float, given: Oracle | None = None
+    ) -> Difference:
+        """On data that the plan's checks admit, then on each data set that they refuse, then on one with NaN and
+        infinities: the first that is wrong."""
+        run = self.runner.run
+        if given is None:
+            oracle = self.oracle(program, (*plan.guards, *plan.granted), slack)
+        else:
+            oracle = self._widened(program, given, slack)
+        found = check(kernel, oracle, run)
+        for violation in violations(program, plan, self.seed):
+            if not found.ok:
+                break
+            refused = check(kernel, self._refused(violation, slack), run)
+            found = found if refused.ok else refused
+        if found.ok and given is None and (other := self._special(program, plan, slack)) is not None:
+            spoiled = check(kernel, other, run)
+            found = found if spoiled.ok else spoiled
+        return found
+
+    def _special(self, program: Program, plan: Plan, slack: float) -> Oracle | None:
+        """The oracle on data with NaN and infinities, kept by the program's identity; None where there are none."""
+        conditions = (*plan.guards, *plan.granted)
+        key = id(program), assumed_finite(plan), conditions, slack
+        if key not in self._specials:
+            within = assuming(program, conditions)
+
+            def computed(inputs: Mapping[str, Any]) -> Oracle:
+                return compute(within, self.seed, inputs=inputs, slack=slack)
+
+            found = special(within, self.seed, key[1], computed)
+            oracle = None if found is None else found.found
+            assert oracle is None or isinstance(oracle, Oracle)
+            self._specials[key] = program, oracle
+        return self._specials[key][1]
+
+    def _widened(self, program: Program, given: Oracle, slack: float) -> Oracle:
+        """The given oracle's data, with tolerances of few bits; kept by the program's identity."""
+        key = id(program), slack
+        if key not in self._wider:
+            self._wider[key] = program, widened(given, program, self.seed, slack)
+        return self._wider[key][1]
+
+    def _refused(self, violation: Violation, slack: float) -> Oracle:
+        """The oracle on data that break a check, kept by the program's identity."""
+        key = id(violation.program), violation.tensor, violation.past, violation.others, slack
+        if key not in self._violated:
+            oracle = compute(violation.program, self.seed, inputs=violation.inputs(), slack=slack)
+            self._violated[key] = violation.program, oracle
+        return self._violated[key][1]
+
+    def _small(self, plan: Plan, threads: int) -> Iterator[tuple[tuple[int, int], Plan]]:
+        for most in CAPS:
+            key = id(plan), most
+            if key not in self._plans:
+                self._plans[key] = plan, smaller(plan, most, threads)
+            found = self._plans[key][1]
+            if found is not None:
+                yield most, found
+
+    def oracle(self, program: Program, conditions: tuple[Assume, ...] = (), slack: float = 1.0) -> Oracle:
+        """The program's oracle on data within the conditions, kept by the program's identity; sums of instructions may
+        be off `slack` times as far, before they are rounded to what is stored."""
+        key = id(program), conditions, slack
+        if key not in self._oracles:
+            self._oracles[key] = program, compute(assuming(program, conditions), self.seed, slack=slack)
+        return self._oracles[key][1]
+
+
+def statements(kernel: Kernel) -> float:
+    """Statements that one run of the kernel executes."""
+    from autosched.device.simulator.walk.walk import facts
+
+    return sum(facts(kernel, stmt).statements for stmt in kernel.main.body)

@@ -1,0 +1,120 @@
+"""`Rewrite`: a proved step from a program to a program that computes the same.
+
+A rewrite names what was done and carries the argument that it is right; tests run both programs. Adapters, splits of a
+reduction and folded constants are of this kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from autosched.ir.program import Assign, Guard, Loop, Program, Statement
+from autosched.ir.rewrites import residues
+from autosched.ir.value import Call, Cast, Condition, Index, Value, map_value
+from autosched.logic import FALSE, TRUE, Bool, Const, Int
+from autosched.logic.walk import substitute_bool, substitute_int
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """`after` computes what `before` does on all inputs, bit for bit, or sums the same floats in another order, within
+    an error that the proof states; `proof` says why, a line an argument."""
+
+    name: str
+    before: Program
+    after: Program
+    proof: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}: " + "; ".join(self.proof)
+
+
+Rule = Callable[[Program], Rewrite | None]
+
+
+def simplify(program: Program, rules: tuple[Rule, ...] | None = None) -> tuple[Program, tuple[Rewrite, ...]]:
+    """Apply rules until none applies; the program that is left and the steps that led there."""
+    done: list[Rewrite] = []
+    while found := next((r for rule in rules or RULES if (r := rule(program)) is not None), None):
+        done.append(found)
+        program = found.after
+    return program, tuple(done)
+
+
+def drop_unit_axes(program: Program) -> Rewrite | None:
+    """Loops that run exactly once become their body. None where there is no such loop."""
+    dropped: dict[str, Int] = {}
+
+    def visit(body: tuple[Statement, ...], values: dict[str, Int]) -> tuple[Statement, ...]:
+        result: list[Statement] = []
+        for stmt in body:
+            match stmt:
+                case Loop(axis, inner):
+                    lower, upper = substitute_int(axis.lower, values), substitute_int(axis.upper, values)
+                    if isinstance(lower, Const) and isinstance(upper, Const) and upper.value - lower.value == 1:
+                        dropped[axis.name] = lower
+                        result += visit(inner, values | {axis.name: lower})
+                    else:
+                        result.append(Loop(replace(axis, lower=lower, upper=upper), visit(inner, values)))
+                case Guard(condition, inner):
+                    held = _condition(condition, values)
+                    if held == TRUE:
+                        result += visit(inner, values)
+                    elif held != FALSE:
+                        result.append(Guard(held, visit(inner, values)))
+                case Assign():
+                    index = tuple(_index(i, values) for i in stmt.index)
+                    result.append(replace(stmt, index=index, value=_value(stmt.value, values)))
+        return tuple(result)
+
+    body = visit(program.body, {})
+    if not dropped or not body:
+        return None
+    proof = tuple(f"{name} takes the value {value} only, so its loop is its body" for name, value in dropped.items())
+    return Rewrite("drop unit axes", program, replace(program, body=body), proof)
+
+
+def split_residues(program: Program) -> Rewrite | None:
+    """See `autosched.ir.rewrites.residues`."""
+    found = residues.split_residues(program)
+    return None if found is None else Rewrite("split residues", program, *found)
+
+
+def drop_rounding(program: Program) -> Rewrite | None:
+    """What is rounded before it becomes an integer becomes it at once. None where nothing is."""
+    dropped: list[str] = []
+
+    def direct(value: Value) -> Value:
+        match value:
+            case Cast(Call("round", (operand,), _), dtype, _) if dtype.is_integer:
+                dropped.append(dtype.name)
+                return replace(value, operand=operand)
+        return value
+
+    def visit(stmt: Statement) -> Statement:
+        if isinstance(stmt, Assign):
+            return replace(stmt, value=map_value(stmt.value, direct))
+        return replace(stmt, body=tuple(visit(s) for s in stmt.body))
+
+    body = tuple(visit(stmt) for stmt in program.body)
+    if not dropped:
+        return None
+    proof = tuple(f"a conversion to {name} rounds to nearest even, as round does" for name in dict.fromkeys(dropped))
+    return Rewrite("drop rounding", program, replace(program, body=body), proof)
+
+
+RULES: tuple[Rule, ...] = (drop_unit_axes, split_residues, drop_rounding)
+"""What is applied to every program before it is planned."""
+
+
+def _value(value: Value, values: dict[str, Int]) -> Value:
+    return map_value(value, on_int=lambda i: substitute_int(i, values), on_bool=lambda b: substitute_bool(b, values))
+
+
+def _index(index: Index, values: dict[str, Int]) -> Index:
+    return substitute_int(index, values) if isinstance(index, Int) else _value(index, values)
+
+
+def _condition(condition: Condition, values: dict[str, Int]) -> Condition:
+    return substitute_bool(condition, values) if isinstance(condition, Bool) else _value(condition, values)

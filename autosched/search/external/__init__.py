@@ -1,0 +1,1 @@
+"""Strategies of other packages on our spaces, each an optional extra."""

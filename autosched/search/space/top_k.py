@@ -1,0 +1,56 @@
+"""`Unlisted`: the fastest rows of a plan whose legal rows are too many to list, by staged joins
+(`tiling.space.bounded`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.tiling.known import Known
+from autosched.tiling.space.bounded import Best
+from autosched.tiling.space.independent_groups import Apart
+
+Ids = npt.NDArray[np.int64]
+Seconds = npt.NDArray[np.float32]
+
+AT_LEAST = 1 << 14
+"""Rows looked for at once where nothing is apart: who asks for the best one asks for thousands next, and these take
+hardly longer."""
+
+
+class Unlisted:
+    """Remembers what it found: who asks for fewer or faster rows than somebody before is answered from that."""
+
+    def __init__(self, search: Apart) -> None:
+        self._search = search
+        self._known = Known(search.best, 1 if search.several else AT_LEAST)
+
+    @property
+    def proved(self) -> bool:
+        """Whether no better rows than those found last are missing."""
+        return self._known.last.proved
+
+    def best(self, k: int, limit_s: float = np.inf) -> tuple[Ids, Seconds]:
+        """Up to `k` rows of at most `limit_s`, fastest first."""
+        found = self._known.best(k, limit_s)
+        return found.ids, np.asarray(found.seconds, np.float32)
+
+    def sampled(self, n: int, rng: np.random.Generator) -> tuple[Ids, Seconds] | None:
+        """See `Apart.sampled`."""
+        found = self._search.sampled(n, rng)
+        return None if found is None else (found[0], np.asarray(found[1], np.float32))
+
+    def near(self, k: int, limit_s: float, count: int, factor: float) -> Best:
+        """Up to `k` rows of at most `limit_s`, those left out that take over `factor` times as long as number `count`;
+        fastest first."""
+        found = self._search.best(k, limit_s, (count, factor))
+        self._known.note(found)
+        return found
+
+
+def merged(first: tuple[Ids, Seconds], second: tuple[Ids, Seconds]) -> tuple[Ids, Seconds]:
+    """The rows of both, each once, fastest first."""
+    ids, at = np.unique(np.concatenate([first[0], second[0]]), return_index=True)
+    seconds = np.concatenate([first[1], second[1]])[at]
+    order = np.argsort(seconds, kind="stable")
+    return ids[order], seconds[order]

@@ -1,0 +1,1 @@
+"""Strategies: which candidates to measure next. Read `simple`, then `model_guided`, which leads `auto`."""

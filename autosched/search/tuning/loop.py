@@ -1,0 +1,416 @@
+"""The tuning loop: propose, build, measure, keep, learn; then the final round.
+
+Nothing that a candidate does ends a run; what does end it is the budget, an empty space, Ctrl-C, or a store that cannot
+keep trials. It emits events and never prints.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from autosched.device.protocol import Build, Device
+from autosched.errors import StoreError, UsageError
+from autosched.search.events import (
+    Event,
+    FinalRound,
+    Listener,
+    MeasuredAgain,
+    NewBest,
+    Noisy,
+    Stopped,
+    StudyOpened,
+    TrialDone,
+    WorkerDied,
+)
+from autosched.search.tuning.building import Building
+from autosched.search.tuning.deadline import MEASURING, Deadline, OutOfTime, briefly
+from autosched.search.tuning.final import (
+    FINALISTS,
+    ROUNDS,
+    Interleaves,
+    Verdict,
+    finalists,
+    pooled,
+    race,
+    raced_by_device,
+    rounds_of,
+    verdict,
+)
+from autosched.search.tuning.gc_tuning import calm
+from autosched.search.tuning.measuring import Measured, Measuring, UnderWay
+from autosched.search.tuning.noise import Noise, noise_of, settled
+from autosched.search.tuning.stopping import Goals, Outlook
+from autosched.search.tuning.study import Best, Study
+from autosched.store.records import Measurement, Trial
+from autosched.tiling.schedule import Candidate
+
+BATCH = 8
+"""Candidates between two fits of the model."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended. `reason` is trials, timeout, exhausted, reached (the time that was asked for), gain (too little
+    is left) or interrupted; `best` is None only when interrupted.
+
+    `distinguishable` says whether the best really is faster than `runner_up` (None without one, or without a final
+    round); `noise` what disturbed that round (None without one in this run); `gain` the share of the best time that one
+    more measurement was last expected to save (None where nobody asked, or too little is known); `wrong` that a
+    candidate of the study computed wrong numbers (exit status 4); `exit_code` is 0, 4 or 130.
+    """
+
+    best: Best | None
+    runner_up: Trial | None
+    distinguishable: bool | None
+    done: int
+    failed: dict[str, int]
+    wrong: bool
+    reason: str
+    seconds: dict[str, float]
+    noise: Noise | None = None
+    gain: float | None = None
+
+    @property
+    def exit_code(self) -> int:
+        if self.reason == "interrupted":
+            return 130
+        return 4 if self.wrong else 0
+
+
+def run(
+    study: Study,
+    device: Device,
+    trials: int,
+    timeout_s: float | None = None,
+    *,
+    batch: int | None = None,
+    listener: Listener | None = None,
+    operations: float = 0.0,
+    final_rounds: int = ROUNDS,
+    goals: Goals | None = None,
+    outlook: Outlook | None = None,
+    meanwhile: Iterable[None] = (),
+    deadline: Deadline | None = None,
+) -> Result:
+    """Tune until the study has `trials` trials in all, or `timeout_s` seconds of the study's stopwatch are over: the
+    search ends such that the final round fits. At the `deadline`, if the caller has entered one, all of it ends; its
+    alarm is off afterwards.
+
+    `batch` candidates are asked for at a time: as many as the strategy likes, where None. `operations` is what one call
+    computes, for the speed in `NewBest`. `goals` may end the search sooner; a least gain among them is predicted by
+    `outlook`, which must have observed the study's trials so far. `meanwhile` is what else there is to do, a piece at a
+    time, while this would wait for a measurement, or after each; the rest is done at the end. Raises NoScheduleError
+    when no candidate survived (naming the most frequent reason, or what the deadline cut off; WrongResultError if some
+    were wrong), StoreError when a trial cannot be kept, MissingError from the device, UsageError for a budget of
+    nothing.
+    """
+    if trials < 1:
+        raise UsageError(f"trials is {trials}, and must be at least 1", hint="--trials is the total of the study")
+    if timeout_s is not None and timeout_s <= 0:
+        raise UsageError(f"timeout is {timeout_s} s, and must be above 0")
+    made = _Run(study, device, trials, timeout_s, batch, listener, operations, final_rounds)
+    made.goals, made.outlook, made.meanwhile = goals or Goals(), outlook, iter(meanwhile)
+    made.deadline = deadline or Deadline(None)
+    made.deadline.so_far = partial(made.result, "timeout")
+    with calm():
+        return made.run()
+
+
+class _Run:
+    def __init__(
+        self,
+        study: Study,
+        device: Device,
+        trials: int,
+        timeout_s: float | None,
+        batch: int | None,
+        listener: Listener | None,
+        operations: float,
+        final_rounds: int,
+    ) -> None:
+        self.study = study
+        self.device = device
+        self.trials = trials
+        self.timeout_s = timeout_s
+        self.batch = batch
+        self.listener = listener
+        self.operations = operations
+        self.final_rounds = final_rounds
+        self.watch = study.watch
+        self.done = len(study.searched)
+        self.best_s, self.best_cost = study.best_s, study.best_cost
+        self.noise: Noise | None = None
+        self.spent_s = 0.0  # on candidates that came out right, and how many they were
+        self.fine = 0
+        self.goals = Goals()
+        self.outlook: Outlook | None = None
+        self.meanwhile: Iterator[None] = iter(())
+        self.deadline = Deadline(None)
+        self.gain: float | None = None
+        self.since_s = 0.0  # when the last trial was kept
+        self.building = Building(device, self.watch)
+        self.measuring = Measuring(device, self.best_s, study.watch.clock)
+        self.under_way: deque[UnderWay] = deque()  # measured aside, oldest first
+        self.kept: dict[str, Build] = {}  # of those that may enter the final round, by candidate
+
+    def run(self) -> Result:
+        study = self.study
+        self._emit(StudyOpened(study.name, self.done, self.trials, self.best_s, not study.resumed, study.seed))
+        decided: Verdict | None = None
+        try:
+            self.deadline.again()
+            reason = self._search()
+            decided = self._final()
+            reason = "timeout" if self.deadline.over else reason
+            self.deadline.met()
+        except KeyboardInterrupt:
+            self.deadline.met()
+            reason = "interrupted"
+        except OutOfTime:
+            self.deadline.met()
+            reason = "timeout"
+        except StoreError as error:
+            raise self._unsaved(error) from error
+        seconds = self.watch.seconds()
+        with briefly(when=self.deadline.over):
+            self._emit(Stopped(reason, seconds))
+        if reason == "timeout" and not study.trials and self.deadline.over:
+            raise self.deadline.failed()
+        if not study.ranking and reason != "interrupted":
+            _ = study.best  # raises, with the reason
+        return self.result(reason, decided)
+
+    def result(self, reason: str, decided: Verdict | None = None) -> Result:
+        """What is known so far."""
+        study = self.study
+        ranking = study.ranking
+        return Result(
+            best=study.best if ranking else None,
+            runner_up=ranking[1] if len(ranking) > 1 else None,
+            distinguishable=decided.distinguishable if decided else None,
+            done=len(study.searched),  # Ctrl-C may come between keeping a trial and counting it
+            failed=dict(study.failed),
+            wrong=study.wrong,
+            reason=reason,
+            seconds=self.watch.seconds(),
+            noise=self.noise,
+            gain=self.gain,
+        )
+
+    def _search(self) -> str:
+        self.since_s = self.watch.elapsed_s
+        try:
+            reason = self._ended()
+            while not reason:
+                reason = self._round() or self._ended()
+                favourites = {t.key for t in finalists(self.study.favourites)}
+                self.kept = {key: build for key, build in self.kept.items() if key in favourites}
+            if reason == "timeout":
+                self._keep_there()
+            while reason != "timeout" and self._piece():
+                pass
+            return reason
+        except KeyboardInterrupt:
+            self._keep_there()
+            raise
+        except OutOfTime:
+            self.deadline.met()
+            with briefly():
+                self._keep_there()
+            raise
+        finally:
+            if self.under_way:
+                with briefly(when=self.deadline.over):
+                    self.measuring.give_up()
+                self.under_way.clear()
+
+    def _piece(self) -> bool:
+        """Do a piece of what else there is to do; whether there was one."""
+        with self.watch.phase("search"):
+            return next(self.meanwhile, True) is None
+
+    def _round(self) -> str:
+        """Ask, build and measure; why the search ends with that, if so. What is measured aside is kept a round later,
+        when that one has asked: a strategy knows the same trials then, however long they took."""
+        before = len(self.under_way)
+        wanted = self.trials - self.done - before
+        candidates = self.study.ask(min(self.batch or self.study.batch or BATCH, wanted)) if wanted else []
+        if not candidates and not before:
+            return "exhausted"
+        self.deadline.doing = MEASURING
+        if self._aside(before + len(candidates)):
+            drafts = [self.building.draft(candidate) for candidate in candidates]
+            self.under_way += map(self.measuring.begin, candidates, drafts)
+            for draft in reversed(drafts):  # the other side takes them from the front
+                if before and self.under_way[before - 1].there():
+                    break  # it has, and more of it should be asked for
+                self.building.ahead(draft)
+            return self._keep_begun(before if self.study.ahead else len(self.under_way))
+        return self._keep_begun(before) or self._keep_here(candidates)
+
+    def _ended(self) -> str:
+        """Why nothing more is asked for, if so."""
+        if self.done >= self.trials:
+            return "trials"
+        if self._late():
+            return "timeout"
+        if self.goals.reached(self.best_s):
+            return "reached"
+        return "gain" if self._too_little_left() else ""
+
+    def _keep_begun(self, count: int) -> str:
+        """Keep the first of what is measured aside, in order; why the search ends with that, if so."""
+        for _ in range(count):
+            if self._late():
+                return "timeout"
+            self._keep_first()
+            if self.goals.reached(self.best_s):
+                return "reached"
+        return ""
+
+    def _keep_here(self, candidates: Sequence[Candidate]) -> str:
+        """Build and measure candidates one after the other; why the search ends with that, if so."""
+        builds = self.building.all(candidates, self._unhurried(len(candidates)))
+        for candidate in candidates:
+            if self._late():
+                return "timeout"
+            build = next(builds)
+            self._take(candidate, partial(self.measuring.searched, build))
+            if self.goals.reached(self.best_s):
+                return "reached"
+            if not self._late():
+                self._piece()
+        return ""
+
+    def _take(self, candidate: Candidate, answer: Callable[[], Measured]) -> None:
+        """Wait for a trial's measurement and keep it."""
+        with self.watch.phase("measure"):
+            began = self.watch.elapsed_s
+            found = answer()
+            waited_s = self.watch.elapsed_s - began
+        share = min(1.0, waited_s / found.took_s) if found.took_s > 0 else 1.0
+        self.watch.move("measure", "check", share * sum(m.costs_s.get("check", 0.0) for m in found.made))
+        if len(found.made) > 1:
+            self._emit(MeasuredAgain(found.made[0].time_s or 0.0, found.made[1].time_s))
+        now = self.watch.elapsed_s
+        if found.counts.ok:
+            self.spent_s += now - self.since_s
+            self.fine += 1
+            self.kept[candidate.key] = found.build
+        self.since_s = now
+        self._keep(candidate, found.counts)
+
+    def _keep_first(self) -> None:
+        """Keep what has been measured aside for longest."""
+        begun = self.under_way[0]
+        while not begun.there() and self._piece():
+            pass
+
+        def answer() -> Measured:
+            found = begun.answer()  # Ctrl-C comes while this waits, and the trial is not lost then
+            self.under_way.popleft()
+            return found
+
+        self._take(begun.candidate, answer)
+
+    def _keep_there(self) -> None:
+        """Keep what is there already of what is measured aside."""
+        while self.under_way and self.under_way[0].there():
+            self._keep_first()
+
+    def _too_little_left(self) -> bool:
+        if self.outlook is None or self.goals.least_gain is None:
+            return False
+        with self.watch.phase("model"):
+            self.gain = self.outlook.gain()
+        return self.gain is not None and self.gain < self.goals.least_gain
+
+    def _unhurried(self, count: int) -> bool:
+        """Whether so many candidates may be begun together, as far as is known."""
+        return self.timeout_s is None or (self.fine > 0 and self._has_time(count))
+
+    def _aside(self, count: int) -> bool:
+        """Whether candidates are measured aside, `count` being those under way then: what is begun there can be let go,
+        so that the first need not be waited for."""
+        return self.measuring.aside and self._has_time(count)
+
+    def _late(self) -> bool:
+        """Whether one more candidate and the final round, which may have a quarter of the time, no longer fit. The
+        first candidate is measured as long as the deadline lets it: a run that answers nothing is of no use."""
+        return self.deadline.over or (self.done > 0 and not self._has_time(1))
+
+    def _has_time(self, more: int) -> bool:
+        """Whether so many more candidates and the final round fit, as far as is known."""
+        if self.timeout_s is None:
+            return True
+        reserve_s = min(self.timeout_s / 4, FINALISTS * self.final_rounds * self._typical_s)
+        return self.watch.elapsed_s + more * self._typical_s + reserve_s <= self.timeout_s
+
+    @property
+    def _typical_s(self) -> float:
+        return self.spent_s / self.fine if self.fine else 0.0
+
+    def _keep(self, candidate: Candidate, measurement: Measurement) -> None:
+        trial = self.study.tell(candidate, measurement)
+        self.done += 1
+        if self.outlook is not None:
+            self.outlook.observe([trial])
+        if measurement.status in ("crash", "timeout"):
+            self._emit(WorkerDied(measurement.status, measurement.message))
+        cost = measurement.cost if measurement.ok else None
+        better = cost is not None and (self.best_cost is None or cost < self.best_cost)
+        if better:
+            self.best_s, self.best_cost = measurement.time_s, cost
+        self._emit(TrialDone(trial, self.best_s, self.done, self.trials, dict(self.study.failed), self.watch.elapsed_s))
+        if better and self.best_s:
+            self._emit(NewBest(trial, self.operations / self.best_s / 1e9))
+
+    def _final(self) -> Verdict | None:
+        """Race the best few again, unless an earlier run did and nothing was measured since."""
+        chosen = finalists(self.study.favourites)
+        done = self.study.finals
+        if done and {t.key for t in chosen} <= {t.key for t in done}:  # else it was interrupted half way
+            return verdict(done)
+        if not chosen or self.final_rounds < 1 or self.deadline.over:
+            return None
+        self._emit(FinalRound(len(chosen)))
+        candidates = [self.study.candidate(trial) for trial in chosen]
+        builds = [self.kept.get(candidate.key) or self.building.one(candidate) for candidate in candidates]
+        times_s = [t.measurement.time_s or 0.0 for t in chosen]
+        raced, noise = settled(lambda: self._raced(builds, times_s), self._say_noise, self._over)
+        self.noise = replace(noise, drift=noise_of(raced, times_s).drift)
+        for trial, candidate, measurement in zip(chosen, candidates, raced, strict=True):
+            self.study.tell(candidate, measurement, number=trial.number)
+        return verdict(self.study.finals)
+
+    def _raced(self, builds: Sequence[Build], times_s: Sequence[float]) -> list[Measurement]:
+        if isinstance(self.device, Interleaves):
+            with self.watch.phase("measure"):
+                return raced_by_device(self.device, builds, rounds_of(times_s, self.final_rounds))
+        raced = race(builds, lambda build: self._measured(build, "final"), self.final_rounds, late=self._over)
+        return [pooled(measurements) for measurements in raced]
+
+    def _over(self) -> bool:
+        return self.deadline.over or (self.timeout_s is not None and self.watch.elapsed_s > self.timeout_s)
+
+    def _say_noise(self, noise: Noise, again: bool) -> None:
+        self._emit(Noisy(noise.disturbed, noise.rounds, noise.slowdown, again))
+
+    def _measured(self, build: Build, repeats: str) -> Measurement:
+        with self.watch.phase("measure"):
+            measurement = self.measuring.measured(build, repeats)
+        self.watch.move("measure", "check", measurement.costs_s.get("check", 0.0))
+        return measurement
+
+    def _unsaved(self, error: StoreError) -> StoreError:
+        unsaved = len(self.study.unsaved)
+        safe = len(self.study.trials) - unsaved
+        what = f"{safe} trials are safe in the store, {unsaved} could not be kept"
+        return StoreError(f"{error.message} ({what})", hint=error.hint, location=error.location)
+
+    def _emit(self, event: Event) -> None:
+        if self.listener is not None:
+            self.listener(event)

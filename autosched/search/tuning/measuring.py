@@ -1,0 +1,102 @@
+"""`Measuring`: the trials of a search, one after the other, in the calling thread or aside.
+
+A device that has cores to spare measures one batch aside while the next one is proposed and built (`device.Aside`).
+What is proposed then knows all batches but the one under way, however long that takes: the same measurements lead to
+the same study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autosched.device.checked import build_of, measurement_of
+from autosched.device.protocol import Aside, Build, Device
+from autosched.errors import AutoschedError, MissingError, StoreError
+from autosched.search.tuning.held import held_to_bound
+from autosched.search.tuning.noise import doubtful
+from autosched.store.records import Measurement
+from autosched.tiling.schedule import Candidate
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What counts of a trial, and the measurements made of its build, which took `took_s` seconds together."""
+
+    build: Build
+    counts: Measurement
+    made: tuple[Measurement, ...]
+    took_s: float
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """A candidate that is measured aside: `answer` waits for its measurement, `there` says whether that is there."""
+
+    candidate: Candidate
+    answer: Callable[[], Measured]
+    there: Callable[[], bool]
+
+
+class Measuring:
+    """Measures builds in the order in which they are begun. `best_s` is the fastest time so far, None for none;
+    `clock` gives seconds."""
+
+    def __init__(self, device: Device, best_s: float | None, clock: Callable[[], float]) -> None:
+        self.device, self.best_s, self.clock = device, best_s, clock
+
+    @property
+    def aside(self) -> bool:
+        """Whether the device can measure while others work."""
+        return isinstance(self.device, Aside) and self.device.aside
+
+    def begin(self, candidate: Candidate, draft: Callable[[], Build]) -> UnderWay:
+        """Build it from its draft and measure it, aside, behind what was begun before."""
+        assert isinstance(self.device, Aside)
+        future = self.device.begin(lambda: self.searched(build_of(_built(candidate, draft), candidate, self.device)))
+        return UnderWay(candidate, future.result, lambda: future.done() and future.exception() is None)
+
+    def give_up(self) -> None:
+        """Let go of what was begun: nobody asks for it any more."""
+        if isinstance(self.device, Aside):
+            self.device.give_up()
+
+    def searched(self, build: Build) -> Measured:
+        """A trial of the search: the faster of two where the first is in doubt."""
+        began = self.clock()
+        first = self.measured(build, "search")
+        made: tuple[Measurement, ...] = (first,)
+        counts = first
+        if doubtful(first, self.best_s):
+            again = self.measured(build, "search")
+            made = (first, again)
+            counts = first if again.ok and (again.time_s or 0.0) > (first.time_s or 0.0) else again
+        if counts.ok and counts.time_s is not None:
+            self.best_s = min(counts.time_s, self.best_s or counts.time_s)
+        return Measured(build, counts, made, self.clock() - began)
+
+    def measured(self, build: Build, repeats: str) -> Measurement:
+        """One measurement; whatever a candidate does is its outcome. Raises MissingError and StoreError."""
+        if build.error is not None:
+            costs = {"build": build.seconds}
+            return Measurement("build", message=build.error, kernel_sha=build.kernel_sha, costs_s=costs)
+        try:
+            return held_to_bound(measurement_of(self.device.measure(build, repeats), self.device), build.candidate)
+        except (MissingError, StoreError):
+            raise
+        except Exception as error:
+            return Measurement("crash", message=said(error), kernel_sha=build.kernel_sha)
+
+
+def _built(candidate: Candidate, draft: Callable[[], Build]) -> Build:
+    try:
+        return draft()
+    except (MissingError, StoreError):
+        raise
+    except Exception as error:
+        return Build(candidate, error=said(error))
+
+
+def said(error: Exception) -> str:
+    """What an error is recorded as."""
+    return error.message if isinstance(error, AutoschedError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,118 @@
+"""When a search ends before its budget: a speed is reached, or too little is left to gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.costmodel.learned.learner import load
+from autosched.costmodel.protocol import CostModel, Floats
+from autosched.errors import UsageError
+from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.strategy.memory import Memory, draw
+from autosched.store.records import Trial
+
+_FEWEST = 16  # measured rows without which a prediction of what is left is worth nothing
+_BEST = 20_000  # rows looked at: the clock's best, some at random, and mutants of the fastest
+_RANDOM = 2_000
+_MUTANTS = 512
+_PARENTS = 8
+_JUDGED = 32  # last predictions that say how far off the model is
+_NEAR = 0.3  # ln units above the best: what is thought slower than that says nothing of the rows that may win
+_FEWEST_JUDGED = 8
+
+
+@dataclass(frozen=True)
+class Goals:
+    """What ends a search before its budget; nothing does by default, since the budget is the total.
+
+    `time_s`: a call need not take less. `least_gain`: a share of the best time (0.01 is 1 %); the search ends once the
+    most promising row left is expected to save less. Raises UsageError for figures that nothing can meet.
+    """
+
+    time_s: float | None = None
+    least_gain: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.time_s is not None and not self.time_s > 0:
+            raise UsageError(f"a call cannot take {self.time_s} s", hint="give a time above 0")
+        if self.least_gain is not None and not 0 < self.least_gain < 1:
+            raise UsageError(f"the least gain is {self.least_gain}, and must be between 0 and 1", hint="0.01 is 1 %")
+
+    def reached(self, best_s: float | None) -> bool:
+        return self.time_s is not None and best_s is not None and best_s <= self.time_s
+
+
+class Outlook:
+    """What one more measurement is expected to save, whichever strategy chooses: it has a cost model of its own.
+
+    The model is taken to be as far off as it was on the last promising rows before they were measured: ensembles are
+    surer than they should be.
+    """
+
+    def __init__(self, space: SearchSpace, model: CostModel, seed: int = 0) -> None:
+        self._space = space
+        self._model = model
+        self._seed = seed
+        self._memory = Memory(space)
+        self._fitted = False
+        self._errors: list[float] = []
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        """Finished trials of the search, each once; the model is judged by them before it learns from them."""
+        if self._fitted:
+            self._judge(trials)
+        self._memory.observe(trials)
+
+    def gain(self) -> float | None:
+        """The share of the best time that the most promising row left is expected to save; None while too little is
+        known to say."""
+        if len(self._memory.fastest(_FEWEST)) < _FEWEST:
+            return None
+        self._model.fit(self._memory.samples())
+        self._fitted = True
+        if len(self._errors) < _FEWEST_JUDGED:
+            return None
+        rows = self._left()
+        if not len(rows):
+            return 0.0
+        said = self._model.predict(*self._space.described(rows))
+        off = float(np.sqrt(np.mean(np.square(self._errors[-_JUDGED:]))))
+        best = self._best()
+        return float(np.max(saved(said.log_s - best, np.maximum(said.sigma, off)) * said.valid))
+
+    def _judge(self, trials: Sequence[Trial]) -> None:
+        fine = [t for t in trials if t.measurement.ok and t.measurement.cost and t.plan in self._space.number]
+        if fine:
+            plans = np.array([self._space.number[t.plan] for t in fine], np.int32)
+            rows = Rows(plans, np.array([t.row for t in fine], np.int64))
+            said = np.asarray(self._model.predict(*self._space.described(rows)).log_s, np.float64)
+            took = np.log([t.measurement.cost or np.nan for t in fine])
+            near = np.minimum(said, took) < self._best() + _NEAR
+            self._errors += (said - took)[near].tolist()
+
+    def _best(self) -> float:
+        return float(np.log(self._memory.seconds(self._memory.fastest(1))[0]))
+
+    def _left(self) -> Rows:
+        """Rows not measured yet that may be worth it."""
+        rng = np.random.default_rng([self._seed, len(self._memory)])
+        parents = self._memory.fastest(_PARENTS)
+        mutants = self._space.mutate(parents.take(rng.integers(0, len(parents), _MUTANTS)), rng)
+        some = draw(self._space, self._memory, min(_RANDOM, self._space.rows // 8), rng)  # few are soon drawn
+        rows = Rows.join([self._space.best(_BEST)[0], mutants, some]).distinct()
+        return rows.take(self._memory.free(rows))
+
+
+def saved(log_ratio: Floats, sigma: Floats) -> npt.NDArray[np.float64]:
+    """The expected share of the best time that rows save, where ln(time / best) is normal: mean `log_ratio`, deviation
+    `sigma`; a slower row saves nothing."""
+    load("scipy.special")
+    from scipy.special import ndtr
+
+    s = np.maximum(np.asarray(sigma, np.float64), 1e-9)
+    mean = np.asarray(log_ratio, np.float64)
+    return np.asarray(ndtr(-mean / s) - np.exp(mean + s * s / 2) * ndtr(-mean / s - s), np.float64)

@@ -1,0 +1,403 @@
+"""From a program to a tuned kernel: match, lay out plans, open the study, run it. What `autosched tune` calls."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any
+
+from autosched.costmodel.learned.pretrained import Earlier, Pretrained
+from autosched.costmodel.registry import cost_model, load_soon
+from autosched.device.checked import description_of
+from autosched.device.protocol import Aside, Device, Foresees
+from autosched.device.registry import device as open_device
+from autosched.errors import NoScheduleError
+from autosched.ir.rewrites.rewrite import simplify
+from autosched.ir.work import operations
+from autosched.machine.host import host_features
+from autosched.machine.offered import offered, refuse_absent
+from autosched.machine.target import Target
+from autosched.search.events import Event, Listener, Matched, NearMiss, NotPlanned, Scored, StudyOpened
+from autosched.search.request import TuneRequest
+from autosched.search.space import recorded
+from autosched.search.space.kept import Kept, kept_key
+from autosched.search.space.kept_fits import fitting
+from autosched.search.space.scored_space import space_of
+from autosched.search.space.space import SearchSpace
+from autosched.search.stopwatch import Stopwatch, TimedModel
+from autosched.search.strategy.memory import clocked
+from autosched.search.tuning.baseline import Baseline, measure_baseline
+from autosched.search.tuning.deadline import CHOOSING, Deadline, OutOfTime, briefly
+from autosched.search.tuning.gc_tuning import calm
+from autosched.search.tuning.identity import study_record
+from autosched.search.tuning.loop import BATCH, Result, run
+from autosched.search.tuning.stopping import Outlook
+from autosched.search.tuning.study import Study, open_study
+from autosched.search.tuning.user_schedules import candidate_of
+from autosched.search.variants import conditional
+from autosched.search.variants.adapted import adapted_programs
+from autosched.search.variants.block_diagonal import block_diagonal_programs
+from autosched.search.variants.conditional import candidates_of
+from autosched.search.variants.plan_rejections import by_reason, left_out
+from autosched.search.variants.split_sums import split_programs
+from autosched.search.variants.transposed_operands import turned_programs
+from autosched.store.protocol import Store
+from autosched.store.records import StudyRecord
+from autosched.tensorize.explanation.forms import Form, better_forms
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import Match
+from autosched.tensorize.matcher.match import match
+from autosched.tensorize.spec.catalogue import Catalogue, is_own
+from autosched.tensorize.spec.function import formulas_of
+from autosched.tiling.plans.float_policy import Leeway, fuses
+from autosched.tiling.plans.nests import MOST_PLANS, WITHIN
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.plans.rank import plan_cycles
+from autosched.tiling.plans.scheme import scheme_of
+from autosched.tiling.plans.units import NO_UNITS, Units
+from autosched.tiling.steps import is_gpu
+
+BOUND_S = 0.3
+"""What the space's lower bound may take, where no more of a run's time is left."""
+FORMS_S = 10.0
+"""What finding better forms of the program may take."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A study ready to run: its parts, for those who run the loop by hand."""
+
+    request: TuneRequest
+    study: Study
+    device: Device
+    matches: tuple[Match, ...]
+    plans: tuple[Plan, ...]
+    watch: Stopwatch
+    baseline: Baseline | None = None
+    meanwhile: Iterable[None] = ()
+    """What the first proposals do not wait for: `run` does it while something is measured."""
+    keep: Callable[[], None] = lambda: None
+    """Have the store keep what the space was asked (`search.space.kept`)."""
+    deadline: Deadline = field(default_factory=lambda: Deadline(None))
+    """When the run is to end."""
+
+    @property
+    def peak(self) -> tuple[str, float] | None:
+        """See `peak_of`."""
+        return peak_of(self.request, self.matches)
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        """How to write stages that no instruction of the target takes as they are, so that one does; none where the
+        run's time is over, or where finding them would take longer than `FORMS_S`."""
+        left_s = self.deadline.left_s
+        if not self.matches or left_s == 0.0:
+            return ()
+        request = self.request
+        asked = usable(request.catalogue, request.target, request.device, request.only)
+        try:
+            with Deadline(FORMS_S if left_s is None else min(left_s, FORMS_S)):
+                return tuple(better_forms(self.matches[0].program, self.matches, asked, request.numerics))
+        except NoScheduleError:
+            return ()
+
+    @cached_property
+    def lower_bound_s(self) -> float | None:
+        """See `SearchSpace.lower_bound_s`; None for another objective, where the clock does not tell rows apart, and
+        where no time was left to work it out."""
+        if self.request.objective != "latency" or not clocked(self.study.space):
+            return None
+        try:
+            left_s = self.deadline.left_s
+            with Deadline(None if left_s is None else max(left_s, BOUND_S)):
+                found = self.study.space.lower_bound_s
+                self.keep()
+                return found
+        except NoScheduleError:
+            return None
+
+
+def peak_of(request: TuneRequest, matches: Sequence[Match]) -> tuple[str, float] | None:
+    """The fastest matched intrinsic whose rate the target knows, and its operations a second on the threads allowed."""
+    target = request.target
+    rates = {
+        m.intrinsic.name: m.intrinsic.operations * target.rates[m.intrinsic.name] * target.clock_hz * request.threads
+        for m in matches
+        if m.intrinsic.name in target.rates
+        and (m.verdict == "match" or (m.verdict == "conditional" and request.conditions != "refuse"))
+    }
+    return max(rates.items(), key=lambda item: item[1]) if rates else None
+
+
+def usable(catalogue: Catalogue, target: Target, device: str, only: Sequence[str] = ()) -> tuple[Intrinsic, ...]:
+    """Intrinsics that the target has and the device can run. Raises UnknownNameError for a glob without a match,
+    UsageError where the target has none of those asked for."""
+    isas = target.isa, "portable"
+    chosen = catalogue.select(only) if only else catalogue.of_isa(*isas, features=target.features, kind="compute")
+    emits = device not in ("auto", "cpu") or target.isa not in ("x86", "arm", "portable")
+    found = [i for i in offered(chosen, target) if i.kind == "compute" and (emits or "llvm" in i.emit)]
+    if only and not found:
+        raise refuse_absent(chosen, target)
+    return tuple(found)
+
+
+def prepare(
+    request: TuneRequest,
+    listener: Listener | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    warm: bool = False,
+) -> Tuning:
+    """Everything up to the first measurement. With `warm`, the device gets ready beside it where it can, and what the
+    first proposals do not wait for is left to `run` (`Tuning.meanwhile`). Raises what its parts raise: usage, store and
+    missing-device errors."""
+    options: dict[str, Any] = {"threads": request.threads, "seed": request.seed, "cache": request.cache}
+    if request.objective != "latency":  # which only the simulator knows of
+        options["objective"] = request.objective
+    if request.emulate:
+        options["emulate"] = True
+    if request.noise is not None:
+        options["noise"] = request.noise
+    device = open_device(request.device, request.program, request.target, **options)  # first: it says what is missing
+    if (recording := getattr(device, "recording", None)) is not None:
+        request = replace(request, target=recorded.target_of(recording))
+    try:
+        if warm and isinstance(device, Aside):
+            device.warm()
+        tuning = _laid_out(request, device, listener or (lambda event: None), Stopwatch(clock), warm)
+        if not warm:
+            deque(tuning.meanwhile, 0)
+    except BaseException:
+        device.close()
+        raise
+    on = conditional.measured_on(request.program, tuning.plans)
+    if on is request.program:
+        return tuning
+    device.close()  # it has measured nothing yet: one that draws its data within the conditions takes its place
+    return replace(tuning, device=open_device(request.device, on, request.target, **options))
+
+
+def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopwatch, warm: bool) -> Tuning:
+    """Match, plans, space and study, for a device that is open."""
+    recording = getattr(device, "recording", None)
+    with watch.phase("match"):
+        matches, plans = plans_of(request) if recording is None else ([], list(recorded.plans_of(recording)))
+    verdicts: dict[str, tuple[str, int]] = {}
+    for m in matches:  # one an intrinsic and stage: what fits any stage fits
+        if verdicts.get(m.intrinsic.name, ("no", 0))[0] != "match":
+            verdicts[m.intrinsic.name] = m.verdict, m.mapping_count
+    described = description_of(device)
+    if described.get("kind") == "cpu":
+        _refuse_wrong_texts(plans)
+    if warm and plans and isinstance(device, Foresees):
+        device.foresee(plans[0])  # what is best at first sight is likely to be measured first
+    if recording is None:
+        emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
+        emit(NotPlanned(lambda: by_reason(left_out(matches, plans, request.target, request.conditions))))
+    record = study_record(request, described, plans)
+    with watch.phase("search"):
+        key = kept_key(record, plans, request.seed)
+        known = request.store if not request.fresh and recording is None else None
+        kept = fitting(Kept.of(known, record.name, key), plans)
+        if recording is None:
+            space = space_of(plans, objective=request.objective, seed=request.seed, kept=kept)
+        else:
+            space = recorded.space_of(recording, seed=request.seed)
+        if space.empty:
+            raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
+    wished = [candidate_of(schedule, space) for schedule in request.wished]
+    _say_near_miss(request, record, emit)
+    study = open_study(
+        record,
+        space,
+        request.store,
+        strategy_name=request.strategy,
+        model_name=request.cost_model,
+        fresh=request.fresh,
+        threads=1 if isinstance(device, Aside) and device.aside else 2,  # the other core measures
+        builder=getattr(device, "callable", None),
+        watch=watch,
+        earlier=_earlier(request, record.name),
+    )
+    if wished:
+        study.first(wished)
+    keep = partial(kept.keep, request.store if recording is None else None, record.name, key)
+    meanwhile = _meanwhile(request, space, watch, emit, keep)
+    return Tuning(request, study, device, tuple(matches), tuple(plans), watch, meanwhile=meanwhile, keep=keep)
+
+
+def _refuse_wrong_texts(plans: Sequence[Plan]) -> None:
+    """SpecError for an instruction of one's own whose LLVM text does not compute what its semantics say: candidates are
+    compared on random data, which few corner values are in."""
+    own = [i for plan in plans for part in plan.tensor_parts if is_own(i := part.nest.intrinsic)]
+    if own:
+        from autosched.tensorize.check.own import doubtful_llvm, refuse_wrong  # few have instructions of their own
+
+        list(refuse_wrong(doubtful_llvm(own, host_features())))
+
+
+def _meanwhile(
+    request: TuneRequest, space: SearchSpace, watch: Stopwatch, emit: Listener, keep: Callable[[], None]
+) -> Iterator[None]:
+    """Load what the model learns with; lay out and score the whole space, a piece at a time, and keep that."""
+    if request.trials > BATCH:  # else nothing is learnt
+        load_soon(request.cost_model)
+        yield
+    yield from space.prepared()
+    keep()
+    yield
+    emit(Scored(len(space.plausible), space.legal, space.rows_in_all, space.rejected, watch.seconds()["search"]))
+
+
+def tune(
+    request: TuneRequest, listener: Listener | None = None, deadline: Deadline | None = None
+) -> tuple[Tuning, Result]:
+    """Prepare and run. The device is closed whatever happens; the study stays usable (`study.best.build()`).
+
+    All of it ends with the request's `timeout_s`, or at the `deadline` that the caller has entered before.
+    """
+    if deadline is None:
+        with Deadline(request.timeout_s) as own:
+            return tune(request, listener, own)
+    telling = _Telling(deadline, listener)
+    deadline.doing = "matching"
+    with calm():
+        tuning = replace(prepare(request, telling, warm=True), deadline=deadline)
+    deadline.tuning = tuning
+    try:
+        work = operations(request.program)
+        result = run(
+            tuning.study,
+            tuning.device,
+            request.trials,
+            None if deadline.left_s is None else tuning.watch.elapsed_s + max(deadline.left_s, 1e-3),
+            listener=telling,
+            operations=work,
+            goals=request.goals,
+            outlook=outlook_of(tuning) if request.goals.least_gain is not None else None,
+            meanwhile=tuning.meanwhile,
+            deadline=deadline,
+        )
+        if result.reason != "interrupted" and not deadline.over:
+            with tuning.watch.phase("measure"), suppress(OutOfTime):
+                deadline.again()
+                built_s = max(t.measurement.costs_s.get("build", 0.0) for t in tuning.study.trials)
+                found = measure_baseline(request.program, request.target, tuning.device, built_s)
+                tuning = replace(tuning, baseline=found)
+                deadline.met()
+            result = replace(result, seconds=tuning.watch.seconds())
+    finally:
+        deadline.met()
+        tuning.keep()
+        with briefly(when=deadline.end is not None):
+            tuning.device.close()
+    return tuning, result
+
+
+@dataclass(frozen=True)
+class _Telling:
+    """A listener that has the deadline know what a run is doing before its first trial."""
+
+    deadline: Deadline
+    listener: Listener | None
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Matched):
+            self.deadline.doing = "laying out the spaces"
+        elif isinstance(event, StudyOpened):
+            self.deadline.doing = CHOOSING
+        if self.listener is not None:
+            self.listener(event)
+
+
+def outlook_of(tuning: Tuning) -> Outlook:
+    """What is left to gain in the study, by the model that the request names; it knows the trials so far."""
+    study, request = tuning.study, tuning.request
+    model, earlier = cost_model(request.cost_model, study.seed), _earlier(request, study.name)
+    if earlier is not None:
+        model = Pretrained(model, earlier, study.seed)
+    outlook = Outlook(study.space, TimedModel(model, tuning.watch), study.seed)
+    outlook.observe(study.searched)
+    return outlook
+
+
+def _earlier(request: TuneRequest, study: str) -> Earlier | None:
+    others = [e for e in request.earlier if study not in e.studies]
+    return Earlier.join(others) if others else None
+
+
+def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
+    """Simplify the program by proved rewrites, match it and lay out its plans, those of adapted programs included."""
+    intrinsics = usable(request.catalogue, request.target, request.device, request.only)
+    leeway = leeway_of(request)
+    program, _ = simplify(request.program)
+    matches = match(program, intrinsics, numerics=request.numerics)
+    plans: list[Plan] = []
+    mode = request.conditions
+    adapted = adapted_programs(program, matches, intrinsics, request.numerics, mode)
+    split = split_programs(program, intrinsics, request.numerics, leeway, request.threads)
+    turned = turned_programs(program, matches, request.numerics) if is_gpu(request.target) else ()
+    blocks = block_diagonal_programs(program, matches, request.numerics) if is_gpu(request.target) else ()
+    for variant in chain(adapted, split, turned, blocks):
+        usable_here = variant.certified(candidates_of(variant.matches, mode))
+        found = make_plans(variant.program, request.target, usable_here, request.threads, leeway)
+        plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
+    cycles = {id(p): plan_cycles(p) for p in plans}
+    plans.sort(key=lambda p: cycles[id(p)])
+    plans = conditional.compatible(request.program, plans)
+    near = [p for p in plans if cycles[id(p)] <= WITHIN * cycles[id(plans[0])]]
+    chosen = (near if len(plans) > MOST_PLANS else plans)[:MOST_PLANS]
+    units = units_of(request)
+    found = conditional.with_fallbacks(chosen, plans)
+    return matches, [replace(p, units=units) for p in found] if units is not NO_UNITS else found
+
+
+def units_of(request: TuneRequest) -> Units:
+    """What the catalogue describes of an accelerator beside its array."""
+    if scheme_of(request.target) != "spatial":
+        return NO_UNITS
+    isa, features = request.target.isa, request.target.features
+    found = (request.catalogue.of_isa(isa, features=features, kind=kind) for kind in ("copy", "function"))
+    return Units.of(chain.from_iterable(found), request.target)
+
+
+def leeway_of(request: TuneRequest) -> Leeway:
+    """What scalar stages may change of a float's bits: nothing at `bitwise`, else sums in any order, and the functions
+    that the catalogue describes for this target."""
+    if request.numerics == "bitwise":
+        return Leeway(reassociate=False)
+    if not fuses(request.target) or not any(s.calls for s in request.program.stages):
+        return Leeway()  # no function would be asked for: none is built
+    features = request.target.features
+    isas = request.target.isa, "portable"  # a target's own first
+    known = (i for isa in isas for i in request.catalogue.of_isa(isa, features=features, kind="function"))
+    return Leeway(formulas=formulas_of(known))
+
+
+def _why_empty(plans: Sequence[Plan]) -> str:
+    """The rules that leave each plan without a legal row."""
+    lines = []
+    for plan in plans:
+        found = plan.space.explain()
+        lines.append(f"{plan.name}: {found if found is not None else 'no legal row'}")
+    return "\n".join(["no plan has a legal schedule", *lines])
+
+
+def _say_near_miss(request: TuneRequest, record: StudyRecord, emit: Listener) -> None:
+    """Where the study is new, and one of the very same program differs from it in other fields of its key only."""
+    near = getattr(request.store, "near_misses", None)
+    if near is None or record.name in _names(request.store):
+        return
+    for similar in near(record.key):
+        if "program" not in similar.fields:
+            emit(NearMiss(similar.name, tuple(similar.fields)))
+            return
+
+
+def _names(store: Store | None) -> set[str]:
+    return {record.name for record in store.studies()} if store else set()

@@ -1,0 +1,129 @@
+"""The programs that tuning lays out: the one given, and what adapters make of it where no instruction fits as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from autosched.ir.program import Program
+from autosched.ir.value import is_value
+from autosched.search.variants.conditional import usable_as
+from autosched.tensorize import match_types
+from autosched.tensorize.adapters.gathered import gathered
+from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import Match
+from autosched.tensorize.matcher.match import default_stages, match
+from autosched.tiling.plans.plan import Plan
+
+MOST_VARIANTS = 8
+"""Adapted programs looked at: two for each stage that needs one, in all combinations of stages."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A program that computes what the one given does, with its matches. `adapters` led there; `stages` are those that
+    they made fit an instruction, each with a mapping that says how that was proved. `assumptions` are theirs, some of
+    them that elements of the tensors `finite` are."""
+
+    program: Program
+    matches: tuple[Match, ...]
+    adapters: tuple[str, ...] = ()
+    stages: Mapping[str, match_types.Mapping] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+    finite: tuple[str, ...] = ()
+
+    def certified(self, found: Mapping[str, Sequence[match_types.Mapping]]) -> dict[str, list[match_types.Mapping]]:
+        """Mappings of the program's stages, those of adapted stages with the adapters and what was proved of them."""
+        return {
+            stage: [self._certified(m) for m in mappings] if stage in self.stages else list(mappings)
+            for stage, mappings in found.items()
+        }
+
+    def _certified(self, mapping: match_types.Mapping) -> match_types.Mapping:
+        adapted = mapping.adapted_as(self.stages[mapping.stage.name])
+        return adapted.assuming(self.assumptions, self.finite) if self.assumptions else adapted
+
+    def named(self, plan: Plan) -> Plan:
+        """The plan under a name that says which adapters it needs."""
+        return replace(plan, name=f"{plan.name} [{', '.join(self.adapters)}]") if self.adapters else plan
+
+
+def adapted_programs(
+    program: Program, matches: Sequence[Match], intrinsics: Sequence[Intrinsic], numerics: str, mode: str = "guard"
+) -> Iterator[Variant]:
+    """The program itself, then each way to adapt the stages that no instruction of the machine's own fits.
+
+    Portable instructions stand in for such a stage already, so they are adapted only where none does. `mode` says what
+    becomes of mappings with conditions (see `search.variants.conditional`): one that is only checked leaves a stage in
+    need.
+    """
+    todo = [Variant(program, tuple(matches))]
+    seen = {str(program)}
+    while todo:
+        here = todo.pop(0)
+        yield here
+        for adapted in _next(here, mode):
+            text = str(adapted.program)
+            if text not in seen and len(seen) <= MOST_VARIANTS:
+                seen.add(text)
+                found = [
+                    m
+                    for stage in _worth(program, adapted)
+                    for m in match(adapted.program, _fitting(stage, here, adapted, intrinsics), numerics, [stage])
+                ]
+                todo.append(replace(adapted, matches=tuple(found)))
+
+
+def _fitting(stage: str, before: Variant, now: Variant, intrinsics: Sequence[Intrinsic]) -> list[Intrinsic]:
+    """The instructions worth asking again: those that fitted the stage before the last step, with adapters or without,
+    and all where it is new."""
+    mappings = [m for found in before.matches for m in found.mappings if stage in (found.stage, m.stage.name)]
+    if stage in now.stages:
+        mappings = [m for m in mappings if m.program is now.program or not m.adapters]
+    fitted = {m.intrinsic.name for m in mappings}
+    known = any(stage == found.stage for found in before.matches) or stage in now.stages
+    return [i for i in intrinsics if i.name in fitted] if known else list(intrinsics)
+
+
+def _by_data(mapping: match_types.Mapping) -> bool:
+    return any(is_value(i) for read in mapping.operands.values() for i in read.index)
+
+
+def _worth(program: Program, adapted: Variant) -> list[str]:
+    """The stages that do the work. Sums that an adapter added are small beside them and run as scalar code, but for
+    those over as many axes as an adapted stage has: products that were split off it."""
+    own = {s.name for s in default_stages(adapted.program)}
+    deep = min((len(m.stage.axes) for m in adapted.stages.values()), default=0)
+    return [
+        s.name
+        for s in adapted.program.stages
+        if s.name in adapted.stages or (s.name in own and (s.assign.tensor in program.tensors or len(s.axes) >= deep))
+    ]
+
+
+def _next(here: Variant, mode: str) -> Iterator[Variant]:
+    """One more stage adapted, for the first stage that needs it (the others follow from there)."""
+    by_stage: dict[str, list[Match]] = {}
+    for found in here.matches:
+        by_stage.setdefault(found.stage, []).append(found)
+    for found_of_stage in by_stage.values():
+        known = [usable_as(m, mode) for found in found_of_stage for m in found.mappings]
+        mappings = [m for m in known if m is not None]
+        plain = [m for m in mappings if not m.adapters and not m.conditions]
+        native = [m for m in mappings if m.adapters and m.intrinsic.isa != "portable"]
+        moved = next((m for m in plain if _by_data(m)), None)
+        in_order = moved and gathered(StageFacts(here.program, here.program.stage(found_of_stage[0].stage)))
+        if moved and in_order:  # plans hold no address that data says: the elements are copied in order first
+            names = (*here.adapters, *in_order.names)
+            how = replace(moved, program=in_order.rewrite.after).adapted(in_order.names, in_order.obligations)
+            yield Variant(in_order.rewrite.after, (), names, {**here.stages, in_order.stage.name: how})
+            return
+        if any(m.intrinsic.isa != "portable" for m in plain):
+            continue
+        chosen = native or ([] if plain else [m for m in mappings if m.adapters])
+        for mapping in {id(m.program): m for m in chosen}.values():
+            names = (*here.adapters, *mapping.adapters)
+            yield Variant(mapping.program, (), names, {**here.stages, mapping.stage.name: mapping})
+        if chosen:
+            return

@@ -1,0 +1,100 @@
+"""Why a mapping that matching reports is in none of a study's plans: each one gets a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from autosched.ir.data import known_values
+from autosched.machine.target import Target
+from autosched.search.variants.conditional import usable_as
+from autosched.tensorize.match_types import Mapping, Match
+from autosched.tiling.analysis.dependence import analyse
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nests import WITHIN, nest_or_reason, unchecked
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.rank import least_cycles
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A mapping of a stage, in words, and why no plan holds it."""
+
+    stage: str
+    intrinsic: str
+    axes: str
+    reason: str
+
+
+def left_out(matches: Sequence[Match], plans: Sequence[Plan], target: Target, mode: str) -> list[LeftOut]:
+    """The mappings that are in no plan, in the order of the matches. `mode` says what becomes of conditions."""
+    planned = {_key(m) for plan in plans for m in plan.mappings}
+    nests = [p.nest for plan in plans for p in plan.tensor_parts]
+    known = {id(m.program): analyse(m.program) for m in matches}
+    found = []
+    for match in matches:
+        held = bool(known[id(match.program)].stage(match.stage).of_kind("serial"))
+        own = _fits_as_it_is(matches, match.stage, mode)
+        for mapping in match.mappings:
+            if _key(mapping) not in planned:
+                reason = _reason(mapping, held, own, nests, target, mode)
+                axes = ", ".join(f"{x}←{'.'.join(fused) or '1'}" for x, fused in mapping.axes.items())
+                found.append(LeftOut(match.stage, match.intrinsic.name, axes, reason))
+    return found
+
+
+def by_reason(found: Sequence[LeftOut]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each reason once, with the mappings that it keeps out: `x86/vpdpbusd.zmm(i←j, k←p)`."""
+    reasons: dict[str, list[str]] = {}
+    for one in found:
+        reasons.setdefault(one.reason, []).append(f"{one.intrinsic}({one.axes})")
+    yield from ((reason, tuple(which)) for reason, which in reasons.items())
+
+
+def _key(mapping: Mapping) -> tuple[object, ...]:
+    axes = tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
+    return mapping.stage.name, mapping.intrinsic.name, axes, tuple(r.tensor for r in mapping.operands.values())
+
+
+def _fits_as_it_is(matches: Sequence[Match], stage: str, mode: str) -> bool:
+    """Whether an instruction of the machine's own fits the stage without an adapter and without a check."""
+    mappings = [m for found in matches if found.stage == stage for m in found.mappings if not m.adapters]
+    usable = (usable_as(m, mode) for m in mappings if m.intrinsic.isa != "portable")
+    return any(m is not None and not m.conditions for m in usable)
+
+
+def _reason(mapping: Mapping, held: bool, own: bool, nests: Sequence[Nest], target: Target, mode: str) -> str:
+    """The first thing that stands in the way, in the order in which plans are made."""
+    if mapping.conditions and (said := _of_conditions(mapping, target, mode)):
+        return said
+    if own and mapping.intrinsic.isa == "portable":
+        return "portable instructions stand in only where none of the machine's own fits"
+    if own and mapping.adapters:
+        return "a stage is adapted only where no instruction fits it as it is"
+    if held:
+        return "the stage uses what an earlier turn of its own loops has computed"
+    found = nest_or_reason(mapping, target)
+    return found if isinstance(found, str) else _of_speed(found, nests)
+
+
+def _of_conditions(mapping: Mapping, target: Target, mode: str) -> str | None:
+    texts = " and ".join(c.text for c in mapping.conditions)
+    if mode == "refuse":
+        return f"it asks for {texts}, and conditions are refused"
+    if any(c.assume is not None and known_values(mapping.program, c.assume.subject) for c in mapping.conditions):
+        return f"the data given do not meet {texts}"
+    return unchecked(mapping, target)
+
+
+def _of_speed(nest: Nest, nests: Sequence[Nest]) -> str:
+    """How it compares with what is planned, by the cycles that no schedule avoids."""
+    if not nests:
+        return "another mapping was laid out in its place"
+    best = min(nests, key=least_cycles)
+    ratio = least_cycles(nest) / least_cycles(best)
+    if ratio > WITHIN:
+        return f"it takes more than {WITHIN:g} times the cycles of {best.intrinsic.name}, the best"
+    if nest.mapping.conditions:
+        return "it has to be checked and is no faster than what needs no check"
+    same = [n for n in nests if n.points == nest.points and least_cycles(n) == least_cycles(nest)]
+    return f"its kernels would tie with those of {same[0].intrinsic.name}" if same else "other plans need fewer cycles"

@@ -1,0 +1,225 @@
+"""What may move is what is proved independent: dependences between iterations of a stage, and between stages.
+
+An axis is `independent` when no two instances of the stage that differ in it touch one element, at least one of them
+writing. If all conflicts lie within equal values of the independent axes, those loops may be placed, split and run in
+any order, as long as the serial axes keep their order among themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
+from typing import Literal
+
+from autosched.ir.program import Program
+from autosched.tiling.analysis.accesses import Access, Statement, statements
+from autosched.tiling.analysis.conflicts import Meeting, Point, Question, Sizes, meeting, sizes_of
+
+Kind = Literal["independent", "reduction", "serial"]
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Two accesses to one element, the earlier instance first; `example` is a pair of iterations, None where the
+    conflict is assumed because a subscript depends on data (or the solver gave up)."""
+
+    tensor: str
+    first: Access
+    second: Access
+    example: tuple[Point, Point] | None = None
+
+    def __str__(self) -> str:
+        if self.example is None:
+            return f"{self.first} and {self.second} may be one element (that depends on data)"
+        (x, y), (a, b) = self.example, (self.first, self.second)
+        return f"{a}, {_verb(a)} at {_at(x)}, is {_verb(b)} at {_at(y)} as {b}"
+
+
+@dataclass(frozen=True)
+class AxisDependence:
+    """`in_place`: whether the axis may run in any order where it stands, inside its outer loops at fixed iterations
+    (the stage's own accumulation aside); true of every axis that is not serial, and of some serial ones."""
+
+    axis: str
+    kind: Kind
+    conflict: Conflict | None = None
+    in_place: bool = True
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "independent":
+                return f"{self.axis} is independent"
+            case "reduction":
+                return f"{self.axis} is a reduction: only the accumulation itself meets across its iterations"
+            case _:
+                return f"{self.axis} is serial: {self.conflict}"
+
+
+@dataclass(frozen=True)
+class StageDependences:
+    """The axes of one stage, outermost first."""
+
+    stage: str
+    axes: tuple[AxisDependence, ...]
+
+    def axis(self, name: str) -> AxisDependence:
+        """KeyError where the stage has no such axis."""
+        return {a.axis: a for a in self.axes}[name]
+
+    def of_kind(self, kind: Kind) -> tuple[str, ...]:
+        return tuple(a.axis for a in self.axes if a.kind == kind)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{self.stage}: {a}" for a in self.axes)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The later stage, in an earlier iteration of the loops that both share, meets the earlier stage in a later one:
+    the two cannot become separate loops one after the other."""
+
+    earlier: str
+    later: str
+    conflict: Conflict
+
+    def __str__(self) -> str:
+        return f"{self.earlier} and {self.later} stay in one loop: {self.conflict}"
+
+
+@dataclass(frozen=True)
+class Dependences:
+    """`groups`: stages in textual order; those of one group stay in their shared loops, groups may be separated.
+    `together`: for each group of several stages, what its shared loops are for all of it (`stage` joins the names)."""
+
+    stages: tuple[StageDependences, ...]
+    groups: tuple[tuple[str, ...], ...]
+    carried: tuple[Carried, ...]
+    together: tuple[StageDependences, ...] = ()
+
+    def stage(self, name: str) -> StageDependences:
+        """KeyError where the program has no such stage."""
+        return {s.stage: s for s in self.stages}[name]
+
+    def distributable(self, first: str, second: str) -> bool:
+        """Whether one of two stages may run completely before the other, in the order that the text has them."""
+        return not any(first in g and second in g for g in self.groups)
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.stages), *map(str, self.carried), *map(str, self.together)])
+
+
+def analyse(program: Program) -> Dependences:
+    """All dependences, over the program's sizes (symbolic ones over their whole range)."""
+    sizes = sizes_of(program)
+    all_statements = statements(program)
+    per_stage = [tuple(s for s in all_statements if s.stage == stage.name) for stage in program.stages]
+    verdicts = tuple(
+        StageDependences(stage.name, tuple(_axes(parts, tuple(a.name for a in stage.axes), sizes)))
+        for stage, parts in zip(program.stages, per_stage, strict=True)
+    )
+    carried = []
+    for m, earlier in enumerate(per_stage):
+        for n in range(m + 1, len(per_stage)):
+            conflict = _backward(earlier, per_stage[n], sizes)
+            if conflict is not None:
+                carried.append(Carried(program.stages[m].name, program.stages[n].name, conflict))
+    groups = _groups([s.name for s in program.stages], carried)
+    together = []
+    for group in groups:
+        if len(group) > 1:
+            members = tuple(s for s in all_statements if s.stage in group)
+            shared = tuple(n for n in members[0].names if all(n in s.names for s in members))
+            together.append(StageDependences(", ".join(group), tuple(_axes(members, shared, sizes))))
+    return Dependences(verdicts, groups, tuple(carried), tuple(together))
+
+
+def together(program: Program, stages: Collection[str], axes: tuple[str, ...]) -> tuple[AxisDependence, ...]:
+    """The verdict on loops that these stages share, for all of them as one body."""
+    members = tuple(s for s in statements(program) if s.stage in stages)
+    return tuple(_axes(members, axes, sizes_of(program)))
+
+
+def _axes(parts: tuple[Statement, ...], names: tuple[str, ...], sizes: Sizes) -> Iterator[AxisDependence]:
+    """The verdict on each of the loops `names`, outermost first, for these statements as one body."""
+    for n, axis in enumerate(names):
+        conflict = _within(parts, axis, (), sizes, updates=False)
+        if conflict is not None:
+            in_place = n > 0 and _within(parts, axis, names[:n], sizes, updates=False) is None
+            yield AxisDependence(axis, "serial", conflict, in_place)
+            continue
+        update = _within(parts, axis, (), sizes, updates=True)
+        yield AxisDependence(axis, "independent" if update is None else "reduction", update)
+
+
+def _within(
+    parts: tuple[Statement, ...], axis: str, equal: tuple[str, ...], sizes: Sizes, *, updates: bool
+) -> Conflict | None:
+    """A conflict between two instances of these statements that differ in `axis` and agree in `equal`; `updates` asks
+    for meetings of a statement's own accumulation, else for all others."""
+    for s, t in combinations_with_replacement([p for p in parts if axis in p.names], 2):
+        pairs = combinations_with_replacement(s.accesses, 2) if s is t else product(s.accesses, t.accesses)
+        for a, b in pairs:
+            if _meet(a, b) and (s is t and a.update and b.update) == updates:
+                found = meeting(Question(s, a, t, b, equal=equal, differ=axis), sizes)
+                if found is not None:
+                    return _conflict(s, a, t, b, found)
+    return None
+
+
+def _backward(earlier: tuple[Statement, ...], later: tuple[Statement, ...], sizes: Sizes) -> Conflict | None:
+    for s, t in product(earlier, later):
+        shared = tuple(n for n, m in zip(s.names, t.names, strict=False) if n == m)
+        above = t.position < s.position  # an initialisation of the later stage may stand above the earlier stage
+        if not shared and not above:
+            continue
+        for a, b in product(s.accesses, t.accesses):
+            if _meet(a, b):
+                found = meeting(Question(s, a, t, b, before=shared, or_same=above), sizes)
+                if found is not None:
+                    return _conflict(s, a, t, b, found)
+    return None
+
+
+def _meet(a: Access, b: Access) -> bool:
+    return a.tensor == b.tensor and (a.write or b.write)
+
+
+def _conflict(s: Statement, a: Access, t: Statement, b: Access, found: Meeting) -> Conflict:
+    if found.first is None or found.second is None:
+        return Conflict(a.tensor, a, b)
+    x, y = found.first, found.second
+    shared = [n for n in s.names if n in t.names]
+    # Of one instance, reads come before the write; of two, the loops decide.
+    swap = ([y[n] for n in shared], t.position) < ([x[n] for n in shared], s.position)
+    return Conflict(a.tensor, b, a, (y, x)) if swap else Conflict(a.tensor, a, b, (x, y))
+
+
+def _groups(names: list[str], carried: list[Carried]) -> tuple[tuple[str, ...], ...]:
+    """Contiguous runs: a stage between two that stay together stays with them, so that the text's order is kept."""
+    position = {n: i for i, n in enumerate(names)}
+    ends = list(range(len(names)))
+    for c in carried:
+        m, n = position[c.earlier], position[c.later]
+        ends[m] = max(ends[m], n)
+    return tuple(_runs(names, ends))
+
+
+def _runs(names: list[str], ends: list[int]) -> Iterator[tuple[str, ...]]:
+    start = 0
+    while start < len(names):
+        stop = start
+        at = start
+        while at <= stop:
+            stop = max(stop, ends[at])
+            at += 1
+        yield tuple(names[start : stop + 1])
+        start = stop + 1
+
+
+def _verb(access: Access) -> str:
+    return "accumulated" if access.update else "written" if access.write else "read"
+
+
+def _at(point: Point) -> str:
+    return ", ".join(f"{n}={v}" for n, v in point.items()) or "its only iteration"

@@ -1,0 +1,39 @@
+"""What a part with an instruction writes to memory, behind its fused stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from autosched.ir.dtypes import DType
+from autosched.logic import Int, Var
+from autosched.logic.walk import substitute_int
+
+if TYPE_CHECKING:
+    from autosched.tiling.plans.plan import TensorPart
+
+
+@dataclass(frozen=True)
+class Written:
+    """A tensor, its type, and its subscripts in terms of the nest's program axes."""
+
+    tensor: str
+    dtype: DType
+    index: tuple[Int, ...]
+
+
+def written(part: TensorPart) -> tuple[Written, ...]:
+    """The tensors that a part writes to memory: its own where it is kept, then those of stages behind it."""
+    own, tensors = part.nest.stage.assign, part.nest.mapping.program.tensors
+    found: dict[str, Written] = {}
+    if part.keep:
+        found[own.tensor] = Written(own.tensor, tensors[own.tensor].dtype, _plain(own.index, {}))
+    for fused in part.epilogue:
+        name, here = fused.stage.assign.tensor, {consumer: Var(producer) for consumer, producer in fused.axes.items()}
+        if name != own.tensor and name not in found:
+            found[name] = Written(name, tensors[name].dtype, _plain(fused.stage.assign.index, here))
+    return tuple(found.values())
+
+
+def _plain(index: tuple[object, ...], here: dict[str, Var]) -> tuple[Int, ...]:
+    return tuple(substitute_int(i, here) for i in index if isinstance(i, Int))

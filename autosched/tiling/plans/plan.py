@@ -1,0 +1,224 @@
+"""`Plan`: for each stage of a program how it is computed, and the space of schedules that this leaves open.
+
+A plan's parts run in order. A *tensor part* puts a stage on an intrinsic, with the elementwise stages that follow it
+fused behind its register tile; a *scalar part* computes one stage element by element or vector by vector; a *rows part*
+runs several of those one after the other inside loops that they share; a *literal part* keeps loops that dependences
+hold together exactly as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from autosched.ir.formula import Formulas
+from autosched.ir.program import Assume, Program, Stage, Statement
+from autosched.ir.value import Read
+from autosched.machine.target import Target
+from autosched.tensorize.match_types import Mapping
+from autosched.tiling.analysis.nontemporal import Stream
+from autosched.tiling.plans.float_policy import Leeway
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.units import NO_UNITS, Units
+from autosched.tiling.space.space import Space
+from autosched.tiling.steps.common.names import StepNames
+
+
+@dataclass(frozen=True)
+class Fused:
+    """An elementwise stage behind a register tile; `axes` maps its axes to the producer's program axes."""
+
+    stage: Stage
+    axes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """What runs where a check finds data for which the mapping is not right: `parts` without conditions, laid out by
+    `values` (decision to value; scalar parts do without)."""
+
+    parts: tuple[Part, ...]
+    values: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TensorPart:
+    """`keep`: whether the accumulated tensor itself must reach memory (an output, or read elsewhere). `scheme` says
+    whose steps laid it out: `cpu` (threads, cache blocks) or `gpu` (blocks, warps). `fallback` stands by where the
+    mapping has conditions: they are checked in every call, or once where they are about const data."""
+
+    nest: Nest
+    names: StepNames
+    epilogue: tuple[Fused, ...] = ()
+    keep: bool = True
+    scheme: str = "cpu"
+    fallback: Fallback | None = None
+
+    @property
+    def guards(self) -> tuple[Assume, ...]:
+        """The conditions that are checked at run time."""
+        if self.fallback is None:
+            return ()
+        return tuple(c.assume for c in self.nest.mapping.conditions if c.assume is not None)
+
+    @property
+    def title(self) -> str:
+        on = ", ".join(f"{a.intrinsic_axis}←{a.name}" for a in self.nest.axes if a.intrinsic_axis and a.members)
+        fused = "".join(f" +{f.stage.name}" for f in self.epilogue)
+        asked = " and ".join(c.text for c in self.nest.mapping.conditions)
+        granted = " and ".join(c.text for c in self.nest.mapping.assumed)
+        under = f" if {asked}" if asked else f" assuming {granted}" if granted else ""
+        return f"{self.nest.stage.name}: {self.nest.intrinsic.name}({on}){fused}{under}"
+
+
+@dataclass(frozen=True)
+class ScalarPart:
+    """`order`: the stage's axes, outermost first, as they will be nested; `vector`: the axis that may be vectorised
+    (always innermost among the spatial ones) or None; `parallel`: whether the outermost axis is proved independent;
+    `scheme`: as of a tensor part; `register`: whether a register may hold the target while the reductions run;
+    `prepared`: it runs once, before the timed call; `across`: the reduction axis (innermost) whose partial results may
+    lie in the lanes of a register, or None; `rows`: the spatial axis of which several iterations may then run together;
+    `blocked`: the reduction axis that may go outside the vectorised one, a few iterations at a time; `running`: the
+    spatial axis (innermost) along which each sum goes on from the one before (`tiling.analysis.running_sums`), or None;
+    `fused`: whether products and additions become one instruction; `stream`: what may be written past the caches, or
+    None."""
+
+    stage: Stage
+    names: StepNames
+    order: tuple[str, ...]
+    vector: str | None
+    parallel: bool
+    scheme: str = "cpu"
+    register: bool = False
+    prepared: bool = False
+    across: str | None = None
+    rows: str | None = None
+    blocked: str | None = None
+    running: str | None = None
+    leeway: Leeway = field(default_factory=Leeway)
+    fused: bool = False
+    stream: Stream | None = None
+
+    @property
+    def title(self) -> str:
+        return f"{self.stage.name}: scalar"
+
+
+@dataclass(frozen=True)
+class RowsPart:
+    """Scalar stages inside the loops `shared` (proved independent for all of them together), outermost first: what a
+    row of one leaves behind is still in a cache for the next. The members share one set of decisions, `names`.
+    `stream`: what may be written past the caches, or None; `asked`: what the first member reads of a row, where asking
+    for the next row's ahead of time may help; `distant`: it comes from beyond a core's own caches."""
+
+    shared: tuple[str, ...]
+    members: tuple[ScalarPart, ...]
+    names: StepNames
+    stream: Stream | None = None
+    asked: tuple[Read, ...] = ()
+    distant: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"{'+'.join(m.stage.name for m in self.members)}: rows of {', '.join(self.shared)}"
+
+
+@dataclass(frozen=True)
+class TeamPart:
+    """Scalar stages that threads of a GPU compute together, lanes along contiguous memory (`tiling.plans.teams`).
+
+    `across`: lanes lie along what the stages reduce (or fill), inside the loops `rows` that they share, and a team of
+    warps does a whole row, one stage after the other. Otherwise lanes lie along all spatial axes, flattened; the first
+    stage may reduce, serially or shared out among warps and blocks, and the others take its element as it is done.
+    `fused`: products and additions become one instruction; `leeway` says whether terms come in any order."""
+
+    rows: tuple[str, ...]
+    members: tuple[Stage, ...]
+    names: StepNames
+    across: bool
+    leeway: Leeway = field(default_factory=Leeway)
+    fused: bool = True
+
+    @property
+    def title(self) -> str:
+        over = "rows" if self.across else "lanes"
+        return f"{'+'.join(m.name for m in self.members)}: {over} of warps"
+
+
+@dataclass(frozen=True)
+class LiteralPart:
+    """Statements that must stay together, run as written."""
+
+    body: tuple[Statement, ...]
+    stages: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{'+'.join(self.stages)}: as written"
+
+
+Part: TypeAlias = TensorPart | ScalarPart | RowsPart | TeamPart | LiteralPart
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """An unconditional plan of a program that computes the same, laid out by `values` (decision to value)."""
+
+    plan: Plan
+    values: dict[str, int]
+
+    @cached_property
+    def kept(self) -> dict[Hashable, Any]:
+        """What was found out about it once, for all rows of the plan that it stands by for."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """See the module's docstring. `name` is stable: it names the plan in a store. `otherwise` runs in its place where a
+    check of any part refuses the data; without it each such part has a fallback of its own. `formulas` are the
+    functions that stages behind a register tile call by name, and scalar parts where a row says so. `units` are an
+    accelerator's beside its array: they decide times, and no kernel."""
+
+    name: str
+    program: Program
+    target: Target
+    parts: tuple[Part, ...]
+    space: Space
+    otherwise: Otherwise | None = None
+    formulas: Formulas = field(default_factory=dict)
+    units: Units = NO_UNITS
+
+    @property
+    def tensor_parts(self) -> tuple[TensorPart, ...]:
+        return tuple(p for p in self.parts if isinstance(p, TensorPart))
+
+    @property
+    def mappings(self) -> tuple[Mapping, ...]:
+        return tuple(p.nest.mapping for p in self.tensor_parts)
+
+    @property
+    def guards(self) -> tuple[Assume, ...]:
+        """What the plan's kernels check at run time, each once."""
+        return tuple(dict.fromkeys(g for p in self.tensor_parts for g in p.guards))
+
+    @property
+    def granted(self) -> tuple[Assume, ...]:
+        """What the plan takes for granted, each once."""
+        return tuple(dict.fromkeys(c.assume for m in self.mappings for c in m.assumed if c.assume is not None))
+
+    @property
+    def relies(self) -> tuple[str, ...]:
+        """What callers of the plan's kernels must see to: conditions that were assumed, and data that were given."""
+        assumed = [c.text for m in self.mappings for c in m.assumed]
+        data = [f"{name} holds the data of SHA-256 {d.sha256}" for name, d in self.program.data.items()]
+        return tuple(dict.fromkeys([*assumed, *data]))
+
+    @property
+    def intrinsics(self) -> tuple[str, ...]:
+        return tuple(p.nest.intrinsic.name for p in self.tensor_parts)
+
+    def __repr__(self) -> str:
+        return f"Plan({self.name})"

@@ -1,0 +1,264 @@
+"""Plans of a program: which mapping computes each stage, what is fused behind it, and the space that leaves.
+
+Stages that dependences hold together stay as written. A stage with a mapping becomes a tensor part; elementwise stages
+right behind it that read nothing but its own element are fused; what is left runs as scalar code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, product, takewhile
+
+from autosched.errors import UsageError
+from autosched.ir.formula import apply_formulas
+from autosched.ir.program import Assign, Program, Stage, Statement
+from autosched.ir.rewrites.inline import inline_intermediates
+from autosched.ir.rewrites.reuse import keep_common
+from autosched.ir.value import is_value, reads
+from autosched.machine.target import Target
+from autosched.tensorize import match_types
+from autosched.tiling.analysis.accesses import statements
+from autosched.tiling.analysis.dependence import Dependences, analyse
+from autosched.tiling.analysis.join_loops import join_loops
+from autosched.tiling.analysis.nontemporal import stream_of
+from autosched.tiling.plans.epilogue import epilogue_chain
+from autosched.tiling.plans.fallback import scalar_fallback
+from autosched.tiling.plans.float_policy import Leeway, fuses
+from autosched.tiling.plans.fused_rows import rows_parts
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nests import MOST_PLANS, usable_nests, with_scalar
+from autosched.tiling.plans.plan import Fused, LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.plans.scalar_parts import scalar_part
+from autosched.tiling.plans.scheme import scheme_of
+from autosched.tiling.plans.teams import team_parts, waits_for_memory
+from autosched.tiling.space.space import Space
+from autosched.tiling.steps import StepNames, is_gpu
+from autosched.tiling.steps.part_steps import part_steps
+
+
+def make_plans(
+    program: Program,
+    target: Target,
+    mappings: Mapping[str, Sequence[match_types.Mapping]],
+    threads: int = 1,
+    leeway: Leeway = Leeway(),
+) -> list[Plan]:
+    """Plans in the order of how few cycles they need at least; `mappings` holds the candidates of each stage, `leeway`
+    what scalar stages may change of a float's bits.
+
+    There is always at least one: a stage without a usable mapping runs as scalar code. A mapping with conditions is
+    laid out with a check and a fallback where it takes fewer cycles than every mapping without. Raises UsageError for
+    a tensor that is written where data says, which no kernel can do yet.
+    """
+    _check_writes(program)
+    dependences = analyse(program)
+    prepared = program.prepared
+    literal = _held_together(program, dependences, prepared)
+    choices: list[list[Nest | None]] = []
+    stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
+    for stage in stages:
+        nests = usable_nests(stage, mappings.get(stage.name, ()), dependences, target)
+        beside = is_gpu(target) and waits_for_memory(program, stage, dependences, target, leeway)
+        choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
+    plans = []
+    for chosen in _best_first(choices):
+        mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
+        layout = _Layout(program, target, mapped, literal, dependences, threads, leeway)
+        joined = layout.plan(rows=True)
+        plans.append(joined)
+        if len(plans) >= MOST_PLANS:
+            break  # those that follow are cut off below
+        several = any(isinstance(p, RowsPart) or (isinstance(p, TeamPart) and len(p.members) > 1) for p in joined.parts)
+        if not mapped and several:
+            plans.append(layout.plan(rows=False))
+    if any(not p.tensor_parts for p in plans) and not is_gpu(target):
+        inlined = inline_intermediates(program)
+        for rewrite in (inlined,) if inlined else (join_loops(program), keep_common(program)):
+            if rewrite is not None:
+                others = make_plans(rewrite.after, target, {}, threads, leeway)
+                plans += [replace(plan, name=f"{plan.name} [{rewrite.name}]") for plan in others]
+    return _unique(plans)[:MOST_PLANS]
+
+
+def _best_first(choices: Sequence[Sequence[Nest | None]]) -> Iterator[tuple[Nest | None, ...]]:
+    """One of each stage's choices, in every way: first those that stand first for their stages, and are the best."""
+    places = sorted(product(*(range(len(c)) for c in choices)), key=sum)
+    return (tuple(c[k] for c, k in zip(choices, place, strict=True)) for place in places)
+
+
+def _check_writes(program: Program) -> None:
+    for stage in program.stages:
+        if any(is_value(i) for i in stage.assign.index):
+            raise UsageError(
+                f"{stage.assign.tensor} is written where data says, and there are no kernels for that yet",
+                hint="gathers (data-dependent reads) are fine; scatters can be run by the interpreter only",
+                location=stage.assign.location,
+            )
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """One choice of a nest (or none) for each stage of a program."""
+
+    program: Program
+    target: Target
+    nests: dict[str, Nest]
+    literal: dict[str, LiteralPart]
+    dependences: Dependences
+    threads: int
+    leeway: Leeway
+
+    def plan(self, rows: bool) -> Plan:
+        """Its parts in order; with `rows`, scalar stages that can share loops do."""
+        parts = self.joined(self.parts()) if rows else self.parts()
+        if is_gpu(self.target):
+            parts = self.teams(parts, rows)
+        title = "; ".join(p.title for p in parts if isinstance(p, TensorPart | RowsPart | TeamPart)) or "scalar"
+        space = Space(title, part_steps(parts, self.program, self.target, self.threads))
+        return Plan(title, self.program, self.target, tuple(parts), space, formulas=self.leeway.formulas)
+
+    def parts(self) -> list[Part]:
+        program, target = self.program, self.target
+        fused = _fused(program, self.nests, self.literal, self.leeway)
+        behind = {f.stage.name for group in fused.values() for f in group}
+        prepared = program.prepared
+        settled = {s.name for s in program.stages if s.assign.tensor in prepared} | behind
+        many = len([s for s in program.stages if s.name not in settled and s.name not in self.literal]) > 1
+        parts: list[Part] = []
+        for stage in program.stages:
+            if stage.name in behind:
+                continue
+            names = StepNames(f"{stage.name}." if many else "")
+            if stage.name in self.literal:
+                if self.literal[stage.name] not in parts:
+                    parts.append(self.literal[stage.name])
+            elif stage.assign.tensor in prepared:
+                serial = not is_gpu(target)
+                once = scalar_part(program, stage, StepNames(f"{stage.name}."), self.dependences, serial=serial)
+                once = replace(once, prepared=True, across=None, rows=None, blocked=None)
+                parts.append(replace(once, scheme="gpu") if is_gpu(target) else replace(once, parallel=False))
+            elif stage.name in self.nests:
+                keep = _kept(program, stage, fused[stage.name])
+                scheme = scheme_of(target)
+                tensor = TensorPart(self.nests[stage.name], names, fused[stage.name], keep, scheme)
+                if tensor.nest.mapping.conditions:
+                    same = (stage, *(f.stage for f in tensor.epilogue))
+                    spare = scalar_fallback(program, same, self.dependences, self.threads, self.leeway)
+                    tensor = replace(tensor, fallback=spare)
+                parts.append(tensor)
+            else:
+                parts.append(self.scalar(stage, names))
+        return parts
+
+    def scalar(self, stage: Stage, names: StepNames) -> ScalarPart:
+        if is_gpu(self.target):
+            exact = Leeway(reassociate=False)
+            part = scalar_part(self.program, stage, names, self.dependences, exact, serial=False)
+            return replace(part, scheme="gpu", across=None, rows=None, blocked=None)
+        part = scalar_part(self.program, stage, names, self.dependences, self.leeway, fuses(self.target))
+        return replace(part, stream=stream_of(self.program, (stage,), (), self.target) if part.vector else None)
+
+    def teams(self, parts: list[Part], join: bool) -> list[Part]:
+        """The parts with runs of scalar ones as the work of teams, where teams can do it."""
+        result: list[Part] = []
+        for scalar, run in groupby(parts, lambda p: isinstance(p, ScalarPart) and not p.prepared):
+            if scalar:
+                stages = [p for p in run if isinstance(p, ScalarPart)]
+                result += team_parts(self.program, stages, self.dependences, self.leeway, join)
+            else:
+                result += run
+        return result
+
+    def joined(self, parts: list[Part]) -> list[Part]:
+        """The parts with each run of scalar ones joined where they can share loops."""
+        result: list[Part] = []
+        run: list[ScalarPart] = []
+        for part in parts:
+            if isinstance(part, ScalarPart) and not part.prepared:
+                run.append(part)
+            else:
+                result += [*rows_parts(self.program, run, self.target), part]
+                run = []
+        return [*result, *rows_parts(self.program, run, self.target)]
+
+
+def _fused(
+    program: Program, nests: dict[str, Nest], literal: dict[str, LiteralPart], leeway: Leeway
+) -> dict[str, tuple[Fused, ...]]:
+    """For each tensorized stage, the run of stages right behind it that may use its result in registers. Functions with
+    a formula are computed by it there: vectors are at hand."""
+    stages = program.stages
+    by_name = {
+        s.name: replace(s, assign=replace(s.assign, value=apply_formulas(s.assign.value, leeway.formulas)))
+        for s in stages
+    }
+    fused: dict[str, tuple[Fused, ...]] = {}
+    for k, stage in enumerate(stages):
+        if stage.name in nests:
+            behind = list(takewhile(lambda s: s.name not in nests and s.name not in literal, stages[k + 1 :]))
+            chain = epilogue_chain(stage, behind)
+            fused[stage.name] = tuple(Fused(by_name[e.consumer], {c: p for p, c in e.axes}) for e in chain)
+    return fused
+
+
+def _kept(program: Program, stage: Stage, fused: tuple[Fused, ...]) -> bool:
+    """Whether the accumulated tensor must reach memory: an output, or used by a stage that is not fused."""
+    tensor = stage.assign.tensor
+    if not program.tensors[tensor].intermediate:
+        return True
+    behind = {f.stage.name for f in fused}
+    return any(tensor in _used(s) for s in program.stages if s.name not in behind | {stage.name})
+
+
+def _used(stage: Stage) -> set[str]:
+    """Tensors whose values a stage takes: those it reads, for its initial value too, and one that it updates."""
+    found = {r.tensor for r in stage.reads}
+    if stage.init is not None:
+        return found | {r.tensor for r in reads(stage.init)}
+    return found if stage.assign.op == "=" else found | {stage.assign.tensor}
+
+
+def _held_together(
+    program: Program, dependences: Dependences, prepared: tuple[str, ...] = ()
+) -> dict[str, LiteralPart]:
+    """Stages of loops that cannot be taken apart, with the literal part that holds them: whole top-level statements,
+    and those between them, but for what is prepared before all of them."""
+    stages_in = _stages_by_statement(program)
+    runs: list[set[int]] = []
+    for group in dependences.groups:
+        if len(group) > 1:
+            tops = [k for k, names in enumerate(stages_in) if set(names) & set(group)]
+            run = set(range(tops[0], tops[-1] + 1))
+            for other in [r for r in runs if r & run]:
+                run |= other
+                runs.remove(other)
+            runs.append(run)
+    parts: dict[str, LiteralPart] = {}
+    for run in runs:
+        kept = [k for k in sorted(run) if not {program.stage(n).assign.tensor for n in stages_in[k]} & {*prepared}]
+        names = dict.fromkeys(name for k in kept for name in stages_in[k])
+        part = LiteralPart(tuple(program.body[k] for k in kept), tuple(names))
+        parts |= dict.fromkeys(part.stages, part)
+    return parts
+
+
+def _stages_by_statement(program: Program) -> list[list[str]]:
+    """For each top-level statement, the stages that it holds a part of: an initialisation is a part."""
+    owners = iter(statements(program))
+    return [[next(owners).stage for _ in range(_assignments(stmt))] for stmt in program.body]
+
+
+def _assignments(stmt: Statement) -> int:
+    return 1 if isinstance(stmt, Assign) else sum(_assignments(inner) for inner in stmt.body)
+
+
+def _unique(plans: list[Plan]) -> list[Plan]:
+    """Plans with distinct names: a second mapping of the same axes (other operand roles) gets a number."""
+    seen: dict[str, int] = {}
+    result = []
+    for plan in plans:
+        seen[plan.name] = seen.get(plan.name, 0) + 1
+        n = seen[plan.name]
+        result.append(plan if n == 1 else replace(plan, name=f"{plan.name} ({n})"))
+    return result

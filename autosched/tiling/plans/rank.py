@@ -1,0 +1,160 @@
+"""How many cycles a mapping or a plan needs at least: what ranks the plans of a program against each other.
+
+By the intrinsics' stated timing, not by measured rates: the plans of a study must be the same when it continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from autosched.ir.program import Axis
+from autosched.machine.target import Target
+from autosched.tiling.plans.cached_on_nest import of_nest
+from autosched.tiling.plans.fallback import check_elements
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.plan import LiteralPart, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.plans.scalar_parts import is_constant
+from autosched.tiling.plans.shared_operands import from_shared
+from autosched.tiling.steps import gpu_pair, interleave, is_gpu, vectorises
+from autosched.tiling.steps.common.layout import panel_elements, runs, tensor_elements
+from autosched.tiling.steps.cpu.register_transpose import MOST_ROWS, store_cycles, turning_row
+from autosched.tiling.steps.gpu.operand_paths import aligned_bytes
+from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy
+
+VECTOR_CYCLES = 1 / 16
+"""Cycles of an element of a scalar stage that is vectorised."""
+TEAM_CYCLES = 1 / 32
+"""Cycles of an element of a stage that a GPU's threads compute: four instructions, on 128 lanes of a core."""
+CHECK_CYCLES = 1 / 32
+"""Cycles to look at one element in a run-time check."""
+COPY_CYCLES = 1.0
+"""Cycles to copy one element into a panel, or to store one lane by itself."""
+SHARED_BYTES = 128.0
+"""Bytes of shared memory that an instruction reads in a cycle: all banks of an NVIDIA core, one word each."""
+THREAD_COPIES = 16.0
+"""Copies, each as wide as rows are aligned, that a core's threads make in a cycle: eight instructions on 128 lanes."""
+PORT_BYTES = 64.0
+"""Bytes that a core takes in a cycle from the cache that all cores share (DeepGEMM's performance model)."""
+BESIDE = 0.1
+"""Share of the cycles in which shared memory is read that add to those of the instructions, which run beside them."""
+BLOCK_TILES, BLOCK_SUMS = (1, 2, 3, 4), 192 * 256
+"""Tiles of a block along one axis, and sums that registers of a block hold."""
+GROUP_CYCLES = 0.15
+"""Cycles to copy one element of a tensor that is interleaved."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What mappings are ranked by: cycles on so many `cores`, each of which computes whole tiles of results; `blocks`:
+    in the best blocks of tiles, whose operands come from a cache that all cores share."""
+
+    cores: int = 1
+    blocks: bool = False
+
+
+ONE_CORE = Ranking()
+
+
+@of_nest
+def least_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
+    """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one.
+    On a GPU, see `issue_cycles`."""
+    cycles = issue_cycles(nest, ranking)
+    if from_shared(nest.intrinsic):
+        return cycles + sum(_by_threads(nest, o.name) for o in nest.intrinsic.inputs)
+    for operand in nest.intrinsic.inputs:
+        known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
+        if not vectorises(nest, operand.name) and not known:
+            way = interleave(nest, operand.name)
+            panel = COPY_CYCLES * panel_elements(nest, operand.name)
+            few = runs(nest, operand.name)
+            shuffled = panel if few is None else few * prod(a.units for a in nest.axes)
+            if nest.intrinsic.matrices is not None:
+                shuffled = panel if few is None else GROUP_CYCLES * panel_elements(nest, operand.name)
+            copied = panel if way is None else GROUP_CYCLES * tensor_elements(nest, operand.name)
+            cycles += min(panel, copied, shuffled)
+    if not vectorises(nest, nest.intrinsic.accumulator.name):
+        row, lanes = turning_row(nest), float(nest.intrinsic.accumulator.elements)
+        each = lanes if row is None else float(store_cycles(np.array([min(row.units, MOST_ROWS)]), lanes)[0])
+        cycles += COPY_CYCLES * each / lanes * prod(a.units * a.unit for a in nest.spatial)
+    asked = [c.assume for c in nest.mapping.conditions if c.assume is not None]
+    return cycles + CHECK_CYCLES * check_elements(nest.mapping.program, asked)
+
+
+def _by_threads(nest: Nest, operand: str) -> float:
+    """Cycles of threads that copy slices of an operand for an instruction which reads them in shared memory: none where
+    an engine can fetch them."""
+    elements = panel_elements(nest, operand) if no_bulk_copy(nest, operand) else 0
+    size = nest.intrinsic.operands[operand].dtype.bits / 8
+    return elements * size / min(SHARED_BYTES, THREAD_COPIES * (aligned_bytes(nest, operand) or size))
+
+
+def issue_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
+    """Cycles to issue the instructions alone, or to read their operands where they stay in shared memory. Of several
+    cores those count that wait for the core with the most tiles, or blocks of them."""
+    intrinsic, cores = nest.intrinsic, ranking.cores
+    tiles = prod(a.units for a in nest.spatial)
+    interval = intrinsic.timing.get("interval", 1.0)
+    if from_shared(intrinsic):
+        read = sum(o.elements * o.dtype.bits / 8 for o in intrinsic.inputs)
+        interval = max(interval, read / SHARED_BYTES)
+        if ranking.blocks:
+            return _block_cycles(nest, cores, interval + BESIDE * read / SHARED_BYTES)
+    return prod(a.units for a in nest.axes) * interval * (-(-tiles // cores) * cores / tiles)
+
+
+def _block_cycles(nest: Nest, cores: int, interval: float) -> float:
+    """Cycles of all cores until the one with the most blocks is done, in blocks of the best shape that registers hold:
+    its instructions, or bringing its operands from the cache."""
+    pair, out = gpu_pair(nest), nest.intrinsic.accumulator
+    steps = prod(a.units for a in nest.reduction)
+    outside = prod(a.units for a in nest.spatial if a not in pair)
+    sizes = [(nest.operand_axes(o.name), o.elements * o.dtype.bits / 8) for o in nest.intrinsic.inputs]
+    best = float("inf")
+    for shape in product(BLOCK_TILES, repeat=len(pair)):
+        if prod(shape) * out.elements > BLOCK_SUMS and prod(shape) > 1:
+            continue
+        of = dict(zip([a.name for a in pair], shape, strict=True))
+        blocks = outside * prod(-(-a.units // of[a.name]) for a in pair)
+        fetched = sum(size * prod(of[a.name] for a in pair if a in axes) for axes, size in sizes) / PORT_BYTES
+        best = min(best, -(-blocks // cores) * max(prod(shape) * interval, fetched) * steps)
+    return best * cores
+
+
+def rankings(target: Target) -> tuple[Ranking, ...]:
+    """How mappings are ranked. A GPU runs few tiles on few cores, unless blocks share their sums: the fastest
+    instruction, one with a tile for each core, and one whose blocks leave few cores idle are each worth a plan."""
+    return (ONE_CORE, Ranking(target.cores), Ranking(target.cores, blocks=True)) if is_gpu(target) else (ONE_CORE,)
+
+
+def plan_cycles(plan: Plan) -> float:
+    """Cycles that no schedule of the plan avoids, vectors at their widest: for ranking plans of one program, adapted or
+    not, against each other."""
+    cycles = 0.0
+    for part in plan.parts:
+        match part:
+            case TensorPart(nest):
+                cycles += least_cycles(nest)
+            case ScalarPart(prepared=False):
+                cycles += scalar_cycles(part)
+            case RowsPart(_, members):
+                cycles += sum(scalar_cycles(m) for m in members)
+            case TeamPart():
+                cycles += sum(_points(m.axes) * TEAM_CYCLES for m in part.members)
+            case LiteralPart(_, names):
+                cycles += sum(_points(plan.program.stage(n).axes) for n in names)
+    return cycles
+
+
+def scalar_cycles(part: ScalarPart) -> float:
+    """Cycles of a scalar stage, its vectors at their widest."""
+    return _points(part.stage.axes) * VECTOR_CYCLES * (1 if part.vector or part.across else 16)
+
+
+def _points(axes: Sequence[Axis]) -> float:
+    return float(prod(a.extent if is_constant(a) else 1 for a in axes))

@@ -1,0 +1,158 @@
+"""The rows of least time in a space of several parts that share nothing: the best of each part, combined.
+
+Two products of one program on a GPU have 10^5 legal rows each and 10^10 together. Where no rule ties the decisions of
+one to those of the other and the time is a sum over both, the best rows of the whole are made of best rows of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from autosched.tiling.space.alike import Alike, Group, Same
+from autosched.tiling.space.bounded import SLACK, Best, Bounded, Column, Ids, Timed, Times, read_by_some
+from autosched.tiling.space.enumerate import BLOCK
+from autosched.tiling.space.groups import groups_of
+from autosched.tiling.space.partial_columns import Given, WantedError
+from autosched.tiling.space.space import Space
+
+AT_ONCE = 1 << 11
+"""Rows of a group that are looked for at once: of 10,000 best sums of two rows some hundred of each are part."""
+
+
+class Apart:
+    """A search for the fastest rows of `space`, as `Bounded` is: one of those for each group of decisions that shares
+    neither a rule nor a part of the time with the others. `parts` and `seconds` are those of `Bounded`; `alike` are
+    groups of other spaces, whose results serve here where they are the same."""
+
+    def __init__(
+        self,
+        space: Space,
+        parts: Sequence[Timed],
+        seconds: Callable[[Ids], Times],
+        block: int = BLOCK,
+        alike: Alike | None = None,
+    ) -> None:
+        self._space, self._parts, self._seconds, self._block = space, tuple(parts), seconds, block
+        self._alike = alike
+        self._reads = [read_by_some(space, p.exact) for p in parts]
+        self._searches = self._split()
+
+    @property
+    def looked_at(self) -> int:
+        """Prefixes that were joined so far, in all groups."""
+        return sum(search.looked_at for search in self._searches)
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several groups, as far as is known."""
+        return len(self._searches) > 1
+
+    def best(self, k: int, limit_s: float = np.inf, near: tuple[int, float] | None = None) -> Best:
+        """See `Bounded.best`."""
+        while self.several:
+            try:
+                combined = self._combined(k, limit_s, near)
+            except WantedError:  # some row asks for what no row that was seen was asked for: groups are tied after all
+                combined = None
+            if combined is not None:
+                return combined
+            self._alike = None  # or a group of another space is not the same in all its rows
+            self._searches = self._split()
+        (search,) = self._searches
+        assert isinstance(search, Bounded)
+        return search.best(k, limit_s, near=near)
+
+    def sampled(self, n: int, rng: np.random.Generator) -> tuple[Ids, Times] | None:
+        """Some `n` legal rows at random, sorted, and their seconds where these are sums over groups; else None.
+        Rows that are drawn twice are there once."""
+        searches = [s for s in self._searches if not isinstance(s, Bounded)]
+        try:
+            drawn = [search.sampled(n, rng) for search in searches]
+        except WantedError:
+            return None
+        if not drawn or not all(len(ids) for ids, _ in drawn):
+            return None
+        at = [rng.integers(0, len(ids), n) for ids, _ in drawn]
+        every = np.sum([ids[chosen] for (ids, _), chosen in zip(drawn, at, strict=True)], axis=0)
+        seconds = np.sum([s[chosen] for (_, s), chosen in zip(drawn, at, strict=True)], axis=0)
+        ids, first = np.unique(every, return_index=True)
+        return ids, seconds[first]
+
+    def _split(self) -> list[Bounded] | list[Group | Same]:
+        """A search for each group that time is read of, and one for all else: groups that are alike but for that are
+        searched once."""
+        groups = groups_of(self._space, self._reads)
+        timed = [g for g in groups if any(g & reads for reads in self._reads)]
+        if len(timed) < 2:
+            return [Bounded(self._space, self._parts, self._seconds, self._block)]
+        rest = [frozenset[int]().union(*(g for g in groups if g not in timed))]
+        single = frozenset(d for d, radix in enumerate(self._space.radices) if radix == 1)
+        return [self._search(group | single, n == 0) for n, group in enumerate([*timed, *(g for g in rest if g)])]
+
+    def _search(self, group: frozenset[int], first: bool) -> Group | Same:
+        """The best of a group's combinations; parts that read no decision of several values count in the first."""
+        mine = [n for n, reads in enumerate(self._reads) if reads <= group and (first or reads & group)]
+
+        def seconds(ids: Ids) -> Column:
+            given = Given(self._space, group, ids)
+            total = np.zeros(len(ids))
+            for n in mine:
+                try:
+                    total += self._parts[n].exact(given)
+                except WantedError as wanted:
+                    self._reads[n] |= wanted.positions
+                    raise
+            return total
+
+        parts = [self._parts[n] for n in mine]
+        made = Group(
+            self._space, group, seconds, partial(Bounded, self._space, parts, seconds, self._block, wanted=group)
+        )
+        return made if self._alike is None else self._alike.of(made)
+
+    def _combined(self, k: int, limit_s: float, near: tuple[int, float] | None) -> Best | None:
+        """The best sums of one row of each group; None where groups of other spaces do not add up to rows of this."""
+        found = self._enough(k, limit_s, near)
+        ids, total = _all_sums(found, k)
+        seconds = self._seconds(ids)
+        if self._alike is not None and not np.allclose(seconds, total, rtol=1e-4):
+            return None
+        order = np.lexsort((ids, seconds))
+        order = order[seconds[order] <= limit_s]
+        return Best(ids[order], seconds[order], all(best.proved for best in found))
+
+    def _enough(self, k: int, limit_s: float, near: tuple[int, float] | None) -> list[Best]:
+        """Of each group the rows that the best sums are made of. Some rows of each have enough sums to say how much the
+        last of these takes at most, and with the fastest rows of the others no row may take more."""
+        some = [search.best(min(k, AT_ONCE)) for search in self._searches]
+        if not all(len(best.ids) for best in some):
+            return some
+        _, total = _all_sums(some, k)
+        if len(total) == k:
+            limit_s = min(limit_s, float(total[-1]))
+        if near is not None and len(total) >= near[0]:
+            limit_s = min(limit_s, near[1] * float(total[near[0] - 1]))
+        beyond = limit_s / SLACK - sum(float(best.seconds[0]) for best in some)
+        return [s.best(k, beyond + float(best.seconds[0])) for s, best in zip(self._searches, some, strict=True)]
+
+
+def _all_sums(found: Sequence[Best], k: int) -> tuple[Ids, Times]:
+    """The `k` least sums of a row of each."""
+    sums = found[0].ids, found[0].seconds
+    for more in found[1:]:
+        sums = _sums(sums, (more.ids, more.seconds), k)
+    return sums
+
+
+def _sums(first: tuple[Ids, Times], second: tuple[Ids, Times], k: int) -> tuple[Ids, Times]:
+    """The `k` least sums of a row of each, both in order: what the row at `i` and the one at `j` add up to has
+    `(i + 1) * (j + 1) - 1` sums before it that are no greater."""
+    partners = np.minimum(k // np.arange(1, min(k, len(first[0])) + 1), len(second[0]))
+    i = np.repeat(np.arange(len(partners)), partners)
+    j = np.arange(len(i)) - np.repeat(np.cumsum(partners) - partners, partners)
+    total = first[1][i] + second[1][j]
+    order = np.argsort(total, kind="stable")[:k]
+    return first[0][i[order]] + second[0][j[order]], total[order]

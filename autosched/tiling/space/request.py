@@ -1,0 +1,115 @@
+"""A wish for a schedule: the legal rows that have what is wanted, else why there are none and which come nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.logic import Var
+from autosched.tiling.schedule import Schedule
+from autosched.tiling.space.explain import Explanation
+from autosched.tiling.space.space import Space
+from autosched.tiling.step import Rule, Step
+
+GIVEN_UP = 2
+"""Up to so many wishes every choice of them is given up in turn, which finds the nearest rows of any space."""
+LOOKED_AT = 2_000_000
+"""Where more have to go: legal rows among which the nearest are looked for, all of them in smaller spaces."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`row` is a legal row with all that was wanted, or None: then `why` says which rules contradict the wish, and
+    `nearest` holds legal rows that give up as few wishes as possible, then move as little as possible."""
+
+    row: int | None
+    why: Explanation | None = None
+    nearest: tuple[Schedule, ...] = ()
+
+    def __str__(self) -> str:
+        if self.row is not None:
+            return f"row {self.row}"
+        lines = [str(self.why) if self.why else "no schedule"]
+        return "\n".join([*lines, *(f"  nearest: {s}" for s in self.nearest)])
+
+
+def request(space: Space, wanted: Mapping[str, int | str], most: int = 3) -> Answer:
+    """The legal row that has the values (or labels) wanted. UsageError and UnknownNameError for what no row has."""
+    asked = {name: space.schedule(space.row_of({name: value})).values[name] for name, value in wanted.items()}
+    narrowed = _narrowed(space, asked)
+    found = narrowed.enumerate(limit=1).ids
+    if len(found):
+        return Answer(int(found[0]))
+    return Answer(None, narrowed.explain(), nearest(space, asked, most))
+
+
+def nearest(space: Space, wanted: Mapping[str, int], most: int) -> tuple[Schedule, ...]:
+    """Legal rows that miss the fewest wishes; among those, by the sum of steps along the domains."""
+    ids = _that_miss_few(space, wanted, most)
+    rows = space.rows(ids)
+    missed, steps = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
+    for name, value in wanted.items():
+        away = np.abs(rows[name].astype(np.int64) - space.decision(name).domain.index(value))
+        missed += away > 0
+        steps += away
+    order = np.lexsort((ids, steps, missed))[:most]
+    return tuple(space.schedule(int(ids[k])) for k in order)
+
+
+def _that_miss_few(space: Space, wanted: Mapping[str, int], most: int) -> npt.NDArray[np.int64]:
+    """Legal rows, each once; the nearest are among them where these miss `GIVEN_UP` wishes at most."""
+    whole = len(wanted) == len(space.decisions)
+    found = np.zeros(0, np.int64)
+    for count in range(1, min(GIVEN_UP, len(wanted)) + 1):
+        for gone in combinations(wanted, count):
+            kept = {name: value for name, value in wanted.items() if name not in gone}
+            rows = _varied(space, kept, gone) if whole else _near(space, kept, wanted, gone, most)
+            found = np.union1d(found, rows)
+        if len(found) >= most:
+            return found
+    return np.union1d(found, space.enumerate(limit=LOOKED_AT).ids)
+
+
+def _varied(space: Space, kept: Mapping[str, int], gone: Sequence[str]) -> npt.NDArray[np.int64]:
+    """The legal ones of the rows that say `kept`, where that leaves only the decisions `gone` open."""
+    rows = np.array([space.row_of(kept)], np.int64)
+    for name in gone:
+        stride = space.strides[space.position[name]]
+        rows = (rows[:, None] + stride * np.arange(len(space.decision(name).domain))).ravel()
+    return rows[space.legal(rows)]
+
+
+def _near(
+    space: Space, kept: Mapping[str, int], wanted: Mapping[str, int], gone: Sequence[str], most: int
+) -> npt.NDArray[np.int64]:
+    """Legal rows that say `kept`, `most` of them where there are as many: those whose values of `gone` are the fewest
+    steps from the wanted ones."""
+    none = np.zeros(0, np.int64)
+    if not len(_narrowed(space, kept).enumerate(limit=1).ids):
+        return none
+    domains = [space.decision(name).domain for name in gone]
+    centre = [d.index(wanted[name]) for d, name in zip(domains, gone, strict=True)]
+
+    def steps(place: tuple[int, ...]) -> int:
+        return sum(abs(a - b) for a, b in zip(place, centre, strict=True))
+
+    found = none
+    for place in sorted(np.ndindex(*map(len, domains)), key=steps):
+        values = {name: d[i] for name, d, i in zip(gone, domains, place, strict=True)}
+        found = np.concatenate((found, _narrowed(space, {**kept, **values}).enumerate(limit=most).ids))
+        if len(found) >= most:
+            break
+    return found
+
+
+def _narrowed(space: Space, wanted: Mapping[str, int]) -> Space:
+    """The rows with these values: each wish is one more rule."""
+    wishes = []
+    for name, value in wanted.items():
+        label = space.decision(name).label(value)
+        wishes.append(Rule(f"wanted {name}", Var(name).eq(value), f"{name} = {label} is wanted"))
+    return Space(f"{space.name}, as wanted", [*space.steps, Step("wanted", (), tuple(wishes))], space.constants)

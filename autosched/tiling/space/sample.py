@@ -1,0 +1,177 @@
+"""Drawing legal rows: uniform samples, neighbours, and moves for evolutionary search, all vectorised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from autosched.logic import evaluate
+from autosched.tiling.space.counting import HUGE, distinct_ranks
+from autosched.tiling.space.enumerate import ROOT, Joiner, Prefixes
+
+if TYPE_CHECKING:
+    from autosched.tiling.space.space import Space
+
+Ids = npt.NDArray[np.int64]
+_MOST_PREFIXES = 1 << 21  # 16 MiB of ids; spaces of 10^7 rows with a usual share of legal ones are held whole
+_MOST_DRAWS = 1 << 25  # about 10 s of legality checks: then what was found is returned
+_DRAWS = 1 << 16
+_TRIES = 16
+_THIN = 8  # prefixes kept of each stage, for each row wanted, where a sample need not be uniform
+
+
+def thinned(space: Space, n: int, rng: np.random.Generator) -> Ids:
+    """See `Space.thinned`."""
+    if space.size > HUGE and len(space.subspaces) > 1 and space.count is not None:
+        return sample(space, n, rng)  # parts are counted once for many plans
+    most = _THIN * n
+    while most <= _MOST_PREFIXES:
+        joiner, current, whole = Joiner(space), ROOT, True
+        for stage in joiner.stages:
+            found = list(joiner.joined(stage, [current]))
+            current = Prefixes.join(found) if found else current[:0]
+            if len(current.ids) > most:
+                whole = False
+                current = current[np.sort(rng.choice(len(current.ids), most, replace=False))]
+        if whole or len(current.ids) >= n:
+            chosen = rng.choice(len(current.ids), min(n, len(current.ids)), replace=False)
+            return np.asarray(current.ids[chosen], np.int64)
+        most *= 8
+    return sample(space, n, rng)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """`prefixes`: ids of all partial rows that survive the first stages; `free`: positions of the decisions that are
+    still open; `exact` when every completion of every prefix is legal. Each legal row is one prefix and one completion,
+    so a uniform (prefix, completion) pair, kept if legal, is a uniform legal row."""
+
+    prefixes: Ids
+    free: tuple[int, ...]
+    exact: bool
+
+
+def frame(space: Space) -> Frame:
+    """Joins stages as long as the surviving prefixes stay few enough to hold."""
+    joiner = Joiner(space)
+    current = [ROOT]
+    open_stages = list(joiner.stages)
+    while open_stages and open_stages[0].parts:
+        found, count = [], 0
+        for prefixes in joiner.joined(open_stages[0], current):
+            found.append(prefixes)
+            count += len(prefixes.ids)
+            if count > _MOST_PREFIXES:
+                break
+        if count > _MOST_PREFIXES:
+            break
+        current = found
+        open_stages.pop(0)
+    ids = np.concatenate([p.ids for p in current]) if current else np.zeros(0, np.int64)
+    free = tuple(d for s in open_stages for d in s.decisions)
+    return Frame(np.sort(ids), free, all(not s.parts for s in open_stages))
+
+
+def sample(space: Space, n: int, rng: np.random.Generator) -> Ids:
+    """See `Space.sample`. Where rows cannot be counted and are too many to hold and too sparse to hit, fewer than `n`
+    come back after 2^25 draws."""
+    if space.count is not None:
+        return space.count.rows(distinct_ranks(space.count.legal, n, rng))
+    whole = space.frame
+    universe = len(whole.prefixes) * prod(space.radices[d] for d in whole.free)
+    if whole.exact:
+        numbers = rng.choice(universe, min(n, universe), replace=False) if universe else np.zeros(0, np.int64)
+        return _decoded(space, whole, numbers)
+    found = np.zeros(0, np.int64)
+    drawn = 0
+    while len(found) < n and drawn < _MOST_DRAWS:
+        ids = _decoded(space, whole, rng.integers(0, universe, _DRAWS))
+        drawn += _DRAWS
+        both = np.concatenate([found, ids[space.legal(ids)]])
+        found = both[np.sort(np.unique(both, return_index=True)[1])]  # first occurrences, in the order drawn
+    return found[:n]
+
+
+def _decoded(space: Space, whole: Frame, numbers: Ids) -> Ids:
+    """The rows of numbers in the product of prefixes and completions."""
+    rest = numbers.astype(np.int64)
+    offset = np.zeros(len(rest), np.int64)
+    for d in reversed(whole.free):
+        rest, index = np.divmod(rest, space.radices[d])
+        offset += index * space.strides[d]
+    return np.asarray(whole.prefixes[rest] + offset, np.int64)
+
+
+def neighbours(space: Space, row: int) -> Ids:
+    """See `Space.neighbours`."""
+    moves = [np.zeros(0, np.int64)]
+    for stride, radix in zip(space.strides, space.radices, strict=True):
+        index = (row // stride) % radix
+        others = np.delete(np.arange(radix, dtype=np.int64), index)
+        moves.append(row + (others - index) * stride)
+    ids = np.sort(np.concatenate(moves))
+    return ids[space.legal(ids)]
+
+
+def canonical(space: Space, ids: Ids) -> Ids:
+    """See `Space.canonical`. Resetting one decision may free or bind another, so this repeats until nothing changes."""
+    ids = ids.copy()
+    if not space.inert:
+        return ids
+    for _ in range(len(space.inert) + 1):
+        columns = space.values(ids).columns
+        changed = ids.copy()
+        for name, when in space.inert:
+            d = space.position[name]
+            index = (ids // space.strides[d]) % space.radices[d]
+            reset = np.logical_and(evaluate(when, columns), index != 0)
+            # A decision may have several conditions; its offset is taken away once.
+            still = (changed // space.strides[d]) % space.radices[d] != 0
+            changed -= np.where(reset & still, index * space.strides[d], 0)
+        if np.array_equal(changed, ids):
+            break
+        ids = changed
+    return ids
+
+
+def mutate(space: Space, ids: Ids, rng: np.random.Generator) -> Ids:
+    """See `Space.mutate`."""
+    result = ids.copy()
+    radices, strides = np.array(space.radices, np.int64), np.array(space.strides, np.int64)
+    choices = np.flatnonzero(radices > 1)
+    waiting = np.arange(len(ids)) if len(choices) else np.zeros(0, np.int64)
+    for _ in range(_TRIES):
+        if not len(waiting):
+            break
+        old = ids[waiting]
+        d = choices[rng.integers(0, len(choices), len(waiting))]
+        index = (old // strides[d]) % radices[d]
+        shift = np.asarray(rng.integers(1, radices[d]), np.int64)
+        offset: Ids = ((index + shift) % radices[d] - index) * strides[d]
+        new = canonical(space, old + offset)
+        good = space.legal(new) & (new != old)
+        result[waiting[good]] = new[good]
+        waiting = waiting[~good]
+    return result
+
+
+def crossover(space: Space, first: Ids, second: Ids, rng: np.random.Generator) -> Ids:
+    """See `Space.crossover`."""
+    result = first.copy()
+    waiting = np.arange(len(first))
+    for _ in range(_TRIES):
+        if not len(waiting):
+            break
+        child = np.zeros(len(waiting), np.int64)
+        for stride, radix in zip(space.strides, space.radices, strict=True):
+            parent = np.where(rng.random(len(waiting)) < 0.5, first[waiting], second[waiting])
+            child += ((parent // stride) % radix) * stride
+        child = canonical(space, child)
+        good = space.legal(child)
+        result[waiting[good]] = child[good]
+        waiting = waiting[~good]
+    return result

@@ -1,0 +1,77 @@
+"""The space of a group of decisions that share no rule with others, by itself; equal ones are one object.
+
+A dozen plans of two products combine a few ways of each. Decisions and quantities go by their places here, not by their
+names, so a product's way is the same space in all of these plans, and in both products where their sizes agree: what
+is found out about it once (`Space.count`) is known in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from autosched.logic import Int, Var, all_of, evaluate, free_vars
+from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.tiling.space.groups import groups_of
+from autosched.tiling.step import Decision, Rule, Step
+
+if TYPE_CHECKING:
+    from autosched.tiling.space.enumerate import Part
+    from autosched.tiling.space.space import Space
+
+_KNOWN: WeakValueDictionary[object, Space] = WeakValueDictionary()
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """`space` has the decisions at `positions` of another one, and of that one's rules those numbered `rules`, as far
+    as they speak of these decisions."""
+
+    space: Space
+    positions: tuple[int, ...]
+    rules: tuple[int, ...]
+
+
+def subspaces(space: Space) -> tuple[Subspace, ...]:
+    """Those that the rules of a space leave independent of each other, in the order of their first positions; decisions
+    that no rule reads are in none. Empty where a rule that nothing is left to decide of forbids all rows."""
+    settled = [p for p in space.parts if all(space.radices[d] == 1 for d in p.depends)]
+    if not all(evaluate(p.holds, {n: c[0] for n, c in space.values([0]).items()}) for p in settled):
+        return ()
+    found = []
+    for group in groups_of(space):
+        parts = [p for p in space.parts if p.depends & group]
+        if parts:
+            found.append(_subspace(space, parts))
+    return tuple(found)
+
+
+def _subspace(space: Space, parts: Sequence[Part]) -> Subspace:
+    positions = tuple(sorted(frozenset[int]().union(*(p.depends for p in parts))))
+    wanted = _derived(space, parts)
+    named: dict[str, Int | int] = dict(space.constants)
+    named |= {space.decisions[p].name: Var(f"d{n}") for n, p in enumerate(positions)}
+    named |= {name: Var(f"q{n}") for n, name in enumerate(wanted)}
+    decisions = tuple(Decision(f"d{n}", space.decisions[p].domain) for n, p in enumerate(positions))
+    derived = {f"q{n}": substitute_int(space.derived[name], named) for n, name in enumerate(wanted)}
+    numbers = tuple(dict.fromkeys(p.rule for p in parts))
+    held = [all_of(*(substitute_bool(p.holds, named) for p in parts if p.rule == number)) for number in numbers]
+    rules = tuple(Rule(f"r{n}", holds, "") for n, holds in enumerate(held))
+    key = tuple(d.domain for d in decisions), rules, tuple(derived.values())
+    known = _KNOWN.get(key)
+    if known is None:
+        known = _KNOWN.setdefault(key, type(space)("decisions apart", [Step("all", decisions, rules, derived)]))
+    return Subspace(known, positions, numbers)
+
+
+def _derived(space: Space, parts: Sequence[Part]) -> list[str]:
+    """The derived quantities that rules read, through each other too, in the order of their definitions."""
+    read: Set[str] = frozenset().union(*(free_vars(p.holds) for p in parts))
+    found: list[str] = []
+    for name, expression in reversed(space.derived.items()):
+        if name in read:
+            found.append(name)
+            read = read | free_vars(expression)
+    return found[::-1]

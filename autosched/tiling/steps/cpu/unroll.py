@@ -1,0 +1,40 @@
+"""Unrolling of the depth loop inside the register tile."""
+
+from __future__ import annotations
+
+from autosched.logic import Const, Var, all_of
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.common.names import StepNames
+
+FACTORS = (1, 2, 4)
+WHOLE = 8
+"""A depth of so many units at most (a line of a window) may be unrolled whole."""
+BODY_LIMIT = 160
+"""Instructions of one unrolled body: beyond this a kernel takes longer to build and outgrows the micro-op cache."""
+
+
+def unroll(nest: Nest, names: StepNames) -> Step:
+    """`unroll` depth units a trip. It must divide the block and the full units of the axis, so no remainder loop."""
+    depth = nest.depth
+    if depth is None:
+        return Step("unroll")
+    factor = Var(names("unroll"))
+    block = Var(names.block(depth)) if depth is nest.cut else Const(0)
+    divides = all_of((block % factor).eq(0), (Const(depth.full_units) % factor).eq(0))
+    body = names.var("accumulators") * factor
+    whole = (depth.full_units,) if 1 < depth.full_units <= WHOLE and depth.full_units == depth.units else ()
+    factors = sorted({f for f in FACTORS if f <= max(1, depth.full_units)} | {*whole})
+    return Step(
+        "unroll",
+        (Decision(factor.name, tuple(factors)),),
+        (
+            Rule(names("unroll"), divides, "unroll {" + factor.name + f"}} does not divide the {depth.name} loop"),
+            Rule(
+                names("body"),
+                Var(names("body_issues")) <= BODY_LIMIT,
+                "{" + names("body_issues") + f"}} instructions in one loop body > {BODY_LIMIT}",
+            ),
+        ),
+        {names("body_issues"): body},
+    )

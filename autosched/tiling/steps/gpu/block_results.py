@@ -1,0 +1,95 @@
+"""How results leave a block: lane by lane from registers, or through shared memory as whole rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, ceil_div, maximum, where
+from autosched.machine.target import Target
+from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.outputs import Written
+from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.common.names import StepNames
+from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, workers_name
+from autosched.tiling.steps.gpu.operand_paths import BULK_COPIES, CHUNK_BYTES, has_any, stored_bytes, stored_in_boxes
+from autosched.tiling.steps.gpu.slice_copies import BOX
+from autosched.tiling.steps.gpu.split_k import CLUSTER, may_gather, may_split
+
+DIRECT, ROWS, BULK_STORE = 0, 1, 2
+LABELS = ("direct", "shared", "TMA")
+
+
+def row_axis(nest: Nest, output: Written, pair: tuple[NestAxis, ...]) -> NestAxis:
+    """The axis of the pair along which the output runs on, else the last."""
+    size = nest.intrinsic.accumulator.dtype.bytes
+    return next((a for a in reversed(pair) if stored_bytes(nest, output, a, size) > size), pair[-1])
+
+
+def staging_bytes(nest: Nest) -> int:
+    """Bytes of shared memory that each warp may need for fragments of which nobody knows what lies where: a piece for
+    each type and size, packed below a byte. Where lines of memory are aligned and whole, they pass by it."""
+    held = {(o.dtype, o.elements) for o in nest.intrinsic.operands.values() if o.opaque is not None}
+    return sum(dtype.bits * elements // 8 for dtype, elements in held)
+
+
+def gpu_epilogue(
+    nest: Nest, target: Target, pair: tuple[NestAxis, ...], outputs: Sequence[Written], names: StepNames
+) -> Step:
+    """`epilogue`: registers go to memory lane by lane, or first to a tile in shared memory, from which all threads
+    store whole rows, or each warp or warpgroup has the copy engine store its part while others go on. `outputs`: what
+    the part writes. Derived: `out_bytes` of the tile in shared memory; `shared_bytes` of a block in
+    all (at most, where fragments are opaque); `worker_barriers`, at which the threads of one worker meet."""
+    epilogue, total = Var(names("epilogue")), names("shared_bytes")
+    before = Var(names("slices_bytes")) + Var(names("barrier_bytes")) if nest.depth is not None else Const(0)
+    if pieces := staging_bytes(nest):
+        before = before + Var(names("threads_in_block")) // target.limits["warp_threads"] * pieces
+    own = Const(1) if nest.depth is None or not may_split(nest) else Var(names("split"))
+    limit = target.limits.get("shared_bytes", 0)
+    rule = Rule(total, Var(total) <= limit, "{" + total + f"}} bytes of shared memory in a block > {limit:,}")
+    lanes_inside = all(a in pair for a in nest.spatial if a.intrinsic_axis)
+    if len(outputs) != 1 or not limit or not pair or outputs[0].dtype.bits < 8 or not lanes_inside:
+        nothing: dict[str, Int] = {names("out_bytes"): Const(0), names("worker_barriers"): Const(0)}
+        return Step("gpu epilogue", (), (rule,), nothing | {total: before})
+    (output,) = outputs
+    size, row_along = output.dtype.bytes, row_axis(nest, output, pair)
+    kinds = [DIRECT, ROWS]
+    aligned = stored_bytes(nest, output, row_along, size)
+    whole = aligned == CHUNK_BYTES and nest.written == TRUE and nest.intrinsic.scope in SCOPE_WARPS
+    kinds += [BULK_STORE] if has_any(target, BULK_COPIES) and whole and stored_in_boxes(nest, output) else []
+    tile: Int = Const(1)
+    for axis in pair:
+        side = Var(names(f"tile_{axis.name}")) * axis.unit
+        tile = tile * (side if axis is not row_along else ceil_div(side * size, CHUNK_BYTES) * CHUNK_BYTES)
+    rules = [rule]
+    apart: Bool = FALSE  # whether workers finish their tiles by themselves, in other blocks of a cluster
+    if nest.depth is not None and may_gather(nest, target):
+        apart = Var(names("gather")).eq(CLUSTER)
+        sentence = "workers of a cluster that shares a reduction finish apart, and rows are stored by all together"
+        rules.append(Rule(names("gather_rows"), epilogue.ne(ROWS) | ~apart, sentence))
+    if BULK_STORE in kinds:
+        sides = [Var(names.register(a)) * a.unit for a in pair if a is not row_along]
+        small = all_of(*(side <= BOX for side in sides))
+        sentence = f"a side of the box of {output.tensor} is longer than {BOX} elements"
+        rules.append(Rule(epilogue.name, epilogue.ne(BULK_STORE) | small, sentence))
+        # A box is whole chunks: with less than one, blocks would write beyond their own tiles.
+        row = Var(names.register(row_along)) * (row_along.unit * size)
+        sentence = f"a row of a tile of {output.tensor} is no whole number of {CHUNK_BYTES} bytes"
+        rules.append(Rule(names("box_row"), epilogue.ne(BULK_STORE) | (row % CHUNK_BYTES).eq(0), sentence))
+    # A share's block leaves its sums to a second grid, whose blocks hold the tile and nothing else.
+    out = Var(names("out_bytes"))
+    shares: Int = Var(names("share_bytes")) if nest.depth is not None else Const(0)
+    several = SCOPE_WARPS.get(nest.intrinsic.scope, 0) > 1  # lanes of one warp need no barrier
+    workers: Int = Const(1)
+    for axis in pair:
+        workers = workers * Var(workers_name(nest, names, axis))
+    derived = {
+        names("out_bytes"): where(epilogue.eq(DIRECT), 0, tile),
+        names("worker_barriers"): where(epilogue.eq(BULK_STORE) | apart, workers, 0) if several else Const(0),
+        total: where(own.eq(1) | apart, before + out + shares, maximum(before, out)),
+    }
+    return Step(
+        "gpu epilogue",
+        (Decision(epilogue.name, tuple(kinds), tuple(LABELS[k] for k in kinds)),),
+        tuple(rules),
+        derived,
+    )

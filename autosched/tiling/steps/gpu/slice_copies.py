@@ -1,0 +1,107 @@
+"""How slices come into shared memory: by which copies, how wide, and how many of them are under way at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autosched.logic import FALSE, Bool, Const, Int, Var, all_of, ceil_div, where
+from autosched.machine.target import Target
+from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.shared_operands import from_shared
+from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.common.names import StepNames
+from autosched.tiling.steps.gpu.operand_paths import ASYNC_COPIES, BULK_COPIES, CHUNK_BYTES, aligned_bytes, has_any
+from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, stage_name
+from autosched.tiling.steps.gpu.shared_layout import slice_axes, slice_bytes, slice_extent
+from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy
+
+SYNC, ASYNC, BULK = 0, 1, 2
+LABELS = ("sync", "cp.async", "TMA")
+STAGES = (1, 2, 3, 4, 6, 8, 12, 16)
+SYNC_STAGES = 2
+"""With copies through registers, one slice is copied beside the one that is used; more stages would change nothing."""
+WIDTHS = {0: "element", 4: "4 B", 8: "8 B", 16: "16 B"}
+BOX = 256  # elements of a side of what the engine copies at once
+BOX_BYTES = 128  # of which its places in shared memory are multiples; of eight spans where they are swizzled
+
+
+def gpu_copy(
+    nest: Nest, target: Target, pair: tuple[NestAxis, ...], staged: Mapping[str, Int], names: StepNames
+) -> Step:
+    """`copy`: threads copy through registers, start copies (`cp.async`), or the engine copies tiles (TMA); `stages`:
+    slices in shared memory at a time; `vector`: bytes that a thread copies at once (0: one element).
+
+    Derived: `slices_bytes` of all stages.
+    """
+    copy, stages, vector = Var(names("copy")), Var(names("stages")), Var(names("vector"))
+    kinds = [SYNC]
+    kinds += [ASYNC] if has_any(target, ASYNC_COPIES) else []
+    kinds += [BULK] if has_any(target, BULK_COPIES) else []
+    depths = STAGES if len(kinds) > 1 else tuple(s for s in STAGES if s <= SYNC_STAGES)
+    rules = []
+    found = {0}
+    total: Int = Const(0)
+    for operand, is_staged in staged.items():
+        total = total + is_staged * slice_bytes(nest, operand, pair, names)
+        most = aligned_bytes(nest, operand) if nest.depth in nest.operand_axes(operand) else 0
+        found.add(most)
+        fits = is_staged.eq(0) | (vector <= most)
+        sentence = f"{{{vector.name}}} bytes of {operand} at once, whose rows are aligned to {most or 'one element'}"
+        rules.append(Rule(names(f"vector_{operand}"), fits, sentence))
+        if BULK in kinds and (why := no_bulk_copy(nest, operand)):
+            held = is_staged.eq(0) | copy.ne(BULK)
+            rules.append(Rule(names(f"bulk_{operand}"), held, f"no TMA of {operand}: {why}"))
+        elif BULK in kinds:
+            rules += _box_rules(nest, operand, pair, is_staged.eq(0) | copy.ne(BULK), names)
+    deep = all_of(copy.eq(SYNC).implies(stages <= SYNC_STAGES), copy.eq(ASYNC).implies(stages >= 2))
+    label = "{" + stages.name + "}"
+    # A producer of a persistent block goes on to the slices of its next tile.
+    beyond: Bool = FALSE
+    if BULK in kinds and from_shared(nest.intrinsic):
+        beyond = Var(names("roles")).ne(0) & Var(names("persistent")).ne(0)
+    rules += [
+        Rule(stages.name, deep, f"{label} stages: {SYNC_STAGES} at most with sync copies, 2 at least with cp.async"),
+        Rule(
+            names("stages_used"),
+            (stages <= Var(names("slices"))) | stages.eq(1) | beyond,
+            f"{label} stages are more than the {{{names('slices')}}} slices",
+        ),
+    ]
+    if BULK in kinds:
+        padding = Var(names("padding"))
+        sentence = "rows of TMA's boxes follow each other, and {" + padding.name + "} are to lie between them"
+        rules.append(Rule(padding.name, copy.ne(BULK) | padding.eq(0), sentence))
+    if ASYNC in kinds:
+        rules.append(Rule(names("copy"), copy.ne(ASYNC) | (vector >= 4), "cp.async of {" + vector.name + "} bytes < 4"))
+    nothing = Var(names("staged")).eq(0)
+    inert = {copy.name: nothing, stages.name: nothing, vector.name: nothing | copy.eq(BULK)}
+    widths = tuple(sorted(found))
+    decisions = (
+        Decision(copy.name, tuple(kinds), tuple(LABELS[k] for k in kinds)),
+        Decision(stages.name, depths),
+        Decision(vector.name, widths, tuple(WIDTHS[w] for w in widths)),
+    )
+    derived = {names("slice_bytes"): total, names("slices_bytes"): Var(names("slice_bytes")) * stages}
+    return Step("gpu copy", decisions, tuple(rules), derived, inert)
+
+
+def _box_rules(nest: Nest, operand: str, pair: tuple[NestAxis, ...], other: Bool, names: StepNames) -> list[Rule]:
+    """What holds of the boxes that the engine fetches of an operand, unless `other`."""
+    swizzle, described = Var(names("swizzle")), Var(stage_name(names, operand)).eq(DESCRIPTOR)
+    *sides, row = (slice_extent(nest, a, pair, names) for a in slice_axes(nest, operand))
+    short = (row <= BOX) | described | swizzle.ne(0)
+    small = all_of(short, *(side <= BOX for side in sides))
+    bits = nest.intrinsic.operands[operand].dtype.bits
+    plain = where(described, CHUNK_BYTES, ceil_div(row * bits, 8 * CHUNK_BYTES) * CHUNK_BYTES)
+    span = where(swizzle.ne(0), swizzle, plain)
+    piece: Int = span
+    for side in sides:
+        piece = piece * side
+    placed = (piece % where(swizzle.eq(0), BOX_BYTES, swizzle * 8)).eq(0)
+    whole = (row * bits % (8 * CHUNK_BYTES)).eq(0)  # else blocks would begin in the middle of 16 bytes
+    longer = f"a side of the box of {operand} is longer than {BOX} elements"
+    return [
+        Rule(names(f"bulk_{operand}"), other | small, longer),
+        Rule(names(f"whole_{operand}"), other | whole, f"a row of the box of {operand} is no multiple of 16 bytes"),
+        Rule(names(f"placed_{operand}"), other | placed, f"boxes of {operand} would begin where no swizzle does"),
+    ]

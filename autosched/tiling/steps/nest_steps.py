@@ -1,0 +1,48 @@
+"""The steps of a tensorized nest, in order: the whole space of one mapping on one kind of target."""
+
+from __future__ import annotations
+
+from autosched.machine.target import Target
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.outputs import Written
+from autosched.tiling.step import Step
+from autosched.tiling.steps import (
+    StepNames,
+    cache_block,
+    edges,
+    is_gpu,
+    lines,
+    loop_order,
+    pack,
+    parallel,
+    prefetch,
+    register_tile,
+    shared_loads,
+    skip,
+    unroll,
+)
+from autosched.tiling.steps.gpu.gpu_steps import gpu_steps
+from autosched.tiling.steps.spatial.scratchpads import is_spatial, spatial_steps
+
+
+def nest_steps(
+    nest: Nest, target: Target, threads: int, names: StepNames, outputs: tuple[Written, ...] = (), keep: bool = True
+) -> list[Step]:
+    """The steps of a tensorized nest, in order: the space of one mapping on this kind of target. `outputs` is what
+    it writes, `keep` says whether its own result is among that."""
+    if is_gpu(target):
+        return gpu_steps(nest, target, outputs, names)
+    if is_spatial(target):
+        return spatial_steps(nest, target, names)
+    steps = [
+        register_tile(nest, target, names),
+        cache_block(nest, target, names),
+        loop_order(nest, names),
+        pack(nest, target, names),
+        unroll(nest, names),
+        shared_loads(nest, target, names),
+        edges(nest, names),
+        lines(nest, names),
+    ]
+    ahead = prefetch(nest, target, threads, names, keep)
+    return [*steps, skip(nest, names, tuple(steps)), parallel(nest, threads, names), ahead]

@@ -1,0 +1,63 @@
+"""The steps of a plan's parts, in order: together the plan's space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from math import prod
+
+from autosched.ir.program import Program
+from autosched.machine.target import Target
+from autosched.tiling.plans.outputs import written
+from autosched.tiling.plans.plan import Part, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.space.space import MOST_ROWS
+from autosched.tiling.step import Decision, Step
+from autosched.tiling.steps.nest_steps import nest_steps
+from autosched.tiling.steps.scalar.scalar_steps import choices_of, rows_step, scalar_step
+from autosched.tiling.steps.scalar.team_steps import team_choices, team_step
+
+
+def part_steps(parts: Sequence[Part], program: Program, target: Target, threads: int) -> list[Step]:
+    """The steps of all parts; what is prepared before a run, or stays as written, decides nothing."""
+    choices = choices_of(parts, target)
+    steps: list[list[Step]] = []
+    for part in parts:
+        match part:
+            case TensorPart():
+                steps.append(nest_steps(part.nest, target, threads, part.names, written(part), part.keep))
+            case ScalarPart(prepared=False):
+                steps.append([scalar_step(part, threads, choices)])
+            case RowsPart():
+                steps.append([rows_step(part, threads, choices)])
+            case TeamPart():
+                steps.append([team_step(part, program, target, team_choices(parts))])
+            case _:
+                pass
+    return numbered(steps) if steps else [Step("as written", (Decision("threads", (1,)),))]
+
+
+def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:
+    """The steps of all parts. Where they span more rows than an id numbers, decisions of several values are held at
+    their neutral one until they do not: the last of each part in turn, since later steps refine what earlier ones lay
+    out."""
+    rows = prod(len(d.domain) for steps in parts for s in steps for d in s.decisions)
+    held = set()
+    for decision in _refining(parts):
+        if rows < MOST_ROWS:
+            break
+        rows //= len(decision.domain)
+        held.add(decision.name)
+
+    def kept(decision: Decision) -> Decision:
+        if decision.name not in held:
+            return decision
+        return replace(decision, domain=decision.domain[:1], labels=decision.labels[:1])
+
+    return [replace(s, decisions=tuple(map(kept, s.decisions))) for steps in parts for s in steps]
+
+
+def _refining(parts: Sequence[Sequence[Step]]) -> Iterator[Decision]:
+    """Decisions of several values: the last one of each part, then the last but one."""
+    several = [[d for s in reversed(steps) for d in reversed(s.decisions) if len(d.domain) > 1] for steps in parts]
+    return (d for turn in zip_longest(*several) for d in turn if d is not None)

@@ -1,0 +1,51 @@
+"""Elementwise stages that read along one axis and write along another: a tile at a time, through shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autosched.ir.value import Read, reads
+from autosched.logic import Int, free_vars
+from autosched.tiling.plans.plan import TeamPart
+from autosched.tiling.plans.scalar_parts import side_by_side
+from autosched.tiling.plans.teams import along_lanes, serial_elements
+
+TILES = (0, 32, 64)
+"""Elements of a tile along each of its two axes; 0: no tiles."""
+
+
+@dataclass(frozen=True)
+class Turned:
+    """The numbers of two spatial axes: results lie side by side along `fast`, some operands along `slow`; `reads` are
+    those, by the name of the member that reads them."""
+
+    slow: int
+    fast: int
+    reads: tuple[tuple[str, Read], ...]
+
+
+def turned(part: TeamPart) -> Turned | None:
+    """None where no operand lies across the results."""
+    if part.across or serial_elements(part) > 1 or any(m.reduction for m in part.members):
+        return None
+    spatial = part.members[0].spatial
+    fast = max((n for n, a in enumerate(spatial) if a.extent > 1), default=None)
+    written = {m.assign.tensor for m in part.members}
+    if fast is None or not all(side_by_side(m.target, m.spatial[fast].name) for m in part.members):
+        return None
+    found: dict[int, list[tuple[str, Read]]] = {}
+    for member in part.members:
+        names = [a.name for a in member.spatial]
+        for read in dict.fromkeys(reads(member.assign.value)):
+            moves = along_lanes(part, member, read) and read.tensor not in written
+            slow = next((n for n, name in enumerate(names) if n != fast and side_by_side(read, name)), None)
+            if moves and slow is not None and spatial[slow].extent > 1 and _uses(read, names[fast]):
+                found.setdefault(slow, []).append((member.name, read))
+    if not found:
+        return None
+    slow = max(found, key=lambda n: len(found[n]))
+    return Turned(slow, fast, tuple(found[slow]))
+
+
+def _uses(read: Read, axis: str) -> bool:
+    return any(axis in free_vars(i) for i in read.index if isinstance(i, Int))

@@ -1,0 +1,1 @@
+"""The step of a nest on an accelerator with scratchpads."""
