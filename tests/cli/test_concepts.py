@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from cli.conftest import Cli
+from support.paths import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs/concepts.md").read_text()
+PAGE = (ROOT / "docs/concepts.md").read_text()
 COMMAND = re.search(r"`autosched (match matmul [^`]*)`", PAGE)
 BLOCKS = re.findall(r"^```\n(matmul, stage C, on .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 

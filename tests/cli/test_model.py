@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from cli.conftest import Cli
+from support.paths import ROOT, TESTS
 
-RECORDED = Path(__file__).parents[2] / "benchmarks" / "recorded"
-FILE = str(Path(__file__).parents[1] / "data" / "replay_depthwise.json.gz")
+RECORDED = ROOT / "benchmarks" / "recorded"
+FILE = str(TESTS / "data" / "replay_depthwise.json.gz")
 
 
 def test_models_are_judged(cli: Cli) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import configparser
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 from cli.conftest import Cli
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 EXAMPLES = [
     ("gemm.py:gemm", ["m=40", "n=24", "k=32"]),
     ("gemm.py:gemm_bias_gelu", ["m=20", "n=24", "k=16"]),

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import Cli
+from support.paths import TESTS
 
-CACHE = Path(__file__).parents[1] / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
+CACHE = TESTS / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import shutil
 import numpy as np
 import pytest
 from cli.conftest import Cli
-from support.parts import IN_PARTS
-from support.triangles import TRIANGLES
+from support.programs.parts import IN_PARTS
+from support.programs.triangles import TRIANGLES
 
 COMPILER = shutil.which("gcc") or shutil.which("clang")
 

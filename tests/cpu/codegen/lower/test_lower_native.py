@@ -1,0 +1,62 @@
+"""The same rows as machine code: what LLVM makes of a loop tree agrees with the oracle, bit for bit where it must.
+
+The interpreter runs these rows too (tests/pure/codegen/lower/test_lower.py) and finds accesses out of bounds before
+they can hurt.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.plans import covering_rows, leading, machine, plans_of, small_programs, this_machine
+
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
+from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.lower import lower
+from autosched.ir import random_inputs, run_with_error
+from autosched.machine.host import host_features
+from autosched.tensorize.spec.catalogue import Catalogue
+
+pytestmark = pytest.mark.x86
+PROGRAMS = small_programs()
+HERE = this_machine()
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_machine_code_computes_the_program(name: str) -> None:
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+    program = PROGRAMS[name]
+    arrays = random_inputs(program, np.random.default_rng(2))
+    stages = frozenset(s.name for s in program.stages)
+    wanted, tolerance = run_with_error(program, arrays, fused_stages=stages)
+    for plan in leading(plans_of(program, HERE, threads=2), 2):
+        for row in covering_rows(plan, seed=3):
+            schedule = plan.space.schedule(row)
+            kernel = lower(plan, schedule)
+            call = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
+            given = {n: arrays[n].copy() for n in program.inputs}
+            found = call(**given)
+            outputs = dict(zip(program.outputs, found if isinstance(found, tuple) else (found,), strict=True))
+            for output, want in wanted.items():
+                error = np.abs(outputs[output].astype(np.float64) - want.astype(np.float64))
+                assert np.all(error <= tolerance[output]), f"{plan.name}\n{schedule}"
+
+
+def test_every_portable_instruction_has_a_kernel() -> None:
+    known = Catalogue.builtin()
+    assert any(n.startswith("portable/") for n in known)
+    plain = machine(frozenset(), registers=16, vector_bytes=16)
+    program = PROGRAMS["matmul_s8s8"]
+    arrays = random_inputs(program, np.random.default_rng(4))
+    plans = plans_of(program, plain)
+    assert plans
+    assert all(i.startswith("portable/") for p in plans for i in p.intrinsics)
+    want = arrays["A"].astype(np.int64) @ arrays["B"].astype(np.int64)
+    for plan in plans:
+        kernel = lower(plan, plan.space.schedule(next(iter(covering_rows(plan)))))
+        call = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
+        assert np.array_equal(call(arrays["A"], arrays["B"]), want)

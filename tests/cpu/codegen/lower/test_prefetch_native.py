@@ -1,0 +1,52 @@
+"""Asking for a panel's next block as machine code and as exported C: the last blocks ask past the end of the panel."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.compiled.c_build import missing_features, needs_compiler
+from support.compiled.native import check_exported_c, check_machine_code
+from support.match.agreement import Expected, expect
+from support.plans import plans_of, this_machine
+
+from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
+from autosched.ir import workload
+from autosched.machine.host import host_features
+from autosched.tiling.steps.cpu.prefetch import NEXT
+
+HERE = this_machine()
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Kernel, Expected]]:
+    """Kernels of random rows that ask for the next block, on one thread and on two."""
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+    monkeypatch.setattr(import_module("autosched.tiling.steps.cpu.prefetch"), "STREAMED_BYTES", 0)
+    program = workload("matmul", m=9, n=75, k=150)
+    plan = next(p for p in plans_of(program, HERE, threads=2) if p.tensor_parts)
+    ids = plan.space.enumerate(limit=1_000_000).ids
+    values = plan.space.values(ids)
+    expected, found = expect(program), list[int]()
+    for threads in (1, 2):
+        some = ids[(values["prefetch"] == NEXT) & (values["threads"] == threads)]
+        found += np.random.default_rng(threads).choice(some, size=2, replace=False).tolist()
+    return [(lower(plan, plan.space.schedule(row)), expected) for row in found]
+
+
+@pytest.mark.x86
+def test_machine_code(kernels: list[tuple[Kernel, Expected]]) -> None:
+    for kernel, expected in kernels:
+        assert "llvm.prefetch" in print_llvm(kernel)
+        check_machine_code([kernel], expected)
+
+
+@needs_compiler
+@pytest.mark.compiler
+def test_exported_c(kernels: list[tuple[Kernel, Expected]], tmp_path: Path) -> None:
+    check_exported_c([(k, e) for k, e in kernels if not missing_features(k)], tmp_path, "-fopenmp")

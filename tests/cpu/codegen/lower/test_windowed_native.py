@@ -1,0 +1,60 @@
+"""Kernels of windowed instructions as machine code and as exported C: both agree with the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.compiled.c_build import build, call, needs_compiler
+from support.match.agreement import Expected, expect
+from support.plans import this_machine
+from support.programs.windowed import in_vectors, line_text, windowed_plans
+
+from autosched.codegen.c import print_c
+from autosched.codegen.call.callable import CompiledKernel
+from autosched.codegen.llvm.machine.compile import compile_object
+from autosched.codegen.llvm.machine.jit import load
+from autosched.codegen.llvm.module import print_llvm
+from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
+
+LINES = [
+    ("fir", line_text(10, 4, pad=1, channels=3)),
+    ("unread", line_text(11, 3)),
+    ("unread", line_text(10, 3, pad=1, channels=2)),
+    ("strided", line_text(7, 4, stride=2, pad=1)),
+    ("holes", line_text(7, 2, stride=3)),
+    ("dilated", line_text(9, 3, dilation=2, pad=2)),
+    ("flipped", line_text(9, 3, reverse=True, guard="x < 8")),
+    ("floats", line_text(10, 3, pad=1, dtypes=("f32", "f32"))),
+]
+
+
+def kernels(name: str, text: str) -> list[tuple[Kernel, Expected]]:
+    program, plans, _ = windowed_plans(text, in_vectors(name), this_machine())
+    expected = expect(program)
+    plan = plans[0]
+    rows = plan.space.sample(2, np.random.default_rng(len(text)))
+    return [(lower(plan, plan.space.schedule(int(row))), expected) for row in rows]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("case", range(len(LINES)))
+def test_machine_code(case: int) -> None:
+    for kernel, expected in kernels(*LINES[case]):
+        compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
+        found = compiled(**{n: v.copy() for n, v in expected.arrays.items()})
+        assert expected.difference({"C": found}) is None
+
+
+@needs_compiler
+@pytest.mark.compiler
+def test_exported_c(tmp_path: Path) -> None:
+    made = [k for name, text in LINES if "c" in in_vectors(name).emit for k in kernels(name, text)]
+    assert made
+    named = [(replace(kernel, name=f"f{n}"), expected) for n, (kernel, expected) in enumerate(made)]
+    library = build([print_c(kernel) for kernel, _ in named], tmp_path, "-O1", "-fopenmp")
+    for kernel, expected in named:
+        assert expected.difference(call(library, kernel, expected.arrays, expected.scalars)) is None

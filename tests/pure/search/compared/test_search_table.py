@@ -1,0 +1,124 @@
+"""What `benchmarks.search` keeps and concludes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.paths import TESTS
+
+from autosched.search.evaluate.compare import Row
+from autosched.search.evaluate.landscape import Landscape
+from benchmarks import search
+from benchmarks.search_table import Score, Space, markdown, overall, scored, text
+
+CACHE = TESTS / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
+LANDSCAPE = Landscape(np.arange(1.0, 101.0))
+
+
+def rows(best: list[float | None]) -> list[Row]:
+    return [Row("s", 0, n, "p", n, "ok", s, s, 0.0) for n, s in enumerate(best, 1)]
+
+
+def test_a_run_is_scored_at_the_checkpoints() -> None:
+    found = scored(rows([5.0] * 15 + [3.0] * 20 + [1.0] * 29), 64, LANDSCAPE)
+    assert found.regret == (2.0, 2.0, 0.0)
+    random = LANDSCAPE.expected_s(np.arange(1, 65))
+    best = np.repeat([5.0, 3.0, 1.0], [15, 20, 29])
+    assert found.performance == pytest.approx(np.mean((random - best) / (random - 1)), abs=1e-4)
+
+
+def test_what_has_not_come_out_right_counts_as_the_slowest() -> None:
+    found = scored(rows([None] * 16), 32, LANDSCAPE)
+    assert found.regret == (99.0, 99.0)
+    assert found.performance < 0
+
+
+def test_a_run_that_ended_early_keeps_its_best() -> None:
+    assert scored(rows([1.0]), 64, LANDSCAPE).regret == (0.0, 0.0, 0.0)
+
+
+def filled() -> Space:
+    space = Space(100, True, 1.0, 64)
+    for seed in range(4):
+        space.add("good", seed, Score((0.1 * seed, 0.0, 0.0), 0.9))
+        space.add("bad", seed, Score((0.5, 0.4, 0.3), 0.1 * seed))
+    space.add("good", 4, Score((9.0, 9.0, 9.0), -9.0))
+    return space
+
+
+def test_it_comes_back_from_json_and_tables_take_seeds_that_all_have() -> None:
+    space = filled()
+    assert Space.of(space.plain()) == space
+    assert space.common == [0, 1, 2, 3]
+    lines = text("x", space).splitlines()
+    assert lines[0] == "x: 100 rows, with a clock, 4 seeds of 64 trials"
+    assert lines[2].split()[:4] == ["good", "15.0%", "0.0%", "0.0%"]
+    assert overall({"x": space, "y": filled()}).splitlines()[0] == "2 spaces with a clock, 4 seeds"
+
+
+def test_tables_for_the_documentation() -> None:
+    lines = markdown({"x": filled(), "y": filled()}).splitlines()
+    assert lines[0] == "| with a clock, 4 seeds | all 2, performance | x: after 16 / 32 / 64 | y |"
+    assert lines[2].startswith("| `good` | 0.900 [0.900, 0.900] | 15 / 0 / 0 | 15 / 0 / 0 |")
+    assert lines[3].startswith("| `bad` |")
+
+
+def test_other_rows_or_trials_are_another_space() -> None:
+    space = filled()
+    assert space.like(Space(100, True, 1.0 + 1e-9, 64))
+    for rows, optimum_s, trials in ((99, 1.0, 64), (100, 1.1, 64), (100, 1.0, 32)):
+        assert not space.like(Space(rows, True, optimum_s, trials))
+
+
+def test_the_same_command_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "s.json"
+    flags = ["--more", str(CACHE), "--spaces", CACHE.stem, "--trials", "16", "--jobs", "1", "--json", str(out)]
+    flags += ["--strategies", "random", "ils"]
+    assert search.main([*flags, "--seeds", "1"]) == 0
+    first = search.read(out)
+    capsys.readouterr()
+    assert search.main([*flags, "--seeds", "2"]) == 0
+    assert "2 of 2 runs" in capsys.readouterr().err, "those of the second seed"
+    kept = search.read(out)[CACHE.stem]
+    assert kept.common == [0, 1]
+    assert kept.runs["ils"][0] == first[CACHE.stem].runs["ils"][0]
+    assert search.main([*flags, "--only-table"]) == 0
+    assert "2 seeds of 16 trials" in capsys.readouterr().out
+
+
+def test_spaces_by_name(tmp_path: Path) -> None:
+    here = search.spaces()
+    assert {"gemm_f32_512", "h200_bf16_4096x4096x4096", "convolution_A4000"} <= set(here)
+    with pytest.raises(SystemExit):
+        search.main(["--spaces", "nothing", "--json", str(tmp_path / "x.json")])
+
+
+def test_shards_merge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--more", str(CACHE), "--spaces", CACHE.stem, "--trials", "16", "--jobs", "1", "--seeds", "1"]
+    parts = []
+    for seed, strategy in ((0, "random"), (1, "random"), (0, "ils")):
+        parts.append(tmp_path / f"{len(parts)}.json")
+        flags_of = ["--first", str(seed), "--strategies", strategy, "--json", str(parts[-1])]
+        assert search.main([*flags, *flags_of]) == 0
+    out = tmp_path / "all.json"
+    assert search.main(["--json", str(out), "--merge", *map(str, parts)]) == 0
+    runs = search.read(out)[CACHE.stem].runs
+    assert {strategy: sorted(seeds) for strategy, seeds in runs.items()} == {"random": [0, 1], "ils": [0]}
+    assert search.main(["--json", str(out), "--merge", str(parts[0]), "--forget", "random"]) == 0
+    assert sorted(search.read(out)[CACHE.stem].runs["random"]) == [0]
+
+
+def test_runs_of_another_recording_replace_those_of_the_old_one() -> None:
+    old, new = filled(), replace(filled(), rows=99)
+    del new.runs["bad"]
+    assert search.merged({"x": old}, {"x": new})["x"] == new
+
+
+def test_no_run_begins_after_the_limit(tmp_path: Path) -> None:
+    out = tmp_path / "s.json"
+    flags = ["--more", str(CACHE), "--spaces", CACHE.stem, "--trials", "16", "--jobs", "1", "--seeds", "9"]
+    assert search.main([*flags, "--strategies", "random", "--json", str(out), "--limit", "0"]) == 0
+    assert search.read(out)[CACHE.stem].common == [0]

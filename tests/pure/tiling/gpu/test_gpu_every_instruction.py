@@ -1,0 +1,82 @@
+"""Every CUDA instruction of the catalogue: a row drawn from its space lowers, and computes the oracle's numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from support.cards.gpu_plans import CATALOGUE, H200
+
+from autosched.codegen.lower import lower
+from autosched.codegen.tree.check import check_kernel
+from autosched.device.correctness.oracle import compute
+from autosched.device.correctness.tolerance import slack
+from autosched.device.simulator.verify.verify import check
+from autosched.ir import parse, resolve
+from autosched.ir.program import Program
+from autosched.search.variants.conditional import candidates_of
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.matcher.match import match
+from autosched.tiling.plans.plans import make_plans
+
+FEW = dataclasses.replace(H200, cores=3)
+BITS = """
+def bits(A: b1[{m}, {k}], B: b1[{n}, {k}], C: s32[{m}, {n}]):
+    for i, j in grid({m}, {n}):
+        C[i, j] = 0
+        for p in range({k}):
+            C[i, j] += s32(A[i, p] {op} B[j, p])
+"""
+
+
+def names() -> Iterator[str]:
+    """All that compute, `wgmma` with its least n: the others are the same instruction, wider."""
+    seen = set()
+    for name in CATALOGUE:
+        intrinsic = CATALOGUE[name]
+        kind = re.sub(r"n\d+k", "k", name) if "wgmma" in name else name
+        if intrinsic.isa == "cuda" and intrinsic.kind == "compute" and kind not in seen:
+            seen.add(kind)
+            yield name
+
+
+def program_for(intrinsic: Intrinsic) -> Program:
+    """A product one element longer than the instruction's tile, so that every tile is ragged; one tile of a
+    warpgroup's rows."""
+    extents = {a.name: a.extent for a in intrinsic.axes}
+    m, n, k = (extents.get(axis, 1) + 1 for axis in "ijk")
+    m = min(m, 64)
+    if "b1" in intrinsic.name:
+        return parse(BITS.format(m=m, n=n, k=k, op="^" if "xor" in intrinsic.name else "&"))
+    a, b = (o.dtype.name for o in intrinsic.inputs)
+    return resolve("matmul_nt", {"m": m, "n": n, "k": k, "a": a, "b": b, "acc": intrinsic.accumulator.dtype.name})
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", list(names()))
+def test_a_row_computes_the_oracles_numbers(name: str) -> None:
+    assert FEW.has(CATALOGUE[name].requires)
+    intrinsic = CATALOGUE[name].on(FEW.features)
+    program = program_for(intrinsic)
+    level = "real" if intrinsic.accumulator.dtype.is_float else "bitwise"
+    plans = make_plans(program, FEW, candidates_of(match(program, [intrinsic], level)))
+    plan = next(p for p in plans if p.tensor_parts)
+    row = int(plan.space.sample(1, np.random.default_rng(zlib.crc32(name.encode())))[0])
+    kernel = lower(plan, plan.space.schedule(row))
+    check_kernel(kernel)
+    assert intrinsic in kernel.intrinsics
+    difference = check(kernel, compute(program, 0, slack=slack(plan)))
+    assert difference.ok, (plan.space.schedule(row), difference)
+
+
+def test_turing_is_offered_what_it_brought() -> None:
+    """What a file requires is required of all of its instructions: some of Turing's once asked for Ampere."""
+    turing = dataclasses.replace(H200, features=frozenset(["sm_61", "sm_70", "sm_72", "sm_75"]))
+    for name in ("mma.m16n8k8.f16.f16.f32", "mma.m8n8k16.s8.s8.s32", "mma.m8n8k32.s4.s4.s32", "mma.m8n8k128.b1.xor"):
+        assert turing.has(CATALOGUE[f"cuda/{name}"].requires), name
+    for name in ("mma.m16n8k8.bf16.bf16.f32", "mma.m16n8k16.f16.f16.f32", "mma.m16n8k8.tf32.tf32.f32"):
+        assert not turing.has(CATALOGUE[f"cuda/{name}"].requires), name
