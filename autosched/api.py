@@ -217,7 +217,7 @@ def tune(
     earlier call left off. Raises NoScheduleError when no candidate survived, and what TuneRequest refuses.
     """
     from autosched.search.request import TuneRequest
-    from autosched.search.tuning.stopping import Goals
+    from autosched.search.stopping import Goals
     from autosched.search.tuning.tune import tune as run
     from autosched.store.exchange import read_schedule
 

@@ -27,8 +27,8 @@ from autosched.machine.catalogue import load_target
 from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.plans import make_plans
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Rule, Step
 

@@ -14,9 +14,9 @@ from autosched.cli.own_texts import tell_wrong_c
 from autosched.cli.stored import not_of_a_gpu, objective_of, opened, picked, plan_of, target_of
 from autosched.codegen.c import print_c
 from autosched.codegen.cuda import print_cuda
-from autosched.codegen.cuda.shared_memory.proved import prove_schedule
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
+from autosched.codegen.proved_layouts import prove_schedule
 from autosched.codegen.tree.kernel import Kernel
 from autosched.codegen.tree.text import print_kernel
 from autosched.costmodel.analytic.clock import clock
@@ -31,8 +31,8 @@ from autosched.store import codec
 from autosched.store.records import StudyRecord, Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
 from autosched.tensorize.explanation.padding import padding_lines
+from autosched.tiling.planning.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.scheme import scheme_of
 from autosched.tiling.plans.units import Units
 from autosched.tiling.steps.gpu.shared_proofs import Proof, proof_json, proof_lines
 

@@ -26,9 +26,9 @@ from autosched.cli.warm import warm_from as earlier
 from autosched.costmodel.learned import learner
 from autosched.errors import UsageError
 from autosched.search.request import EFFORTS, TuneRequest
+from autosched.search.stopping import Goals
 from autosched.search.tuning.deadline import Deadline
 from autosched.search.tuning.loop import Result
-from autosched.search.tuning.stopping import Goals
 from autosched.search.tuning.tune import Tuning
 from autosched.search.tuning.tune import tune as run
 from autosched.search.variants.conditional import MODES

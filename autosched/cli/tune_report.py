@@ -10,7 +10,7 @@ from typing import Any
 from autosched.cli.forms import form_object, form_told
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
-from autosched.codegen.cuda.shared_memory.proved import prove_schedule
+from autosched.codegen.proved_layouts import prove_schedule
 from autosched.ir.work import operations
 from autosched.report.text import compared, seconds, speed, times
 from autosched.report.units import units_lines, units_of

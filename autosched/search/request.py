@@ -12,7 +12,7 @@ from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.search.registry import strategies
-from autosched.search.tuning.stopping import Goals
+from autosched.search.stopping import Goals
 from autosched.search.variants import conditional
 from autosched.store.protocol import Store
 from autosched.store.records import Trial

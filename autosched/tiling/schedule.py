@@ -1,24 +1,11 @@
-"""`Schedule`: one row of a space, named; `Candidate`: a plan and a row without a time."""
+"""`Candidate`: a plan and a row without a time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from autosched.tiling.plans.plan import Plan
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """`values` maps each decision to its value, in the space's order; `named` is the same with labels."""
-
-    row: int
-    values: dict[str, int]
-    named: dict[str, int | str]
-
-    def __str__(self) -> str:
-        return "  ".join(f"{k}={v}" for k, v in self.named.items())
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.space.schedule import Schedule
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from autosched.device.cpu.job import Outcome, Tensor
 from autosched.device.cuda.job import CudaJob, Sample
+from autosched.device.job import Outcome, Tensor
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from autosched.device.cpu.job import Effort, Outcome
 from autosched.device.cpu.timing import batch
 from autosched.device.cuda.bench import Ready
 from autosched.device.cuda.compile.nvrtc import Cubin
 from autosched.device.cuda.data import POISONS, Data, Wrong
 from autosched.device.cuda.driver import Card
 from autosched.device.cuda.job import CudaJob
+from autosched.device.job import Effort, Outcome
 from benchmarks.gpu import peers as libraries
 from benchmarks.gpu.bundle import Compared, Problem
 

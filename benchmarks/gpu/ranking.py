@@ -21,8 +21,8 @@ from autosched.costmodel.analytic.clock import clock
 from autosched.ir.rewrites.rewrite import simplify
 from autosched.search.tuning.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.plans import make_plans
 from autosched.tiling.schedule import Candidate
 from benchmarks.gpu.cases import Case, all_cases
 from benchmarks.gpu.prepare import request_of

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from autosched.device.cpu.data import write_wants
-from autosched.device.cpu.job import Effort, Outcome
+from autosched.device.correctness.wants import write_wants
 from autosched.device.cuda.client import Client
 from autosched.device.cuda.comparing import TEXT, Comparer
 from autosched.device.cuda.compile.builder import CudaBuilder, Source
@@ -25,6 +24,7 @@ from autosched.device.cuda.compile.nvrtc import CompileError, Cubin
 from autosched.device.cuda.data import Data, numpy_dtype
 from autosched.device.cuda.driver import Card
 from autosched.device.cuda.job import CudaJob
+from autosched.device.job import Effort, Outcome
 from benchmarks.gpu import peers as libraries
 from benchmarks.gpu.bundle import Bundle, Entry, Problem, Recorded, save
 from benchmarks.gpu.finals import Finals

@@ -14,8 +14,8 @@ from autosched.search.tuning.tune import candidates_of, usable
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.plans import make_plans
 
 AVX512 = frozenset(["avx2", "fma", "avx512f", "avx512vl", "avx512_vnni", "avx512_bf16", "avx_vnni"])
 

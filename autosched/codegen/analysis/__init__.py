@@ -1,1 +1,1 @@
-"""What printers and the interpreter ask of a loop tree: how accesses depend on the lane, where barriers stand."""
+"""What is asked of a loop tree: whether it is well formed, how accesses depend on the lane, where barriers stand."""

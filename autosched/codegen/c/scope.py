@@ -11,8 +11,8 @@ from autosched.codegen.c.indices import IndexPrinter
 from autosched.codegen.c.names import Names
 from autosched.codegen.c.registers import Register, VectorHelpers
 from autosched.codegen.c.values import ValuePrinter
-from autosched.codegen.tree.check import PRIVATE_SCOPES
 from autosched.codegen.tree.kernel import (
+    PRIVATE_SCOPES,
     Assign,
     Choose,
     For,

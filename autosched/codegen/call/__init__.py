@@ -1,1 +1,1 @@
-"""Compiled kernels as functions of numpy arrays and as PyTorch operators. Read `callable`, then `direct`."""
+"""Compiled kernels as functions of numpy arrays. Read `callable`, then `direct`."""

@@ -11,8 +11,8 @@ from autosched.codegen.cuda.indices import CudaIndices
 from autosched.codegen.cuda.simplify import Simplifier
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.values import CudaValues
-from autosched.codegen.lower.common.update import updated
 from autosched.codegen.tree.kernel import Buffer
+from autosched.codegen.tree.update import updated
 from autosched.ir.value import Index, Read
 from autosched.tensorize.intrinsic import Intrinsic
 

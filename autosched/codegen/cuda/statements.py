@@ -14,7 +14,7 @@ from autosched.codegen.cuda.fragments.ldmatrix import joined_load
 from autosched.codegen.cuda.grids import THREADS_OF
 from autosched.codegen.cuda.induction_counters import Ring
 from autosched.codegen.cuda.scope import Scope
-from autosched.codegen.lower.common.simplify import bind
+from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,

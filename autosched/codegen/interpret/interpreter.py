@@ -22,8 +22,9 @@ from autosched.codegen.interpret.emulate import Emulator
 from autosched.codegen.interpret.storage import Region, Storage
 from autosched.codegen.interpret.subscripts import WIDTH, Env, Evaluator, Mask, compile_bool, compile_int, compile_place
 from autosched.codegen.interpret.values import compile_value
-from autosched.codegen.tree.check import PRIVATE_SCOPES, KernelError
+from autosched.codegen.tree.errors import KernelError
 from autosched.codegen.tree.kernel import (
+    PRIVATE_SCOPES,
     WORKERS,
     Assign,
     Async,

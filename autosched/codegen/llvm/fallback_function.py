@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autosched.codegen.lower.common.context import used_buffers
 from autosched.codegen.tree.kernel import Buffer, Choose, Function
+from autosched.codegen.tree.uses import used_buffers
 
 
 @dataclass(frozen=True)

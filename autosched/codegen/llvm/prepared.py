@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from autosched.codegen.llvm.print_cache import Texts
-from autosched.codegen.lower.common.context import used_buffers
 from autosched.codegen.tree.kernel import Kernel
+from autosched.codegen.tree.uses import used_buffers
 
 KEPT = 32
 """Texts that are kept: a search packs constants in some ways."""

@@ -9,16 +9,17 @@ from dataclasses import replace
 from typing import assert_never
 
 from autosched.codegen.lower.common.checks import choose
-from autosched.codegen.lower.common.context import Context, called_functions, used_buffers
+from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.cpu.tensor_nest import lower_tensor
 from autosched.codegen.lower.scalar.literal import lower_literal
 from autosched.codegen.lower.scalar.row_loops import lower_rows
 from autosched.codegen.lower.scalar.scalar import lower_scalar, prepare_scalar
 from autosched.codegen.lower.spatial.spatial_nest import lower_spatial
 from autosched.codegen.tree.kernel import Function, Kernel, Stmt
+from autosched.codegen.tree.uses import called_functions, used_buffers
 from autosched.ir.program import Program
 from autosched.tiling.plans.plan import LiteralPart, Otherwise, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
-from autosched.tiling.schedule import Schedule
+from autosched.tiling.space.schedule import Schedule
 
 
 def lower(plan: Plan, schedule: Schedule) -> Kernel:

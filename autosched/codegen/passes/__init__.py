@@ -1,1 +1,1 @@
-"""Rewrites of a loop tree for targets that lack something: wide vectors, free registers, an instruction."""
+"""Rewrites of a loop tree: loops that run once, and what a target lacks (wide vectors, registers, an instruction)."""

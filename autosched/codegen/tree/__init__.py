@@ -1,1 +1,1 @@
-"""The loop tree that lowering makes and printers print: its nodes, their invariants, and its text. Read `kernel`."""
+"""The loop tree that lowering makes and printers print. Read `kernel`; `text` prints a tree for people."""

@@ -25,6 +25,8 @@ SCOPES = ("global", "workspace", "packed", "register", "matrix", "shared", "loca
 run · register: vector registers · matrix: registers of an instruction's own, which hold a matrix each · shared, local:
 GPU memories; shared is an accelerator's scratchpad too · accumulator: the memory that an accelerator accumulates in,
 tile by tile."""
+PRIVATE_SCOPES = ("register", "matrix", "local", "shared", "accumulator")
+"""Scopes whose memory a function declares itself; the others are passed to it."""
 WORKERS = ("cluster", "warpgroup", "warp", "thread")
 """Loops over the workers of a block (of a cluster's blocks, outside their own); two of them one after the other are
 separated by a barrier."""

@@ -22,8 +22,8 @@ from autosched.costmodel.analytic.spatial.spatial_units import (
     least_stage_seconds,
 )
 from autosched.machine.target import Target
+from autosched.tiling.planning.scheme import scheme_of
 from autosched.tiling.plans.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
-from autosched.tiling.plans.scheme import scheme_of
 from autosched.tiling.space.values import rows_of
 
 Columns = Mapping[str, npt.NDArray[np.int64]]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.device.cpu.job import Tensor
+from autosched.device.job import Tensor
 from autosched.errors import UsageError
 from autosched.ir.oracle.error import run_with_error
 from autosched.ir.oracle.inputs import random_inputs, split_inputs

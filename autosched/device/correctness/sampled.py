@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from autosched.device.correctness.oracle import Oracle
-from autosched.device.cpu.data import SAMPLES, write_wants
-from autosched.device.cpu.job import Box, Sample, Tensor
+from autosched.device.correctness.wants import SAMPLES, write_wants
+from autosched.device.job import Box, Sample, Tensor
 from autosched.ir.oracle.blocks import run_blocks, seconds
 from autosched.ir.oracle.inputs import random_inputs, split_inputs
 from autosched.ir.oracle.nests import Unit, plan

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from autosched.device.cpu.job import Outcome
 from autosched.device.cpu.timing import spread
+from autosched.device.job import Outcome
 from autosched.device.protocol import Build
 from autosched.store.records import Measurement
 

@@ -13,8 +13,8 @@ from autosched.device.correctness.compare import Difference
 from autosched.device.cpu.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Guarded, plain
 from autosched.device.cpu.data import Data, Wrong, address_of, copy_of
 from autosched.device.cpu.drift_correction import Pace
-from autosched.device.cpu.job import Effort, Entry, Job, Outcome
 from autosched.device.cpu.timing import Sampler, batch, sample
+from autosched.device.job import Effort, Entry, Job, Outcome
 from autosched.machine.native import Calls
 
 COLD_LIMIT_BYTES = 1 << 30

@@ -14,7 +14,7 @@ from autosched.codegen.llvm.module import print_llvm, print_parts, scalar_type
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Function, Kernel
 from autosched.device.cpu.builder import Builder
-from autosched.device.cpu.job import Entry, Job, Scratch
+from autosched.device.job import Entry, Job, Scratch
 from autosched.device.protocol import Build
 from autosched.errors import AutoschedError, MissingError
 from autosched.machine.target import Target

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.device.correctness.compare import Difference, compare, scale
+from autosched.device.correctness.wants import SAMPLES
 from autosched.device.correctness.whole import furthest
 from autosched.device.cpu.arena import Bytes, Guarded, plain
-from autosched.device.cpu.job import Box, Tensor
-
-SAMPLES = "samples.json"
-"""Which boxes of which outputs `.want` and `.tol` hold: rows of output, first element there, box. Without such a file
-they hold whole outputs."""
+from autosched.device.job import Box, Tensor
 
 
 class Wrong(Exception):
@@ -176,17 +172,6 @@ class Data:
         if not all(np.array_equal(_words(views[name]), _words(verified[name])) for name in self.outputs):
             self.verify(views)
             self.verify_whole(views)
-
-
-def write_wants(
-    folder: Path, kinds: Mapping[str, Any], wants: Mapping[str, Any], tolerances: Mapping[str, Any]
-) -> None:
-    """`.want` and `.tol` of each output; `kinds` are numpy's types of integers, which are compared as they are."""
-    for name, want in wants.items():
-        tolerance = tolerances[name]
-        np.asarray(want).astype(kinds[name] if tolerance is None else np.float64).tofile(folder / f"{name}.want")
-        if tolerance is not None:
-            tolerance.tofile(folder / f"{name}.tol")
 
 
 def numpy_dtype(name: str) -> Any:

@@ -23,8 +23,8 @@ from autosched.device.correctness.sampled import Sampled, is_large, sampled, wri
 from autosched.device.correctness.special import Special, assumed_finite, special
 from autosched.device.correctness.violations import violations
 from autosched.device.cpu.builder import Builder, BuildError
-from autosched.device.cpu.job import Effort, Job, Outcome, Tensor
 from autosched.device.cpu.rounds import Rounds
+from autosched.device.job import Effort, Job, Outcome, Tensor
 from autosched.device.processes.async_measure import Lane
 from autosched.device.processes.background_build import Beside
 from autosched.device.processes.claimable_build import EitherDraft, Pickled

@@ -11,8 +11,8 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from autosched.device.cpu.job import Effort
 from autosched.device.cpu.timing import Sampler, batch
+from autosched.device.job import Effort
 
 CLOSE = 0.25
 """Levels nearer to 1 are left alone. To correct by every level, from 0.05 on, did harm: on a noisy server winners of 48

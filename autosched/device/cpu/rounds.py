@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from autosched.device.cpu.answers import measurement, number_of, unbuilt
-from autosched.device.cpu.job import Effort
+from autosched.device.job import Effort
 from autosched.device.protocol import Build
 from autosched.errors import UsageError
 from autosched.store.records import Measurement

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from autosched.device.cpu.job import Effort
+from autosched.device.job import Effort
 
 FEW = 3
 """Samples of a candidate that is too slow to win."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from autosched.device.correctness.compare import Difference
-from autosched.device.cpu.job import Effort, Outcome
 from autosched.device.cpu.timing import batch, sample
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.data import POISONS, SCRATCH_POISON, Data, Wrong
 from autosched.device.cuda.driver import Card, CudaError
 from autosched.device.cuda.job import Call, CudaJob
 from autosched.device.cuda.launcher import Launcher, Template
+from autosched.device.job import Effort, Outcome
 
 COLD_CACHES = 2
 """Calls rotate through data of this many times the last cache."""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from autosched.device.cpu.job import Outcome, Tensor
 from autosched.device.cuda.driver import CardFacts
 from autosched.device.cuda.job import CudaJob, Sample
+from autosched.device.job import Outcome, Tensor
 from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.processes.worker_request import asked
 from autosched.errors import AutoschedError, MissingError

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.device.correctness.compare import Difference, compare
-from autosched.device.cpu.job import Tensor
 from autosched.device.cuda.comparing import BITS, DOUBLES, ELEMENTS, Comparer, Wanted
 from autosched.device.cuda.driver import Card, CudaError
 from autosched.device.cuda.job import Sample
+from autosched.device.job import Tensor
 
 GUARD = 4096
 """Canary bytes before and after every array of the check."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from autosched.device.cpu.job import Outcome
 from autosched.device.cuda.client import Client
 from autosched.device.cuda.compile.builder import CudaBuilder, Source
 from autosched.device.cuda.compile.nvrtc import CompileError, Cubin
@@ -14,6 +13,7 @@ from autosched.device.cuda.compile.toolkit import arch_number
 from autosched.device.cuda.driver import CardFacts
 from autosched.device.cuda.job import Call, CudaJob, Held, Pointer, Value
 from autosched.device.cuda.probes import STREAM, issue_probe
+from autosched.device.job import Outcome
 from autosched.machine.peaks import MEASURED
 from autosched.machine.spec import version_of
 from autosched.machine.target import Memory, Target

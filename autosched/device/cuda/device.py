@@ -13,7 +13,6 @@ from autosched.device.correctness.dataset import Widening
 from autosched.device.correctness.sampled import Sampled, is_large, sampled, write_sampled
 from autosched.device.correctness.special import Special, assumed_finite, lenient, special
 from autosched.device.correctness.tolerance import widened
-from autosched.device.cpu.job import Effort
 from autosched.device.cpu.rounds import Rounds
 from autosched.device.cuda.cards import check_target, matching_target
 from autosched.device.cuda.client import Client
@@ -24,6 +23,7 @@ from autosched.device.cuda.compile.nvrtc import CompileError
 from autosched.device.cuda.compile.toolkit import toolkit
 from autosched.device.cuda.data import write_tolerances
 from autosched.device.cuda.reference import plain_job
+from autosched.device.job import Effort
 from autosched.device.protocol import Build
 from autosched.errors import UsageError
 from autosched.ir.program import Program

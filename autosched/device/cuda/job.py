@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from autosched.device.cpu.job import Box as Box
-from autosched.device.cpu.job import Sample as Sample
+from autosched.device.job import Box as Box
+from autosched.device.job import Sample as Sample
 
 Dim3 = tuple[int, int, int]
 

@@ -11,12 +11,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from autosched.device.cpu.job import Outcome
 from autosched.device.cuda.bench import Bench, Ready
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.comparing import Comparer
 from autosched.device.cuda.data import Data
 from autosched.device.cuda.driver import Card, CudaError
+from autosched.device.job import Outcome
 from autosched.device.processes.serve import connect
 from autosched.errors import MissingError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from autosched.device.cpu.job import Outcome
+from autosched.device.job import Outcome
 from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 
 

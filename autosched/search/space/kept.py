@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.errors import StoreError
-from autosched.search.tuning.defer_sigint import unbroken
+from autosched.search.defer_sigint import unbroken
 from autosched.store.protocol import Keeper, Store
 from autosched.store.records import StudyRecord
 from autosched.tiling.plans.plan import Plan

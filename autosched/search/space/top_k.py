@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from autosched.tiling.known import Known
 from autosched.tiling.space.bounded import Best
 from autosched.tiling.space.independent_groups import Apart
+from autosched.tiling.space.known import Known
 
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float32]

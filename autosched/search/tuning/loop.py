@@ -25,6 +25,7 @@ from autosched.search.events import (
     TrialDone,
     WorkerDied,
 )
+from autosched.search.stopping import Goals, Outlook
 from autosched.search.tuning.building import Building
 from autosched.search.tuning.deadline import MEASURING, Deadline, OutOfTime, briefly
 from autosched.search.tuning.final import (
@@ -42,7 +43,6 @@ from autosched.search.tuning.final import (
 from autosched.search.tuning.gc_tuning import calm
 from autosched.search.tuning.measuring import Measured, Measuring, UnderWay
 from autosched.search.tuning.noise import Noise, noise_of, settled
-from autosched.search.tuning.stopping import Goals, Outlook
 from autosched.search.tuning.study import Best, Study
 from autosched.store.records import Measurement, Trial
 from autosched.tiling.schedule import Candidate

@@ -18,10 +18,10 @@ from autosched.errors import NoScheduleError, UsageError, WrongResultError
 from autosched.ir.work import operations
 from autosched.search.events import Event
 from autosched.search.request import TuneRequest
+from autosched.search.stopping import Outlook
 from autosched.search.tuning.deadline import Deadline, OutOfTime, briefly
 from autosched.search.tuning.final import ROUNDS
 from autosched.search.tuning.loop import Result, run
-from autosched.search.tuning.stopping import Outlook
 from autosched.search.tuning.tune import Tuning, outlook_of, prepare
 
 SLICE = 8

@@ -12,16 +12,17 @@ from autosched.costmodel.registry import cost_model
 from autosched.device.checked import measurement_of
 from autosched.errors import NoScheduleError, StoreError, WrongResultError
 from autosched.ir.printer import signature
+from autosched.search.defer_sigint import unbroken
 from autosched.search.protocol import Strategy
 from autosched.search.registry import strategy
 from autosched.search.space.space import SearchSpace
 from autosched.search.stopwatch import Stopwatch, TimedModel
-from autosched.search.tuning.defer_sigint import unbroken
 from autosched.search.tuning.user_schedules import Wished
 from autosched.store.protocol import Store
 from autosched.store.ranking import finals, ranked
 from autosched.store.records import Measurement, StudyRecord, Trial
-from autosched.tiling.schedule import Candidate, Schedule
+from autosched.tiling.schedule import Candidate
+from autosched.tiling.space.schedule import Schedule
 
 Builder = Callable[[Candidate], Any]
 """Turns a candidate into something callable; the device layer has one."""

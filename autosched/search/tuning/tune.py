@@ -29,6 +29,7 @@ from autosched.search.space.kept import Kept, kept_key
 from autosched.search.space.kept_fits import fitting
 from autosched.search.space.scored_space import space_of
 from autosched.search.space.space import SearchSpace
+from autosched.search.stopping import Outlook
 from autosched.search.stopwatch import Stopwatch, TimedModel
 from autosched.search.strategy.memory import clocked
 from autosched.search.tuning.baseline import Baseline, measure_baseline
@@ -36,7 +37,6 @@ from autosched.search.tuning.deadline import CHOOSING, Deadline, OutOfTime, brie
 from autosched.search.tuning.gc_tuning import calm
 from autosched.search.tuning.identity import study_record
 from autosched.search.tuning.loop import BATCH, Result, run
-from autosched.search.tuning.stopping import Outlook
 from autosched.search.tuning.study import Study, open_study
 from autosched.search.tuning.user_schedules import candidate_of
 from autosched.search.variants import conditional
@@ -54,12 +54,12 @@ from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue, is_own
 from autosched.tensorize.spec.function import formulas_of
+from autosched.tiling.planning.nests import MOST_PLANS, WITHIN
+from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planning.rank import plan_cycles
+from autosched.tiling.planning.scheme import scheme_of
 from autosched.tiling.plans.float_policy import Leeway, fuses
-from autosched.tiling.plans.nests import MOST_PLANS, WITHIN
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.plans import make_plans
-from autosched.tiling.plans.rank import plan_cycles
-from autosched.tiling.plans.scheme import scheme_of
 from autosched.tiling.plans.units import NO_UNITS, Units
 from autosched.tiling.steps import is_gpu
 

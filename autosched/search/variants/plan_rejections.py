@@ -10,10 +10,10 @@ from autosched.machine.target import Target
 from autosched.search.variants.conditional import usable_as
 from autosched.tensorize.match_types import Mapping, Match
 from autosched.tiling.analysis.dependence import analyse
+from autosched.tiling.planning.nests import WITHIN, nest_or_reason, unchecked
+from autosched.tiling.planning.rank import least_cycles
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.nests import WITHIN, nest_or_reason, unchecked
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.rank import least_cycles
 
 
 @dataclass(frozen=True)

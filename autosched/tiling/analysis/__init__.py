@@ -1,2 +1,1 @@
-"""What is proved of a program's accesses before anything is laid out: dependences, guards, windows. Read
-`dependence`."""
+"""What is proved of a program's accesses before anything is laid out. Read `dependence`."""

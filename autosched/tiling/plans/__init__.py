@@ -1,3 +1,4 @@
-"""What runs on what: for each stage of a program, how it is computed. Read `plan` (the values), `nest` (the geometry of
-one stage on an instruction), then `plans` (which plans a program has).
+"""What runs on what, as values: for each stage of a program, how it is computed. `tiling.planning` makes them.
+
+Read `plan`, then `nest` (the geometry of one stage on an instruction).
 """

@@ -11,7 +11,7 @@ from autosched.tiling.analysis.dependence import Dependences
 from autosched.tiling.plans.float_policy import Leeway
 from autosched.tiling.plans.plan import Fallback, Plan
 from autosched.tiling.plans.scalar_parts import scalar_part
-from autosched.tiling.steps import StepNames
+from autosched.tiling.plans.step_names import StepNames
 
 WIDTH_BYTES = 32
 """Elements that a scalar fallback computes together, where its stage vectorises, in bytes: what every vector machine

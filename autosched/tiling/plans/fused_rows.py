@@ -15,7 +15,7 @@ from autosched.tiling.analysis.dependence import together
 from autosched.tiling.analysis.nontemporal import asked_ahead, exceeds_caches, stream_of
 from autosched.tiling.plans.plan import RowsPart, ScalarPart
 from autosched.tiling.plans.scalar_parts import is_constant
-from autosched.tiling.steps import StepNames
+from autosched.tiling.plans.step_names import StepNames
 
 
 def shared_axes(program: Program, stages: Sequence[Stage]) -> tuple[str, ...]:

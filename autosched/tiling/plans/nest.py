@@ -19,10 +19,10 @@ from autosched.logic import Affine, Bool, Const, Int, Var, all_of, below_zero, c
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Mapping
-from autosched.tiling.analysis.guards import PlacedGuards, place_guards
-from autosched.tiling.analysis.windows import moving, window_lanes
 from autosched.tiling.plans.choose_tile_rows import fitted
+from autosched.tiling.plans.guards import PlacedGuards, place_guards
 from autosched.tiling.plans.shared_operands import from_shared
+from autosched.tiling.plans.windows import moving, window_lanes
 
 SHORT_DEPTH = 32
 """Elements of a depth from which on nothing around it is cut into blocks: a block of it alone fills registers for long

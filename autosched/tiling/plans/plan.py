@@ -21,9 +21,9 @@ from autosched.tensorize.match_types import Mapping
 from autosched.tiling.analysis.nontemporal import Stream
 from autosched.tiling.plans.float_policy import Leeway
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.plans.units import NO_UNITS, Units
 from autosched.tiling.space.space import Space
-from autosched.tiling.steps.common.names import StepNames
 
 
 @dataclass(frozen=True)

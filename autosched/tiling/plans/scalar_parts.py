@@ -8,12 +8,12 @@ from autosched.ir.value import Index, Read
 from autosched.ir.variables import condition_vars
 from autosched.logic import Const, Int, affine, all_of, conjuncts, free_vars
 from autosched.tiling.analysis.dependence import Dependences
-from autosched.tiling.analysis.guards import spatial_formulas, stays_inside
 from autosched.tiling.analysis.running_sums import running_axis
 from autosched.tiling.plans.float_policy import Leeway
+from autosched.tiling.plans.guards import spatial_formulas, stays_inside
 from autosched.tiling.plans.nest import box_of
 from autosched.tiling.plans.plan import ScalarPart
-from autosched.tiling.steps import StepNames
+from autosched.tiling.plans.step_names import StepNames
 
 EXTREMES = ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f16", "bf16", "f32", "f64")
 """Dtypes with a number (or infinity) that every other is at least, or at most."""

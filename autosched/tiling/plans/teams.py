@@ -23,7 +23,7 @@ from autosched.tiling.analysis.dependence import Dependences
 from autosched.tiling.plans.float_policy import Leeway
 from autosched.tiling.plans.plan import ScalarPart, TeamPart
 from autosched.tiling.plans.scalar_parts import EXTREMES, is_constant, side_by_side
-from autosched.tiling.steps import StepNames
+from autosched.tiling.plans.step_names import StepNames
 
 LEAST_BITS = 8
 """Narrower elements lie several to a byte: no thread writes one by itself."""

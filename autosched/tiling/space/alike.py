@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from autosched.tiling.known import Known
 from autosched.tiling.space.bounded import Best, Bounded, Column, Ids
+from autosched.tiling.space.known import Known
 from autosched.tiling.space.partial_columns import WantedError, masked
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import Var
-from autosched.tiling.schedule import Schedule
 from autosched.tiling.space.explain import Explanation
+from autosched.tiling.space.schedule import Schedule
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Rule, Step
 

@@ -27,13 +27,13 @@ import numpy.typing as npt
 from autosched.errors import UnknownNameError, UsageError
 from autosched.json_text import parse_json
 from autosched.logic import TRUE, And, Expr, Int, Var, all_of, free_vars
-from autosched.tiling.schedule import Schedule
 from autosched.tiling.space import counting
 from autosched.tiling.space import enumerate as staged
 from autosched.tiling.space import explain as explaining
 from autosched.tiling.space import sample as sampling
 from autosched.tiling.space.enumerate import Legal, Part
 from autosched.tiling.space.explain import Explanation
+from autosched.tiling.space.schedule import Schedule
 from autosched.tiling.space.subspace import Subspace, subspaces
 from autosched.tiling.space.values import Lazy, Values, digit
 from autosched.tiling.step import Decision, Rule, Step

@@ -5,8 +5,8 @@ Each file holds what its idea decides, forbids and derives. The code it turns in
 space never holds source text.
 """
 
+from autosched.tiling.plans.step_names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.common.layout import vectorises
-from autosched.tiling.steps.common.names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.common.register_tile import register_tile
 from autosched.tiling.steps.cpu.block_panel import BLOCK, block_loops, outer_axes
 from autosched.tiling.steps.cpu.cache_block import cache_block

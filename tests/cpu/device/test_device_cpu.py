@@ -17,8 +17,8 @@ from support.paths import TESTS
 
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.cpu.device import EFFORTS, CpuDevice
-from autosched.device.cpu.job import Entry, Scratch
 from autosched.device.cpu.timing import FEW
+from autosched.device.job import Entry, Scratch
 from autosched.device.protocol import Build
 from autosched.errors import UsageError
 

@@ -11,7 +11,7 @@ from autosched.device.correctness.whole import furthest
 from autosched.device.cpu import device as cpu
 from autosched.device.cpu.data import Data
 from autosched.device.cpu.device import CpuDevice
-from autosched.device.cpu.job import Tensor
+from autosched.device.job import Tensor
 from autosched.ir import parse, workload
 from autosched.ir.oracle.blocks import seconds
 from autosched.ir.oracle.nests import plan

@@ -16,9 +16,9 @@ from support.match.examples import examples
 from support.plans import plans_of as tensor_plans
 from support.programs.lower_programs import lowered_texts
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.cuda.emulation import run_printed
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.errors import AutoschedError
 from autosched.ir import parse
 from autosched.ir.program import Program

@@ -20,7 +20,7 @@ from autosched.search.tuning.tune import candidates_of, usable
 from autosched.search.variants.transposed_operands import turned_programs
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.space.request import request
 
 H200 = load_target("nvidia-h200")

@@ -24,7 +24,7 @@ from autosched.ir import parse
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import candidates_of
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.space.request import request
 
 GOLDEN = TESTS / "golden"

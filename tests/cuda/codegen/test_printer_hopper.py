@@ -22,8 +22,8 @@ from autosched.ir import resolve
 from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.plans import make_plans
 from autosched.tiling.space.request import request
 
 GOLDEN = TESTS / "golden"

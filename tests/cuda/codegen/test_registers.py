@@ -17,7 +17,7 @@ from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
 from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.space.request import request
 from autosched.tiling.steps.gpu.thread_registers import entry_registers, hands_over, worker_registers
 

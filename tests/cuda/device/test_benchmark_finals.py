@@ -4,10 +4,10 @@ import pytest
 from support.cards.host_card import FACTS, HostCard, array, boxed, unsampled
 
 from autosched.device.correctness.sampled import write_sampled
-from autosched.device.cpu.job import Outcome
 from autosched.device.cuda.compile.nvrtc import Cubin
 from autosched.device.cuda.data import Data
 from autosched.device.cuda.job import Call, CudaJob, Pointer
+from autosched.device.job import Outcome
 from autosched.ir import workload
 from benchmarks.gpu import finals, peers
 from benchmarks.gpu.bundle import Entry, Loop, Problem, Recorded

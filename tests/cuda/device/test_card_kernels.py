@@ -12,7 +12,7 @@ from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.schedule import Candidate
 
 ARCH, WHY = card()

@@ -8,11 +8,11 @@ import pytest
 from support.cards.host_card import FACTS, HostCard
 
 from autosched.device.correctness.oracle import compute
-from autosched.device.cpu.job import Outcome
 from autosched.device.cuda import device as module
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.job import Call, CudaJob, Pointer
 from autosched.device.cuda.worker import Server
+from autosched.device.job import Outcome
 from autosched.device.protocol import Build
 from autosched.errors import UsageError
 from autosched.ir import parse

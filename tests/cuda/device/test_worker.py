@@ -10,13 +10,13 @@ from support.cards.host_card import FACTS, HostCard, array, boxed, unsampled
 
 from autosched.device.correctness import oracle as oracles
 from autosched.device.correctness.sampled import write_sampled
-from autosched.device.cpu.job import Effort
 from autosched.device.cuda.bench import Bench
 from autosched.device.cuda.cards import check_target
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.data import Data
 from autosched.device.cuda.job import Call, CudaJob, Held, Pointer, Value
 from autosched.device.cuda.worker import Server
+from autosched.device.job import Effort
 from autosched.errors import MissingError, UsageError
 from autosched.ir import parse, workload
 from autosched.machine.catalogue import load_target

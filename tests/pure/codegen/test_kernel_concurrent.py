@@ -8,10 +8,11 @@ import threading
 import numpy as np
 import pytest
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.concurrent import DeadlockError
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.interpret.storage import RaceError
-from autosched.codegen.tree.check import KernelError, check_kernel
+from autosched.codegen.tree.errors import KernelError
 from autosched.codegen.tree.kernel import Assign, Async, Await, Buffer, For, Function, Kernel, Roles, Signal, Stmt, Wait
 from autosched.codegen.tree.text import print_kernel
 from autosched.ir import parse

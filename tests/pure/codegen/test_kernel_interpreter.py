@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from support.programs.kernel_cases import CASES, build, case_inputs, literal, loop, matmul_fma, random_array
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.emulate import Emulator
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.interpret.storage import OutOfBoundsError, RaceError, UninitialisedError
-from autosched.codegen.tree.check import KernelError, check_kernel
+from autosched.codegen.tree.errors import KernelError
 from autosched.codegen.tree.kernel import Assign, Buffer, For, If, Kernel, Lane, Stmt
 from autosched.errors import UsageError
 from autosched.ir import parse, run

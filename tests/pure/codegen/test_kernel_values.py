@@ -18,8 +18,8 @@ from support.programs.value_cases import (
     small_values,
 )
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
-from autosched.codegen.tree.check import check_kernel
 from autosched.codegen.tree.text import print_kernel
 from autosched.ir import parse, run
 from autosched.ir.dtypes import DTYPES

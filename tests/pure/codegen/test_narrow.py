@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from support.programs.kernel_cases import inputs_for
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.c import print_c
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.codegen.passes.narrow import narrow
-from autosched.codegen.tree.check import check_kernel
 from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
-from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.planning.plans import make_plans
 
 
 def _rows_of(name: str, width: int, **sizes: int) -> Kernel:

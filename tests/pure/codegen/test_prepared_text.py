@@ -8,8 +8,8 @@ import pytest
 
 from autosched.codegen.llvm import module
 from autosched.codegen.llvm.prepared import KEPT, Prepared
-from autosched.codegen.lower.common.context import called_functions, used_buffers
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Function, Kernel
+from autosched.codegen.tree.uses import called_functions, used_buffers
 from autosched.ir import parse
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Arith, Call, Literal, Read

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from autosched.codegen.call.torch_op import Operator, operator_text
+from autosched.codegen.operators import Operator, operator_text
 from autosched.ir import parse
 
 PROGRAM = parse(

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autosched.device.cpu.drift_correction import CLOSE, Pace
-from autosched.device.cpu.job import Effort
 from autosched.device.cpu.timing import Sampler, sample
+from autosched.device.job import Effort
 
 EFFORT = Effort(most=15, budget_s=0.01, paced=True)
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from autosched.device.correctness.compare import compare
-from autosched.device.cpu.job import Effort
 from autosched.device.cpu.timing import FEW, batch, half_width, sample, spread
+from autosched.device.job import Effort
 
 
 class Machine:

@@ -7,9 +7,9 @@ import pytest
 from support.plans import covering_rows, machine
 from support.programs.adapted import adapted_plans, inputs
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.ir import parse
 from autosched.ir.oracle.interpreter import run
 from autosched.tensorize.adapters.gathered import gathered

@@ -21,10 +21,10 @@ from autosched.errors import NoScheduleError, UsageError
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
 from autosched.search import Result, Stopwatch, Study, open_study, run
+from autosched.search.defer_sigint import unbroken
 from autosched.search.request import TuneRequest
 from autosched.search.tuning import baseline
 from autosched.search.tuning.deadline import Deadline, briefly
-from autosched.search.tuning.defer_sigint import unbroken
 from autosched.search.tuning.tune import tune
 from autosched.store import Measurement, SqliteStore
 from autosched.tiling.schedule import Candidate

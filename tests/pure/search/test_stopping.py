@@ -13,7 +13,7 @@ from autosched.ir import workload
 from autosched.ir.work import operations
 from autosched.search import Result, SearchSpace, Stopwatch, open_study, run
 from autosched.search.space.scores import Scores
-from autosched.search.tuning.stopping import Goals, Outlook, saved
+from autosched.search.stopping import Goals, Outlook, saved
 from autosched.tiling.space.table import tabulate
 
 SPACE = SearchSpace([make_plan("a", tiles=4), make_plan("b", 1.3, tiles=4)], clock)

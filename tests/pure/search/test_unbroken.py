@@ -13,7 +13,7 @@ from conformance.synthetic import SyntheticDevice, record
 from support.studies import SPACE
 
 from autosched.search import open_study
-from autosched.search.tuning.defer_sigint import unbroken
+from autosched.search.defer_sigint import unbroken
 from autosched.store import SqliteStore, Trial
 
 

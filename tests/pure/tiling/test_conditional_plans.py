@@ -11,9 +11,10 @@ import pytest
 from support.plans import covering_rows
 from support.programs.guarded import CLAMPING, GEMM, data_sets, guarded, plans, programs
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import KernelError, check_kernel
+from autosched.codegen.tree.errors import KernelError
 from autosched.codegen.tree.kernel import Buffer, Choose, Kernel
 from autosched.codegen.tree.text import print_kernel
 from autosched.costmodel.analytic.clock import clock

@@ -10,8 +10,8 @@ import pytest
 from support.cards.gpu_plans import covering, plans
 
 import autosched
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.codegen.tree.text import print_kernel
 from autosched.costmodel.accuracy.metrics import spearman
 from autosched.costmodel.analytic.clock import clock

@@ -8,9 +8,9 @@ import pytest
 from support.match.agreement import disagreement
 from support.plans import covering_rows, machine, plans_of
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.lower.common.simplify import decides
-from autosched.codegen.tree.check import check_kernel
+from autosched.codegen.passes.simplify import decides
 from autosched.codegen.tree.kernel import For, If, IntrinsicCall, Stmt
 from autosched.costmodel.analytic.clock import clock
 from autosched.ir import parse, workload

@@ -23,8 +23,8 @@ from autosched.search.tuning.tune import candidates_of, usable
 from autosched.search.variants.block_diagonal import block_diagonal_programs
 from autosched.search.variants.transposed_operands import turned_programs
 from autosched.tensorize.matcher.match import match
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.plans import make_plans
 from autosched.tiling.space.request import request
 
 GENERATIONS = ("sm_61", "sm_70", "sm_72", "sm_75")

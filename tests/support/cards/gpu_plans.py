@@ -13,8 +13,8 @@ from autosched.machine.target import Target
 from autosched.search.tuning.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.plans import make_plans
 
 CATALOGUE = Catalogue.builtin()
 H200 = load_target("nvidia-h200")

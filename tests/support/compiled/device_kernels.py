@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from autosched.device.correctness.oracle import Oracle
-from autosched.device.cpu.job import Entry, Job, Scratch
+from autosched.device.job import Entry, Job, Scratch
 from autosched.device.protocol import Build
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.program import Program, Tensor

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.errors import AutoschedError
 from autosched.ir import random_inputs, run_with_error
 from autosched.ir.oracle.inputs import split_inputs

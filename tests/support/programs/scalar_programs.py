@@ -10,9 +10,9 @@ from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.float_policy import Leeway
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.plans import make_plans
 
 SSE = machine(frozenset(), registers=16, vector_bytes=16)
 

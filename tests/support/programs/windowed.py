@@ -16,9 +16,9 @@ from autosched.search.tuning.tune import candidates_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import load
-from autosched.tiling.plans.nests import nest_or_reason
+from autosched.tiling.planning.nests import nest_or_reason
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.plans import make_plans
 
 CORE = Target(
     "windowed",

@@ -17,11 +17,11 @@ from autosched.codegen.c.register_pressure import crowded
 from autosched.codegen.c.registers import VectorHelpers, registers_of
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.statements import INDENT, StatementPrinter
-from autosched.codegen.lower.common.context import called_functions
 from autosched.codegen.passes.memory_constants import scarce
 from autosched.codegen.passes.narrow import narrow
 from autosched.codegen.passes.scalarize_intrinsics import written_out
 from autosched.codegen.tree.kernel import Buffer, Choose, Function, Kernel, Stmt, statements
+from autosched.codegen.tree.uses import called_functions
 from autosched.escape import comment_lines, in_comment
 from autosched.ir.program import Program
 from autosched.ir.value import Call, walk

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from autosched.codegen.c.export.files import ALIGNMENT, WORKSPACE, CSource
 from autosched.codegen.c.export.shared_library import build_arguments
-from autosched.codegen.call.torch_op import Operator, operator_text
+from autosched.codegen.operators import Operator, operator_text
 from autosched.codegen.tree.kernel import Kernel
 
 _LAUNCH = '''

@@ -5,8 +5,8 @@ Nothing is copied: tensors are used where they are, on PyTorch's current stream.
 
 from __future__ import annotations
 
-from autosched.codegen.call.torch_op import Operator, operator_text
 from autosched.codegen.cuda.export.files import CudaFiles
+from autosched.codegen.operators import Operator, operator_text
 from autosched.codegen.tree.kernel import Kernel
 
 _LAUNCH = '''

@@ -8,8 +8,8 @@ for each tile along the instruction's axis, and each of its groups:
 from __future__ import annotations
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.rename import place, place_index
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Stmt
+from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Arith, Comparison, Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, interval

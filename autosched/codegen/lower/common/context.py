@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from autosched.codegen.tree.kernel import Assign, Box, Buffer, Choose, Function, IntrinsicCall, Prefetch, Stmt, bodies
+from autosched.codegen.tree.kernel import Buffer, Function
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Program
-from autosched.ir.value import Call, reads, walk
 
 
 @dataclass
@@ -50,43 +48,6 @@ class Context:
             unique, n = f"{name}_{n}", n + 1
         self.barriers[unique] = slots
         return unique
-
-
-def used_buffers(body: tuple[Stmt, ...]) -> set[str]:
-    """Names of all buffers that the statements touch."""
-    found: set[str] = set()
-    for stmt in _all(body):
-        match stmt:
-            case IntrinsicCall():
-                found.update([ref.buffer for ref in stmt.operands.values()])
-            case Assign():
-                found.add(stmt.buffer)
-                found.update([r.tensor for r in reads(stmt.value)])
-            case Prefetch():
-                found.add(stmt.buffer)
-            case Choose():
-                found.update(stmt.checks)
-            case Box():
-                found.update((stmt.buffer, stmt.map.buffer))
-    return found
-
-
-def called_functions(body: tuple[Stmt, ...]) -> set[str]:
-    """Functions that values call."""
-    assigned = [stmt.value for stmt in _all(body) if isinstance(stmt, Assign)]
-    return {v.function for value in assigned for v in walk(value) if isinstance(v, Call)}
-
-
-def _all(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """All statements of a body, in any order, those of a body that stands in several places once."""
-    waiting, seen = [body], {id(body)}
-    while waiting:
-        for stmt in waiting.pop():
-            yield stmt
-            for inner in bodies(stmt):
-                if id(inner) not in seen:
-                    seen.add(id(inner))
-                    waiting.append(inner)
 
 
 _SUFFIXES = "btruvsf"

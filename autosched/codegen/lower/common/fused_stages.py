@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.common.rename import place, place_index
-from autosched.codegen.lower.common.update import updated
 from autosched.codegen.tree.kernel import Assign, Lane
+from autosched.codegen.tree.rename import place, place_index
+from autosched.codegen.tree.update import updated
 from autosched.ir.program import Assign as Assignment
 from autosched.ir.value import Read, Value
 from autosched.logic import Bool, Int

@@ -15,12 +15,12 @@ from autosched.codegen.lower.common.fused_stages import epilogue
 from autosched.codegen.lower.common.guarded_steps import Parts, Spans, spans, stepped
 from autosched.codegen.lower.common.operands import LANE, Loads, Position, Source, elements
 from autosched.codegen.lower.common.prefetches import ahead, next_block
-from autosched.codegen.lower.common.rename import place, place_index
-from autosched.codegen.lower.common.simplify import bind, decides
 from autosched.codegen.lower.common.sums import Sums
 from autosched.codegen.lower.common.transposed_stores import turning
 from autosched.codegen.lower.common.window_loads import Registers, shared_step
+from autosched.codegen.passes.simplify import bind, decides
 from autosched.codegen.tree.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
+from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, free_vars, maximum, minimum

@@ -12,8 +12,8 @@ from autosched.codegen.lower.common.copied_part import ALL, Part
 from autosched.codegen.lower.common.padded_copy import Copy, Cut, copy_shape
 from autosched.codegen.lower.common.panels import WHOLE, Piece, Span, lanes_index, or_zero, panel, panel_index
 from autosched.codegen.lower.common.positions import LANE, Position, elements
-from autosched.codegen.lower.common.rename import place_index
 from autosched.codegen.tree.kernel import Buffer, Function, Stmt
+from autosched.codegen.tree.rename import place_index
 from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Const, Int, all_of
 from autosched.logic.walk import substitute_bool

@@ -16,9 +16,9 @@ from dataclasses import replace
 from autosched.codegen.analysis.access import classify
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.operands import LANE
-from autosched.codegen.lower.common.rename import place
 from autosched.codegen.lower.scalar.invariant import Split, split
 from autosched.codegen.tree.kernel import Assign, If, Lane, Stmt
+from autosched.codegen.tree.rename import place
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Read, Select, Value, is_plain, reads
 from autosched.ir.variables import value_vars

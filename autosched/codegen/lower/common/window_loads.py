@@ -8,8 +8,8 @@ from itertools import groupby, product
 
 from autosched.codegen.lower.common.context import identifier
 from autosched.codegen.lower.common.operands import LANE, Loads, Position
-from autosched.codegen.lower.common.rename import place
 from autosched.codegen.tree.kernel import Assign, IntrinsicCall, Lane, RegisterRef, Stmt
+from autosched.codegen.tree.rename import place
 from autosched.ir.value import Read, Value
 from autosched.logic import Affine, Binary, Bool, Compare, Const, Int, Var, conjuncts, free_vars
 from autosched.logic.walk import substitute_bool

@@ -15,9 +15,9 @@ from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
 from autosched.codegen.lower.common.microkernel import Micro, Places
 from autosched.codegen.lower.common.operands import LANE, Loads, elements
-from autosched.codegen.lower.common.rename import place, place_index
-from autosched.codegen.lower.common.simplify import bind
+from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, Configure, For, If, Lane, Stmt
+from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of

@@ -17,9 +17,9 @@ from autosched.codegen.lower.common.matrix_rows import ROW
 from autosched.codegen.lower.common.microkernel import DepthRange, Micro
 from autosched.codegen.lower.common.operands import Position, Source, source
 from autosched.codegen.lower.common.panel_scope import Around
-from autosched.codegen.lower.common.simplify import bind
 from autosched.codegen.lower.common.sums import sums
 from autosched.codegen.lower.cpu.matrix_tile import MatrixMicro, configured
+from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import For, If, Stmt
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
 from autosched.tiling.plans.nest import NestAxis

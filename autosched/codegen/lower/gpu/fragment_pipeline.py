@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from autosched.codegen.lower.common.context import identifier
 from autosched.codegen.lower.common.positions import Position
-from autosched.codegen.lower.common.simplify import bind
 from autosched.codegen.lower.gpu.grid import Work
 from autosched.codegen.lower.gpu.results import worker_of
+from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import (
     Assign,
     Async,

@@ -8,11 +8,11 @@ from math import prod
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.positions import Position
-from autosched.codegen.lower.common.simplify import bind
+from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import For, If, Stmt
 from autosched.logic import Const, Int, Var, evaluate, maximum, minimum, where
 from autosched.tiling.plans.nest import Nest, NestAxis
-from autosched.tiling.steps.common.names import StepNames
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.steps.gpu.block_tile import workers_name
 from autosched.tiling.steps.gpu.grid_order import cluster_shape, clusters_at_once
 from autosched.tiling.steps.gpu.split_k import CLUSTER, MEMORY, STREAM

@@ -12,10 +12,10 @@ from math import prod
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.fused_stages import epilogue
 from autosched.codegen.lower.common.positions import LANE, Position
-from autosched.codegen.lower.common.rename import place_index
 from autosched.codegen.lower.gpu.grid import RANK, Grid, Work
 from autosched.codegen.lower.gpu.worker_tile import GpuMicro
 from autosched.codegen.tree.kernel import Assign, Async, Box, BoxMap, Buffer, For, If, Lane, Meet, Publish, Stmt, Wait
+from autosched.codegen.tree.rename import place_index
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Arith, Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of

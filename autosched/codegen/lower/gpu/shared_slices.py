@@ -9,10 +9,10 @@ from math import prod
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.panels import or_zero
 from autosched.codegen.lower.common.positions import LANE, Position
-from autosched.codegen.lower.common.rename import place_index
 from autosched.codegen.lower.gpu.grid import RANK, Grid, Receivers, Work
 from autosched.codegen.lower.gpu.im2col_map import corner, walk_of, walked
 from autosched.codegen.tree.kernel import Assign, Box, BoxMap, Buffer, Descriptor, For, If, Lane, RegisterRef, Stmt
+from autosched.codegen.tree.rename import place_index
 from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.walk import substitute_bool

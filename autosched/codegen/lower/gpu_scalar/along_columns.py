@@ -14,8 +14,6 @@ from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.operands import LANE
-from autosched.codegen.lower.common.rename import place_index
-from autosched.codegen.lower.common.update import accumulated, combine
 from autosched.codegen.lower.gpu_scalar.results_apiece import lower_apiece
 from autosched.codegen.lower.gpu_scalar.smem_transpose import lower_turned
 from autosched.codegen.lower.gpu_scalar.team import (
@@ -40,6 +38,8 @@ from autosched.codegen.lower.gpu_scalar.team import (
 )
 from autosched.codegen.lower.scalar.reduction import identity
 from autosched.codegen.tree.kernel import Assign, For, Stmt
+from autosched.codegen.tree.rename import place_index
+from autosched.codegen.tree.update import accumulated, combine
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Literal, Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars

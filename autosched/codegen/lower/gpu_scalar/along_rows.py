@@ -16,8 +16,6 @@ from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.operands import LANE
-from autosched.codegen.lower.common.rename import place, place_index
-from autosched.codegen.lower.common.update import accumulated, combine
 from autosched.codegen.lower.gpu_scalar.team import (
     BLOCK,
     CHUNK,
@@ -43,6 +41,8 @@ from autosched.codegen.lower.gpu_scalar.team import (
 from autosched.codegen.lower.scalar.quotient import with_reciprocals
 from autosched.codegen.lower.scalar.reduction import identity
 from autosched.codegen.tree.kernel import Assign, For, Lane, Stmt
+from autosched.codegen.tree.rename import place, place_index
+from autosched.codegen.tree.update import accumulated, combine
 from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, map_value

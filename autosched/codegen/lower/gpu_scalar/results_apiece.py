@@ -16,8 +16,6 @@ from math import prod
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.operands import LANE
-from autosched.codegen.lower.common.rename import place, place_index
-from autosched.codegen.lower.common.update import accumulated, combine
 from autosched.codegen.lower.gpu_scalar.team import (
     BLOCK,
     WARP,
@@ -36,6 +34,8 @@ from autosched.codegen.lower.gpu_scalar.team import (
 )
 from autosched.codegen.lower.scalar.reduction import identity
 from autosched.codegen.tree.kernel import Assign, Stmt
+from autosched.codegen.tree.rename import place, place_index
+from autosched.codegen.tree.update import accumulated, combine
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars

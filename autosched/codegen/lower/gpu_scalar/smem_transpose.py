@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.operands import LANE
-from autosched.codegen.lower.common.rename import place, place_index
 from autosched.codegen.lower.gpu_scalar.team import (
     BLOCK,
     CHUNK,
@@ -29,6 +28,7 @@ from autosched.codegen.lower.gpu_scalar.team import (
     write,
 )
 from autosched.codegen.tree.kernel import Assign, For, Stmt
+from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of

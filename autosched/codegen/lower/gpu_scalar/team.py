@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.operands import LANE
-from autosched.codegen.lower.common.rename import place, place_index
-from autosched.codegen.lower.common.simplify import bind
-from autosched.codegen.lower.common.update import combine, updated
+from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, For, If, Lane, Stmt
+from autosched.codegen.tree.rename import place, place_index
+from autosched.codegen.tree.update import combine, updated
 from autosched.ir.dtypes import DType
 from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Axis, Program, Stage

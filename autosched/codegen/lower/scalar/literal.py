@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.rename import place, place_condition, place_index
-from autosched.codegen.lower.common.update import combine, guarded
 from autosched.codegen.tree.kernel import Assign, For, If, Stmt
+from autosched.codegen.tree.rename import place, place_condition, place_index
+from autosched.codegen.tree.update import combine, guarded
 from autosched.ir.program import Assign as Assignment
 from autosched.ir.program import Guard, Loop, Statement
 from autosched.ir.value import Condition, Read, reads

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from autosched.codegen.lower.common.operands import LANE
-from autosched.codegen.lower.common.rename import place_index
 from autosched.codegen.tree.kernel import Assign, Stmt
+from autosched.codegen.tree.rename import place_index
 from autosched.ir.value import Read, Value, is_value, map_value, reads
 from autosched.logic import Bool, Const, Int, Var
 from autosched.logic.walk import substitute_int

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 from autosched.codegen.lower.common.context import identifier
 from autosched.codegen.lower.common.operands import LANE
-from autosched.codegen.lower.common.rename import place, place_condition, place_index
-from autosched.codegen.lower.common.update import accumulated, combine, guarded
 from autosched.codegen.lower.scalar.invariant import split_invariant
 from autosched.codegen.lower.scalar.producer_fusion import Fed
 from autosched.codegen.lower.scalar.shape import Ats, guard_formula, under
 from autosched.codegen.tree.kernel import Assign, For, If, Lane, Stmt
+from autosched.codegen.tree.rename import place, place_condition, place_index
+from autosched.codegen.tree.update import accumulated, combine, guarded
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Axis
 from autosched.ir.value import Arith, Comparison, Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars, maximum
 from autosched.logic.walk import substitute_bool, substitute_int
-from autosched.tiling.analysis.guards import spatial_formulas
+from autosched.tiling.plans.guards import spatial_formulas
 from autosched.tiling.plans.scalar_parts import is_constant
 
 if TYPE_CHECKING:

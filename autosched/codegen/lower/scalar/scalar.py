@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.operands import LANE
-from autosched.codegen.lower.common.rename import place, place_index
-from autosched.codegen.lower.common.simplify import bind
-from autosched.codegen.lower.common.update import updated
 from autosched.codegen.lower.scalar.blocked_reduction import blocked
 from autosched.codegen.lower.scalar.invariant import split_invariant
 from autosched.codegen.lower.scalar.reduction import Reduction
 from autosched.codegen.lower.scalar.shape import Ats, Shape, guard_formula, masked, shape_of, shared_out, under
+from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Drain, For, Function, Stmt
+from autosched.codegen.tree.rename import place, place_index
+from autosched.codegen.tree.update import updated
 from autosched.ir.formula import apply_formulas
 from autosched.ir.program import Axis, Stage
 from autosched.ir.value import Read, Value, reads

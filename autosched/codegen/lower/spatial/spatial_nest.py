@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.microkernel import Micro
 from autosched.codegen.lower.common.operands import LANE, Loads, Position, Source, or_zero
-from autosched.codegen.lower.common.simplify import bind
+from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Lane, Stmt
 from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, minimum

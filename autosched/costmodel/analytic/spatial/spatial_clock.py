@@ -27,7 +27,7 @@ from autosched.costmodel.analytic.spatial.spatial_units import (
 from autosched.ir.program import Stage
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import Plan, TensorPart
-from autosched.tiling.steps.common.names import StepNames
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.steps.spatial.scratchpads import (
     kept_level,
     resident_name,

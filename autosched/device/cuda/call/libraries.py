@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from autosched.codegen.call.torch_op import TYPES
+from autosched.codegen.operators import TYPES
 from autosched.device.cuda.call.arrays import ALIGNMENT, OnCard, row_major
 from autosched.device.cuda.call.dlpack import CUDA, description
 from autosched.errors import UsageError

@@ -14,7 +14,7 @@ from autosched.tiling.plans.fallback import scalar_fallback
 from autosched.tiling.plans.float_policy import Leeway
 from autosched.tiling.plans.nest import make_nest
 from autosched.tiling.plans.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
-from autosched.tiling.schedule import Schedule
+from autosched.tiling.space.schedule import Schedule
 from autosched.tiling.space.space import Space
 from autosched.tiling.steps.part_steps import part_steps
 

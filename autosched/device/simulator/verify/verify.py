@@ -21,7 +21,7 @@ from autosched.device.simulator.verify.runner import INTERPRETER, Run, Runner
 from autosched.device.simulator.verify.smaller import CAPS, nearest_row, smaller
 from autosched.ir.program import Assume, Program
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.schedule import Schedule
+from autosched.tiling.space.schedule import Schedule
 
 MOST_ELEMENTS = 1 << 24
 """Elements of all tensors together above which nothing is run: filling them would take seconds."""

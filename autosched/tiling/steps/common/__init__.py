@@ -1,1 +1,1 @@
-"""What steps of all kinds of targets share: names of decisions, layouts of operands, register tiles."""
+"""What steps of all kinds of targets share: layouts of operands and register tiles."""

@@ -6,8 +6,8 @@ from autosched.logic import Const, Int, Var, ceil_div
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Operand
 from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames, tiled_axes
 
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)
 OUTER_ROWS = (1, 2, 4)

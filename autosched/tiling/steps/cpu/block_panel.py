@@ -6,9 +6,9 @@ from __future__ import annotations
 from autosched.logic import Const, Int, Var, all_of, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.step_names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.step import Rule
 from autosched.tiling.steps.common.layout import depth_stride, panel_elements, register_elements, vectorises
-from autosched.tiling.steps.common.names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.cpu.loop_order import ORDERS
 
 BLOCK = 4

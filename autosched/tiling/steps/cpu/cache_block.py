@@ -7,8 +7,8 @@ from math import prod
 from autosched.logic import Bool, Int, Var, ceil_div, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.step_names import StepNames, blocked_axes
 from autosched.tiling.step import Decision, Step
-from autosched.tiling.steps.common.names import StepNames, blocked_axes
 from autosched.tiling.steps.common.register_tile import register_limit
 from autosched.tiling.steps.cpu.columns import is_streamed
 

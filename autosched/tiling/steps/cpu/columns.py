@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from autosched.logic import Var
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Rule
 from autosched.tiling.steps.common.layout import tensor_elements
-from autosched.tiling.steps.common.names import StepNames, tiled_axes
 
 COLUMNS = 5
 """The value of `pack_x`, beside those of `steps.pack`."""

@@ -13,9 +13,9 @@ from autosched.logic import Bool, Int, Var, free_vars
 from autosched.machine.target import Target
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.common.layout import tensor_elements
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.cpu.block_panel import outer_axes
 from autosched.tiling.steps.cpu.outer_tile_order import AROUND, line_axis
 

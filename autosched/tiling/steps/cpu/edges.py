@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 
 from autosched.logic import TRUE, Affine, Bool, Const, Int, Var, all_of, any_of
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.common.layout import vectorises
-from autosched.tiling.steps.common.names import StepNames, tiled_axes
 from autosched.tiling.steps.cpu.pack import DIRECT
 
 CHECKED, APART = 0, 1

@@ -6,8 +6,8 @@ from itertools import combinations
 
 from autosched.logic import Bool, Const, Int, Var, all_of, any_of
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.step_names import StepNames, blocked_axes
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames, blocked_axes
 
 ORDERS = ((0, 1, 2), (0, 2, 1), (2, 0, 1), (2, 1, 0), (1, 0, 2), (1, 2, 0))
 """Permutations of (lanes block, row block, depth block), outermost first."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from autosched.logic import TRUE, Var, all_of, any_of
 from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.step_names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.cpu.block_panel import BLOCK
 
 AROUND, WITHIN = 0, 1

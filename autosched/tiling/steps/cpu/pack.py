@@ -10,6 +10,7 @@ from autosched.logic import TRUE, Bool, Int, Var
 from autosched.machine.target import Target
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.common.layout import (
     even_rows,
@@ -20,7 +21,6 @@ from autosched.tiling.steps.common.layout import (
     tensor_elements,
     vectorises,
 )
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.cpu.block_panel import BLOCK, block_panel, offers_blocks
 from autosched.tiling.steps.cpu.columns import COLUMNS, is_streamed, several_columns
 from autosched.tiling.steps.cpu.copy_granularity import copy_each

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from autosched.logic import Const, Int, Var, any_of, where
 from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames, tiled_axes
 
 
 def split_axes(nest: Nest) -> tuple[NestAxis, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from autosched.logic import Int, Var, all_of, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.step_names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.common.layout import tensor_elements
-from autosched.tiling.steps.common.names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.cpu.block_panel import cache_bytes
 from autosched.tiling.steps.cpu.columns import STREAMED_BYTES
 from autosched.tiling.steps.cpu.pack import PANEL

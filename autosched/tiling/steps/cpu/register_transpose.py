@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from autosched.logic import TRUE
 from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.step_names import tiled_axes
 from autosched.tiling.steps.common.layout import row_stride, vectorises
-from autosched.tiling.steps.common.names import tiled_axes
 
 MOST_ROWS = 8
 """Rows that are transposed together: twice as many would need twice the registers for a quarter fewer instructions."""

@@ -15,8 +15,8 @@ from math import prod
 from autosched.logic import Affine, Bool, Const, Int, Var, any_of, evaluate, maximum, minimum
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames, tiled_axes
 from autosched.tiling.steps.cpu.edges import APART
 from autosched.tiling.steps.cpu.edges import conditions as guard_forms
 from autosched.tiling.steps.cpu.shared_loads import EACH

@@ -8,8 +8,8 @@ from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, ceil_div
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest, NestAxis
 from autosched.tiling.plans.outputs import Written
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, workers_name
 from autosched.tiling.steps.gpu.operand_paths import BULK_COPIES, CHUNK_BYTES, has_any, stored_bytes, stored_in_boxes
 from autosched.tiling.steps.gpu.slice_copies import BOX

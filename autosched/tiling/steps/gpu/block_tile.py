@@ -13,8 +13,8 @@ from autosched.logic import Const, Int, Var, ceil_div
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames, tiled_axes
 
 TILES = (1, 2, 3, 4, 6, 8)
 WORKERS = {"thread": (1, 2, 4, 8, 16, 32), "warp": (1, 2, 4, 8), "warpgroup": (1, 2, 3, 4)}

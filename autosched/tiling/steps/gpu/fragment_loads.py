@@ -11,8 +11,8 @@ from math import prod
 from autosched.logic import Const, Int, Var
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.common.register_tile import held_tiles
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, worker_threads
 from autosched.tiling.steps.gpu.operand_paths import ASYNC_COPIES, has_any

@@ -6,8 +6,8 @@ from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.outputs import Written
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Step
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.gpu.block_results import gpu_epilogue
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, gpu_tile
 from autosched.tiling.steps.gpu.fragment_loads import gpu_fragments

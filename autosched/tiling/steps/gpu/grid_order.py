@@ -14,8 +14,8 @@ from autosched.logic import Const, Int, Var, all_of, ceil_div, maximum, minimum,
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest, NestAxis
 from autosched.tiling.plans.shared_operands import from_shared
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.gpu.block_tile import outside_blocks
 from autosched.tiling.steps.gpu.operand_paths import BULK_COPIES, has_any
 from autosched.tiling.steps.gpu.slice_copies import BULK, SYNC

@@ -6,8 +6,8 @@ from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div, evaluate, m
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.shared_operands import from_shared
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Rule, Step
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.gpu.block_tile import worker_threads
 from autosched.tiling.steps.gpu.thread_registers import (
     REGISTER_STEP,

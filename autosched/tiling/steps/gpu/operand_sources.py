@@ -9,8 +9,8 @@ from autosched.logic import Const, Int, Var, all_of, ceil_div, minimum
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.shared_operands import from_shared
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.gpu.operand_paths import depth_slices
 
 GLOBAL, SHARED, DESCRIPTOR = 0, 1, 2

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from autosched.logic import Const, Var, minimum
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames
 
 INTERVALS = (0, 1, 2, 4)
 

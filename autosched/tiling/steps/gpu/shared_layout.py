@@ -18,8 +18,8 @@ from math import prod
 from autosched.logic import Bool, Const, Int, Var, any_of, ceil_div, where
 from autosched.tiling.plans.nest import Nest, NestAxis
 from autosched.tiling.plans.shared_operands import from_shared
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, layout_major
 from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, stage_name
 

@@ -18,9 +18,9 @@ from autosched.logic import Var, evaluate, to_z3
 from autosched.logic.solver import proving, z3
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import TensorPart
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.space.space import Space
 from autosched.tiling.space.values import Lazy
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.gpu.block_tile import gpu_pair
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES
 from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, GLOBAL, stage_name

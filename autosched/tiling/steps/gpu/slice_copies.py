@@ -8,8 +8,8 @@ from autosched.logic import FALSE, Bool, Const, Int, Var, all_of, ceil_div, wher
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest, NestAxis
 from autosched.tiling.plans.shared_operands import from_shared
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.gpu.operand_paths import ASYNC_COPIES, BULK_COPIES, CHUNK_BYTES, aligned_bytes, has_any
 from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, stage_name
 from autosched.tiling.steps.gpu.shared_layout import slice_axes, slice_bytes, slice_extent

@@ -12,8 +12,8 @@ from autosched.logic import Const, Int, Var, any_of, ceil_div, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.shared_operands import from_shared
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, workers_name
 from autosched.tiling.steps.gpu.warp_roles import BARRIER_BYTES, PRODUCER, offers_roles
 

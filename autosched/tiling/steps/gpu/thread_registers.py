@@ -15,7 +15,7 @@ from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.shared_operands import from_shared
-from autosched.tiling.steps.common.names import StepNames
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.steps.common.register_tile import held_tiles
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, worker_threads
 from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, GLOBAL, stage_name

@@ -5,8 +5,8 @@ from __future__ import annotations
 from autosched.logic import Const, Var, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames
 from autosched.tiling.steps.gpu.operand_paths import BULK_COPIES, has_any
 from autosched.tiling.steps.gpu.slice_copies import BULK
 

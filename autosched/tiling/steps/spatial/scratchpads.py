@@ -15,8 +15,8 @@ from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, any_of, 
 from autosched.logic.expr import where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.names import StepNames, tiled_axes
 
 TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 SLOTS = (1, 2)

@@ -18,16 +18,16 @@ from support.plans import leading
 from support.programs.kernel_cases import inputs_for
 from support.programs.value_cases import differing
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.c import print_c
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import run, workload
 from autosched.machine.detect import detect
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.planning.plans import make_plans
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
 

@@ -17,7 +17,7 @@ from autosched.search.tuning.tune import usable
 from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.planning.plans import make_plans
 
 pytestmark = pytest.mark.x86
 CATALOGUE = Catalogue.builtin()

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from support.plans import CONV, covering_rows, leading, machine, plans_of, small_programs
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.errors import NoScheduleError
 from autosched.ir import parse, random_inputs, run_with_error
 from autosched.logic import Var

@@ -12,12 +12,13 @@ from support.plans import covering_rows, plans_of
 from support.programs.matrices import matrix_plans, programs, target
 
 from autosched import permission
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.analysis.matrices import touches
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import KernelError, check_kernel
+from autosched.codegen.tree.errors import KernelError
 from autosched.codegen.tree.kernel import Configure, For, Kernel, statements
 from autosched.codegen.tree.text import print_kernel
 from autosched.costmodel.analytic.clock import clock
@@ -27,7 +28,7 @@ from autosched.machine import host
 from autosched.machine.probes import issue_loop
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import load_text
-from autosched.tiling.plans.nests import nest_or_reason
+from autosched.tiling.planning.nests import nest_or_reason
 
 PROGRAMS = programs()
 CORE = "sapphirerapids"

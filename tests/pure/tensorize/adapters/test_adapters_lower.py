@@ -10,9 +10,9 @@ import pytest
 from support.plans import covering_rows, machine
 from support.programs.adapted import adapted_plans, inputs, programs
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.ir.oracle.interpreter import run
 from autosched.tiling.plans.plan import Plan, ScalarPart
 

@@ -14,7 +14,7 @@ from autosched.search.variants.adapted import Variant
 from autosched.search.variants.block_diagonal import block_diagonal_programs
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue, load
-from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.planning.plans import make_plans
 
 HALF = {"t": "f16", "out": "f16"}
 ONLY = "cuda/wgmma.m64n16k16.f16.f32"

@@ -12,12 +12,13 @@ from support.match.agreement import disagreement, expect
 from support.plans import covering_rows
 from support.programs.matrices import matrix_plans, target
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.c import print_c
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import KernelError, check_kernel
+from autosched.codegen.tree.errors import KernelError
 from autosched.codegen.tree.kernel import Configure
 from autosched.codegen.tree.text import print_kernel
 from autosched.errors import SpecError

@@ -14,7 +14,7 @@ from autosched.search.tuning.tune import usable
 from autosched.search.variants.adapted import Variant
 from autosched.search.variants.transposed_operands import turned_programs
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plans.rank import issue_cycles, rankings
+from autosched.tiling.planning.rank import issue_cycles, rankings
 
 BYTES = {"t": "s8", "acc": "s32"}
 

@@ -16,8 +16,8 @@ from autosched.ir.program import Program
 from autosched.search.tuning.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.plans import make_plans
 
 SUM = """
 def f(A: f32[n, n], x: f32[n], y: f32[n], *, n=37):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from support.cards.gpu_plans import H200, covering, plans
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.boxes import swizzled
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.codegen.tree.kernel import (
     Async,
     For,

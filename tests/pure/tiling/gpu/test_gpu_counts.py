@@ -20,8 +20,8 @@ from autosched.machine.catalogue import load_target, target_names
 from autosched.machine.target import Target
 from autosched.search.tuning.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.plan import Plan, TeamPart
-from autosched.tiling.plans.plans import make_plans
 
 GPUS = [t for t in map(load_target, target_names()) if "warp_threads" in t.limits]
 TURNED = """

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from support.cards.gpu_plans import CATALOGUE, H200
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.device.correctness.oracle import compute
 from autosched.device.correctness.tolerance import slack
 from autosched.device.simulator.verify.verify import check
@@ -21,7 +21,7 @@ from autosched.ir.program import Program
 from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.planning.plans import make_plans
 
 FEW = dataclasses.replace(H200, cores=3)
 BITS = """

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from support.cards.gpu_plans import H200, plans
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.costmodel.analytic.clock import clock
 from autosched.device.correctness.oracle import compute
 from autosched.device.simulator.verify.verify import check

@@ -10,18 +10,18 @@ import pytest
 from pure.tiling.gpu.test_gpu_boxes import without_boxes
 from support.cards.gpu_plans import CATALOGUE, H200, plans
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.codegen.tree.kernel import Async, Box, Kernel, Walk, statements
 from autosched.device.correctness.oracle import compute
 from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse
 from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.plans import make_plans
 from autosched.tiling.space.request import request
 from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy, pixels_of
 

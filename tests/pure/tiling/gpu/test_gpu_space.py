@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from support.cards.gpu_plans import CATALOGUE, H200, covering, plans
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.codegen.tree.kernel import For, Kernel
 from autosched.device.correctness.oracle import compute
 from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse, resolve
 from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plans.plans import make_plans
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.space.request import request
 
 FEW = dataclasses.replace(H200, cores=3)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support.cards.gpu_plans import CATALOGUE, H200, covering
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.codegen.tree.kernel import Assign, For, statements
 from autosched.codegen.tree.text import print_kernel
 from autosched.costmodel.analytic.clock import clock
@@ -21,9 +21,9 @@ from autosched.ir.value import Call, reads, walk
 from autosched.search.tuning.tune import candidates_of, usable
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.function import formulas_of
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.float_policy import Leeway
 from autosched.tiling.plans.plan import Plan, ScalarPart, TeamPart
-from autosched.tiling.plans.plans import make_plans
 from autosched.tiling.space.request import request
 
 FORMULAS = formulas_of(CATALOGUE.of_isa("cuda", "portable", kind="function"))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.check import check_kernel
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.correctness.oracle import compute
 from autosched.device.correctness.tolerance import slack
@@ -26,8 +26,8 @@ from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize import match
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.plans import make_plans
 
 CATALOGUE = Catalogue.builtin()
 WGMMA = "cuda/wgmma.m64n8k32.e4m3.e4m3.f32"

@@ -28,7 +28,7 @@ from autosched.logic import (
     to_z3,
 )
 from autosched.logic.solver import proving, z3
-from autosched.tiling.analysis.windows import determined
+from autosched.tiling.plans.windows import determined
 
 if TYPE_CHECKING:
     from autosched.tiling.plans.nest import Nest

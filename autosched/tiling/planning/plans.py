@@ -22,15 +22,15 @@ from autosched.tiling.analysis.accesses import statements
 from autosched.tiling.analysis.dependence import Dependences, analyse
 from autosched.tiling.analysis.join_loops import join_loops
 from autosched.tiling.analysis.nontemporal import stream_of
+from autosched.tiling.planning.nests import MOST_PLANS, usable_nests, with_scalar
+from autosched.tiling.planning.scheme import scheme_of
 from autosched.tiling.plans.epilogue import epilogue_chain
 from autosched.tiling.plans.fallback import scalar_fallback
 from autosched.tiling.plans.float_policy import Leeway, fuses
 from autosched.tiling.plans.fused_rows import rows_parts
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.nests import MOST_PLANS, usable_nests, with_scalar
 from autosched.tiling.plans.plan import Fused, LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.plans.scalar_parts import scalar_part
-from autosched.tiling.plans.scheme import scheme_of
 from autosched.tiling.plans.teams import team_parts, waits_for_memory
 from autosched.tiling.space.space import Space
 from autosched.tiling.steps import StepNames, is_gpu

@@ -10,12 +10,12 @@ from autosched.logic import TRUE, free_vars
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
 from autosched.tiling.analysis.dependence import Dependences
-from autosched.tiling.analysis.windows import not_chosen, unmet
+from autosched.tiling.planning.rank import issue_cycles, least_cycles, rankings, scalar_cycles
+from autosched.tiling.planning.scheme import scheme_of
 from autosched.tiling.plans.fallback import checkable
 from autosched.tiling.plans.nest import Nest, make_nest
-from autosched.tiling.plans.rank import issue_cycles, least_cycles, rankings, scalar_cycles
 from autosched.tiling.plans.scalar_parts import scalar_part
-from autosched.tiling.plans.scheme import scheme_of
+from autosched.tiling.plans.windows import not_chosen, unmet
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.common.register_tile import one_tile_fits
 from autosched.tiling.steps.cpu.pack import PANEL_GROWTH, fillable

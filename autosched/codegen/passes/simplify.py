@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from autosched.codegen.lower.common.rename import place
 from autosched.codegen.tree.kernel import (
     Assign,
     Async,
@@ -30,6 +29,7 @@ from autosched.codegen.tree.kernel import (
     Wait,
     bodies,
 )
+from autosched.codegen.tree.rename import place
 from autosched.logic import FALSE, TRUE, Int
 from autosched.logic.walk import free_vars, substitute_bool, substitute_int
 

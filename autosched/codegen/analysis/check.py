@@ -10,8 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from autosched.codegen.analysis.matrices import move_of
+from autosched.codegen.tree.errors import KernelError
 from autosched.codegen.tree.kernel import (
     LOOP_KINDS,
+    PRIVATE_SCOPES,
     SCOPES,
     WORKERS,
     Assign,
@@ -43,16 +46,8 @@ from autosched.codegen.tree.kernel import (
 from autosched.ir.value import Call, FromIndex, Logical, Read, Scalar, Select, Value, is_value, reads, walk
 from autosched.logic import FALSE, Bool, Const, Expr, Int, free_vars
 
-PRIVATE_SCOPES = ("register", "matrix", "local", "shared", "accumulator")
-"""Scopes whose memory a function declares itself; the others are passed to it."""
-
-
 MOST_DIMENSIONS, MOST_SIDE = 5, 256
 """Of what the copy engine moves at once (CUDA driver API, cuTensorMapEncodeTiled)."""
-
-
-class KernelError(AssertionError):
-    """A kernel that no printer could print rightly; says where and why."""
 
 
 def check_kernel(kernel: Kernel) -> None:
@@ -239,7 +234,6 @@ class _Checker:
         self._known(stmt.valid, f"the validity of {buffer.name}")
         self._value(stmt.value)
         if "matrix" in {buffer.scope, *(self.kernel.buffers[r.tensor].scope for r in reads(stmt.value))}:
-            from autosched.codegen.analysis.matrices import move_of
 
             move_of(stmt, self.kernel.buffers)
         if stmt.lane is not None:

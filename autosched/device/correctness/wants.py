@@ -1,0 +1,24 @@
+"""Files of expected outputs, which the timing worker reads: `NAME.want`, `NAME.tol`, and which boxes they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SAMPLES = "samples.json"
+"""Which boxes of which outputs `.want` and `.tol` hold: rows of output, first element there, box. Without such a file
+they hold whole outputs."""
+
+
+def write_wants(
+    folder: Path, kinds: Mapping[str, Any], wants: Mapping[str, Any], tolerances: Mapping[str, Any]
+) -> None:
+    """`.want` and `.tol` of each output; `kinds` are numpy's types of integers, which are compared as they are."""
+    for name, want in wants.items():
+        tolerance = tolerances[name]
+        np.asarray(want).astype(kinds[name] if tolerance is None else np.float64).tofile(folder / f"{name}.want")
+        if tolerance is not None:
+            tolerance.tofile(folder / f"{name}.tol")
