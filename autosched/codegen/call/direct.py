@@ -20,6 +20,7 @@ from numpy import ndarray, uint8, zeros
 
 from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import scalar_type
+from autosched.errors import UsageError
 from autosched.ir.dtypes import DType
 
 Array = npt.NDArray[Any]
@@ -143,7 +144,10 @@ class Direct:
             given = tuple(all_)
         if self._scalars:
             passed = [id(given[n]) for n in self._arrays]
-            passed += [convert(given[n]) for n, convert in self._scalars]
+            try:
+                passed += [convert(given[n]) for n, convert in self._scalars]
+            except UsageError:  # something else may be wrong, which is said first
+                return UNUSUAL
         else:
             passed = list(map(id, given))
         if self._function(*passed):

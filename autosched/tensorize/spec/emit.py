@@ -26,7 +26,7 @@ _FAST_MATH = re.compile(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b(?!\
 # Words of LLVM that reach memory, end a block or hide code: a file that came from elsewhere must not do any of it.
 _MEMORY = re.compile(
     r"\b(load|store|alloca|getelementptr|atomicrmw|cmpxchg|fence|va_arg|inttoptr|ptrtoint|asm|invoke|callbr|br|ret|switch"
-    r"|indirectbr|resume|unreachable|blockaddress)\b"
+    r"|indirectbr|resume|unreachable|blockaddress|ptr)\b"
 )
 _CALL = re.compile(r"\b(?:tail |musttail |notail )?call\s+(?P<rest>.*)$")
 _LLVM_FLOAT = {"f16": "half", "bf16": "bfloat", "f32": "float", "tf32": "float", "f64": "double"}
@@ -122,7 +122,7 @@ def fault_of_template(printer: str, text: str, operands: Mapping[str, Operand], 
             if token["operand"] not in operands:
                 return f"{{{token['operand']}}} is no operand; operands: {', '.join(operands)}"
             used.add(token["operand"])
-    fault = _fault_of_llvm(text) if printer == "llvm" else None
+    fault = _fault_of_llvm(text) if printer == "llvm" else _fault_of_c(text) if printer == "c" else None
     unused = [o for o in operands if o not in used] if printer in ("llvm", "c") else []
     return fault or (f"the operand {{{unused[0]}}} is not used" if unused else None)
 
@@ -232,11 +232,23 @@ def _fault_of_llvm(text: str) -> str | None:
             return f"the fast-math flag {found[0]!r} changes what is computed"
         if found := _MEMORY.search(expression):
             return f"{found[0]!r} is not accepted: an emission computes on registers, and touches no memory"
+        if len(re.findall(r"\bcall\b", expression)) > 1:
+            return f"{expression!r} calls twice: write one instruction a line"
         if found := re.search(r"(?<![\w%])@(?!llvm\.)[^\s(]*", expression):
             return f"{found[0]!r} is not accepted: only LLVM's own functions (@llvm.…) are called"
         if re.search(r"(?<![\w}])%[\w.]+", expression):
             return f"{expression!r} names a value of its own: write %{{name}}"
     return None
+
+
+def _fault_of_c(text: str) -> str | None:
+    """Brackets that close more than was opened end the expression, and statements may follow."""
+    depth = 0
+    for character in re.sub(r"\"(\\\\.|[^\"\\\\])*\"|'(\\\\.|[^'\\\\])*'", "", text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth < 0:
+            break
+    return "it is no expression: a bracket is closed that was not opened" if depth else None
 
 
 def _leading_type(text: str) -> tuple[str, str]:

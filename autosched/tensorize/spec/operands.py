@@ -18,7 +18,11 @@ from autosched.yaml_lines import Document, Path
 
 MAX_ELEMENTS = 1 << 20
 GPU_PRINTERS = {"cuda": "cuda", "hip": "hip"}
-_TYPE = re.compile(r"[A-Za-z0-9_<>(),.* ]+")  # of C, LLVM or CUDA: no text that ends the declaration
+_TYPE = re.compile(r"[A-Za-z0-9_<>(),.* ]*\w[A-Za-z0-9_<>(),.* ]*")  # no text that ends the declaration
+_C_TYPE = re.compile(
+    r"(?!.*\b(?:static|extern|register|typedef|return|inline|void|typeof|const|volatile)\b)"
+    r"[A-Za-z_]\w*(?: [A-Za-z_]\w*)*(?: __attribute__\(\(vector_size\(\d+(?: ?\* ?\d+)?\)\)\))?"
+)
 _LANES = {"warp": 32, "warpgroup": 128}
 _WAVE64 = ("hip",)
 
@@ -233,8 +237,8 @@ def _registers(operand: Operand, own: OperandKeys, keys: IntrinsicKeys, isa: str
     if "c" in emit and "c" not in operand.registers:
         hint = f"operands: {{{name}: {{register: {{c: __m512i}}}}}}"
         raise source.error(f"operand {name} has no C register type, which emit.c needs", "emit", key=True, hint=hint)
-    for printer, text in operand.registers.items():
-        if not _TYPE.fullmatch(text):
+    for printer, text in own.register_.items():
+        if not (_C_TYPE if printer == "c" else _TYPE).fullmatch(text):
             said = f"operand {name}: the register {text!r} is no type"
             raise source.error(said, "operands", name, "register", printer, hint="for example __m512i")
     for printer, width_of in (("llvm", llvm_bits), ("c", c_bits)):

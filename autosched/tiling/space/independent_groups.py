@@ -121,6 +121,8 @@ class Apart:
         if self._alike is not None and not np.allclose(seconds, total, rtol=1e-4):
             return None
         order = np.lexsort((ids, seconds))
+        if near is not None and len(order) >= near[0]:  # past it sums are missing, whose rows `_enough` left out
+            limit_s = min(limit_s, near[1] * float(seconds[order[near[0] - 1]]))
         order = order[seconds[order] <= limit_s]
         return Best(ids[order], seconds[order], all(best.proved for best in found))
 

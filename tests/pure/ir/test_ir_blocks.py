@@ -32,9 +32,9 @@ def agreed(program: Program, wanted: dict[str, Box], seed: int) -> Slice:
         here = tuple(slice(low, low + n) for low, n in box)
         whole = np.broadcast_to(tolerances[name], np.shape(outputs[name]))
         np.testing.assert_array_equal(values[name].astype(np.float64), outputs[name][here].astype(np.float64))
-        # Of triangular sums a box counts the terms that its own rows may have, the whole those of its longest row.
-        assert (bounds[name] <= whole[here] * (1 + 1e-6)).all()
-        np.testing.assert_array_equal(bounds[name] > 0, whole[here] > 0)
+        # Of triangular sums, the longest of the rows that are computed counts, and rounding errors of an empty one.
+        assert (bounds[name] <= whole[here] * 1.25 + 1e-300).all()
+        np.testing.assert_array_equal(bounds[name] > 1e-300, whole[here] > 1e-300)
     return part
 
 

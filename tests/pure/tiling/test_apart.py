@@ -82,7 +82,8 @@ def test_the_best_rows_are_those_of_a_full_sort(
     assert len(np.unique(found.ids)) == len(found.ids)
     assert np.array_equal(again.seconds, found.seconds)
     close = every[:k][every[:k] <= 1.5 * every[min(2, len(every) - 1)]] if len(every) else every
-    assert np.allclose(near.seconds[: len(close)], close)
+    assert len(near.seconds) >= len(close)
+    assert np.allclose(near.seconds, every[: len(near.seconds)])  # no faster one is missing
     if k < len(every):
         fewer = Apart(space, timed, total, block).best(k, float(every[k // 2]))
         assert np.allclose(fewer.seconds, every[:k][every[:k] <= every[k // 2]])

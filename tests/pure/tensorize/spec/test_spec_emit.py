@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autosched.errors import SpecError
+from autosched.ir.dtypes import dtype
+from autosched.ir.map import identity
 from autosched.tensorize.check.native import from_register_bytes, issue_ir, register_bytes
 from autosched.tensorize.check.values import any_bits, cases, corners
+from autosched.tensorize.intrinsic import Operand
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tensorize.spec.emit import c_bits, llvm_bits, llvm_declarations, render_c, render_llvm
+from autosched.tensorize.spec.emit import c_bits, fault_of_template, llvm_bits, llvm_declarations, render_c, render_llvm
 from autosched.tensorize.spec.load import load_text
 
 NPU = """\
@@ -129,3 +132,10 @@ def test_cases_cover_all_pairs_of_bytes():
     arrays = cases(made, np.random.default_rng(0))
     pairs = {(int(x), int(y)) for x, y in zip(arrays["a"].reshape(-1), arrays["b"].reshape(-1), strict=True)}
     assert len(pairs) == 65536
+
+
+@pytest.mark.parametrize("text", ["{a}); abort(); ({b}", "f({a}, {b}", "{a})) + (({b}"])
+def test_c_that_leaves_its_brackets_is_no_expression(text):
+    operands = {name: Operand(name, dtype("f32"), (1,), identity(("i",), (1,))) for name in "ab"}
+    assert "bracket" in fault_of_template("c", text, operands, "a")
+    assert fault_of_template("c", 'f({a}, ")", {b}, \')\', "\\")")', operands, "a") is None
