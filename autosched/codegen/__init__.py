@@ -1,1 +1,4 @@
-"""See docs/concepts.md."""
+"""A plan and a row become a loop tree (`lower`, `tree`), and that becomes text (`llvm`, `c`, `cuda`).
+
+Read `tree.kernel`, `lower`, then `llvm.module`.
+"""

@@ -1,6 +1,6 @@
 """How long will a schedule take? The analytic clock, named features, and models that learn what the clock misses.
 
-Nothing here measures or chooses. Read `features`, then `protocol`, then `learned`.
+Nothing here measures or chooses. Read `analytic.clock`, `features`, `protocol`, then `learned.learned`.
 """
 
 from autosched.costmodel.accuracy.metrics import Quality, quality, quality_of_trials

@@ -44,7 +44,7 @@ def load_soon(name: str) -> None:
     first candidates are measured. What cannot be loaded is reported there."""
 
     def begin() -> None:
-        with suppress(Exception):  # the process may be ending, too
+        with suppress(Exception):  # `load` raises it again for whoever needs the model; the process may be ending, too
             load(_LEARNER[name])
 
     if name in _LEARNER:

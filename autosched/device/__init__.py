@@ -1,4 +1,5 @@
-"""Building and timing candidates: the `cpu` with its isolated worker, the `simulator`, and what they share.
+"""Building and timing candidates: the devices `cpu`, `cuda`, `simulator` and `replay`, and what they share. Read
+`protocol`, then `cpu.device`.
 
 The package can be called: `autosched.device("cpu")` is `registry.device("cpu")`, the name that the Python interface
 promises and that a module of this name would otherwise hide.

@@ -1,1 +1,4 @@
-"""See docs/concepts.md."""
+"""Plans of a program, and the spaces of schedules that they leave open.
+
+Read `plans.plan`, `planning.plans` (which plans there are), `step`, then `space.space`; `schedule` has a candidate.
+"""

@@ -93,6 +93,7 @@ class CpuDevice:
         self._lane, self._beside = Lane(cpus[:-threads], cpus), Beside()
         self._lock = threading.RLock()  # on what building and measuring both ask for: the program's data
         self._warming: Future[None] | None = None
+        self._foreseen: Future[None] | None = None
         self._given_up = False
         self._oracle = oracle
         self._folder, self._widening = Scratch(), Widening(program)
@@ -195,7 +196,7 @@ class CpuDevice:
                     self._find_special(self.program, self._finite | assumed_finite(plan))
 
         if self.aside:
-            self._lane.begin(look, apart=False)
+            self._foreseen = self._lane.begin(look, apart=False)
 
     def _warmed(self) -> None:
         """Wait until the processes have started: each of them answers one thread at a time."""
@@ -271,6 +272,8 @@ class CpuDevice:
     def _ask(self, builds: Sequence[Build], deadline_s: float, what: str, *message: Any) -> Any:
         """The worker's answer on the data of the builds' program, or the outcome of its death."""
         self._warmed()
+        if self._foreseen is not None:  # one thread at a time decides what is checked on
+            wait([self._foreseen])
 
         def ready() -> bool:
             if self._given_up:

@@ -97,11 +97,9 @@ class WorkerProcess:
 
     def send(self, *message: Any) -> None:
         """Send a request; `answer` must follow before the next one. WorkerDiedError."""
-        sent, connection = False, self._connection
+        sent = False
         try:
-            if connection is None:
-                raise ConnectionError
-            connection.send(message)
+            self._connected().send(message)
             sent = True
         except OSError:
             raise self._death("start") from None
@@ -112,10 +110,9 @@ class WorkerProcess:
     def answer(self, deadline_s: float) -> Any:
         """The answer to what was sent, waited for. Raises as `ask` does."""
         stage, clock = "start", time.monotonic()
-        finished, connection = False, self._connection
+        finished = False
         try:
-            if connection is None:
-                raise ConnectionError
+            connection = self._connected()
             while True:
                 left_s = deadline_s - (time.monotonic() - clock)
                 if left_s <= 0 or not connection.poll(left_s):
@@ -133,6 +130,13 @@ class WorkerProcess:
         finally:
             if not finished:  # deadline, Ctrl-C: whatever it is doing, it must not answer the next request
                 self.close()
+
+    def _connected(self) -> Connection[Any, Any]:
+        """The connection. ConnectionError where another thread has closed it."""
+        connection = self._connection
+        if connection is None:
+            raise ConnectionError
+        return connection
 
     def _death(self, stage: str) -> WorkerDiedError:
         process = self._process

@@ -14,12 +14,12 @@ Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float32]
 
 AT_LEAST = 1 << 14
-"""Rows looked for at once where nothing is apart: who asks for the best one asks for thousands next, and these take
-hardly longer."""
+"""Rows that a search fetches at least where nothing is apart: callers ask for thousands next, which take hardly
+longer."""
 
 
 class Unlisted:
-    """Remembers what it found: who asks for fewer or faster rows than somebody before is answered from that."""
+    """Remembers what it found, and answers from that a request for fewer or faster rows than an earlier one."""
 
     def __init__(self, search: Apart) -> None:
         self._search = search

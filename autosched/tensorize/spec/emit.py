@@ -28,6 +28,7 @@ _MEMORY = re.compile(
     r"\b(load|store|alloca|getelementptr|atomicrmw|cmpxchg|fence|va_arg|inttoptr|ptrtoint|asm|invoke|callbr|br|ret|switch"
     r"|indirectbr|resume|unreachable|blockaddress|ptr)\b"
 )
+_NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'", re.DOTALL)  # of C
 _CALL = re.compile(r"\b(?:tail |musttail |notail )?call\s+(?P<rest>.*)$")
 _LLVM_FLOAT = {"f16": "half", "bf16": "bfloat", "f32": "float", "tf32": "float", "f64": "double"}
 _LLVM_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "fp128": 128}
@@ -242,9 +243,10 @@ def _fault_of_llvm(text: str) -> str | None:
 
 
 def _fault_of_c(text: str) -> str | None:
-    """Brackets that close more than was opened end the expression, and statements may follow."""
+    """Brackets that close more than was opened end the expression, and statements may follow. Those in comments and
+    in strings do not count."""
     depth = 0
-    for character in re.sub(r"\"(\\\\.|[^\"\\\\])*\"|'(\\\\.|[^'\\\\])*'", "", text):
+    for character in _NO_CODE.sub("", text):
         depth += {"(": 1, ")": -1}.get(character, 0)
         if depth < 0:
             break

@@ -59,7 +59,7 @@ def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
 
 def deferred_text(text: str, file: str) -> dict[str, Entry]:
     """As `load_text`, full name to what builds the intrinsic and checks it: for files that are known to be good. Their
-    pseudocode is read when it is asked for."""
+    pseudocode is parsed on first use."""
     return {entry.name: entry for entry in _entries(text, file)}
 
 

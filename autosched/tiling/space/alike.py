@@ -84,8 +84,8 @@ class Group:
         return total
 
     def times(self, other: Group) -> Column | None:
-        """Seconds of some combinations of another group, of the same rules; None where more is asked for than was
-        seen."""
+        """Seconds that this group takes for some combinations of another one with the same rules; None where they read
+        decisions that are not in the group."""
         try:
             return self.seconds(self.here(other, other.some))
         except WantedError:

@@ -29,6 +29,6 @@ class Known:
         return self.last.up_to(k, limit_s)
 
     def note(self, found: Best) -> None:
-        """What somebody found otherwise: of all rows the fastest."""
+        """Take over the result of another search. `found` must have all rows up to its slowest."""
         if len(found.ids) > len(self.last.ids):
             self.last, self._known_s = found, float(found.seconds[-1])

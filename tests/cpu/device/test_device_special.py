@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import ModuleType
 
 import numpy as np
@@ -112,6 +113,27 @@ def test_data_are_there_before_the_first_candidate(monkeypatch: pytest.MonkeyPat
         assert len(asked) == 1
         device._find_special(program, frozenset(["X"]))
         assert len(asked) == 2
+
+
+def test_a_measurement_waits_for_what_was_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what is foreseen for one plan may take the place of what another one is checked on."""
+    program = parse(CONV, sizes={"h": 5, "w": 4, "ci": 2, "co": 9})
+    plan = plans_of(program, machine(), only=("x86/vfmadd.f32.ymm",))[0]
+    said: list[str] = []
+
+    def slowly(*_: object) -> None:
+        said.append("begins")
+        time.sleep(0.5)
+        said.append("ends")
+
+    with cpu.CpuDevice(program) as device:
+        if not device.aside:
+            pytest.skip("one CPU has nothing beside it")
+        build = device.build(Candidate(plan, int(plan.space.few[0])))
+        monkeypatch.setattr(cpu, "special", slowly)
+        device.foresee(plan)
+        assert device.measure(build).status == "ok"
+    assert said in (["begins", "ends"], ["begins", "ends", "begins", "ends"])
 
 
 def test_outputs_are_computed_whole_only_where_that_is_cheap() -> None:

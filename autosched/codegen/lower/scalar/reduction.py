@@ -39,8 +39,8 @@ SIGNS = {"max=": ">", "min=": "<"}
 
 @dataclass
 class Reduction:
-    """Emits the reduction loops `axes` of a stage for all copies of the body around them; `producer_fusion`: the stage
-    before it is computed on the way."""
+    """Emits the reduction loops `axes` of a stage for all copies of the body around them; `fed`: the stage before it is
+    computed on the way."""
 
     of: Scalar
     axes: tuple[Axis, ...]

@@ -1,7 +1,7 @@
 """What a nest on a CPU moves between caches, in seconds, and what it takes at least by that alone.
 
 `least_seconds` stands between a floor, which leaves these bytes out, and the whole time: it needs a row's loops and
-blocks, but neither how often a body is unrolled nor what is asked for ahead.
+blocks, but neither how often a body is unrolled nor what is prefetched.
 """
 
 from __future__ import annotations

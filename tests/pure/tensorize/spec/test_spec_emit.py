@@ -134,8 +134,20 @@ def test_cases_cover_all_pairs_of_bytes():
     assert len(pairs) == 65536
 
 
-@pytest.mark.parametrize("text", ["{a}); abort(); ({b}", "f({a}, {b}", "{a})) + (({b}"])
+HIDDEN = "{a} /* ( */ ); abort(); ( /* ) */ {b}"
+ESCAPED = r"""f({a}, "\\")); abort(); (({b}, "x")"""
+
+
+@pytest.mark.parametrize("text", ["{a}); abort(); ({b}", "f({a}, {b}", "{a})) + (({b}", HIDDEN, ESCAPED])
 def test_c_that_leaves_its_brackets_is_no_expression(text):
     operands = {name: Operand(name, dtype("f32"), (1,), identity(("i",), (1,))) for name in "ab"}
     assert "bracket" in fault_of_template("c", text, operands, "a")
-    assert fault_of_template("c", 'f({a}, ")", {b}, \')\', "\\")")', operands, "a") is None
+
+
+IN_STRINGS = r"""f({a}, ")", {b}, ')', "\\")"""
+
+
+@pytest.mark.parametrize("text", [IN_STRINGS, r"""f({a}, "\")", {b})""", "f({a} /* :) */, {b})"])
+def test_brackets_in_strings_and_comments_do_not_count(text):
+    operands = {name: Operand(name, dtype("f32"), (1,), identity(("i",), (1,))) for name in "ab"}
+    assert fault_of_template("c", text, operands, "a") is None
