@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from autosched import api
-from autosched.ir.program import Program, Stage
+from autosched.ir.nodes import Stage
+from autosched.ir.program import Program
 from autosched.machine.detect import detect
 from autosched.machine.peaks import measure_peaks
 from autosched.tensorize.intrinsic import Intrinsic

@@ -9,7 +9,6 @@ from typing import Any
 
 from autosched.cli.output import answer
 from autosched.errors import NoScheduleError, UsageError
-from autosched.ir.printer import print_program
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.report.text import compared, seconds
@@ -87,7 +86,7 @@ def write_forms(path: Path, program: Program, intrinsics: Sequence[Intrinsic], n
     try:
         if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(WRITTEN):
             raise UsageError(f"{path} is there already, and is no form", hint="give --write-form another path")
-        lines = [WRITTEN, *(f"# {line}" for line in said), "", print_program(rewritten)]
+        lines = [WRITTEN, *(f"# {line}" for line in said), "", str(rewritten)]
         path.write_text("\n".join(lines), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}", hint="give --write-form another path") from None

@@ -13,7 +13,6 @@ from autosched.cli.output import answer, answer_json, table
 from autosched.codegen.c.export.own_texts import c_tools
 from autosched.errors import UnknownNameError
 from autosched.ir.dtypes import dtype
-from autosched.ir.printer import print_program
 from autosched.machine.host import host_features
 from autosched.tensorize.check.emulator import installed
 from autosched.tensorize.check.verify import CheckReport, check_all
@@ -125,7 +124,7 @@ def show(
             answer(f"  {label}: {value}")
     for rule in i.rules:
         answer(f"  rule: {rule}")
-    answer("\n" + print_program(i.program))
+    answer("\n" + str(i.program))
     for operand in i.operands.values():
         where = operand.fragment if operand.fragment is not None else operand.order
         registers = ", ".join(f"{k}: {v}" for k, v in operand.registers.items())
@@ -212,7 +211,7 @@ def _data(i: Intrinsic) -> dict[str, Any]:
             "contract": str(i.numerics),
             "targets": [{"when": sorted(f), "contract": str(n)} for f, n in i.contracts],
         },
-        "semantics": print_program(i.program),
+        "semantics": str(i.program),
         "operands": {o.name: {"dtype": o.dtype.name, "shape": list(o.shape)} for o in i.operands.values()},
         "sequences": [{"when": sorted(f), "registers": dict(s)} for f, s in i.sequences],
         "emit": dict(i.emit),

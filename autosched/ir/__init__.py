@@ -1,15 +1,15 @@
 """The loop-nest language: dtypes, values, programs, the parser and printer, the oracle, and the built-in workloads.
 
-Holds nothing about hardware or schedules. Read `program`, `value`, then `parser`.
+Holds nothing about hardware or schedules. Read `nodes`, `value`, `program`, then `parser`.
 """
 
 from autosched.ir.einsum import einsum
+from autosched.ir.nodes import Axis, Stage, Tensor
 from autosched.ir.oracle.error import run_with_error
 from autosched.ir.oracle.inputs import random_inputs, split_inputs
 from autosched.ir.oracle.interpreter import run
 from autosched.ir.parser import load, parse
-from autosched.ir.printer import print_program
-from autosched.ir.program import Axis, Program, Stage, Tensor
+from autosched.ir.program import Program
 from autosched.ir.resolve import resolve
 from autosched.ir.sizes import with_sizes
 from autosched.ir.workload import workload, workload_names
@@ -22,7 +22,6 @@ __all__ = [
     "einsum",
     "load",
     "parse",
-    "print_program",
     "random_inputs",
     "resolve",
     "run",

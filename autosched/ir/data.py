@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,27 +18,12 @@ import numpy.typing as npt
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.dtypes import DType
 from autosched.ir.oracle.inputs import assumed_range
+from autosched.ir.oracle.interpreter import run
 from autosched.ir.prepared import assigns
-from autosched.ir.program import Program
+from autosched.ir.program import KnownData, Program
+from autosched.ir.value import reads
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class KnownData:
-    """What is known of one tensor's elements. `low`, `high`: least and greatest of an integer tensor; `values` are None
-    where a stored study knows them by hash only. `holds`: sentences about the values, and whether they are true."""
-
-    sha256: str
-    low: int | None
-    high: int | None
-    values: Array | None = field(default=None, compare=False, repr=False)
-    holds: dict[str, bool] = field(default_factory=dict, compare=False)
-
-    @property
-    def text(self) -> str:
-        """The hash as messages and keys show it: 16 hexadecimal digits."""
-        return self.sha256[:16]
 
 
 def with_data(program: Program, data: Mapping[str, Any]) -> Program:
@@ -81,7 +66,7 @@ def require_data(program: Program, arrays: Mapping[str, Any]) -> None:
 
 def known_values(program: Program, tensor: str) -> KnownData | None:
     """What is known of a tensor's elements: those of given data, and those that are prepared from such data alone."""
-    return program.data.get(tensor) or (program.prepared_data.get(tensor) if program.data else None)
+    return program.data.get(tensor) or (prepared_data(program).get(tensor) if program.data else None)
 
 
 def _known(program: Program, name: str, values: Any) -> KnownData:
@@ -110,10 +95,14 @@ def _measured(values: Array, dtype: DType, shape: tuple[int, ...]) -> KnownData:
 
 
 def prepared_data(program: Program) -> dict[str, KnownData]:
-    """The prepared tensors that follow from the data given, computed by the oracle (`Program.prepared_data` keeps
-    them)."""
-    from autosched.ir.oracle.interpreter import run
+    """What `Program.data` says of the tensors that are prepared from it; the oracle computes it once a program."""
+    if "prepared_data" not in program.cache:
+        program.cache["prepared_data"] = _prepared_data(program)
+    found: dict[str, KnownData] = program.cache["prepared_data"]
+    return found
 
+
+def _prepared_data(program: Program) -> dict[str, KnownData]:
     given = {n: d.values for n, d in program.data.items() if d.values is not None}
     sources: dict[str, set[str]] = {}
     for stmt in program.body:
@@ -138,9 +127,7 @@ def prepared_data(program: Program) -> dict[str, KnownData]:
 
 
 def _read(stmt: Any) -> set[str]:
-    from autosched.ir.value import reads
-
     return {r.tensor for a in assigns(stmt) for r in reads(a.value)}
 
 
-__all__ = ["KnownData", "digest", "known_values", "prepared_data", "require_data", "with_data"]
+__all__ = ["digest", "known_values", "prepared_data", "require_data", "with_data"]

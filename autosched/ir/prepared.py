@@ -6,12 +6,14 @@ data be re-laid out, padded, converted or reduced to compensation terms, not be 
 
 from __future__ import annotations
 
-from autosched.ir.program import Assign, Program, Statement, Tensor
+from collections.abc import Mapping
+
+from autosched.ir.nodes import Assign, Statement, Tensor
 from autosched.ir.value import Cast, Literal, Read, Scalar, Select, Unary, Value, is_value, reads, walk
 from autosched.logic import Bool
 
 
-def prepared_tensors(program: Program) -> tuple[str, ...]:
+def prepared_tensors(body: tuple[Statement, ...], tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
     """Intermediates whose values follow from `const` parameters alone, in the order in which they are computed.
 
     A tensor is one of them where a single top-level statement writes it and nothing else, before any other mentions it,
@@ -19,13 +21,13 @@ def prepared_tensors(program: Program) -> tuple[str, ...]:
     beside zeros only.
     """
     found: list[str] = []
-    known = {n for n in program.parameters if n in program.tensors and program.tensors[n].const}
+    known = {n for n, t in tensors.items() if t.const and not t.intermediate}
     mentioned: set[str] = set()
-    written_by = [{a.tensor for a in assigns(stmt)} for stmt in program.body]
-    for k, stmt in enumerate(program.body):
+    written_by = [{a.tensor for a in assigns(stmt)} for stmt in body]
+    for k, stmt in enumerate(body):
         (target, *others) = written_by[k] or {""}
         alone = not others and all(target not in w for n, w in enumerate(written_by) if n != k)
-        tensor = program.tensors.get(target)
+        tensor = tensors.get(target)
         if tensor is not None and alone and target not in mentioned and _follows(stmt, tensor, known):
             found.append(target)
             known.add(target)

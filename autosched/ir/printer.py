@@ -1,4 +1,4 @@
-"""A program as text of the language: `parse(print_program(p)) == p`. Known sizes are written as numbers."""
+"""The parts of a program as text of the language; `str(program)` is the whole text."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import inspect
 import math
 
 from autosched.ir.dtypes import DType
-from autosched.ir.oracle.numerics import container
-from autosched.ir.program import Assign, Assume, Axis, Guard, Loop, Program, Statement, Tensor
+from autosched.ir.nodes import Assign, Assume, Axis, Guard, Loop, ScalarParam, Statement, Tensor
+from autosched.ir.oracle.numerics import container, float_literal
 from autosched.ir.value import (
     Arith,
     Call,
@@ -30,45 +30,29 @@ _LEVEL = {"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "/":
 _UNARY, _ATOM = 7, 8
 
 
-def print_program(program: Program) -> str:
-    """The program's text, ending in a newline. A symbolic size keeps its range as its default."""
-    parts = _parameters(program)
-    keywords: list[str] = [f"{n}={v}" for n, v in program.sizes.items()]
-    keywords += [f'{n}="{low}..{high}"' for n, (low, high) in program.symbolic.items()]
-    keywords += [f'{n}="{t}"' for n, t in program.dtypes.items()]
-    given = ", ".join(parts + (["*", *keywords] if keywords else []))
-    lines = [f"def {program.name}({given}):"]
-    lines += _docstring(program.doc)
-    lines += [f"    {t.name}: {_type(t)}" for t in program.tensors.values() if t.intermediate]
-    lines += [f"    assume({_assumption(a)})" for a in program.assumptions]
-    lines += _block(program.body, 1)
-    return "\n".join(lines) + "\n"
+def print_parameter(parameter: Tensor | ScalarParam) -> str:
+    """A tensor or a scalar with its type: `B: const[s8[64, 64]]`."""
+    if isinstance(parameter, ScalarParam):
+        return f"{parameter.name}: {parameter.dtype}"
+    text = f"{parameter.dtype}[{', '.join(map(str, parameter.shape))}]"
+    return f"{parameter.name}: {f'const[{text}]' if parameter.const else text}"
 
 
-def signature(program: Program) -> str:
-    """The program in a line: `gemm(A: f32[64, 64], B: f32[64, 64], C: f32[64, 64])`."""
-    return f"{program.name}({', '.join(_parameters(program))})"
-
-
-def _parameters(program: Program) -> list[str]:
-    scalars, tensors = program.scalars, program.tensors
-    return [f"{n}: {scalars[n].dtype if n in scalars else _type(tensors[n])}" for n in program.parameters]
-
-
-def _type(tensor: Tensor) -> str:
-    text = f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
-    return f"const[{text}]" if tensor.const else text
-
-
-def _docstring(doc: str) -> list[str]:
+def print_docstring(doc: str) -> list[str]:
+    """The lines of a docstring, the first one's indentation left out; none for an empty one."""
     if not doc:
         return []
     plain = doc.isprintable() or all(line.isprintable() for line in doc.split("\n"))
     if plain and "\\" not in doc and '"""' not in doc and not doc.endswith('"'):
         text = '"""' + doc.replace("\n", "\n    ") + '"""'
         if inspect.cleandoc(text[3:-3]) == doc:
-            return ["    " + "\n    ".join(text.split("\n    "))]
-    return [f"    {doc!r}"]
+            return [text]
+    return [repr(doc)]
+
+
+def print_assume(a: Assume) -> str:
+    """An assumption as a statement: `assume(0 <= s <= 7)`."""
+    return f"assume({_assumption(a)})"
 
 
 def _assumption(a: Assume) -> str:
@@ -90,7 +74,8 @@ def _float(x: float) -> str:
     return ("-inf" if x < 0 else "inf") if math.isinf(x) else repr(x)
 
 
-def _block(body: tuple[Statement, ...], depth: int) -> list[str]:
+def print_block(body: tuple[Statement, ...], depth: int = 1) -> list[str]:
+    """The lines of statements, indented by four spaces for each level of `depth`."""
     pad = "    " * depth
     lines: list[str] = []
     for node in body:
@@ -98,10 +83,10 @@ def _block(body: tuple[Statement, ...], depth: int) -> list[str]:
             case Loop():
                 axes, inner = _perfect(node)
                 lines.append(f"{pad}for {', '.join(a.name for a in axes)} in {_domain(axes)}:")
-                lines += _block(inner, depth + 1)
+                lines += print_block(inner, depth + 1)
             case Guard(condition, inner):
                 lines.append(f"{pad}if {print_condition(condition)}:")
-                lines += _block(inner, depth + 1)
+                lines += print_block(inner, depth + 1)
             case Assign():
                 lines.append(pad + print_assign(node))
     return lines or [f"{pad}pass"]
@@ -164,8 +149,6 @@ def _shortest(x: float, dtype: DType) -> str:
     if math.isinf(x):
         return _float(x)
     short = repr(float(str(container(dtype)(x))))
-    from autosched.ir.parser.typing import float_literal
-
     return short if float_literal(float(short), dtype) == x else repr(x)
 
 

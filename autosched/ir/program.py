@@ -1,4 +1,4 @@
-"""`Program`: parameters, sizes and a tree of loops, guards and assignments; `Stage`: one assignment with its axes.
+"""`Program`: parameters, sizes and a tree of loops, guards and assignments.
 
 A program is a frozen value with its sizes and dtypes filled in. Sizes kept symbolic (`-D m=1..4096`) stay variables,
 with their range in `symbolic`.
@@ -8,142 +8,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any
 
-from autosched.errors import Location
-from autosched.ir.dtypes import DType
-from autosched.ir.value import Call, Condition, Index, Literal, Read, Value, is_value, reads, walk
-from autosched.ir.variables import index_vars
-from autosched.logic import Const, Int
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from autosched.ir.data import KnownData
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """An array parameter or intermediate. `shape` is in elements; `const` marks data known before the run."""
-
-    name: str
-    dtype: DType
-    shape: tuple[Int, ...]
-    const: bool = False
-    intermediate: bool = False
-
-    @property
-    def extents(self) -> tuple[int, ...]:
-        """The shape as ints; only where no size is symbolic."""
-        return tuple(_known(s) for s in self.shape)
-
-
-@dataclass(frozen=True, slots=True)
-class ScalarParam:
-    """A run-time scalar parameter."""
-
-    name: str
-    dtype: DType
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """A loop: `lower <= name < upper`, bounds affine in sizes and outer axes. Names are unique in a program."""
-
-    name: str
-    lower: Int
-    upper: Int
-
-    @property
-    def extent(self) -> int:
-        """The trip count, where the bounds are constants."""
-        return max(0, _known(self.upper) - _known(self.lower))
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    axis: Axis
-    body: tuple[Statement, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """`if condition:` without an else."""
-
-    condition: Condition
-    body: tuple[Statement, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Assign:
-    """`tensor[index] op value`; `op` is one of `= += -= *= min= max=` (`C[i] = max(C[i], e)` is `max=`)."""
-
-    tensor: str
-    index: tuple[Index, ...]
-    op: str
-    value: Value
-    location: Location | None = field(default=None, compare=False)
-
-
-Statement: TypeAlias = Loop | Guard | Assign
-
-
-@dataclass(frozen=True, slots=True)
-class Assume:
-    """`assume(low <= subject <= high)`: `subject` is a tensor's elements, a scalar or a size; None is unbounded."""
-
-    subject: str
-    low: int | float | None = None
-    high: int | float | None = None
-    multiple: int | None = None
-    location: Location | None = field(default=None, compare=False)
+from autosched.ir.nodes import Assume, ScalarParam, Stage, Statement, Tensor
+from autosched.ir.prepared import prepared_tensors
+from autosched.ir.printer import print_assume, print_block, print_docstring, print_parameter
+from autosched.ir.stages import live_in, stages_of
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One assignment with its axes, outermost first.
+class KnownData:
+    """What is known of one tensor's elements. `low`, `high`: least and greatest of an integer tensor; `values` are None
+    where a stored study knows them by hash only. `holds`: sentences about the values, and whether they are true."""
 
-    A reduction whose target is initialised by a plain assignment to the same element just before its reduction loops
-    is one stage: the initial value is `init`, and that assignment is no stage of its own. `name` is the written
-    tensor's, with `.2`, `.3` … for later stages that write the same one.
-    """
-
-    name: str
-    axes: tuple[Axis, ...]
-    guards: tuple[Condition, ...]
-    assign: Assign
-    init: Value | None = None
-
-    @cached_property
-    def spatial(self) -> tuple[Axis, ...]:
-        """Axes that occur in the written element's address."""
-        used = index_vars(self.assign.index)
-        return tuple(a for a in self.axes if a.name in used)
-
-    @cached_property
-    def reduction(self) -> tuple[Axis, ...]:
-        """Axes that do not."""
-        names = {a.name for a in self.spatial}
-        return tuple(a for a in self.axes if a.name not in names)
-
-    @cached_property
-    def reads(self) -> tuple[Read, ...]:
-        """Every tensor read of the value, its subscripts and its guards."""
-        found = list(reads(self.assign.value))
-        for g in (*self.guards, *self.assign.index):
-            if is_value(g):
-                found += reads(g)
-        return tuple(found)
+    sha256: str
+    low: int | None
+    high: int | None
+    values: npt.NDArray[Any] | None = field(default=None, compare=False, repr=False)
+    holds: dict[str, bool] = field(default_factory=dict, compare=False)
 
     @property
-    def calls(self) -> bool:
-        """Whether it calls a function (`exp`, …) anywhere."""
-        start = () if self.init is None else (self.init,)
-        roots = (self.assign.value, *start, *(v for v in (*self.guards, *self.assign.index) if is_value(v)))
-        return any(isinstance(v, Call) for root in roots for v in walk(root))
-
-    @property
-    def target(self) -> Read:
-        """The written element as a read of it (dtype of the value)."""
-        return Read(self.assign.tensor, self.assign.index, self.assign.value.dtype)
+    def text(self) -> str:
+        """The hash as messages and keys show it: 16 hexadecimal digits."""
+        return self.sha256[:16]
 
 
 @dataclass(frozen=True)
@@ -168,9 +57,7 @@ class Program:
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """All stages in textual order."""
-        from autosched.ir.stages import stages_of
-
-        return stages_of(self)
+        return stages_of(self.body)
 
     @cached_property
     def written(self) -> frozenset[str]:
@@ -184,10 +71,9 @@ class Program:
     @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Tensor parameters whose values at entry matter, in order: read-only ones and inout ones."""
-        from autosched.ir.stages import live_in
-
-        live = live_in(self)
-        return tuple(p for p in self.parameters if p in live)
+        tensors = {p: self.tensors[p] for p in self.parameters if p in self.tensors}
+        live = live_in(self.body, tensors, self.symbolic)
+        return tuple(p for p in tensors if p in live)
 
     @cached_property
     def inouts(self) -> tuple[str, ...]:
@@ -196,16 +82,12 @@ class Program:
     @cached_property
     def prepared(self) -> tuple[str, ...]:
         """Intermediates that are computed once, before the run, in order (see `ir.prepared`)."""
-        from autosched.ir.prepared import prepared_tensors
-
-        return prepared_tensors(self)
+        return prepared_tensors(self.body, self.tensors)
 
     @cached_property
-    def prepared_data(self) -> dict[str, KnownData]:
-        """What `data` says of the tensors that are prepared from it."""
-        from autosched.ir.data import prepared_data
-
-        return prepared_data(self)
+    def cache(self) -> dict[str, Any]:
+        """Where an analysis keeps its answer with the program (`ir.data.prepared_data`)."""
+        return {}
 
     def known(self, tensor: str) -> bool:
         """Whether a tensor's values are known before the run."""
@@ -215,18 +97,24 @@ class Program:
         """The stage called `name` (KeyError where there is none)."""
         return {s.name: s for s in self.stages}[name]
 
+    @property
+    def signature(self) -> str:
+        """The program in a line: `gemm(A: f32[64, 64], B: f32[64, 64], C: f32[64, 64])`."""
+        return f"{self.name}({', '.join(self._parameter_texts)})"
+
+    @property
+    def _parameter_texts(self) -> list[str]:
+        return [print_parameter(self.scalars.get(n) or self.tensors[n]) for n in self.parameters]
+
     def __str__(self) -> str:
-        from autosched.ir.printer import print_program
-
-        return print_program(self)
-
-
-def _known(size: Int) -> int:
-    if not isinstance(size, Const):
-        raise ValueError(f"the size {size} is symbolic")
-    return size.value
-
-
-def is_zero(value: Value | None) -> bool:
-    """Whether an initial value is the literal zero."""
-    return isinstance(value, Literal) and value.value == 0
+        """The program as text of the language, ending in a newline: `parse(str(p)) == p`. Known sizes are written as
+        numbers; a symbolic size keeps its range as its default."""
+        keywords = [f"{n}={v}" for n, v in self.sizes.items()]
+        keywords += [f'{n}="{low}..{high}"' for n, (low, high) in self.symbolic.items()]
+        keywords += [f'{n}="{t}"' for n, t in self.dtypes.items()]
+        head = ", ".join(self._parameter_texts + (["*", *keywords] if keywords else []))
+        body = print_docstring(self.doc)
+        body += [print_parameter(t) for t in self.tensors.values() if t.intermediate]
+        body += [print_assume(a) for a in self.assumptions]
+        lines = [f"def {self.name}({head}):", *(f"    {line}" for line in body), *print_block(self.body)]
+        return "\n".join(lines) + "\n"

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from autosched.errors import UsageError
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Statement
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement
+from autosched.ir.program import Program
 from autosched.ir.value import Condition, Index, map_value
 from autosched.logic import TRUE, Bool, Const, Int, Var, affine, evaluate
 from autosched.logic.walk import substitute_bool, substitute_int

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement, Tensor
 from autosched.ir.value import Condition, Index, Logical, Read, Value, is_value, reads
 from autosched.ir.variables import index_vars
 from autosched.ir.written_first import Access, written_first
@@ -61,14 +61,14 @@ def _reads(place: _Place) -> tuple[Read, ...]:
     return (*condition_reads(place.guards), *subscripts, *reads(place.assign.value))
 
 
-def stages_of(program: Program) -> tuple[Stage, ...]:
-    """All stages in textual order. An initialisation is merged into the stage that it starts:
+def stages_of(body: tuple[Statement, ...]) -> tuple[Stage, ...]:
+    """All stages of a program's body in textual order. An initialisation is merged into the stage that it starts:
 
     C[i] = 0                    one stage C: axes i p, `+=`, init 0
     for p in range(k):
         C[i] += A[i, p]
     """
-    places = list(_places(program.body))
+    places = list(_places(body))
     merged: dict[int, Value] = {}
     absorbed: set[int] = set()
     for k, place in enumerate(places):
@@ -114,32 +114,32 @@ def _initialised(places: list[_Place], k: int) -> int | None:
     return None
 
 
-def live_in(program: Program) -> frozenset[str]:
-    """Parameters whose entry values matter: scalars aside, tensors read before they are wholly written.
+def live_in(
+    body: tuple[Statement, ...], tensors: Mapping[str, Tensor], symbolic: Mapping[str, tuple[int, int]]
+) -> frozenset[str]:
+    """Tensors of those whose entry values matter: the ones that are read before they are wholly written.
 
     A written tensor is an output where its first mention is a plain assignment, without guards, that fills it whole,
     and no later read can meet an element before that assignment reached it; and where z3 proves that each element is
     written before it is read, in parts (`written_first`). Anything else is inout.
     """
-    places = list(_places(program.body))
+    places = list(_places(body))
     mentioned: dict[str, list[_Place]] = {}
     for place in places:
-        for tensor in {place.assign.tensor, *(r.tensor for r in _reads(place))}:
-            mentioned.setdefault(tensor, []).append(place)
+        for name in {place.assign.tensor, *(r.tensor for r in _reads(place))}:
+            mentioned.setdefault(name, []).append(place)
     live = set()
-    for name in program.parameters:
-        if name not in program.tensors:
-            continue
+    for name, tensor in tensors.items():
         mentions = mentioned.get(name, [])
         if not any(p.assign.tensor == name for p in mentions):
             live.add(name)  # only read (or not mentioned at all)
-        elif not _written_first(program, name, mentions) and not _proved(program, name, mentions):
+        elif not _written_first(tensor, mentions) and not _proved(tensor, symbolic, mentions):
             live.add(name)
     return frozenset(live)
 
 
-def _written_first(program: Program, name: str, mentions: list[_Place]) -> bool:
-    first = mentions[0]
+def _written_first(tensor: Tensor, mentions: list[_Place]) -> bool:
+    name, first = tensor.name, mentions[0]
     if (
         first.assign.tensor != name
         or first.assign.op != "="
@@ -147,7 +147,7 @@ def _written_first(program: Program, name: str, mentions: list[_Place]) -> bool:
         or any(r.tensor == name for r in _reads(first))
     ):
         return False
-    if not _fills(program, first):
+    if not _fills(tensor, first):
         return False
     for other in mentions[1:]:
         shared = {a.name for a, b in zip(first.axes, other.axes, strict=False) if a == b}
@@ -162,8 +162,9 @@ def _written_first(program: Program, name: str, mentions: list[_Place]) -> bool:
     return True
 
 
-def _proved(program: Program, name: str, mentions: list[_Place]) -> bool:
+def _proved(tensor: Tensor, symbolic: Mapping[str, tuple[int, int]], mentions: list[_Place]) -> bool:
     """Whether z3 proves that its elements are written, in parts, before they are read."""
+    name = tensor.name
     writes: list[Access] = []
     uses: list[Access] = []
     for p in mentions:
@@ -171,12 +172,11 @@ def _proved(program: Program, name: str, mentions: list[_Place]) -> bool:
             target = Access(p.axes, p.guards, p.path, p.assign.index)
             (writes if p.assign.op == "=" else uses).append(target)
         uses += [Access(p.axes, p.guards, p.path, r.index) for r in _reads(p) if r.tensor == name]
-    return written_first(program, name, writes, uses)
+    return written_first(tensor.shape, symbolic, writes, uses)
 
 
-def _fills(program: Program, place: _Place) -> bool:
+def _fills(tensor: Tensor, place: _Place) -> bool:
     """Whether the assignment writes every element of its tensor."""
-    tensor = program.tensors[place.assign.tensor]
     full = True
     ranges = {a.name: a for a in place.axes}
     used: set[str] = set()

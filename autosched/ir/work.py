@@ -6,7 +6,8 @@ from math import prod
 
 import numpy as np
 
-from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.nodes import Axis, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, Unary, walk
 from autosched.logic import TRUE, Bool, Const, all_of, conjuncts, evaluate, free_vars, interval
 

@@ -10,11 +10,11 @@ time into a context.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from autosched.ir.program import Axis, Program
+from autosched.ir.nodes import Axis
 from autosched.ir.value import Condition, Index
 from autosched.logic import Bool, Int, to_z3
 from autosched.logic.solver import own_context, proving, z3
@@ -36,15 +36,17 @@ class Access:
 
 
 @proving
-def written_first(program: Program, tensor: str, writes: Sequence[Access], uses: Sequence[Access]) -> bool:
-    """Whether z3 proves it. `writes` are plain assignments, `uses` are reads, updates' own among them."""
+def written_first(
+    shape: tuple[Int, ...], symbolic: Mapping[str, tuple[int, int]], writes: Sequence[Access], uses: Sequence[Access]
+) -> bool:
+    """Whether z3 proves it of a tensor of that shape. `symbolic` are the ranges of sizes; `writes` are plain
+    assignments to the tensor, `uses` are reads of it, updates' own among them."""
     sure = [w for w in writes if all(isinstance(p, Int) for p in w.index) and _certain(w)]
-    shape = program.tensors[tensor].shape
     if not sure:
         return False
     own = own_context()
-    sizes = {name: z3.Int(name, own) for name in program.symbolic}
-    facts = [z3.And(low <= sizes[n], sizes[n] <= high) for n, (low, high) in program.symbolic.items()]
+    sizes = {name: z3.Int(name, own) for name in symbolic}
+    facts = [z3.And(low <= sizes[n], sizes[n] <= high) for n, (low, high) in symbolic.items()]
     element = [z3.Int(f"{_ITS}{d}", own) for d in range(len(shape))]
     inside = [z3.And(e >= 0, e < to_z3(n, sizes, own)) for e, n in zip(element, shape, strict=True)]
     covered = z3.Or([z3.BoolVal(False, own), *(_reached(w, element, sizes, own) for w in sure)])

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from autosched.ir.program import Axis, Guard, Loop, Program, Statement
+from autosched.ir.nodes import Axis, Guard, Loop, Statement
+from autosched.ir.program import Program
 from autosched.logic import Const, evaluate
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 

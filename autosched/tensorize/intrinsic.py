@@ -13,7 +13,8 @@ from math import prod
 from autosched.ir.dtypes import DType
 from autosched.ir.formula import Formula
 from autosched.ir.map import Map
-from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.nodes import Axis, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Index
 from autosched.logic import Const, Int, Var
 from autosched.tensorize.matrices import Matrices

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from autosched.ir.program import Assume, Program, Stage
+from autosched.ir.nodes import Assume, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Literal, Read
 from autosched.logic import Bool

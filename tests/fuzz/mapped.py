@@ -10,7 +10,8 @@ from random import Random
 from typing import Any
 
 from autosched.ir.dtypes import DType
-from autosched.ir.program import Assign, Guard, Loop, Program, Stage
+from autosched.ir.nodes import Assign, Guard, Loop, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Logical
 from autosched.logic import And, Const, Var
 from autosched.logic.expr import Compare

@@ -24,7 +24,8 @@ from typing import Any
 from autosched.errors import AutoschedError
 from autosched.ir import parse
 from autosched.ir.dtypes import DType
-from autosched.ir.program import Assign, Program
+from autosched.ir.nodes import Assign
+from autosched.ir.program import Program
 from autosched.ir.value import reads
 from autosched.tensorize import Mapping, Match, explain, match
 from autosched.tensorize.spec.load import load_text

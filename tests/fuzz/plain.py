@@ -11,7 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from autosched.ir.dtypes import DType
-from autosched.ir.program import Assign, Guard, Loop, Program
+from autosched.ir.nodes import Assign, Guard, Loop
+from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, Cast, Comparison, FromIndex, Literal, Logical, Read, Scalar, Select, Unary
 from autosched.logic import And, Bool, Const, Int, Or, Var
 from autosched.logic.expr import Binary, Compare, Not, Truth, Where

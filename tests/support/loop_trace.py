@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autosched.ir import Program
-from autosched.ir.program import Assign, Guard, Loop
-from autosched.ir.program import Statement as Node
+from autosched.ir.nodes import Assign, Guard, Loop
+from autosched.ir.nodes import Statement as Node
 from autosched.ir.value import Read, Select, Value, reads
 from autosched.logic import evaluate
 

@@ -14,7 +14,8 @@ import numpy as np
 import scipy.special
 
 from autosched.ir.dtypes import DType
-from autosched.ir.program import Assign, Guard, Loop, Program
+from autosched.ir.nodes import Assign, Guard, Loop
+from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, Cast, Comparison, FromIndex, Literal, Logical, Read, Scalar, Select, Unary
 from autosched.logic import Bool, Int, evaluate
 

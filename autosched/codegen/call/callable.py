@@ -27,7 +27,6 @@ from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.arguments import GivenScalar, refuse_masked
 from autosched.ir.data import require_data
 from autosched.ir.dtypes import DType
-from autosched.ir.printer import signature
 from autosched.ir.program import Program
 
 Array = npt.NDArray[Any]
@@ -74,7 +73,7 @@ class CompiledKernel:
     def __repr__(self) -> str:
         on = ", ".join(i.name for i in self.kernel.intrinsics) or "scalar code"
         where = f" for {self.target}" if self.target else ""
-        return f"<CompiledKernel {signature(self.kernel.program)}{where}, on {on}; .source is its C>"
+        return f"<CompiledKernel {self.kernel.program.signature}{where}, on {on}; .source is its C>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return loaded_again, (self.kernel, self.module.objects, self.target, host())
@@ -315,10 +314,10 @@ def bound_already(consts: Iterable[str]) -> UsageError:
 def loaded_again(kernel: Kernel, objects: tuple[bytes, ...], target: str, built_on: tuple[str, str]) -> CompiledKernel:
     """A kernel that was pickled. UsageError where its code is for a processor of another kind."""
     if built_on != host():
-        said = f"{signature(kernel.program)} was built for {built_on[0]}, and this processor is {host()[0]}"
+        said = f"{kernel.program.signature} was built for {built_on[0]}, and this processor is {host()[0]}"
         hint = "build it here, or pass it on as C: `autosched export -o FILE.c`"
         if built_on[0] == host()[0]:
-            said = f"{signature(kernel.program)} was built for {built_on[0]} with other features than this one has"
+            said = f"{kernel.program.signature} was built for {built_on[0]} with other features than this one has"
         raise UsageError(said, hint=hint)
     return CompiledKernel(kernel, load(objects), target)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autosched.ir.program import Stage
+from autosched.ir.nodes import Stage
 from autosched.ir.value import Arith, Call, Condition, Read, Select, Unary, Value
 from autosched.logic import Bool
 

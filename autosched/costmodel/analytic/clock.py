@@ -27,7 +27,8 @@ from autosched.costmodel.analytic.gpu.gpu_clock import gpu_scalar, gpu_tensor
 from autosched.costmodel.analytic.gpu.gpu_elementwise import team_terms
 from autosched.costmodel.analytic.gpu.least import gpu_least
 from autosched.costmodel.analytic.spatial.spatial_clock import spatial_stages, spatial_tensor
-from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.nodes import Axis, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import walk
 from autosched.logic import TRUE, Const, Var, evaluate
 from autosched.machine.target import Target

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from autosched.ir.nodes import Assume
 from autosched.ir.oracle.inputs import assumed_range
 from autosched.ir.oracle.numerics import store
-from autosched.ir.program import Assume, Program
+from autosched.ir.program import Program
 from autosched.tensorize.conditions.origin import origin
 from autosched.tiling.plans.plan import Plan
 

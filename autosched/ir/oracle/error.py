@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from autosched.ir.nodes import Axis
 from autosched.ir.oracle import blas_sums as contract
 from autosched.ir.oracle.error_rules import TRANSCENDENTAL, Rules, gamma, least, number, plus
 from autosched.ir.oracle.evaluate import Frame, both, fetch, put
 from autosched.ir.oracle.interpreter import NestRun, execute, prepare, run_unit
 from autosched.ir.oracle.nests import Nest, Serial, Unit, accesses, plan
 from autosched.ir.oracle.numerics import store
-from autosched.ir.program import Axis, Program
+from autosched.ir.program import Program
 from autosched.ir.stages import condition_reads
 from autosched.ir.value import Arith, Call, Read, is_value, walk
 from autosched.logic import evaluate

@@ -15,6 +15,7 @@ import numpy as np
 from autosched.errors import UsageError
 from autosched.ir.arguments import GivenScalar, refuse_masked
 from autosched.ir.dtypes import DType
+from autosched.ir.nodes import Axis, Tensor
 from autosched.ir.oracle import blas_sums as contract
 from autosched.ir.oracle.distance import Ranges
 from autosched.ir.oracle.evaluate import Frame, arith, both, condition, fetch, inside, positions, put, value
@@ -22,7 +23,7 @@ from autosched.ir.oracle.nests import Nest, Serial, Unit, accesses, plan
 from autosched.ir.oracle.numerics import container, load, store
 from autosched.ir.oracle.sequential import Compiler
 from autosched.ir.oracle.spans import Span, points, spans
-from autosched.ir.program import Axis, Program, Tensor
+from autosched.ir.program import Program
 from autosched.ir.sizes import sizes_from_shapes, with_sizes
 from autosched.ir.value import Condition
 from autosched.logic import Int, evaluate, free_vars, interval

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement
 from autosched.ir.oracle.distance import Ranges, distances
-from autosched.ir.program import Assign, Axis, Guard, Loop, Statement
 from autosched.ir.stages import condition_reads
 from autosched.ir.value import Condition, Index, is_value, reads
 from autosched.logic import Int, interval

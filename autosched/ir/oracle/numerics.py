@@ -7,6 +7,7 @@ operation rounded once, since 24 >= 2p + 2 bits (Figueroa 1995) for p <= 11.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,15 @@ def round_float(values: Any, dtype: DType) -> Any:
             return np.asarray(values).astype(np.float32)
         v = np.asarray(values)
         return normalise(_to_f32_odd(v) if v.dtype == np.float64 else v.astype(np.float32), dtype)
+
+
+def float_literal(value: int | float, dtype: DType) -> float:
+    """`value` rounded once into a float dtype."""
+    try:
+        wide = float(value)
+    except OverflowError:
+        wide = math.copysign(math.inf, value)
+    return float(round_float(np.float64(wide), dtype))
 
 
 def int_to_float(values: Any, dtype: DType) -> Any:

@@ -14,10 +14,10 @@ import numpy as np
 
 from autosched.errors import Location, UsageError
 from autosched.ir.dtypes import DTYPES
+from autosched.ir.nodes import Assign, Axis
 from autosched.ir.oracle.evaluate import arith, call
 from autosched.ir.oracle.nests import Nest, Unit
 from autosched.ir.oracle.numerics import cast, container, normalise
-from autosched.ir.program import Assign, Axis
 from autosched.ir.value import (
     Arith,
     Call,

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeAlias
 
+from autosched.ir.nodes import Assign, Axis
 from autosched.ir.oracle.nests import Nest, Serial, Unit, plan
-from autosched.ir.program import Assign, Axis, Program
+from autosched.ir.program import Program
 from autosched.ir.value import Condition, Index, Read, Value, is_value, map_value, reads
 from autosched.logic import Bool, Const, Int, affine, interval
 from autosched.logic.expr import all_of, compare, maximum, minimum

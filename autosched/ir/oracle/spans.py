@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from autosched.ir.nodes import Axis
 from autosched.ir.oracle.distance import Ranges
 from autosched.ir.oracle.nests import Nest
-from autosched.ir.program import Axis
 from autosched.ir.value import Condition
 from autosched.logic import Var, all_of, interval
 from autosched.logic.expr import compare

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from autosched.errors import Location, ProgramError, UnknownNameError, UsageError
+from autosched.ir.nodes import Assign, Guard, Loop, Statement
 from autosched.ir.parser import expressions, signature, statements
 from autosched.ir.parser.scope import Scope
 from autosched.ir.parser.signature import Define
 from autosched.ir.parser.source import MAX_CHARACTERS, Source
-from autosched.ir.program import Assign, Guard, Loop, Program, Statement
+from autosched.ir.program import Program
 from autosched.logic import Int
 from autosched.text_file import read_text
 

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from autosched.ir.nodes import Tensor
 from autosched.ir.parser.scope import Scope
-from autosched.ir.program import Tensor
 from autosched.ir.value import Condition, Index
 from autosched.logic import And, Bool, Compare, Const, Int, all_of, free_vars, interval, to_z3
 from autosched.logic.solver import proving, z3

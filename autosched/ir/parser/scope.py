@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from autosched.errors import ProgramError, nearest
 from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.nodes import Axis, ScalarParam, Tensor
 from autosched.ir.parser.source import Source
-from autosched.ir.program import Axis, ScalarParam, Tensor
 from autosched.ir.value import UNARY_FUNCTIONS, Condition, Value
 from autosched.logic import Bool, Int
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from autosched.errors import ProgramError, UnknownNameError, UsageError, nearest
 from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.nodes import ScalarParam, Tensor
 from autosched.ir.parser import expressions
 from autosched.ir.parser.scope import Scope
-from autosched.ir.program import ScalarParam, Tensor
 from autosched.logic import Const, Int, Var, interval
 
 Define = int | str | tuple[int, int]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from autosched.ir.nodes import Assign, Assume, Axis, Guard, Loop, Statement
 from autosched.ir.parser import bounds, expressions, typing
 from autosched.ir.parser.scope import Choice, Local, Scope
 from autosched.ir.parser.signature import declare_tensor
-from autosched.ir.program import Assign, Assume, Axis, Guard, Loop, Statement
 from autosched.ir.value import Arith, Condition, Read, Value, is_value, walk
 from autosched.logic import TRUE, Bool, Const, Int, Var, interval
 

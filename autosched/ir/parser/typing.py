@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import math
 
-import numpy as np
-
 from autosched.ir.dtypes import BOOL, DType
-from autosched.ir.oracle.numerics import round_float, wrap_int
+from autosched.ir.oracle.numerics import float_literal, wrap_int
 from autosched.ir.parser.scope import Choice, Operand
 from autosched.ir.parser.source import Source
 from autosched.ir.value import Call, Cast, FromIndex, Literal, Select, Value
@@ -68,15 +66,6 @@ def literal(source: Source, node: ast.AST, value: int | float, dtype: DType) -> 
 
 def _is_infinite(value: int | float) -> bool:
     return isinstance(value, float) and math.isinf(value)
-
-
-def float_literal(value: int | float, dtype: DType) -> float:
-    """`value` rounded once into a float dtype."""
-    try:
-        wide = float(value)
-    except OverflowError:
-        wide = math.copysign(math.inf, value)
-    return float(round_float(np.float64(wide), dtype))
 
 
 def coerce(source: Source, node: ast.AST, operand: Operand, dtype: DType, what: str) -> Value:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autosched.ir.program import Assign, Program, Statement
+from autosched.ir.nodes import Assign, Statement
+from autosched.ir.program import Program
 from autosched.ir.rewrites.reuse import Place, places_of
 from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.ir.value import Read, Value, is_value, map_value, reads

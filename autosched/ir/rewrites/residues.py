@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Statement
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement
+from autosched.ir.program import Program
 from autosched.ir.value import Condition, Index, Value, map_value, reads
 from autosched.logic import (
     Affine,

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-from autosched.ir.program import Assign, Axis, Loop, Program, Statement
+from autosched.ir.nodes import Assign, Axis, Loop, Statement
+from autosched.ir.program import Program
 from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.ir.value import Call, Index, Read, Value, is_value, map_value, reads, walk
 from autosched.logic import Int, Var

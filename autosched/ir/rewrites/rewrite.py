@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from autosched.ir.program import Assign, Guard, Loop, Program, Statement
+from autosched.ir.nodes import Assign, Guard, Loop, Statement
+from autosched.ir.program import Program
 from autosched.ir.rewrites import residues
 from autosched.ir.value import Call, Cast, Condition, Index, Value, map_value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement, Tensor
 from autosched.ir.prepared import assigns
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement, Tensor
+from autosched.ir.program import Program
 from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.ir.value import Index, Literal, Read, is_value, map_value
 from autosched.logic import Const, Int, Var

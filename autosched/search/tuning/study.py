@@ -11,7 +11,6 @@ from autosched.costmodel.learned.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model
 from autosched.device.checked import measurement_of
 from autosched.errors import NoScheduleError, StoreError, WrongResultError
-from autosched.ir.printer import signature
 from autosched.search.defer_sigint import unbroken
 from autosched.search.protocol import Strategy
 from autosched.search.registry import strategy
@@ -38,7 +37,7 @@ class Best:
 
     def __repr__(self) -> str:
         plan, at = self.candidate.plan, f"trial {self.trial.number}: {self.time_s:.3g} s"
-        return f"<Best {signature(plan.program)} for {plan.target.name}, {at}\n {plan.name}  {self.schedule}>"
+        return f"<Best {plan.program.signature} for {plan.target.name}, {at}\n {plan.name}  {self.schedule}>"
 
     @property
     def time_s(self) -> float:

@@ -11,9 +11,10 @@ import numpy as np
 from autosched.costmodel.analytic import clock as clocks
 from autosched.device.correctness.violations import assuming
 from autosched.errors import UsageError
-from autosched.ir.data import KnownData, known_values
+from autosched.ir.data import known_values, prepared_data
+from autosched.ir.nodes import Assume
 from autosched.ir.oracle.inputs import assumed_range
-from autosched.ir.program import Assume, Program
+from autosched.ir.program import KnownData, Program
 from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.match_types import Mapping as Match1
 from autosched.tensorize.match_types import Match
@@ -156,7 +157,7 @@ def data_of(program: Program, plans: Iterable[Plan]) -> dict[str, dict[str, Any]
     """What is known of constant data and of what is prepared from it, as plain values for a stored study."""
     found: dict[str, KnownData] = dict(program.data)
     for plan in plans:
-        found |= plan.program.prepared_data if plan.program.data else {}
+        found |= prepared_data(plan.program) if plan.program.data else {}
     return {
         name: {"sha256": d.sha256, "low": d.low, "high": d.high, "holds": dict(d.holds)} for name, d in found.items()
     }

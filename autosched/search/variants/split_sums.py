@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from autosched.ir.program import Program, Stage
+from autosched.ir.nodes import Stage
+from autosched.ir.program import Program
 from autosched.ir.rewrites.split_reduction import Cut, split_reduction
 from autosched.search.variants.adapted import Variant
 from autosched.tensorize.intrinsic import Intrinsic

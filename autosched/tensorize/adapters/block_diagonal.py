@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement, Tensor
 from autosched.ir.prepared import assigns
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Statement, Tensor
+from autosched.ir.program import Program
 from autosched.ir.value import FromIndex, Index, Literal, Read, Select, Value, is_value, map_value, reads
 from autosched.logic import Bool, Compare, Const, Int, Var, affine, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int

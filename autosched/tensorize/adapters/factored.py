@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement, Tensor
 from autosched.ir.prepared import assigns
-from autosched.ir.program import Assign, Axis, Guard, Loop, Statement, Tensor
 from autosched.ir.value import Arith, Call, Cast, Logical, Read, Select, Unary, Value, is_value, map_value, reads, walk
 from autosched.logic import Bool, Const, Int, Var, interval
 from autosched.logic.walk import substitute_int

@@ -8,7 +8,7 @@ The copy is the packing through the gather's map, as a stage of its own: what fo
 
 from __future__ import annotations
 
-from autosched.ir.program import Assign, Axis, Tensor
+from autosched.ir.nodes import Assign, Axis, Tensor
 from autosched.ir.value import Read, is_value, map_value
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int

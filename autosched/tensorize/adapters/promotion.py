@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from autosched.ir.map import Map
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Statement, Tensor
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement, Tensor
+from autosched.ir.program import Program
 from autosched.ir.value import Condition, Literal, Read, Value, is_value, map_value
 from autosched.logic import Bool, Const, Int, Var, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int

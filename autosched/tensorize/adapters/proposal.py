@@ -12,7 +12,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from autosched.ir.program import Assign, Program, Stage
+from autosched.ir.nodes import Assign, Stage
+from autosched.ir.program import Program
 from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.tensorize.addresses.places import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from autosched.ir.nodes import Assign, Axis, Guard, Stage, Statement, Tensor
 from autosched.ir.prepared import assigns
-from autosched.ir.program import Assign, Axis, Guard, Program, Stage, Statement, Tensor
+from autosched.ir.program import Program
 from autosched.ir.value import Arith, Literal, Read, Value, is_value, map_value, reads
 from autosched.logic import Bool, Const, Int, Var, free_vars, interval
 from autosched.logic.walk import substitute_bool, substitute_int

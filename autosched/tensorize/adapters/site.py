@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from autosched.ir.dtypes import DType
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement, Tensor
 from autosched.ir.prepared import assigns
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage, Statement, Tensor
+from autosched.ir.program import Program
 from autosched.ir.value import Condition, Read, Value, reads
 from autosched.logic import Const, Var
 from autosched.tensorize.adapters.proposal import NoPlace

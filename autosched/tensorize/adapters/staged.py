@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from autosched.ir.dtypes import DType
-from autosched.ir.program import Assign
+from autosched.ir.nodes import Assign
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Unary, Value, is_value, map_value, walk
 from autosched.tensorize.adapters.proof import prove, prove_conversion, widened
 from autosched.tensorize.adapters.proposal import Adapted, NotProved, Proposal, adapted, lemma

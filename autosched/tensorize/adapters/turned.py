@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from autosched.ir.program import Assign, Axis, Tensor
+from autosched.ir.nodes import Assign, Axis, Tensor
 from autosched.ir.value import Read, map_value
 from autosched.logic import Const, Var
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, adapted, lemma

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from autosched.ir.program import Stage
+from autosched.ir.nodes import Stage
 from autosched.ir.value import Read, is_value, reads
 from autosched.logic import Bool, to_z3
 from autosched.logic.solver import z3

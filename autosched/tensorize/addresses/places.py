@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.nodes import Axis, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Condition, FromIndex, Index, Literal, Read, Value, is_plain, map_value
 from autosched.logic import Bool, Int, Var, all_of, conjuncts, free_vars, interval, to_z3
 from autosched.logic.solver import proving, z3

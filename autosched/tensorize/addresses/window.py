@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from autosched.ir.program import Axis
+from autosched.ir.nodes import Axis
 from autosched.ir.value import Read
 from autosched.logic import Bool, Int, Var, affine, evaluate, free_vars
 from autosched.logic.affine import Affine

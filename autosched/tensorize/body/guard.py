@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from autosched.ir.program import Stage
+from autosched.ir.nodes import Stage
 from autosched.ir.value import Literal, Logical, Select, Value, is_value, map_value, reads, walk
 from autosched.logic import Bool
 from autosched.tensorize.body.counterexample import leaves

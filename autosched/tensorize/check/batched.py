@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Statement
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement
+from autosched.ir.program import Program
 from autosched.ir.value import Read, Value, is_value, map_value
 from autosched.logic import Const, Var
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 
-from autosched.ir.program import Assign, Guard, Loop, Program, Statement
+from autosched.ir.nodes import Assign, Guard, Loop, Statement
+from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, FromIndex, Literal, Read, Select, Value, is_value, map_value
 from autosched.logic import Bool, Const, Int, Var
 from autosched.logic.readings import evaluate

@@ -9,9 +9,10 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from autosched.ir.data import KnownData, known_values
+from autosched.ir.data import known_values
+from autosched.ir.nodes import Axis
 from autosched.ir.printer import print_value
-from autosched.ir.program import Axis, Program
+from autosched.ir.program import KnownData, Program
 from autosched.ir.value import Read, Value
 from autosched.logic import Const, Int, evaluate, free_vars
 from autosched.tensorize.body.counterexample import leaves

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.ir.dtypes import DType
+from autosched.ir.nodes import Assume
 from autosched.ir.oracle import numerics
-from autosched.ir.program import Assume, Program
+from autosched.ir.program import Program
 from autosched.ir.value import Read, Value, reads
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.intervals import Range, exact_range

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from autosched.ir.data import known_values
-from autosched.ir.program import Assume, Program
+from autosched.ir.nodes import Assume
+from autosched.ir.program import Program
 from autosched.ir.value import Read, Value
 from autosched.tensorize.body.intervals import Range
 from autosched.tensorize.conditions.origin import derived_range, origin

@@ -13,9 +13,9 @@ from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 
+from autosched.ir.nodes import Assume
 from autosched.ir.oracle import numerics
 from autosched.ir.printer import print_value
-from autosched.ir.program import Assume
 from autosched.ir.value import Read, Value
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.counterexample import leaves

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from autosched.errors import UsageError
-from autosched.ir.program import Program, Stage
+from autosched.ir.nodes import Stage
+from autosched.ir.program import Program
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.discriminate import Discriminating, discriminate
 from autosched.tensorize.numerics.dot import Dot, IntrinsicDot, ProgramDot, is_dot

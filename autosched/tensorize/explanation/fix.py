@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from autosched.ir.dtypes import DType
+from autosched.ir.nodes import Assign, Axis, Loop, Statement
 from autosched.ir.oracle import numerics as kinds
 from autosched.ir.printer import print_value
-from autosched.ir.program import Assign, Axis, Loop, Program, Statement
+from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, map_value, walk
 from autosched.logic import Const
 from autosched.tensorize.addresses.places import StageFacts

@@ -14,7 +14,6 @@ from autosched.errors import AutoschedError
 from autosched.ir import parse
 from autosched.ir.oracle import numerics as kinds
 from autosched.ir.oracle.interpreter import run
-from autosched.ir.printer import print_program
 from autosched.ir.program import Program
 from autosched.ir.value import is_value, reads
 from autosched.tensorize.adapters.factored import factored, factorings
@@ -86,7 +85,7 @@ def form_lines(form: Form) -> list[str]:
     how = "bit for bit the same" if form.exact else "the same, but for the order in which factors are rounded"
     head = f"stage {form.stage} fits {form.intrinsic} with {' and '.join(form.parts)} computed beforehand"
     checks = "matched again" + (", and run beside this one" if form.ran else "")
-    text = print_program(form.program).rstrip().splitlines()
+    text = str(form.program).rstrip().splitlines()
     return [f"{head} ({how}; {checks}):", *(f"    {line}" for line in text)]
 
 
@@ -96,7 +95,7 @@ def form_json(form: Form) -> dict[str, Any]:
         "stage": form.stage,
         "intrinsic": form.intrinsic,
         "parts": list(form.parts),
-        "program": print_program(form.program),
+        "program": str(form.program),
         "exact": form.exact,
         "ran": form.ran,
     }

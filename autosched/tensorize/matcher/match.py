@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from autosched.errors import UsageError
-from autosched.ir.program import Program, Stage
+from autosched.ir.nodes import Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Read
 from autosched.logic.solver import proving
 from autosched.tensorize.adapters import Adapters

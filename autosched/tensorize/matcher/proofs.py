@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
-from autosched.ir.program import Stage
+from autosched.ir.nodes import Stage
 from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Literal, Read, map_value, reads
 from autosched.logic import Bool

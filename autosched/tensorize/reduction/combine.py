@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from autosched.ir.data import known_values
+from autosched.ir.nodes import Assume, Stage
 from autosched.ir.oracle import numerics
-from autosched.ir.program import Assume, Program, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Value
 from autosched.logic import Const, Var
 from autosched.tensorize.body.arrays import evaluate

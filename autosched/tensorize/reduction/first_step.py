@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from autosched.ir.nodes import is_zero
 from autosched.ir.printer import print_value
-from autosched.ir.program import is_zero
 from autosched.ir.value import Arith, Literal, Scalar
 from autosched.logic import Const
 from autosched.tensorize.body.counterexample import show_leaf

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from autosched.ir.dtypes import DType
-from autosched.ir.program import is_zero
+from autosched.ir.nodes import is_zero
 from autosched.ir.value import Arith, Cast, Read, Value
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import exact_product

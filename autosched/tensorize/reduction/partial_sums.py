@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from autosched.errors import AutoschedError
-from autosched.ir.program import Program, Stage
+from autosched.ir.nodes import Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Read
 from autosched.tensorize.reduction.update import update_of
 

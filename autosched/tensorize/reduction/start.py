@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from autosched.ir.nodes import Stage, is_zero
 from autosched.ir.printer import print_value
-from autosched.ir.program import Program, Stage, is_zero
+from autosched.ir.program import Program
 from autosched.ir.value import Literal, Read
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.intervals import Range, exact_range

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from autosched.errors import AutoschedError
 from autosched.ir.dtypes import DType
-from autosched.ir.program import Axis, Stage
+from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import (
     Arith,
     Call,

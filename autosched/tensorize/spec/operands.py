@@ -8,7 +8,8 @@ from math import prod
 
 from autosched.errors import SpecError, nearest
 from autosched.ir.map import Map
-from autosched.ir.program import Program, Stage
+from autosched.ir.nodes import Stage
+from autosched.ir.program import Program
 from autosched.logic import Int, Var, free_vars
 from autosched.tensorize.intrinsic import Opaque, Operand
 from autosched.tensorize.spec.emit import c_bits, fault_of_fields, llvm_bits, natural_llvm

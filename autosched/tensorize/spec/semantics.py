@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from autosched.errors import Location, ProgramError, SpecError
+from autosched.ir.nodes import Axis, Stage
 from autosched.ir.prepared import assigns
-from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Read
 from autosched.logic import Const, Int, interval
 from autosched.tensorize.intrinsic import Operand

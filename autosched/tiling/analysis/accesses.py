@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Stage
-from autosched.ir.program import Statement as Node
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage
+from autosched.ir.nodes import Statement as Node
+from autosched.ir.program import Program
 from autosched.ir.value import (
     Arith,
     Call,

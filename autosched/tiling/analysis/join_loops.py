@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from autosched.ir.nodes import Assign, Guard, Loop, Statement
 from autosched.ir.prepared import assigns
-from autosched.ir.program import Assign, Guard, Loop, Program, Statement
+from autosched.ir.program import Program
 from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.ir.value import Condition, Index, Value, map_value, reads
 from autosched.logic import Bool, Const, Int, Var

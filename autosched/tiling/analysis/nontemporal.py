@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from autosched.ir.program import Program, Stage
+from autosched.ir.nodes import Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Index, Read, reads
 from autosched.ir.work import most_trips
 from autosched.logic import Int, Var, free_vars

@@ -7,7 +7,7 @@ Each sum has the terms of the one before and then its own, in the same order: th
 
 from __future__ import annotations
 
-from autosched.ir.program import Stage
+from autosched.ir.nodes import Stage
 from autosched.ir.variables import value_vars
 from autosched.logic import Const, affine, free_vars
 

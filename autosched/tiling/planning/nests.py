@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Hashable, Sequence
 
-from autosched.ir.program import Program, Stage
+from autosched.ir.nodes import Stage
+from autosched.ir.program import Program
 from autosched.logic import TRUE, free_vars
 from autosched.machine.target import Target
 from autosched.tensorize import match_types

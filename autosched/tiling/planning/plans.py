@@ -12,7 +12,8 @@ from itertools import groupby, product, takewhile
 
 from autosched.errors import UsageError
 from autosched.ir.formula import apply_formulas
-from autosched.ir.program import Assign, Program, Stage, Statement
+from autosched.ir.nodes import Assign, Stage, Statement
+from autosched.ir.program import Program
 from autosched.ir.rewrites.inline import inline_intermediates
 from autosched.ir.rewrites.reuse import keep_common
 from autosched.ir.value import is_value, reads

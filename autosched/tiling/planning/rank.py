@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from autosched.ir.program import Axis
+from autosched.ir.nodes import Axis
 from autosched.machine.target import Target
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.fallback import check_elements

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeAlias
 
-from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.nodes import Axis, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Index, reads
 from autosched.logic import Affine, Const, Int, Var, affine
 from autosched.logic.walk import substitute_int

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from autosched.ir.program import Assume, Program, Stage
+from autosched.ir.nodes import Assume, Stage
+from autosched.ir.program import Program
 from autosched.tensorize import match_types
 from autosched.tiling.analysis.dependence import Dependences
 from autosched.tiling.plans.float_policy import Leeway

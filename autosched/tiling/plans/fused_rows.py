@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autosched.ir.program import Program, Stage
+from autosched.ir.nodes import Stage
+from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tiling.analysis.dependence import together
 from autosched.tiling.analysis.nontemporal import asked_ahead, exceeds_caches, stream_of

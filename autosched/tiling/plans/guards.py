@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from autosched.ir.program import Stage
+from autosched.ir.nodes import Stage
 from autosched.ir.value import Index, Read
 from autosched.logic import (
     TRUE,

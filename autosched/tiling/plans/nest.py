@@ -13,7 +13,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-from autosched.ir.program import Axis, Stage
+from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Condition, Literal, Read, is_value
 from autosched.logic import Affine, Bool, Const, Int, Var, all_of, below_zero, conjuncts, free_vars, interval
 from autosched.logic.walk import substitute_bool, substitute_int

@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from autosched.ir.formula import Formulas
-from autosched.ir.program import Assume, Program, Stage, Statement
+from autosched.ir.nodes import Assume, Stage, Statement
+from autosched.ir.program import Program
 from autosched.ir.value import Read
 from autosched.machine.target import Target
 from autosched.tensorize.match_types import Mapping

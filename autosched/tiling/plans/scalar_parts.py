@@ -3,7 +3,8 @@ dependences allow."""
 
 from __future__ import annotations
 
-from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.nodes import Axis, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Index, Read
 from autosched.ir.variables import condition_vars
 from autosched.logic import Const, Int, affine, all_of, conjuncts, free_vars

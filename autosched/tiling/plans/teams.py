@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.nodes import Axis, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Arith, Literal, Read, Select, Value, is_plain, is_value, map_value, reads, walk
 from autosched.logic import Int, Var, free_vars, interval
 from autosched.logic.walk import substitute_int

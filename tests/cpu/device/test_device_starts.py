@@ -9,7 +9,7 @@ import pytest
 import autosched
 from autosched.device.processes import process
 
-HEAVY = {"pydantic", "yaml", "z3", "scipy", "sklearn", "xgboost", "typer", "autosched.ir.program"}
+HEAVY = {"pydantic", "yaml", "z3", "scipy", "sklearn", "xgboost", "typer", "autosched.ir.nodes"}
 """A tenth of a second each, or on the way there."""
 
 

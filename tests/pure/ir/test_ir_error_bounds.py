@@ -14,7 +14,8 @@ from support.match.examples import examples
 from support.programs.ir_programs import program_texts, reduction_texts
 
 import autosched.ir as ir
-from autosched.ir.program import Assign, Axis, Guard, Loop, Program, Statement
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement
+from autosched.ir.program import Program
 from autosched.ir.value import map_value
 from autosched.logic import Bool, Const, Int, Var
 from autosched.logic.walk import substitute_bool, substitute_int

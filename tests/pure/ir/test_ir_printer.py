@@ -23,10 +23,10 @@ MANY = examples(150)
 @given(program_texts() | reduction_texts())
 def test_parsing_a_printed_program_gives_the_program(text: str) -> None:
     program = ir.parse(text)
-    printed = ir.print_program(program)
+    printed = str(program)
     again = ir.parse(printed)
     assert again == program, printed
-    assert ir.print_program(again) == printed
+    assert str(again) == printed
 
 
 GOLDENS = [
@@ -42,7 +42,7 @@ GOLDENS = [
 def test_golden_text(file: str, name: str, defines: dict[str, object]) -> None:
     """The golden files change with `AUTOSCHED_GOLDEN=update pytest`; look at the difference before committing it."""
     program = ir.workload(name, **defines)  # type: ignore[arg-type]
-    text = ir.print_program(program)
+    text = str(program)
     path = GOLDEN / f"{file}.txt"
     if os.environ.get("AUTOSCHED_GOLDEN") == "update":
         path.parent.mkdir(parents=True, exist_ok=True)

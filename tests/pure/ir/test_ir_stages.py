@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 from autosched.ir import parse, workload
-from autosched.ir.program import Program, is_zero
+from autosched.ir.nodes import is_zero
+from autosched.ir.program import Program
 
 
 def program(body: str, extra: str = "") -> Program:

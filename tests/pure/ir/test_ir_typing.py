@@ -7,7 +7,8 @@ import pytest
 
 from autosched.errors import AutoschedError, ProgramError, UnknownNameError, UsageError
 from autosched.ir import parse, with_sizes
-from autosched.ir.program import Assign, Guard, Loop, Program
+from autosched.ir.nodes import Assign, Guard, Loop
+from autosched.ir.program import Program
 from autosched.ir.value import Cast, FromIndex, Literal
 
 HEAD = 'def f(A: f32[m], B: s8[m], I: s32[m], C: f32[m], D: s8[m], g: f32, *, m=8, t="f16"):\n    for i in range(m):\n        '

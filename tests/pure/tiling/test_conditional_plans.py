@@ -21,7 +21,6 @@ from autosched.costmodel.analytic.clock import clock
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.ir.oracle.interpreter import run
-from autosched.ir.printer import print_program
 from autosched.search.request import TuneRequest
 from autosched.search.variants import conditional
 from autosched.tensorize import match
@@ -168,7 +167,7 @@ def test_checks_that_admit_one_sign_only_go_where_another_admits_both() -> None:
 
 
 def test_an_assumption_of_the_program_needs_no_check() -> None:
-    text = print_program(PROGRAMS["weights"]).replace("    for i", "    assume(-64 <= B <= 64)\n    for i", 1)
+    text = str(PROGRAMS["weights"]).replace("    for i", "    assume(-64 <= B <= 64)\n    for i", 1)
     for mode in ("refuse", "guard"):
         found = [p for p in plans(parse(text), mode=mode) if CLAMPING in p.intrinsics]
         assert found
@@ -184,7 +183,7 @@ def test_conditions_parse_back_as_assumptions() -> None:
         (found,) = match(program, [known.find(CLAMPING)])
         assert found.verdict == "conditional"
         for text in {c.text for m in found.mappings for c in m.conditions}:
-            stated = print_program(program).replace("    for i", f"    assume({text})\n    for i", 1)
+            stated = str(program).replace("    for i", f"    assume({text})\n    for i", 1)
             (again,) = match(parse(stated), [known.find(CLAMPING)])
             assert again.verdict == "match", (name, text)
 

@@ -12,7 +12,8 @@ from autosched.device.correctness.oracle import Oracle
 from autosched.device.job import Entry, Job, Scratch
 from autosched.device.protocol import Build
 from autosched.ir.dtypes import DTYPES
-from autosched.ir.program import Program, Tensor
+from autosched.ir.nodes import Tensor
+from autosched.ir.program import Program
 from autosched.logic import Const
 from autosched.machine import native
 

@@ -21,8 +21,9 @@ from autosched.codegen.tree.kernel import (
 )
 from autosched.ir.dtypes import dtype
 from autosched.ir.map import identity
-from autosched.ir.program import Assign as ProgramAssign
-from autosched.ir.program import Axis, Loop, Program, ScalarParam, Statement, Tensor
+from autosched.ir.nodes import Assign as ProgramAssign
+from autosched.ir.nodes import Axis, Loop, ScalarParam, Statement, Tensor
+from autosched.ir.program import Program
 from autosched.ir.value import Arith, Cast, Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, ceil_div, minimum
 from autosched.tensorize.intrinsic import Intrinsic, Numerics, Operand

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from support.match.match_executor import execute
 
+from autosched.ir.nodes import Assign, Guard, Loop, Stage, Statement
 from autosched.ir.oracle.interpreter import run
-from autosched.ir.program import Assign, Guard, Loop, Program, Stage, Statement
+from autosched.ir.program import Program
 from autosched.tensorize import Mapping
 
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Function, Kernel, Lane
 from autosched.ir.dtypes import BOOL, DTYPES, DType
+from autosched.ir.nodes import Assign as ProgramAssign
+from autosched.ir.nodes import Axis, Loop, Tensor
 from autosched.ir.oracle.numerics import round_float, store
-from autosched.ir.program import Assign as ProgramAssign
-from autosched.ir.program import Axis, Loop, Program, Tensor
+from autosched.ir.program import Program
 from autosched.ir.value import (
     Arith,
     Call,

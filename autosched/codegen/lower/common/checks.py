@@ -14,7 +14,7 @@ from autosched.codegen.lower.common.checks_group import scan_groups
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.tree.kernel import Assign, Buffer, Choose, For, Function, Lane, Stmt
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.program import Assume
+from autosched.ir.nodes import Assume
 from autosched.ir.value import Arith, Cast, Comparison, Literal, Read, Select, Value
 from autosched.logic import Const, Int, Var
 from autosched.tiling.plans.nest import Nest

@@ -6,7 +6,7 @@ from autosched.codegen.lower.common.context import Context
 from autosched.codegen.tree.kernel import Assign, Lane
 from autosched.codegen.tree.rename import place, place_index
 from autosched.codegen.tree.update import updated
-from autosched.ir.program import Assign as Assignment
+from autosched.ir.nodes import Assign as Assignment
 from autosched.ir.value import Read, Value
 from autosched.logic import Bool, Int
 from autosched.tiling.plans.plan import Fused

@@ -40,7 +40,7 @@ from autosched.codegen.lower.scalar.reduction import identity
 from autosched.codegen.tree.kernel import Assign, For, Stmt
 from autosched.codegen.tree.rename import place_index
 from autosched.codegen.tree.update import accumulated, combine
-from autosched.ir.program import Axis, Stage
+from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Literal, Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
 from autosched.tiling.plans.plan import TeamPart

@@ -44,7 +44,7 @@ from autosched.codegen.tree.kernel import Assign, For, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_index
 from autosched.codegen.tree.update import accumulated, combine
 from autosched.ir.formula import apply_formulas
-from autosched.ir.program import Axis, Stage
+from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, map_value
 from autosched.ir.variables import value_vars
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, minimum

@@ -29,7 +29,7 @@ from autosched.codegen.lower.gpu_scalar.team import (
 )
 from autosched.codegen.tree.kernel import Assign, For, Stmt
 from autosched.codegen.tree.rename import place, place_index
-from autosched.ir.program import Axis, Stage
+from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.tiling.plans.plan import TeamPart

@@ -18,7 +18,8 @@ from autosched.codegen.tree.rename import place, place_index
 from autosched.codegen.tree.update import combine, updated
 from autosched.ir.dtypes import DType
 from autosched.ir.formula import apply_formulas
-from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.nodes import Axis, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Read, Select, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool

@@ -15,7 +15,7 @@ from autosched.codegen.lower.common.operands import LANE
 from autosched.codegen.lower.scalar.reduction import Reduction
 from autosched.codegen.lower.scalar.shape import Ats, shared_out
 from autosched.codegen.tree.kernel import For, Stmt
-from autosched.ir.program import Axis
+from autosched.ir.nodes import Axis
 from autosched.logic import TRUE, Const, Var, minimum
 
 if TYPE_CHECKING:

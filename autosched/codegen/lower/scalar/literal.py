@@ -6,8 +6,8 @@ from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.tree.kernel import Assign, For, If, Stmt
 from autosched.codegen.tree.rename import place, place_condition, place_index
 from autosched.codegen.tree.update import combine, guarded
-from autosched.ir.program import Assign as Assignment
-from autosched.ir.program import Guard, Loop, Statement
+from autosched.ir.nodes import Assign as Assignment
+from autosched.ir.nodes import Guard, Loop, Statement
 from autosched.ir.value import Condition, Read, reads
 from autosched.logic import Bool, Int, Var
 from autosched.logic.walk import substitute_int

@@ -19,7 +19,7 @@ from autosched.codegen.tree.kernel import Assign, For, If, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_condition, place_index
 from autosched.codegen.tree.update import accumulated, combine, guarded
 from autosched.ir.dtypes import DType
-from autosched.ir.program import Axis
+from autosched.ir.nodes import Axis
 from autosched.ir.value import Arith, Comparison, Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars, maximum
 from autosched.logic.walk import substitute_bool, substitute_int

@@ -16,7 +16,7 @@ from autosched.codegen.tree.kernel import Assign, Drain, For, Function, Stmt
 from autosched.codegen.tree.rename import place, place_index
 from autosched.codegen.tree.update import updated
 from autosched.ir.formula import apply_formulas
-from autosched.ir.program import Axis, Stage
+from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Read, Value, reads
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from autosched.codegen.lower.common.operands import LANE
 from autosched.codegen.tree.kernel import Assign, For, If, Lane, Stmt
-from autosched.ir.program import Stage
+from autosched.ir.nodes import Stage
 from autosched.ir.value import Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars, minimum
 from autosched.logic.walk import substitute_bool

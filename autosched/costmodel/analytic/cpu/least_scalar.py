@@ -7,7 +7,7 @@ from math import prod
 
 from autosched.costmodel.analytic.cpu.scalar_cycles import PER_CYCLE, SLOW
 from autosched.ir.formula import Formula, Formulas
-from autosched.ir.program import Stage
+from autosched.ir.nodes import Stage
 from autosched.ir.value import Arith, Call, Select, Value, walk
 from autosched.ir.variables import value_vars
 from autosched.logic import Const

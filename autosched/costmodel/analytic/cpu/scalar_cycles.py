@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from autosched.codegen.lower.scalar.invariant import split_invariant
 from autosched.ir.formula import Formula, Formulas
-from autosched.ir.program import Axis
+from autosched.ir.nodes import Axis
 from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, reads, walk
 from autosched.ir.variables import index_vars
 from autosched.logic import Const

@@ -12,7 +12,8 @@ from math import prod
 import numpy as np
 
 from autosched.costmodel.analytic.cpu.scalar_cycles import Column, extent
-from autosched.ir.program import Program, Stage
+from autosched.ir.nodes import Stage
+from autosched.ir.program import Program
 from autosched.ir.variables import index_vars
 from autosched.machine.target import Memory, Target
 from autosched.tiling.analysis.nontemporal import FAR, FAR_BYTES, row_bytes

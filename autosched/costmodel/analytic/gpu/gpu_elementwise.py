@@ -17,7 +17,8 @@ from autosched.costmodel.analytic.cpu.scalar_cycles import SLOW
 from autosched.costmodel.analytic.gpu.gpu_clock import DRAM_SHARE, LAUNCH_SECONDS
 from autosched.costmodel.analytic.gpu.gpu_traffic import L2_SHARE
 from autosched.ir.formula import Formula, Formulas
-from autosched.ir.program import Axis, Program, Stage
+from autosched.ir.nodes import Axis, Stage
+from autosched.ir.program import Program
 from autosched.ir.value import (
     Arith,
     Call,

@@ -24,7 +24,7 @@ from autosched.costmodel.analytic.spatial.spatial_units import (
     read_beside,
     stage_seconds,
 )
-from autosched.ir.program import Stage
+from autosched.ir.nodes import Stage
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import Plan, TensorPart
 from autosched.tiling.plans.step_names import StepNames

@@ -13,7 +13,7 @@ from functools import partial
 from math import prod
 
 from autosched.costmodel.analytic.cpu.scalar_cycles import extent
-from autosched.ir.program import Stage
+from autosched.ir.nodes import Stage
 from autosched.ir.value import Read, Value, reads, walk
 from autosched.ir.variables import index_vars
 from autosched.logic import Const

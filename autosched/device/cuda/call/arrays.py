@@ -12,7 +12,7 @@ import numpy as np
 
 from autosched.errors import UsageError
 from autosched.ir.arguments import refuse_masked
-from autosched.ir.program import Tensor
+from autosched.ir.nodes import Tensor
 
 ALIGNMENT = 16
 """Of an array's address, in bytes: the widest copy of one thread, and what tensor maps ask for."""

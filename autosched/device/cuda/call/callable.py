@@ -25,7 +25,6 @@ from autosched.device.cuda.driver import Card, CudaError, shared_card
 from autosched.device.cuda.job import Call
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.data import require_data
-from autosched.ir.printer import signature
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tiling.schedule import Candidate
@@ -65,7 +64,7 @@ class CudaKernel(CudaFunction):
         return tuple(p for p in self.program.parameters if p in tensors and tensors[p].const)
 
     def __repr__(self) -> str:
-        return f"<CudaKernel {signature(self.program)} for {self.printed.arch}; .source is its CUDA>"
+        return f"<CudaKernel {self.program.signature} for {self.printed.arch}; .source is its CUDA>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CudaKernel, (self.program, self.printed, self.code, self.ordinal)

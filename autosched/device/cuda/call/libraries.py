@@ -18,7 +18,7 @@ from autosched.codegen.operators import TYPES
 from autosched.device.cuda.call.arrays import ALIGNMENT, OnCard, row_major
 from autosched.device.cuda.call.dlpack import CUDA, description
 from autosched.errors import UsageError
-from autosched.ir.program import Tensor
+from autosched.ir.nodes import Tensor
 
 FNUZ = {"e4m3fnuz": "float8_e4m3fnuz", "e5m2fnuz": "float8_e5m2fnuz"}
 Reader = Callable[[Any, int], int]

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autosched.ir.program import Axis, Guard, Loop, Program, Statement
+from autosched.ir.nodes import Axis, Guard, Loop, Statement
+from autosched.ir.program import Program
 from autosched.ir.value import reads
 from autosched.logic import Const, Int, interval
 from autosched.tiling.analysis.dependence import analyse

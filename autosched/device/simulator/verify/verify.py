@@ -19,7 +19,8 @@ from autosched.device.correctness.tolerance import slack, widened
 from autosched.device.correctness.violations import Violation, assuming, violations
 from autosched.device.simulator.verify.runner import INTERPRETER, Run, Runner
 from autosched.device.simulator.verify.smaller import CAPS, nearest_row, smaller
-from autosched.ir.program import Assume, Program
+from autosched.ir.nodes import Assume
+from autosched.ir.program import Program
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.schedule import Schedule
 

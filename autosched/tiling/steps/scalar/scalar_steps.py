@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autosched.ir.formula import applies
-from autosched.ir.program import Stage
+from autosched.ir.nodes import Stage
 from autosched.ir.value import Value
 from autosched.logic import FALSE, Bool, Int, Var, any_of, free_vars
 from autosched.machine.target import Target

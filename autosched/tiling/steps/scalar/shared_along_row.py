@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autosched.ir.program import Program, Stage
+from autosched.ir.nodes import Stage
+from autosched.ir.program import Program
 from autosched.ir.rewrites.reuse import COSTLY
 from autosched.ir.value import Call, Literal, Value, map_value, reads, walk
 from autosched.tiling.plans.plan import TeamPart

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autosched.ir.program import Program, Stage
+from autosched.ir.nodes import Stage
+from autosched.ir.program import Program
 from autosched.ir.value import Read, reads
 from autosched.logic import Bool, Const, Int, Var, all_of, any_of, ceil_div, free_vars, maximum, where
 from autosched.machine.target import Target

@@ -16,7 +16,7 @@ from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Lane
 from autosched.errors import UnknownNameError, UsageError
-from autosched.ir.program import ScalarParam
+from autosched.ir.nodes import ScalarParam
 from autosched.ir.value import Arith, Call, Read, Scalar
 from autosched.logic import Const, Var
 

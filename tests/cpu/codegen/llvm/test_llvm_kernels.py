@@ -35,7 +35,7 @@ from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.tree.kernel import Assign, Buffer, Comment, For, If, Kernel, Lane, Prefetch, Stmt
 from autosched.ir import run as run_program
 from autosched.ir.dtypes import dtype
-from autosched.ir.program import ScalarParam
+from autosched.ir.nodes import ScalarParam
 from autosched.ir.value import Arith, Call, Cast, Comparison, FromIndex, Literal, Logical, Read, Scalar, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, any_of, maximum, minimum, where
 
