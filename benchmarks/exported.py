@@ -74,9 +74,9 @@ def compared(store: str, study: str, compilers: dict[str, list[str]]) -> dict[st
     from autosched.codegen.llvm.machine.jit import load
     from autosched.codegen.llvm.module import print_llvm
     from autosched.codegen.lower import lower
+    from autosched.device.correctness.violations import measured_on
     from autosched.ir import random_inputs
     from autosched.ir.dtypes import DTYPES
-    from autosched.search.variants.conditional import measured_on
     from autosched.store.sqlite import SqliteStore
 
     with SqliteStore(store, read_only=True) as opened:

@@ -49,8 +49,8 @@ def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Ar
     from autosched.codegen.llvm.machine.jit import load
     from autosched.codegen.llvm.module import print_llvm
     from autosched.codegen.lower import lower
+    from autosched.device.correctness.violations import measured_on
     from autosched.ir import parse, random_inputs
-    from autosched.search.variants.conditional import measured_on
     from autosched.store.sqlite import SqliteStore
 
     with SqliteStore(store, read_only=True) as opened:

@@ -14,11 +14,11 @@ from autosched.codegen.proved_layouts import prove_schedule
 from autosched.ir.work import operations
 from autosched.report.text import compared, seconds, speed, times
 from autosched.report.units import units_lines, units_of
+from autosched.search.tuning.fallbacks import standing_by
 from autosched.search.tuning.forms import gains
 from autosched.search.tuning.loop import Result
 from autosched.search.tuning.noise import ENOUGH, WIDE
 from autosched.search.tuning.tune import Tuning
-from autosched.search.variants.conditional import standing_by
 from autosched.store.explain import MEMORY, path_of
 from autosched.store.names import short_name
 from autosched.store.records import Measurement

@@ -19,7 +19,8 @@ from scipy.stats import kendalltau
 
 from autosched.costmodel.analytic.clock import clock
 from autosched.ir.rewrites.rewrite import simplify
-from autosched.search.tuning.tune import candidates_of, usable
+from autosched.search.tuning.tune import usable
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.plans.plan import Plan

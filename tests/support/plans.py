@@ -10,7 +10,8 @@ from autosched.ir import parse, workload
 from autosched.ir.program import Program
 from autosched.machine.host import host_features
 from autosched.machine.target import Memory, Target
-from autosched.search.tuning.tune import candidates_of, usable
+from autosched.search.tuning.tune import usable
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue

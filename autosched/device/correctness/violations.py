@@ -54,6 +54,13 @@ def assuming(program: Program, conditions: Iterable[Assume]) -> Program:
     return replace(program, assumptions=(*program.assumptions, *new)) if new else program
 
 
+def measured_on(program: Program, plans: Iterable[Plan]) -> Program:
+    """The program with all that its plans check or assume: data to measure are drawn within that, so that times are
+    those of kernels whose checks hold."""
+    asked = [c for p in plans for c in (*p.guards, *p.granted)]
+    return assuming(program, asked)
+
+
 def violations(program: Program, plan: Plan, seed: int) -> tuple[Violation, ...]:
     """One for each bound of the plan's checks that an element can pass; none for a plan without checks."""
     violated: dict[tuple[str, int], Violation] = {}
@@ -83,4 +90,4 @@ def _extremes(program: Program, tensor: str) -> tuple[int, int]:
     return low if least is None else max(low, int(least)), high if most is None else min(high, int(most))
 
 
-__all__ = ["Violation", "assuming", "violations"]
+__all__ = ["Violation", "assuming", "measured_on", "violations"]

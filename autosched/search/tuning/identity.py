@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 from autosched.costmodel.analytic import clock as clocks
 from autosched.costmodel.features import FEATURE_VERSION
 from autosched.ir import parse
-from autosched.ir.program import Program
+from autosched.ir.data import prepared_data
+from autosched.ir.program import KnownData, Program
 from autosched.machine.catalogue import target_yaml
 from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Target
 from autosched.search.request import TuneRequest
-from autosched.search.variants import conditional
 from autosched.store.records import StudyRecord
 from autosched.tensorize.explanation.certificate import certificate_json
 from autosched.tensorize.intrinsic import Intrinsic
@@ -72,7 +72,7 @@ def study_record(request: TuneRequest, described: Mapping[str, Any], plans: Sequ
             "target": target_yaml(target),
             "certificates": {p.name: [certificate_json(m) for m in p.mappings] for p in plans},
             "conditions": request.conditions,
-            "data": conditional.data_of(program, plans),
+            "data": data_of(program, plans),
         },
     )
 
@@ -98,7 +98,7 @@ def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None
     `catalogue` must hold the study's own intrinsics (`record.settings["intrinsics"]` are their files).
     """
     settings = record.settings
-    program = conditional.with_stored_data(parse(record.program, filename=record.name), settings.get("data", {}))
+    program = with_stored_data(parse(record.program, filename=record.name), settings.get("data", {}))
     return TuneRequest(
         program,
         target_from_yaml(settings["target"], record.name),
@@ -112,6 +112,22 @@ def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None
         seed=record.seed if seed is None else seed,
         conditions=settings.get("conditions", "refuse"),
     )
+
+
+def data_of(program: Program, plans: Iterable[Plan]) -> dict[str, dict[str, Any]]:
+    """What is known of constant data and of what is prepared from it, as plain values for a stored study."""
+    found: dict[str, KnownData] = dict(program.data)
+    for plan in plans:
+        found |= prepared_data(plan.program) if plan.program.data else {}
+    return {
+        name: {"sha256": d.sha256, "low": d.low, "high": d.high, "holds": dict(d.holds)} for name, d in found.items()
+    }
+
+
+def with_stored_data(program: Program, data: Mapping[str, Mapping[str, Any]]) -> Program:
+    """The program with what a stored study knew of its data: enough to lay out the same plans without the values."""
+    known = {n: KnownData(d["sha256"], d["low"], d["high"], None, dict(d["holds"])) for n, d in data.items()}
+    return replace(program, data=known) if known else program
 
 
 def _intrinsics(plan: Plan) -> list[Intrinsic]:

@@ -14,6 +14,7 @@ from typing import Any
 from autosched.costmodel.learned.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model, load_soon
 from autosched.device.checked import description_of
+from autosched.device.correctness.violations import measured_on
 from autosched.device.protocol import Aside, Device, Foresees
 from autosched.device.registry import device as open_device
 from autosched.errors import NoScheduleError
@@ -34,6 +35,7 @@ from autosched.search.stopwatch import Stopwatch, TimedModel
 from autosched.search.strategy.memory import clocked
 from autosched.search.tuning.baseline import Baseline, measure_baseline
 from autosched.search.tuning.deadline import CHOOSING, Deadline, OutOfTime, briefly
+from autosched.search.tuning.fallbacks import with_fallbacks
 from autosched.search.tuning.gc_tuning import calm
 from autosched.search.tuning.identity import study_record
 from autosched.search.tuning.loop import BATCH, Result, run
@@ -175,7 +177,7 @@ def prepare(
     except BaseException:
         device.close()
         raise
-    on = conditional.measured_on(request.program, tuning.plans)
+    on = measured_on(request.program, tuning.plans)
     if on is request.program:
         return tuning
     device.close()  # it has measured nothing yet: one that draws its data within the conditions takes its place
@@ -353,7 +355,7 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     near = [p for p in plans if cycles[id(p)] <= WITHIN * cycles[id(plans[0])]]
     chosen = (near if len(plans) > MOST_PLANS else plans)[:MOST_PLANS]
     units = units_of(request)
-    found = conditional.with_fallbacks(chosen, plans)
+    found = with_fallbacks(chosen, plans)
     return matches, [replace(p, units=units) for p in found] if units is not NO_UNITS else found
 
 

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-
-from autosched.costmodel.analytic import clock as clocks
-from autosched.device.correctness.violations import assuming
 from autosched.errors import UsageError
-from autosched.ir.data import known_values, prepared_data
+from autosched.ir.data import known_values
 from autosched.ir.nodes import Assume
 from autosched.ir.oracle.inputs import assumed_range
-from autosched.ir.program import KnownData, Program
+from autosched.ir.program import Program
 from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.match_types import Mapping as Match1
 from autosched.tensorize.match_types import Match
-from autosched.tiling.plans.fallback import checkable, exchangeable
-from autosched.tiling.plans.plan import Otherwise, Plan
-from autosched.tiling.space.table import tabulate
+from autosched.tiling.plans.fallback import checkable
+from autosched.tiling.plans.plan import Plan
 
 MODES = ("refuse", "guard", "assume")
-SAMPLED = 2048
-"""Rows of an unconditional plan of which the fastest by the clock becomes a fallback."""
-FLOOR = 1 - 1e-9
-"""Of a lower bound, which adds the same numbers up in another order."""
 
 
 def usable_as(mapping: Match1, mode: str) -> Match1 | None:
@@ -61,60 +51,6 @@ def candidates_of(matches: Sequence[Match], mode: str = "refuse") -> dict[str, l
         native = [m for m in free if m.intrinsic.isa != "portable"]
         by_stage[stage] = [*(native or free), *(m for m in mappings if m.conditions and m.intrinsic.isa != "portable")]
     return by_stage
-
-
-def with_fallbacks(plans: Sequence[Plan], spares: Sequence[Plan]) -> list[Plan]:
-    """The plans, those with checks falling back on the spare one without that is fastest by the clock, of those that
-    fit into one kernel with them."""
-    guarded = [p for p in plans if p.guards]
-    fitting = [[g for g in guarded if exchangeable(g, p)] if not p.guards and not p.granted else [] for p in spares]
-    floors = {n: _floor_s(p) for n, p in enumerate(spares) if fitting[n]}
-    best: dict[str, tuple[float, int, Otherwise]] = {}
-    for n in sorted(floors, key=lambda n: floors[n]):
-        # No row is faster than the floor: of plans that cannot win, none is sampled.
-        asks = [g for g in fitting[n] if g.name not in best or floors[n] <= best[g.name][0]]
-        row = _fastest_row(spares[n]) if asks else None
-        if row is not None:
-            found = row[0], n, Otherwise(spares[n], row[1])
-            best |= {g.name: min(found, best.get(g.name, found), key=lambda f: f[:2]) for g in asks}
-    return [replace(p, otherwise=best[p.name][2]) if p.guards and p.name in best else p for p in plans]
-
-
-def _floor_s(plan: Plan) -> float:
-    """Seconds by the clock that no row of the plan takes less than."""
-    tables = [tabulate(plan.space, floor) for floor in clocks.floors(plan)]
-    return FLOOR * sum(float(table.column.min()) for table in tables if table is not None)
-
-
-def _fastest_row(plan: Plan) -> tuple[float, dict[str, int]] | None:
-    """The clock's seconds and the decisions of the fastest row of a sample; None where no row is legal."""
-    legal = plan.space.enumerate(limit=SAMPLED)
-    ids = legal.ids if legal.complete else np.sort(plan.space.sample(SAMPLED, np.random.default_rng(0)))
-    if not len(ids):
-        return None
-    seconds = clocks.clock(plan, plan.space.values(ids))["total"]
-    best = int(np.argmin(seconds))
-    return float(seconds[best]), dict(plan.space.schedule(int(ids[best])).values)
-
-
-def standing_by(plan: Plan, row: int) -> tuple[str, float] | None:
-    """What runs where a check of this row refuses the data, and its time over the row's, by the clock: nobody measures
-    it. None where nothing is checked, or each checked part has a scalar fallback of its own."""
-    if plan.otherwise is None:
-        return None
-    spare, id_ = plan.otherwise.plan, plan.otherwise.plan.space.row_of(plan.otherwise.values)
-    return spare.name, _clocked_s(spare, id_) / _clocked_s(plan, row)
-
-
-def _clocked_s(plan: Plan, row: int) -> float:
-    return float(clocks.clock(plan, plan.space.values(np.array([row])))["total"][0])
-
-
-def measured_on(program: Program, plans: Iterable[Plan]) -> Program:
-    """The program with all that its plans check or assume: data to measure are drawn within that, so that times are
-    those of kernels whose checks hold."""
-    asked = [c for p in plans for c in (*p.guards, *p.granted)]
-    return assuming(program, asked)
 
 
 def compatible(program: Program, plans: Sequence[Plan]) -> list[Plan]:
@@ -153,22 +89,6 @@ def _assumed(program: Program, tensor: str) -> tuple[float, float]:
     return least if low is None else max(low, least), most if high is None else min(high, most)
 
 
-def data_of(program: Program, plans: Iterable[Plan]) -> dict[str, dict[str, Any]]:
-    """What is known of constant data and of what is prepared from it, as plain values for a stored study."""
-    found: dict[str, KnownData] = dict(program.data)
-    for plan in plans:
-        found |= prepared_data(plan.program) if plan.program.data else {}
-    return {
-        name: {"sha256": d.sha256, "low": d.low, "high": d.high, "holds": dict(d.holds)} for name, d in found.items()
-    }
-
-
-def with_stored_data(program: Program, data: Mapping[str, Mapping[str, Any]]) -> Program:
-    """The program with what a stored study knew of its data: enough to lay out the same plans without the values."""
-    known = {n: KnownData(d["sha256"], d["low"], d["high"], None, dict(d["holds"])) for n, d in data.items()}
-    return replace(program, data=known) if known else program
-
-
 def check_mode(mode: str) -> str:
     """The mode; UsageError for an unknown one."""
     if mode not in MODES:
@@ -181,10 +101,5 @@ __all__ = [
     "candidates_of",
     "check_mode",
     "compatible",
-    "data_of",
-    "measured_on",
-    "standing_by",
     "usable_as",
-    "with_fallbacks",
-    "with_stored_data",
 ]

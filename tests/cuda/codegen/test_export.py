@@ -16,7 +16,8 @@ from autosched.codegen.lower import lower
 from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
-from autosched.search.tuning.tune import candidates_of, usable
+from autosched.search.tuning.tune import usable
+from autosched.search.variants.conditional import candidates_of
 from autosched.search.variants.transposed_operands import turned_programs
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue

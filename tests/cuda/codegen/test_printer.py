@@ -22,7 +22,7 @@ from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
-from autosched.search.tuning.tune import candidates_of
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.planning.plans import make_plans
 from autosched.tiling.space.request import request

@@ -22,7 +22,7 @@ from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.ir.oracle.interpreter import run
 from autosched.search.request import TuneRequest
-from autosched.search.variants import conditional
+from autosched.search.tuning import fallbacks, tune
 from autosched.tensorize import match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plans.fallback import exchangeable
@@ -215,8 +215,8 @@ def test_the_fastest_plan_of_all_stands_by(name: str, monkeypatch: pytest.Monkey
     """Plans that a lower bound rules out are not sampled, and would not have been chosen."""
     seen: list[Plan] = []
     sampled: list[Plan] = []
-    fastest = conditional._fastest_row
-    fallbacks = conditional.with_fallbacks
+    fastest = fallbacks._fastest_row
+    choose = fallbacks.with_fallbacks
 
     def noted(plan: Plan) -> tuple[float, dict[str, int]] | None:
         sampled.append(plan)
@@ -224,10 +224,10 @@ def test_the_fastest_plan_of_all_stands_by(name: str, monkeypatch: pytest.Monkey
 
     def remembered(made: Sequence[Plan], spares: Sequence[Plan]) -> list[Plan]:
         seen.extend(spares)
-        return fallbacks(made, spares)
+        return choose(made, spares)
 
-    monkeypatch.setattr(conditional, "_fastest_row", noted)
-    monkeypatch.setattr(conditional, "with_fallbacks", remembered)
+    monkeypatch.setattr(fallbacks, "_fastest_row", noted)
+    monkeypatch.setattr(tune, "with_fallbacks", remembered)
     plan = guarded(PROGRAMS[name])[0]
     fitting = [p for p in seen if not p.guards and not p.granted and exchangeable(plan, p)]
     assert plan.otherwise is not None

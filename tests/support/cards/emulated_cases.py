@@ -19,8 +19,9 @@ from autosched.device.correctness.tolerance import slack
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
-from autosched.search.tuning.tune import candidates_of, usable
+from autosched.search.tuning.tune import usable
 from autosched.search.variants.block_diagonal import block_diagonal_programs
+from autosched.search.variants.conditional import candidates_of
 from autosched.search.variants.transposed_operands import turned_programs
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.planning.plans import make_plans

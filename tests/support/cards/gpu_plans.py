@@ -10,7 +10,8 @@ from autosched.ir import resolve
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
-from autosched.search.tuning.tune import candidates_of, usable
+from autosched.search.tuning.tune import usable
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.planning.plans import make_plans

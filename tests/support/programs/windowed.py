@@ -12,7 +12,7 @@ from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.logic import Int, evaluate
 from autosched.machine.target import Memory, Target
-from autosched.search.tuning.tune import candidates_of
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import load

@@ -22,12 +22,12 @@ from autosched.codegen.llvm.module import print_llvm, print_parts
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Choose
 from autosched.codegen.tree.text import print_kernel
+from autosched.device.correctness.violations import measured_on
 from autosched.device.cpu.device import CpuDevice
 from autosched.errors import UsageError
 from autosched.ir.oracle.interpreter import run
 from autosched.ir.program import Program
 from autosched.machine.host import host_features
-from autosched.search.variants.conditional import measured_on
 from autosched.store.sqlite import SqliteStore
 from autosched.tiling.schedule import Candidate
 

@@ -123,7 +123,8 @@ def f(A: u8[m, k], B: s8[k, n], C: s32[m, n], *, m=40, n=40, k=100):
                 C[i, j] += s32(A[i, p]) * s32(B[p, j])
 """
     from autosched.ir import parse
-    from autosched.search.tuning.tune import candidates_of, usable
+    from autosched.search.tuning.tune import usable
+    from autosched.search.variants.conditional import candidates_of
     from autosched.tensorize.matcher.match import match
 
     program = parse(text)

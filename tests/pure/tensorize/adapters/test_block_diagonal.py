@@ -9,9 +9,10 @@ from support.cards.gpu_plans import CATALOGUE, H200
 from autosched.device.correctness.special import assumed_finite
 from autosched.ir import parse, resolve, run
 from autosched.ir.program import Program
-from autosched.search.tuning.tune import candidates_of, usable
+from autosched.search.tuning.tune import usable
 from autosched.search.variants.adapted import Variant
 from autosched.search.variants.block_diagonal import block_diagonal_programs
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue, load
 from autosched.tiling.planning.plans import make_plans

@@ -13,7 +13,8 @@ from support.programs.special import spoiled, wrong_row
 
 from autosched.ir import parse
 from autosched.ir.program import Program
-from autosched.search.tuning.tune import candidates_of, usable
+from autosched.search.tuning.tune import usable
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.planning.plans import make_plans

@@ -19,7 +19,7 @@ from autosched.errors import AutoschedError, UsageError
 from autosched.ir import parse, random_inputs
 from autosched.ir.data import known_values, with_data
 from autosched.ir.oracle.interpreter import run
-from autosched.search.variants.conditional import data_of, with_stored_data
+from autosched.search.tuning.identity import data_of, with_stored_data
 from autosched.tensorize import match
 from autosched.tensorize.spec.catalogue import Catalogue
 

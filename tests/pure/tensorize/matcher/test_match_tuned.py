@@ -6,7 +6,8 @@ import pytest
 from pure.tensorize.matcher.test_match_conditions import gemm
 
 from autosched import api
-from autosched.search.tuning.tune import candidates_of, usable
+from autosched.search.tuning.tune import usable
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize import match
 
 NAME = "x86/vpmaddubsw.vpmaddwd.ymm"

@@ -18,7 +18,8 @@ from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse, resolve
 from autosched.ir.program import Program
 from autosched.ir.value import Call, reads, walk
-from autosched.search.tuning.tune import candidates_of, usable
+from autosched.search.tuning.tune import usable
+from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.planning.plans import make_plans
