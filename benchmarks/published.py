@@ -24,13 +24,13 @@ from autosched.ir import resolve
 from autosched.ir.program import Program
 from autosched.logic import Var, any_of
 from autosched.machine.catalogue import load_target
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Rule, Step
+from autosched.tiling.variants.conditional import candidates_of
 
 FOLDER = Path(__file__).parent / "recorded"
 WIDTHS = (16, 32, 48, 64, 96, 112, 128, 160, 192)

@@ -31,7 +31,7 @@ from autosched.store import codec
 from autosched.store.records import StudyRecord, Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
 from autosched.tensorize.explanation.padding import padding_lines
-from autosched.tiling.planning.scheme import scheme_of
+from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.plans.units import Units
 from autosched.tiling.steps.gpu.shared_proofs import Proof, proof_json, proof_lines

@@ -15,7 +15,7 @@ from autosched.search.tuning.tune import plans_of
 from autosched.store.names import named
 from autosched.store.ranking import ranked
 from autosched.store.records import StudyRecord, Trial
-from autosched.tiling.planning.scheme import scheme_of
+from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 
 AGAIN = "tune again with --fresh"

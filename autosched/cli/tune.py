@@ -31,9 +31,9 @@ from autosched.search.tuning.deadline import Deadline
 from autosched.search.tuning.loop import Result
 from autosched.search.tuning.tune import Tuning
 from autosched.search.tuning.tune import tune as run
-from autosched.search.variants.conditional import MODES
 from autosched.store.exchange import read_schedule
 from autosched.store.explain import MEMORY, path_of
+from autosched.tiling.variants.conditional import MODES
 
 CACHES = ("warm", "cold")
 

@@ -13,11 +13,11 @@ from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.search.registry import strategies
 from autosched.search.stopping import Goals
-from autosched.search.variants import conditional
 from autosched.store.protocol import Store
 from autosched.store.records import Trial
 from autosched.tensorize.match_types import NUMERICS_LEVELS
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.variants import conditional
 
 EFFORTS = {"quick": 32, "standard": 64, "full": 256}
 """Trials of each effort."""

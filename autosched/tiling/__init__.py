@@ -1,4 +1,4 @@
 """Plans of a program, and the spaces of schedules that they leave open.
 
-Read `plans.plan`, `planning.plans` (which plans there are), `step`, then `space.space`; `schedule` has a candidate.
+Read `plans.plan`, `planner.make_plans` (which plans there are), `step`, then `space.space`; `schedule` has a candidate.
 """

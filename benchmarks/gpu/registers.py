@@ -23,11 +23,11 @@ from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan
+from autosched.tiling.variants.conditional import candidates_of
 
 NEAR, NEARBY = 0.12, 0.25
 HANDED = ("producer_warps", "worker_registers", "entry_registers")

@@ -11,12 +11,12 @@ from autosched.ir.program import Program
 from autosched.machine.host import host_features
 from autosched.machine.target import Memory, Target
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan
+from autosched.tiling.variants.conditional import candidates_of
 
 AVX512 = frozenset(["avx2", "fma", "avx512f", "avx512vl", "avx512_vnni", "avx512_bf16", "avx_vnni"])
 

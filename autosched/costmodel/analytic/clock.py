@@ -33,7 +33,7 @@ from autosched.ir.value import walk
 from autosched.logic import TRUE, Const, Var, evaluate
 from autosched.machine.target import Target
 from autosched.tiling.analysis.nontemporal import FAR_BYTES, LINE_BYTES
-from autosched.tiling.planning.scheme import scheme_of
+from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.fallback import check_elements
 from autosched.tiling.plans.nest import Nest

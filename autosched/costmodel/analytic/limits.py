@@ -22,7 +22,7 @@ from autosched.costmodel.analytic.spatial.spatial_units import (
     least_stage_seconds,
 )
 from autosched.machine.target import Target
-from autosched.tiling.planning.scheme import scheme_of
+from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
 from autosched.tiling.space.values import rows_of
 

@@ -19,7 +19,7 @@ from autosched.device.cuda.job import CudaJob
 from autosched.errors import AutoschedError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.schedule import Candidate
 
 ROWS = 512

@@ -9,7 +9,7 @@ from autosched.device.simulator.gpu.gpu_model import gpu_estimate
 from autosched.device.simulator.spatial.spatial_model import spatial_estimate
 from autosched.device.simulator.walk.facts import Facts
 from autosched.machine.target import Target
-from autosched.tiling.planning.scheme import scheme_of
+from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.units import NO_UNITS, Units
 
 

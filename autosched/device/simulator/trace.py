@@ -18,7 +18,7 @@ from autosched.device.simulator.spatial.requests import SERVERS
 from autosched.device.simulator.walk.facts import Facts
 from autosched.device.simulator.walk.walk import facts
 from autosched.machine.target import Target
-from autosched.tiling.planning.scheme import scheme_of
+from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.units import NO_UNITS, Units
 
 MOST_SPANS = 20_000

@@ -41,13 +41,6 @@ from autosched.search.tuning.identity import study_record
 from autosched.search.tuning.loop import BATCH, Result, run
 from autosched.search.tuning.study import Study, open_study
 from autosched.search.tuning.user_schedules import candidate_of
-from autosched.search.variants import conditional
-from autosched.search.variants.adapted import adapted_programs
-from autosched.search.variants.block_diagonal import block_diagonal_programs
-from autosched.search.variants.conditional import candidates_of
-from autosched.search.variants.plan_rejections import by_reason, left_out
-from autosched.search.variants.split_sums import split_programs
-from autosched.search.variants.transposed_operands import turned_programs
 from autosched.store.protocol import Store
 from autosched.store.records import StudyRecord
 from autosched.tensorize.explanation.forms import Form, better_forms
@@ -56,14 +49,21 @@ from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue, is_own
 from autosched.tensorize.spec.function import formulas_of
-from autosched.tiling.planning.nests import MOST_PLANS, WITHIN
-from autosched.tiling.planning.plans import make_plans
-from autosched.tiling.planning.rank import plan_cycles
-from autosched.tiling.planning.scheme import scheme_of
+from autosched.tiling.planner.make_plans import make_plans
+from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
+from autosched.tiling.planner.rank import plan_cycles
+from autosched.tiling.planner.rejections import by_reason, left_out
+from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.float_policy import Leeway, fuses
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.plans.units import NO_UNITS, Units
 from autosched.tiling.steps import is_gpu
+from autosched.tiling.variants import conditional
+from autosched.tiling.variants.adapted import adapted_programs
+from autosched.tiling.variants.block_diagonal import block_diagonal_programs
+from autosched.tiling.variants.conditional import candidates_of
+from autosched.tiling.variants.split_reduction import split_programs
+from autosched.tiling.variants.transposed_operands import turned_programs
 
 BOUND_S = 0.3
 """What the space's lower bound may take, where no more of a run's time is left."""

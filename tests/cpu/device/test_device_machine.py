@@ -23,7 +23,7 @@ from autosched.machine.catalogue import load_target
 from autosched.machine.host import host_features
 from autosched.machine.probes import issue_loop
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.schedule import Candidate
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")

@@ -17,12 +17,12 @@ from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.conditional import candidates_of
-from autosched.search.variants.transposed_operands import turned_programs
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.space.request import request
+from autosched.tiling.variants.conditional import candidates_of
+from autosched.tiling.variants.transposed_operands import turned_programs
 
 H200 = load_target("nvidia-h200")
 

@@ -21,7 +21,7 @@ from autosched.codegen.tree.kernel import Comment, Kernel
 from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.ir import parse
 from autosched.ir.program import Program
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 
 ALL = "\n".join(DOCS.values())
 COMPILER = shutil.which("gcc") or shutil.which("clang")

@@ -22,10 +22,10 @@ from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.space.request import request
+from autosched.tiling.variants.conditional import candidates_of
 
 GOLDEN = TESTS / "golden"
 F16 = {"a": "f16", "b": "f16", "acc": "f32"}

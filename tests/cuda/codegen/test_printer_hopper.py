@@ -19,12 +19,12 @@ from autosched.codegen.lower import lower
 from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.device.cuda.compile.sass import instructions_of
 from autosched.ir import resolve
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.request import request
+from autosched.tiling.variants.conditional import candidates_of
 
 GOLDEN = TESTS / "golden"
 BF16 = {"a": "bf16", "b": "bf16", "acc": "f32", "out": "bf16"}

@@ -15,11 +15,11 @@ from autosched.ir import resolve
 from autosched.logic import Const, evaluate
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.space.request import request
 from autosched.tiling.steps.gpu.thread_registers import entry_registers, hands_over, worker_registers
+from autosched.tiling.variants.conditional import candidates_of
 
 F16 = {"m": 1024, "n": 1024, "k": 1024, "a": "f16", "b": "f16", "acc": "f32", "out": "f16"}
 S8 = {"m": 1024, "n": 1024, "k": 1024, "a": "s8", "b": "s8", "acc": "s32"}

@@ -22,7 +22,7 @@ from autosched.ir.value import Read, map_value
 from autosched.logic import Var
 from autosched.machine.target import Target
 from autosched.tensorize.spec.function import formulas_of
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.float_policy import Leeway
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.request import request

@@ -10,11 +10,11 @@ from autosched.errors import UsageError
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.schedule import Candidate
+from autosched.tiling.variants.conditional import candidates_of
 
 ARCH, WHY = card()
 pytestmark = pytest.mark.skipif(ARCH != "sm_90", reason=WHY or f"these rows are for sm_90, and the card is {ARCH}")

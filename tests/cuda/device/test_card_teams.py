@@ -9,7 +9,7 @@ from autosched.ir import parse, resolve
 from autosched.machine.catalogue import load_target
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.float_policy import Leeway
 from autosched.tiling.schedule import Candidate
 

@@ -16,7 +16,7 @@ from autosched.codegen.passes.narrow import narrow
 from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 
 
 def _rows_of(name: str, width: int, **sizes: int) -> Kernel:

@@ -14,7 +14,7 @@ from support.programs.parts import IN_PARTS, NOT_WHOLE
 
 import autosched
 from autosched.ir import parse, workload
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 
 
 @pytest.mark.parametrize("name", IN_PARTS)

@@ -13,9 +13,9 @@ from autosched.ir.program import Program
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.identity import study_record
 from autosched.search.tuning.tune import plans_of
-from autosched.search.variants.conditional import MODES
 from autosched.store.sqlite import SqliteStore
 from autosched.tensorize.match_types import NUMERICS_LEVELS
+from autosched.tiling.variants.conditional import MODES
 
 WINDOW = """
 def window(X: f32[n, k], W: const[f32[3, k, m]], Y: f32[n, m], *, n=14, k=4, m=16):

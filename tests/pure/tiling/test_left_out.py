@@ -10,7 +10,7 @@ import pytest
 import autosched
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import plans_of
-from autosched.search.variants.plan_rejections import by_reason, left_out
+from autosched.tiling.planner.rejections import by_reason, left_out
 
 BYTES = {"m": 64, "n": 64, "k": 64, "a": "u8", "b": "s8", "acc": "s32"}
 SAID = {

@@ -13,7 +13,7 @@ from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
-from autosched.tiling.planning.nests import MOST_PLANS
+from autosched.tiling.planner.nests import MOST_PLANS
 from autosched.tiling.space.bounded import Timed
 from autosched.tiling.space.counting import HUGE, counted
 from autosched.tiling.space.independent_groups import Apart

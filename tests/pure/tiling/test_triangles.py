@@ -13,7 +13,7 @@ from support.programs.triangles import TRIANGLES
 from autosched.costmodel.analytic.clock import clock
 from autosched.ir import parse
 from autosched.machine.target import Memory
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 
 SMALL = replace(machine(), memories=(Memory("L1", 1 << 9, 2e11), Memory("L2", 1 << 11, 1e11), *machine().memories[2:]))
 """Caches that hold little: what exceeds them is asked for ahead of time."""

@@ -20,13 +20,13 @@ from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.block_diagonal import block_diagonal_programs
-from autosched.search.variants.conditional import candidates_of
-from autosched.search.variants.transposed_operands import turned_programs
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.request import request
+from autosched.tiling.variants.block_diagonal import block_diagonal_programs
+from autosched.tiling.variants.conditional import candidates_of
+from autosched.tiling.variants.transposed_operands import turned_programs
 
 GENERATIONS = ("sm_61", "sm_70", "sm_72", "sm_75")
 """Those before asynchronous copies."""

@@ -11,11 +11,11 @@ from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan
+from autosched.tiling.variants.conditional import candidates_of
 
 CATALOGUE = Catalogue.builtin()
 H200 = load_target("nvidia-h200")

@@ -10,7 +10,7 @@ from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.float_policy import Leeway
 from autosched.tiling.plans.plan import Plan
 

@@ -12,13 +12,13 @@ from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.logic import Int, evaluate
 from autosched.machine.target import Memory, Target
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import load
-from autosched.tiling.planning.nests import nest_or_reason
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
+from autosched.tiling.planner.nests import nest_or_reason
 from autosched.tiling.plans.plan import Plan
+from autosched.tiling.variants.conditional import candidates_of
 
 CORE = Target(
     "windowed",

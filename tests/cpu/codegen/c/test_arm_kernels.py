@@ -30,7 +30,7 @@ from autosched.tensorize.check.emulator import Calls, installed
 from autosched.tensorize.check.verify import check
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import load_text
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan
 
 TARGET = load_target("arm-neoverse-v1")

@@ -27,7 +27,7 @@ from autosched.ir import run, workload
 from autosched.machine.detect import detect
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
 

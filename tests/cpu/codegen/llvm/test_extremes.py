@@ -14,7 +14,7 @@ from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 
 ROWS, LENGTH = 40, 83
 TEXT = """

@@ -14,10 +14,10 @@ from autosched.codegen.lower import lower
 from autosched.ir import parse
 from autosched.ir.oracle.interpreter import run
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
+from autosched.tiling.variants.conditional import candidates_of
 
 pytestmark = pytest.mark.x86
 CATALOGUE = Catalogue.builtin()

@@ -28,7 +28,7 @@ from autosched.machine import host
 from autosched.machine.probes import issue_loop
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import load_text
-from autosched.tiling.planning.nests import nest_or_reason
+from autosched.tiling.planner.nests import nest_or_reason
 
 PROGRAMS = programs()
 CORE = "sapphirerapids"
@@ -124,8 +124,8 @@ def f(A: u8[m, k], B: s8[k, n], C: s32[m, n], *, m=40, n=40, k=100):
 """
     from autosched.ir import parse
     from autosched.search.tuning.tune import usable
-    from autosched.search.variants.conditional import candidates_of
     from autosched.tensorize.matcher.match import match
+    from autosched.tiling.variants.conditional import candidates_of
 
     program = parse(text)
     matches = match(program, usable(Catalogue.builtin(), target(), "cpu", ("x86/tdpbusd",)))

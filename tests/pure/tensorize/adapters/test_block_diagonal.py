@@ -10,12 +10,12 @@ from autosched.device.correctness.special import assumed_finite
 from autosched.ir import parse, resolve, run
 from autosched.ir.program import Program
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.adapted import Variant
-from autosched.search.variants.block_diagonal import block_diagonal_programs
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue, load
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
+from autosched.tiling.variants.adapted import Variant
+from autosched.tiling.variants.block_diagonal import block_diagonal_programs
+from autosched.tiling.variants.conditional import candidates_of
 
 HALF = {"t": "f16", "out": "f16"}
 ONLY = "cuda/wgmma.m64n16k16.f16.f32"

@@ -11,10 +11,10 @@ from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.adapted import Variant
-from autosched.search.variants.transposed_operands import turned_programs
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.planning.rank import issue_cycles, rankings
+from autosched.tiling.planner.rank import issue_cycles, rankings
+from autosched.tiling.variants.adapted import Variant
+from autosched.tiling.variants.transposed_operands import turned_programs
 
 BYTES = {"t": "s8", "acc": "s32"}
 

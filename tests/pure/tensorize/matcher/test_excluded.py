@@ -14,11 +14,11 @@ from support.programs.special import spoiled, wrong_row
 from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan
+from autosched.tiling.variants.conditional import candidates_of
 
 SUM = """
 def f(A: f32[n, n], x: f32[n], y: f32[n], *, n=37):

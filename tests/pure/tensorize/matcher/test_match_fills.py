@@ -11,7 +11,7 @@ from support.plans import machine
 
 from autosched.ir import parse
 from autosched.tensorize import explain, match
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 
 ROWS = "def m(a: {t}[4, 3], c: {acc}[4]):\n for i, k in grid(4, 3):\n  c[i] = {op}(c[i], {acc}(a[i, k]))"
 FLOATS = ROWS.format(t="f32", acc="f32", op="{op}")

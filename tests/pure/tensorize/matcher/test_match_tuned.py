@@ -7,8 +7,8 @@ from pure.tensorize.matcher.test_match_conditions import gemm
 
 from autosched import api
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize import match
+from autosched.tiling.variants.conditional import candidates_of
 
 NAME = "x86/vpmaddubsw.vpmaddwd.ymm"
 

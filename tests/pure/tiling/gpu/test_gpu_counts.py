@@ -19,10 +19,10 @@ from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target, target_names
 from autosched.machine.target import Target
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan, TeamPart
+from autosched.tiling.variants.conditional import candidates_of
 
 GPUS = [t for t in map(load_target, target_names()) if "warp_threads" in t.limits]
 TURNED = """

@@ -18,10 +18,10 @@ from autosched.device.correctness.tolerance import slack
 from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse, resolve
 from autosched.ir.program import Program
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
+from autosched.tiling.variants.conditional import candidates_of
 
 FEW = dataclasses.replace(H200, cores=3)
 BITS = """

@@ -17,13 +17,13 @@ from autosched.codegen.tree.kernel import Async, Box, Kernel, Walk, statements
 from autosched.device.correctness.oracle import compute
 from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.request import request
 from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy, pixels_of
+from autosched.tiling.variants.conditional import candidates_of
 
 F16 = {"a": "f16", "b": "f16", "acc": "f32"}
 FEW = dataclasses.replace(H200, cores=2)

@@ -16,10 +16,10 @@ from autosched.codegen.tree.kernel import For, Kernel
 from autosched.device.correctness.oracle import compute
 from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse, resolve
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.space.request import request
+from autosched.tiling.variants.conditional import candidates_of
 
 FEW = dataclasses.replace(H200, cores=3)
 """So few cores that small programs have more tiles than cores, and blocks can be persistent."""

@@ -19,13 +19,13 @@ from autosched.ir import parse, resolve
 from autosched.ir.program import Program
 from autosched.ir.value import Call, reads, walk
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.function import formulas_of
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.float_policy import Leeway
 from autosched.tiling.plans.plan import Plan, ScalarPart, TeamPart
 from autosched.tiling.space.request import request
+from autosched.tiling.variants.conditional import candidates_of
 
 FORMULAS = formulas_of(CATALOGUE.of_isa("cuda", "portable", kind="function"))
 TEXTS = {

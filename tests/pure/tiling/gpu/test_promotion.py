@@ -21,13 +21,13 @@ from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
-from autosched.search.variants.adapted import adapted_programs
-from autosched.search.variants.conditional import candidates_of
 from autosched.tensorize import match
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planning.plans import make_plans
+from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan
+from autosched.tiling.variants.adapted import adapted_programs
+from autosched.tiling.variants.conditional import candidates_of
 
 CATALOGUE = Catalogue.builtin()
 WGMMA = "cuda/wgmma.m64n8k32.e4m3.e4m3.f32"

@@ -1,3 +1,3 @@
 """Which plans a program has: nests of each stage that are worth laying out, ranked, and what is fused behind them. Read
-`plans`, then `nests`.
+`make_plans`, then `nests`.
 """

@@ -23,8 +23,8 @@ from autosched.tiling.analysis.accesses import statements
 from autosched.tiling.analysis.dependence import Dependences, analyse
 from autosched.tiling.analysis.join_loops import join_loops
 from autosched.tiling.analysis.nontemporal import stream_of
-from autosched.tiling.planning.nests import MOST_PLANS, usable_nests, with_scalar
-from autosched.tiling.planning.scheme import scheme_of
+from autosched.tiling.planner.nests import MOST_PLANS, usable_nests, with_scalar
+from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.epilogue import epilogue_chain
 from autosched.tiling.plans.fallback import scalar_fallback
 from autosched.tiling.plans.float_policy import Leeway, fuses

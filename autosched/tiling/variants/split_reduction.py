@@ -11,12 +11,12 @@ from math import prod
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.rewrites.split_reduction import Cut, split_reduction
-from autosched.search.variants.adapted import Variant
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Obligation
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.plans.float_policy import Leeway
 from autosched.tiling.plans.scalar_parts import is_constant, side_by_side
+from autosched.tiling.variants.adapted import Variant
 
 REUSE = 16
 """Points of a stage for each element of its largest operand: beyond, copying it costs little beside computing."""

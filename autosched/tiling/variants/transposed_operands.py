@@ -9,7 +9,6 @@ from math import prod
 from autosched.ir.program import Program
 from autosched.ir.value import Read
 from autosched.logic import Int, affine
-from autosched.search.variants.adapted import Variant
 from autosched.tensorize import match_types
 from autosched.tensorize.adapters.turned import turned
 from autosched.tensorize.addresses.places import StageFacts
@@ -18,6 +17,7 @@ from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.steps.gpu.operand_paths import contiguous_along
+from autosched.tiling.variants.adapted import Variant
 
 TURNED_BITS = 16
 

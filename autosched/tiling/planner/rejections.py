@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from autosched.ir.data import known_values
 from autosched.machine.target import Target
-from autosched.search.variants.conditional import usable_as
 from autosched.tensorize.match_types import Mapping, Match
 from autosched.tiling.analysis.dependence import analyse
-from autosched.tiling.planning.nests import WITHIN, nest_or_reason, unchecked
-from autosched.tiling.planning.rank import least_cycles
+from autosched.tiling.planner.nests import WITHIN, nest_or_reason, unchecked
+from autosched.tiling.planner.rank import least_cycles
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import Plan
+from autosched.tiling.variants.conditional import usable_as
 
 
 @dataclass(frozen=True)

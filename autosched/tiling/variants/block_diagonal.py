@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from autosched.ir.program import Program
 from autosched.ir.value import reads
-from autosched.search.variants.adapted import Variant
 from autosched.tensorize import match_types
 from autosched.tensorize.adapters.block_diagonal import block_diagonal, groups_of, met_by_zeros
 from autosched.tensorize.addresses.places import StageFacts
@@ -17,6 +16,7 @@ from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.excluded import STRICT, still_open
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.plans.shared_operands import from_shared
+from autosched.tiling.variants.adapted import Variant
 
 LINE_BYTES = 128
 """Of memory, and of a row of the widest slices that instructions read in shared memory."""

@@ -11,8 +11,8 @@ from autosched.logic import TRUE, free_vars
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
 from autosched.tiling.analysis.dependence import Dependences
-from autosched.tiling.planning.rank import issue_cycles, least_cycles, rankings, scalar_cycles
-from autosched.tiling.planning.scheme import scheme_of
+from autosched.tiling.planner.rank import issue_cycles, least_cycles, rankings, scalar_cycles
+from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.fallback import checkable
 from autosched.tiling.plans.nest import Nest, make_nest
 from autosched.tiling.plans.scalar_parts import scalar_part

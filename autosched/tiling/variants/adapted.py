@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from autosched.ir.program import Program
 from autosched.ir.value import is_value
-from autosched.search.variants.conditional import usable_as
 from autosched.tensorize import match_types
 from autosched.tensorize.adapters.gathered import gathered
 from autosched.tensorize.addresses.places import StageFacts
@@ -15,6 +14,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import default_stages, match
 from autosched.tiling.plans.plan import Plan
+from autosched.tiling.variants.conditional import usable_as
 
 MOST_VARIANTS = 8
 """Adapted programs looked at: two for each stage that needs one, in all combinations of stages."""
@@ -55,7 +55,7 @@ def adapted_programs(
     """The program itself, then each way to adapt the stages that no instruction of the machine's own fits.
 
     Portable instructions stand in for such a stage already, so they are adapted only where none does. `mode` says what
-    becomes of mappings with conditions (see `search.variants.conditional`): one that is only checked leaves a stage in
+    becomes of mappings with conditions (see `tiling.variants.conditional`): one that is only checked leaves a stage in
     need.
     """
     todo = [Variant(program, tuple(matches))]
