@@ -3,8 +3,8 @@
 FOLDER holds `hopper_bf16_ladder.csv` (a hand-written kernel, one idea after the other, on an H100) and
 `hopper_fp8_gemm.csv` (DeepGEMM's first release, on an H800, whose tensor cores and memory are the H100's). For each
 line the best legal row of our space is taken (of those rows with the ladder's decisions), and what the clock says of
-it, with the constants of hand-written code (`code_constants.OTHERS`). Nothing is measured, and no constant of the clock
-was fitted to the second table.
+it, with the constants of hand-written code (`code_constants.HANDWRITTEN`). Nothing is measured, and no constant of the
+clock was fitted to the second table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from autosched.costmodel.analytic.clock import clock
-from autosched.costmodel.analytic.gpu.code_constants import OTHERS
+from autosched.costmodel.analytic.gpu.code_constants import HANDWRITTEN
 from autosched.costmodel.analytic.gpu.gpu_clock import TERMS
 from autosched.ir import resolve
 from autosched.ir.program import Program
@@ -63,7 +63,7 @@ def best(plan: Plan, wanted: Mapping[str, Sequence[int]]) -> tuple[float, int, s
     values = space.values(ids)
     if not len(ids):
         raise LookupError(f"no legal row of {plan.name} has {dict(wanted)}")
-    terms = clock(plan, {name: values[name] for name in plan.space.names}, OTHERS)
+    terms = clock(plan, {name: values[name] for name in plan.space.names}, HANDWRITTEN)
     k = int(np.argmin(terms["total"]))
     return float(terms["total"][k]), int(ids[k]), max(TERMS, key=lambda t: float(terms[t][k]))
 

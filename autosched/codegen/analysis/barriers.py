@@ -2,8 +2,8 @@
 
 The tree says that loops over workers one after the other are separated by a barrier. Most need none: they touch other
 memory, or registers alone. A phase is met with what phases since the last barrier have touched; a loop's end is met
-with its beginning. Copies that run on write where they start and have landed where they are waited for: what a `Wait`
-lands is seen by other threads after the next barrier, and disturbs nobody before it.
+with its beginning. Copies that run on write where they start and have landed where they are waited for: what a
+`WaitCopies` lands is seen by other threads after the next barrier, and disturbs nobody before it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
-    Async,
-    Box,
+    AsyncCopies,
     For,
     IntrinsicCall,
     Kernel,
     Stmt,
-    Wait,
+    TileCopy,
+    WaitCopies,
     bodies,
     statements,
 )
@@ -58,7 +58,7 @@ class Phases:
         self.copied = frozenset(
             inner.buffer
             for stmt in statements(self.body)
-            if isinstance(stmt, Async)
+            if isinstance(stmt, AsyncCopies)
             for inner in statements(stmt.body)
             if isinstance(inner, Assign)
         )
@@ -73,7 +73,7 @@ class Phases:
                 if id(stmt) not in self._known:
                     self._known[id(stmt)] = self._touched((stmt,))
                 phase = self._known[id(stmt)]
-                if not stmt.free and open_.before(phase):
+                if not stmt.no_barrier and open_.before(phase):
                     self.needed.add(here)
                     open_ = Touched()
                 open_ = open_ | phase
@@ -99,9 +99,9 @@ class Phases:
                     read |= {n.tensor for n in walk(stmt.value) if isinstance(n, Read)}
                 case IntrinsicCall():
                     read |= {ref.buffer for ref in stmt.operands.values()}
-                case Box():
+                case TileCopy():
                     (read if stmt.store else written).add(stmt.buffer)
-                case Wait(engine=False):
+                case WaitCopies(engine=False):
                     landed |= self.copied
                 case _:
                     pass

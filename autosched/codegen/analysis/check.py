@@ -18,29 +18,29 @@ from autosched.codegen.tree.kernel import (
     SCOPES,
     WORKERS,
     Assign,
-    Async,
-    Await,
-    Box,
+    AsyncCalls,
+    AsyncCopies,
+    AsyncProxyFence,
+    BarrierArrive,
+    BarrierWait,
     Buffer,
-    Choose,
     Comment,
     Configure,
-    Drain,
     For,
     Function,
-    Group,
+    GuardedDispatch,
     If,
     IntrinsicCall,
     Kernel,
-    Meet,
     Prefetch,
-    Publish,
     RegisterRef,
-    Roles,
-    Settle,
-    Signal,
     Stmt,
-    Wait,
+    StoreFence,
+    TileCopy,
+    WaitCalls,
+    WaitCopies,
+    WarpSpecialize,
+    WorkerBarrier,
     statements,
 )
 from autosched.ir.value import Call, FromIndex, Logical, Read, Scalar, Select, Value, is_value, reads, walk
@@ -125,7 +125,7 @@ class _Checker:
             case If(condition, body):
                 self._known(condition, "a condition")
                 self._body(body)
-            case Choose(checks, body, fallback):
+            case GuardedDispatch(checks, body, fallback):
                 for name in checks:
                     check = self._buffer(name)
                     one = check.dtype.name == "s32" and check.shape == (1,)
@@ -134,9 +134,9 @@ class _Checker:
                 self._body(fallback)
             case Assign():
                 self._assign(stmt)
-            case IntrinsicCall(intrinsic, operands, fresh):
-                self._known(fresh, "a fresh start")
-                starts = fresh == FALSE or intrinsic.overwrite is not None
+            case IntrinsicCall(intrinsic, operands, zero_init):
+                self._known(zero_init, "a fresh start")
+                starts = zero_init == FALSE or intrinsic.overwrite is not None
                 self._require(starts, f"{intrinsic.name} has no form that starts from zero")
                 self._require(
                     set(operands) == set(intrinsic.operands), f"{intrinsic.name}: operands {sorted(operands)}"
@@ -152,39 +152,42 @@ class _Checker:
                     )
             case Prefetch(buffer, index, _):
                 self._index(self._buffer(buffer), index)
-            case Async(body, _, slot, boxes):
+            case AsyncCopies(body, _, slot, boxes):
                 self._known(slot, "a slot")
                 copies = all(isinstance(s, For | If | Assign) for s in statements(body))
                 self._require(copies, "a copy under way does more than copy")
-                self._require(all(isinstance(s, For | If | Box) for s in statements(boxes)), "the engine moves boxes")
+                only = all(isinstance(s, For | If | TileCopy) for s in statements(boxes))
+                self._require(only, "the engine moves boxes")
                 self._body(body)
                 self._body(boxes)
-            case Box():
+            case TileCopy():
                 self._box(stmt)
-            case Group(body):
+            case AsyncCalls(body):
                 self._require(
                     all(isinstance(s, For | If | IntrinsicCall) for s in statements(body)), "a group is not of calls"
                 )
                 self._body(body)
-            case Signal(_, slot):
+            case BarrierArrive(_, slot):
                 self._known(slot, "a slot")
-            case Await(_, slot, times, phase):
+            case BarrierWait(_, slot, times, phase):
                 self._known(slot, "a slot")
                 self._known(times, "a number of arrivals")
                 self._known(phase, "a phase")
                 self._outside_workers("a barrier is awaited")
-            case Roles(names, parts, registers, _):
+            case WarpSpecialize(names, parts, registers, _):
                 self._require(len(names) == len(parts), f"{len(names)} names of {len(parts)} roles")
                 self._require(len(registers) in (0, len(parts)), f"registers {registers} of {len(parts)} roles")
                 self._outside_workers("roles")
                 for part in parts:
                     self._body(part)
-            case Wait() | Settle() | Publish() | Meet() | Drain() | Configure() | Comment():
+            case WaitCopies() | WaitCalls() | AsyncProxyFence() | WorkerBarrier() | StoreFence():
+                pass
+            case Configure() | Comment():
                 pass
             case _:
                 assert_never(stmt)
 
-    def _box(self, box: Box) -> None:
+    def _box(self, box: TileCopy) -> None:
         seen, there, here = box.map, self._buffer(box.map.buffer), self._buffer(box.buffer)
         self._require(here.scope == "shared", f"a box of {seen.buffer} goes to {here.scope} memory")
         self._require(there.dtype == here.dtype, f"a box of {there.dtype} goes to {here.dtype}")

@@ -10,7 +10,7 @@ from autosched.codegen.c.names import Names
 from autosched.codegen.c.values import ValuePrinter
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
-from autosched.codegen.passes.memory_constants import unheld
+from autosched.codegen.passes.memory_constants import memory_constants
 from autosched.ir.dtypes import BOOL, DType
 from autosched.ir.formula import Formula
 from autosched.ir.value import Literal, Read, Value
@@ -51,7 +51,7 @@ class Formulas:
         if key not in self.vectors:
             v = helpers.vector(formula.dtype)
             name = f"approximate_{formula.function}_{v}"
-            constants = unheld(formula) if self.scarce else ()
+            constants = memory_constants(formula) if self.scarce else ()
             if constants:
                 self.use("from_memory")
             self.vectors[key] = name, _vector_text(formula, name, v, helpers, constants)

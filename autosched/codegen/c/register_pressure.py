@@ -13,7 +13,7 @@ from autosched.logic import Affine, Const, affine
 from autosched.logic.walk import substitute_int
 
 
-def crowded(kernel: Kernel) -> frozenset[str]:
+def high_pressure_sums(kernel: Kernel) -> frozenset[str]:
     """The sums that take, with their instructions' operands, more than half of the isa's vector registers: operands of
     a second round do not fit beside them. Not those of portable code, whose vectors may be wider than registers."""
     taken: dict[str, set[str]] = {}

@@ -14,9 +14,9 @@ from autosched.codegen.c.values import ValuePrinter
 from autosched.codegen.tree.kernel import (
     PRIVATE_SCOPES,
     Assign,
-    Choose,
     For,
     Function,
+    GuardedDispatch,
     If,
     IntrinsicCall,
     Kernel,
@@ -156,7 +156,7 @@ def _homes(kernel: Kernel, function: Function) -> dict[int | None, tuple[str, ..
                         wrote = set()
                     used |= inner
                     written |= wrote
-                case Choose():
+                case GuardedDispatch():
                     for branch in bodies(stmt):
                         inner, wrote = visit(branch)
                         used |= inner

@@ -14,8 +14,8 @@ from autosched.codegen.c.known import known
 from autosched.codegen.c.matrices import MatrixPrinter
 from autosched.codegen.c.register_pressure import (
     adds,
-    crowded,
     finishes,
+    high_pressure_sums,
     repeats_memory,
     shared_operands,
     slides,
@@ -25,25 +25,25 @@ from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
-    Async,
-    Await,
-    Box,
-    Choose,
+    AsyncCalls,
+    AsyncCopies,
+    AsyncProxyFence,
+    BarrierArrive,
+    BarrierWait,
     Comment,
     Configure,
-    Drain,
     For,
-    Group,
+    GuardedDispatch,
     If,
     IntrinsicCall,
-    Meet,
     Prefetch,
-    Publish,
-    Roles,
-    Settle,
-    Signal,
     Stmt,
-    Wait,
+    StoreFence,
+    TileCopy,
+    WaitCalls,
+    WaitCopies,
+    WarpSpecialize,
+    WorkerBarrier,
 )
 from autosched.errors import UsageError
 from autosched.escape import in_comment
@@ -60,17 +60,17 @@ class StatementPrinter:
         self.scope = scope
         self.assigns = AssignPrinter(scope)
         self.matrices = MatrixPrinter(scope)
-        self.crowded = crowded(scope.kernel) if scope.function is scope.kernel.main else frozenset()
-        operands = shared_operands(scope.kernel, self.crowded)
+        self.high_pressure = high_pressure_sums(scope.kernel) if scope.function is scope.kernel.main else frozenset()
+        operands = shared_operands(scope.kernel, self.high_pressure)
         self.shared = {name for name in operands if scope.registers[name].style == "vector"}
 
     def body(self, statements: tuple[Stmt, ...], depth: int) -> Iterator[str]:
         added = False
         for group in streamed(statements):
-            if added and finishes(group[0], self.crowded, self.scope.kernel):
+            if added and finishes(group[0], self.high_pressure, self.scope.kernel):
                 self.scope.use("sums_done")
                 yield f"{INDENT * depth}sums_done();"
-            added = adds(group[0], self.crowded)
+            added = adds(group[0], self.high_pressure)
             stores = tuple(stmt for stmt in group if isinstance(stmt, Assign))
             lines = self.assigns.together(stores) if len(stores) > 1 else self._statement(group[0])
             for line in lines:
@@ -89,7 +89,7 @@ class StatementPrinter:
                     yield f"if ({scope.index.condition(condition)}) {{"
                     yield from self.body(body, 1)
                     yield "}"
-            case Choose(checks, body, fallback, note):
+            case GuardedDispatch(checks, body, fallback, note):
                 comment = f"  /* {in_comment(note)} */" if note else ""
                 yield f"if ({' && '.join(f'{scope.names(name)}[0] == 0' for name in checks)}) {{{comment}"
                 yield from self.body(body, 1)
@@ -110,7 +110,7 @@ class StatementPrinter:
                 offset = scope.flat(buffer, index)
                 address = f"prefetch_address({name}, ({offset}) * ({INDEX_TYPE})sizeof *{name})"
                 yield f"__builtin_prefetch({address}, {int(write)}, 3);"
-            case Drain():
+            case StoreFence():
                 scope.use("drain_stores")
                 yield "drain_stores();"
             case Configure(matrices, on):
@@ -118,7 +118,10 @@ class StatementPrinter:
             case Comment(text):
                 for line in text.splitlines():
                     yield f"/* {in_comment(line)} */"
-            case Async() | Wait() | Box() | Group() | Settle() | Publish() | Meet() | Signal() | Await() | Roles():
+            case (
+                AsyncCopies() | WaitCopies() | TileCopy() | AsyncCalls() | WaitCalls() | AsyncProxyFence()
+                | WorkerBarrier() | BarrierArrive() | BarrierWait() | WarpSpecialize()
+            ):  # fmt: skip
                 raise UsageError(
                     "copies under way, barriers and roles are for GPU kernels", hint="C can hold rows without them"
                 )
@@ -141,7 +144,7 @@ class StatementPrinter:
             trips = -(-(loop.upper.value - loop.lower.value) // loop.step)
             if trips > 1:
                 yield f"#pragma GCC unroll {trips}"
-        sliding = slides(loop, self.crowded, scope.kernel)
+        sliding = slides(loop, self.high_pressure, scope.kernel)
         if sliding and loop.kind != "unrolled":
             yield "#pragma GCC unroll 1"
         advance = f"++{var}" if loop.step == 1 else f"{var} += {loop.step}"
@@ -178,7 +181,7 @@ class StatementPrinter:
             result = f"({register.type}){result}" if simple else f"({register.type})({result})"
         sums = scope.register(target.buffer, target.index)
         yield f"{sums} = {result};"
-        if sums_of(stmt) in self.crowded and register.style == "vector":
+        if sums_of(stmt) in self.high_pressure and register.style == "vector":
             helper = "in_order" if register.dtype.is_float else "in_order_int"
             scope.use(helper)
             yield f"{helper}({sums});"

@@ -4,7 +4,7 @@ The printer decides nothing: which thread does what is in the tree and in the in
 functions of our own are in `include/autosched/`, one idea a header; intrinsics are printed from their YAML.
 """
 
-from autosched.codegen.cuda.launch import Launch, LaunchPlan, TensorMap, Workspace
+from autosched.codegen.cuda.launch import Launch, LaunchPlan, TensorMapEncoding, Workspace
 from autosched.codegen.cuda.printer import CudaSource, print_cuda
 
-__all__ = ["CudaSource", "Launch", "LaunchPlan", "TensorMap", "Workspace", "print_cuda"]
+__all__ = ["CudaSource", "Launch", "LaunchPlan", "TensorMapEncoding", "Workspace", "print_cuda"]

@@ -13,7 +13,7 @@ from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.cuda.shared_memory.layout import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
-from autosched.codegen.tree.kernel import WORKERS, Assign, Box, For, Roles, statements
+from autosched.codegen.tree.kernel import WORKERS, Assign, For, TileCopy, WarpSpecialize, statements
 from autosched.escape import in_comment
 from autosched.ir.value import Read, walk
 from autosched.logic import Int, Var
@@ -30,7 +30,7 @@ def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: Stateme
     ranges |= {THREAD: (0, grid.block_threads - 1), LANE: (0, _lanes(grid) - 1), NUMBER: (0, max(0, total - 1))}
     workers = {s.var for s in statements(grid.body) if isinstance(s, For) and s.kind in WORKERS}
     scope.fixed = frozenset({*grid.counts, THREAD, LANE, *workers})
-    scope.written = frozenset(s.buffer for s in statements(grid.body) if isinstance(s, Assign | Box))
+    scope.written = frozenset(s.buffer for s in statements(grid.body) if isinstance(s, Assign | TileCopy))
     scope.lanes = grid.row_lanes
     if grid.row_lanes > 1:
         values = (s.value for s in statements(grid.body) if isinstance(s, Assign))
@@ -50,7 +50,7 @@ def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: Stateme
         made = [INDENT + line for line in printer.engine.frame(shared.barriers, arrivals, maps_of(grid.body))]
         yield from made
     yield from body
-    stays = any(isinstance(s, Roles) and s.stays for s in statements(grid.body))
+    stays = any(isinstance(s, WarpSpecialize) and s.stays for s in statements(grid.body))
     if made and grid.cluster > 1 and not stays:
         yield INDENT + "meet_cluster();  // nobody leaves while others signal here"
 
@@ -154,6 +154,6 @@ def _lanes(grid: Grid) -> int:
 def _registers(scope: Scope) -> Iterator[str]:
     for name, layout in scope.layouts.items():
         shape = "".join(f"[{n}]" for n in layout.shape())
-        together = min(16, layout.buffer.run * layout.dtype.bytes)  # what is read or written at once
+        together = min(16, layout.buffer.elements_per_thread * layout.dtype.bytes)  # what is read or written at once
         aligned = f"alignas({together}) " if together > layout.dtype.bytes else ""
         yield f"{aligned}{layout.type} {scope.names(name)}{shape};"

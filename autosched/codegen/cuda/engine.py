@@ -15,17 +15,17 @@ from autosched.codegen.cuda.fragments.registers import ACROSS, ALONG, HELD
 from autosched.codegen.cuda.grids import WARP
 from autosched.codegen.cuda.scope import Scope
 from autosched.codegen.tree.kernel import (
-    Async,
-    Await,
-    Box,
+    AsyncCalls,
+    AsyncCopies,
+    BarrierArrive,
+    BarrierWait,
     For,
-    Group,
     IntrinsicCall,
     RegisterRef,
-    Roles,
-    Settle,
-    Signal,
     Stmt,
+    TileCopy,
+    WaitCalls,
+    WarpSpecialize,
     statements,
 )
 from autosched.logic import FALSE, TRUE, Const, Int
@@ -43,16 +43,16 @@ class EnginePrinter:
 
     def __init__(self, scope: Scope, body: tuple[Stmt, ...], threads: int, cluster: int) -> None:
         self.scope, self.threads, self.cluster = scope, threads, cluster
-        groups = [s for s in statements(body) if isinstance(s, Group)]
+        groups = [s for s in statements(body) if isinstance(s, AsyncCalls)]
         calls = [s for s in statements(tuple(groups)) if isinstance(s, IntrinsicCall)]
         self.sums = list(dict.fromkeys(s.operands[s.intrinsic.accumulator.name].buffer for s in calls))
         self.warps = any(isinstance(s, For) and s.kind == "warp" for s in statements(body))
-        self.everywhere = {s.barrier for s in statements(body) if isinstance(s, Await) and s.everywhere}
+        self.everywhere = {s.barrier for s in statements(body) if isinstance(s, BarrierWait) and s.everywhere}
         self.beside = False  # whether workers run beside a producer
         self.single = False  # whether one thread alone runs what is printed
         self.landing = ""  # the barrier that boxes count at
 
-    def meet(self) -> str:
+    def block_barrier(self) -> str:
         """A barrier of the workers that run together."""
         if self.beside:
             self.use("barrier")
@@ -62,7 +62,7 @@ class EnginePrinter:
             return "meet_cluster();"
         return "__syncthreads();"
 
-    def meet_worker(self) -> str:
+    def worker_barrier(self) -> str:
         """A barrier of one worker's threads."""
         lanes = self.scope.lanes
         if lanes == WARP:
@@ -76,7 +76,7 @@ class EnginePrinter:
 
     # -- copies --------------------------------------------------------------------------------------------------------
 
-    def fetch(self, stmt: Async, body: Body) -> Iterator[str]:
+    def fetch(self, stmt: AsyncCopies, body: Body) -> Iterator[str]:
         """The engine fetches boxes, which count at a barrier, or stores them."""
         self.use("bulk")
         before, self.landing = self.landing, self.slot(stmt.barrier, stmt.slot) if stmt.barrier else ""
@@ -88,13 +88,13 @@ class EnginePrinter:
         self.landing = before
         yield from self.alone(lines)
 
-    def bytes(self, stmt: Async) -> int:
+    def bytes(self, stmt: AsyncCopies) -> int:
         """Bytes that come to one block's stage."""
-        found = {s.buffer for s in statements(stmt.body) if isinstance(s, Box)}
+        found = {s.buffer for s in statements(stmt.body) if isinstance(s, TileCopy)}
         buffers = [self.scope.buffer(name) for name in sorted(found)]
         return sum(b.elements * b.dtype.bits // 8 for b in buffers) // self.scope.kernel.barriers[stmt.barrier]
 
-    def box(self, stmt: Box) -> str:
+    def tile_copy(self, stmt: TileCopy) -> str:
         scope = self.scope
         at = ", ".join(scope.index.number(c) for c in (*stmt.coordinates, *stmt.inside))
         what = "pixels" if stmt.map.walk else "box"
@@ -105,7 +105,7 @@ class EnginePrinter:
             return f"fetch_{what}_for({self.receivers(stmt)}, {place}, {seen}, {self.landing}, {at});"
         return f"fetch_{what}({place}, {seen}, {self.landing}, {at});"
 
-    def receivers(self, stmt: Box) -> str:
+    def receivers(self, stmt: TileCopy) -> str:
         """The blocks of a cluster that a box is for, a bit each."""
         bits, first = sum(1 << (k * stmt.apart) for k in range(stmt.blocks)), self.scope.simplifier.number(stmt.first)
         return str(bits) if first == Const(0) else f"{bits} << ({self.scope.index.number(first)})"
@@ -134,12 +134,12 @@ class EnginePrinter:
         self.use("barrier")
         return f"&{self.scope.names(barrier)}[{self.scope.index.number(slot)}]"
 
-    def await_(self, stmt: Await) -> str:
+    def barrier_wait(self, stmt: BarrierWait) -> str:
         parity = self.scope.index.number((stmt.phase + 2) % 2)
         verb = "barrier_wait_cluster" if stmt.everywhere and self.cluster > 1 else "barrier_wait"
         return f"{verb}({self.slot(stmt.barrier, stmt.slot)}, {parity});"
 
-    def signal(self, stmt: Signal) -> Iterator[str]:
+    def barrier_arrive(self, stmt: BarrierArrive) -> Iterator[str]:
         """Every worker signals once, to each block of its cluster. A warp's lanes have all read by then; products of a
         warpgroup are waited for together."""
         lane, slot = self.scope.spell(LANE), self.slot(stmt.barrier, stmt.slot)
@@ -170,7 +170,7 @@ class EnginePrinter:
 
     # -- roles ---------------------------------------------------------------------------------------------------------
 
-    def roles(self, stmt: Roles, bodies: list[Callable[[], Iterator[str]]]) -> Iterator[str]:
+    def warp_specialize(self, stmt: WarpSpecialize, bodies: list[Callable[[], Iterator[str]]]) -> Iterator[str]:
         """The producer is one thread of the warpgroup behind the workers, who are everybody else."""
         self.use("roles")
         producer, consumers = bodies
@@ -194,13 +194,13 @@ class EnginePrinter:
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def group(self, stmt: Group, body: Body) -> Iterator[str]:
+    def async_calls(self, stmt: AsyncCalls, body: Body) -> Iterator[str]:
         self.use("wgmma")
         yield "group_begin();"
         yield from body(stmt.body)
         yield "group_end();"
 
-    def settle(self, stmt: Settle) -> Iterator[str]:
+    def wait_calls(self, stmt: WaitCalls) -> Iterator[str]:
         """Where nothing is under way any more, sums may be read: not before, says `hold` to the compiler."""
         self.use("wgmma")
         yield f"group_wait<{stmt.pending}>();"
@@ -223,7 +223,7 @@ class EnginePrinter:
                 texts.append(scope.array(scope.layouts[ref.buffer], (*ref.index, Const(0))))
                 majors[operand.name] = HELD
         name = scope.used.issue(intrinsic, tuple(majors[o] for o in from_shared(intrinsic)))
-        known = scope.simplifier.condition(stmt.fresh)
+        known = scope.simplifier.condition(stmt.zero_init)
         keep = str(int(known == FALSE)) if known in (TRUE, FALSE) else f"!({scope.index.condition(known)})"
         return f"{name}({', '.join(texts)}, {keep});"
 
@@ -239,16 +239,16 @@ def arrivals_of(body: tuple[Stmt, ...], workers: int, cluster: int) -> dict[str,
     """Arrivals that end a phase of each barrier: those of boxes are announced by one thread, others are of workers."""
     found: dict[str, int] = {}
     for stmt in statements(body):
-        if isinstance(stmt, Async) and stmt.barrier:
+        if isinstance(stmt, AsyncCopies) and stmt.barrier:
             found[stmt.barrier] = 1
-        elif isinstance(stmt, Signal):
+        elif isinstance(stmt, BarrierArrive):
             found[stmt.barrier] = workers if stmt.own else workers * cluster
     return found
 
 
-def maps_of(body: tuple[Stmt, ...]) -> dict[str, Box]:
+def maps_of(body: tuple[Stmt, ...]) -> dict[str, TileCopy]:
     """The boxes whose maps a launch takes, by the map's name."""
-    return {s.map.name: s for s in statements(body) if isinstance(s, Box)}
+    return {s.map.name: s for s in statements(body) if isinstance(s, TileCopy)}
 
 
 __all__ = ["EnginePrinter", "arrivals_of", "maps_of"]

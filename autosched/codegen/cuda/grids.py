@@ -9,13 +9,13 @@ from autosched.codegen.cuda.launch import MOST_BLOCKS, Dim3
 from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
-    Choose,
     Comment,
-    Drain,
     For,
     Function,
-    Roles,
+    GuardedDispatch,
     Stmt,
+    StoreFence,
+    WarpSpecialize,
     statements,
 )
 from autosched.errors import UsageError
@@ -77,7 +77,7 @@ class Grid:
     @property
     def roles(self) -> bool:
         """Whether a producer works beside the workers."""
-        return any(isinstance(s, Roles) for s in statements(self.body))
+        return any(isinstance(s, WarpSpecialize) for s in statements(self.body))
 
     @property
     def block_threads(self) -> int:
@@ -115,7 +115,7 @@ def _grids(body: tuple[Stmt, ...], checks: tuple[str, ...], fallback: bool) -> l
     alone: list[Stmt] = []
 
     def flush() -> None:
-        if any(not isinstance(s, Comment | Drain) for s in alone):
+        if any(not isinstance(s, Comment | StoreFence) for s in alone):
             found.append(Grid((), tuple(alone), checks, fallback))
         alone.clear()
 
@@ -124,7 +124,7 @@ def _grids(body: tuple[Stmt, ...], checks: tuple[str, ...], fallback: bool) -> l
             case For(kind=kind) if kind.startswith("block."):
                 flush()
                 found.append(_grid(stmt, checks, fallback))
-            case Choose() if not checks:
+            case GuardedDispatch() if not checks:
                 flush()
                 found += _grids(stmt.body, stmt.checks, False)
                 found += _grids(stmt.fallback, stmt.checks, True)

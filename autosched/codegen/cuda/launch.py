@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from autosched.codegen.tree.kernel import Walk
+from autosched.codegen.tree.kernel import Im2colWalk
 from autosched.errors import UsageError
 from autosched.ir.dtypes import DType
 
@@ -55,7 +55,7 @@ Argument = BufferArgument | ScalarArgument | MapArgument
 
 
 @dataclass(frozen=True, slots=True)
-class TensorMap:
+class TensorMapEncoding:
     """What `cuTensorMapEncodeTiled` is given for one buffer, or `cuTensorMapEncodeIm2col` where there is a `walk`.
     Dimensions run from the innermost (contiguous) one out.
 
@@ -71,7 +71,7 @@ class TensorMap:
     strides: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int = 0
-    walk: Walk | None = None
+    walk: Im2colWalk | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class LaunchPlan:
     prepare: tuple[Launch, ...] = ()
     workspaces: tuple[Workspace, ...] = ()
     packed: tuple[Workspace, ...] = ()
-    maps: tuple[TensorMap, ...] = ()
+    maps: tuple[TensorMapEncoding, ...] = ()
 
     @property
     def workspace_bytes(self) -> int:

@@ -26,7 +26,7 @@ from autosched.codegen.cuda.launch import (
     LaunchPlan,
     MapArgument,
     ScalarArgument,
-    TensorMap,
+    TensorMapEncoding,
     Workspace,
     check_launch,
 )
@@ -35,7 +35,16 @@ from autosched.codegen.cuda.shared_memory.layout import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.view import block_view
-from autosched.codegen.tree.kernel import Assign, BoxMap, Function, IntrinsicCall, Kernel, Roles, Stmt, statements
+from autosched.codegen.tree.kernel import (
+    Assign,
+    Function,
+    IntrinsicCall,
+    Kernel,
+    Stmt,
+    TensorMap,
+    WarpSpecialize,
+    statements,
+)
 from autosched.escape import comment_lines
 from autosched.ir.value import Scalar, walk
 from autosched.machine.target import Target
@@ -82,7 +91,7 @@ class _Printer:
             self.names(buffer)
         self.used = Used()
         self.formulas = Formulas(kernel.formulas, self.names, self.used.helpers.add, "cuda")
-        self.maps: list[TensorMap] = []
+        self.maps: list[TensorMapEncoding] = []
         self.memory: dict[str, SharedMemory] = {}
 
     def source(self) -> CudaSource:
@@ -155,7 +164,7 @@ class _Printer:
         )
         check_launch(launch, self.target.limits)
         # Without it the compiler ignores what roles take of the registers; with it, it takes as many as there are.
-        alone = ", 1" if any(isinstance(s, Roles) and s.registers for s in statements(grid.body)) else ""
+        alone = ", 1" if any(isinstance(s, WarpSpecialize) and s.registers for s in statements(grid.body)) else ""
         bounds = f"__launch_bounds__({launch.threads}{alone})"
         if grid.registers:
             self.used.headers.add("limit")
@@ -168,11 +177,11 @@ class _Printer:
         lines = [f"// {t}" for t in self._about(launch)]
         return launch, "\n".join([*lines, line, *body, "}"])
 
-    def _map(self, seen: BoxMap) -> TensorMap:
+    def _map(self, seen: TensorMap) -> TensorMapEncoding:
         buffer = self.kernel.buffers[seen.buffer]
         strides = tuple(n * buffer.dtype.bits // 8 for n in seen.strides)
         held = seen.extents, strides, seen.box, seen.swizzle, seen.walk
-        return TensorMap(seen.name, seen.buffer, buffer.dtype, *held)
+        return TensorMapEncoding(seen.name, seen.buffer, buffer.dtype, *held)
 
     def _about(self, launch: Launch) -> Iterator[str]:
         grid = " x ".join(f"{n:,}" for n in launch.grid if n > 1) or "1"

@@ -18,25 +18,25 @@ from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
-    Async,
-    Await,
-    Box,
-    Choose,
+    AsyncCalls,
+    AsyncCopies,
+    AsyncProxyFence,
+    BarrierArrive,
+    BarrierWait,
     Comment,
     Configure,
-    Drain,
     For,
-    Group,
+    GuardedDispatch,
     If,
     IntrinsicCall,
-    Meet,
     Prefetch,
-    Publish,
-    Roles,
-    Settle,
-    Signal,
     Stmt,
-    Wait,
+    StoreFence,
+    TileCopy,
+    WaitCalls,
+    WaitCopies,
+    WarpSpecialize,
+    WorkerBarrier,
     bodies,
     statements,
 )
@@ -68,7 +68,7 @@ class StatementPrinter:
         for number, stmt in enumerate(statements):
             here = (*path, number) if path is not None else None
             if here in self.barriers:
-                yield self.engine.meet()
+                yield self.engine.block_barrier()
             lines = list(self.statement(stmt, here))
             if path == ():
                 yield from self.scope.declared
@@ -105,50 +105,52 @@ class StatementPrinter:
                 yield from ["__syncwarp();"] * meets
             case IntrinsicCall():
                 yield from self._call(stmt)
-            case Async() if any(isinstance(s, Box) for s in statements(stmt.body)):
+            case AsyncCopies() if any(isinstance(s, TileCopy) for s in statements(stmt.body)):
                 yield from self.engine.fetch(stmt, self.body)
-            case Async(body, "", _):
+            case AsyncCopies(body, "", _):
                 scope.running, before = True, scope.running
                 yield from self.body(body)
                 scope.running = before
                 scope.used.headers.add("copy")
                 yield "end_copies();"
-            case Wait(_, engine=True):
+            case WaitCopies(_, engine=True):
                 yield from self.engine.stored()
-            case Wait(pending):
+            case WaitCopies(pending):
                 scope.used.headers.add("copy")
                 yield f"wait_copies<{pending}>();"
             case Comment(text):
                 yield from (f"// {in_comment(line)}".rstrip() for line in text.splitlines())
-            case Prefetch() | Drain() | Configure():
+            case Prefetch() | StoreFence() | Configure():
                 return
-            case Box():
-                yield self.engine.box(stmt)
-            case Group():
-                yield from self.engine.group(stmt, self.body)
-            case Settle():
-                yield from self.engine.settle(stmt)
-            case Meet():
-                yield self.engine.meet_worker()
-            case Publish():
+            case TileCopy():
+                yield self.engine.tile_copy(stmt)
+            case AsyncCalls():
+                yield from self.engine.async_calls(stmt, self.body)
+            case WaitCalls():
+                yield from self.engine.wait_calls(stmt)
+            case WorkerBarrier():
+                yield self.engine.worker_barrier()
+            case AsyncProxyFence():
                 scope.used.headers.add("barrier")
                 yield "fence_async();"
-            case Await():
-                yield self.engine.await_(stmt)
-            case Signal():
-                yield from self.engine.signal(stmt)
-            case Roles(_, parts):
-                yield from self._roles(stmt, parts, path)
-            case Choose() | Async():
+            case BarrierWait():
+                yield self.engine.barrier_wait(stmt)
+            case BarrierArrive():
+                yield from self.engine.barrier_arrive(stmt)
+            case WarpSpecialize(_, parts):
+                yield from self._warp_specialize(stmt, parts, path)
+            case GuardedDispatch() | AsyncCopies():
                 raise UsageError("a choice inside a block is not printed", hint="rows without it")
             case _:
                 assert_never(stmt)
 
-    def _roles(self, stmt: Roles, parts: tuple[tuple[Stmt, ...], ...], path: Path | None) -> Iterator[str]:
+    def _warp_specialize(
+        self, stmt: WarpSpecialize, parts: tuple[tuple[Stmt, ...], ...], path: Path | None
+    ) -> Iterator[str]:
         def part(number: int, body: tuple[Stmt, ...]) -> Callable[[], Iterator[str]]:
             return lambda: self.body(body, None if path is None else (*path, number))
 
-        yield from self.engine.roles(stmt, [part(k, body) for k, body in enumerate(parts)])
+        yield from self.engine.warp_specialize(stmt, [part(k, body) for k, body in enumerate(parts)])
 
     # -- loops ---------------------------------------------------------------------------------------------------------
 
@@ -220,7 +222,7 @@ class StatementPrinter:
         var = scope.names(loop.var)
         counted = loop.step == 1 and scope.simplifier.number(loop.lower) == Const(0)
         phases = any(isinstance(s, For) and s.kind in WORKERS for s in statements(loop.body))
-        waits = any(isinstance(s, Await) for s in statements(loop.body))
+        waits = any(isinstance(s, BarrierWait) for s in statements(loop.body))
         if isinstance(extent, Const) and (counted or not phases):
             trips = max(0, -(-extent.value // loop.step))
             lower = scope.simplifier.number(loop.lower)
@@ -295,7 +297,7 @@ class StatementPrinter:
     def _counted(self, body: tuple[Stmt, ...]) -> bool:
         """Whether a row of the space says how many chunks of a team's registers are under way."""
         buffers = self.scope.kernel.buffers
-        return any(isinstance(s, Assign) and buffers[s.buffer].run for s in statements(body))
+        return any(isinstance(s, Assign) and buffers[s.buffer].elements_per_thread for s in statements(body))
 
     @staticmethod
     def _joined(var: str, trips: int, call: str, many: int) -> Iterator[str]:

@@ -11,19 +11,19 @@ from dataclasses import replace
 
 from autosched.codegen.tree.kernel import (
     Assign,
-    Async,
-    Box,
+    AsyncCalls,
+    AsyncCopies,
     Buffer,
-    Choose,
     For,
     Function,
-    Group,
+    GuardedDispatch,
     If,
     IntrinsicCall,
     Kernel,
     RegisterRef,
-    Roles,
     Stmt,
+    TileCopy,
+    WarpSpecialize,
     statements,
 )
 from autosched.ir.value import Index, Read, Value, map_value
@@ -71,19 +71,19 @@ class _View:
 
     def statement(self, stmt: Stmt) -> Stmt:
         match stmt:
-            case For() | If() | Group():
+            case For() | If() | AsyncCalls():
                 return replace(stmt, body=self.body(stmt.body))
-            case Async():
+            case AsyncCopies():
                 return replace(stmt, body=self.body(stmt.boxes or stmt.body), boxes=())
-            case Choose():
+            case GuardedDispatch():
                 return replace(stmt, body=self.body(stmt.body), fallback=self.body(stmt.fallback))
-            case Roles():
+            case WarpSpecialize():
                 return replace(stmt, bodies=tuple(map(self.body, stmt.bodies)))
             case Assign():
                 return replace(stmt, index=self.index(stmt.buffer, stmt.index), value=self.value(stmt.value))
             case IntrinsicCall():
                 return replace(stmt, operands={n: self.register(ref) for n, ref in stmt.operands.items()})
-            case Box():
+            case TileCopy():
                 return replace(stmt, index=self.index(stmt.buffer, stmt.index))
             case _:
                 return stmt

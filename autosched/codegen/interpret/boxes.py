@@ -18,7 +18,7 @@ import numpy.typing as npt
 from autosched.codegen.interpret.storage import Storage
 from autosched.codegen.interpret.subscripts import Env, compile_int
 from autosched.codegen.tree.errors import KernelError
-from autosched.codegen.tree.kernel import Box
+from autosched.codegen.tree.kernel import TileCopy
 
 SWIZZLED_BITS = {0: 0, 32: 1, 64: 2, 128: 3}
 LEAST_BYTES = 128  # of which every box's place in shared memory is a multiple
@@ -27,7 +27,7 @@ LEAST_BYTES = 128  # of which every box's place in shared memory is a multiple
 class BoxMover:
     """`BoxMover(box, storages)(env)` moves it. KernelError where it begins at no place that the engine accepts."""
 
-    def __init__(self, box: Box, storages: Mapping[str, Storage]) -> None:
+    def __init__(self, box: TileCopy, storages: Mapping[str, Storage]) -> None:
         self.box, seen = box, box.map
         self.there, self.here = storages[seen.buffer], storages[box.buffer]
         self.coordinates = [compile_int(c) for c in box.coordinates]

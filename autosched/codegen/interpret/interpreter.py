@@ -27,29 +27,29 @@ from autosched.codegen.tree.kernel import (
     PRIVATE_SCOPES,
     WORKERS,
     Assign,
-    Async,
-    Await,
-    Box,
-    Choose,
+    AsyncCalls,
+    AsyncCopies,
+    AsyncProxyFence,
+    BarrierArrive,
+    BarrierWait,
     Comment,
     Configure,
-    Drain,
     For,
     Function,
-    Group,
+    GuardedDispatch,
     If,
     IntrinsicCall,
     Kernel,
     Lane,
-    Meet,
     Prefetch,
-    Publish,
     RegisterRef,
-    Roles,
-    Settle,
-    Signal,
     Stmt,
-    Wait,
+    StoreFence,
+    TileCopy,
+    WaitCalls,
+    WaitCopies,
+    WarpSpecialize,
+    WorkerBarrier,
     statements,
 )
 from autosched.codegen.tree.text import print_statement
@@ -130,49 +130,55 @@ class _Machine:
             case If(condition, body):
                 inner, met = self._body(body), compile_bool(condition)
                 return lambda env: inner(env) if met(env) else None
-            case Choose(checks, body, fallback):
+            case GuardedDispatch(checks, body, fallback):
                 return self._choose(checks, self._body(body), self._body(fallback))
             case Assign():
                 return _located(self._assign(stmt), stmt)
             case IntrinsicCall():
                 return _located(self._call(stmt), stmt)
-            case Async() | Wait() | Group() | Settle() | Signal() | Await() | Roles():
-                return _located(self._concurrent(stmt), stmt)
-            case Box():
+            case AsyncCopies() | WaitCopies() | AsyncCalls() | WaitCalls():
+                return _located(self._asynchronous(stmt), stmt)
+            case BarrierArrive() | BarrierWait() | WarpSpecialize():
+                return _located(self._synchronized(stmt), stmt)
+            case TileCopy():
                 return _located(BoxMover(stmt, self.storages), stmt)
             case Configure():
                 return self._configure(stmt)
-            case Prefetch() | Publish() | Meet() | Drain() | Comment():
+            case Prefetch() | AsyncProxyFence() | WorkerBarrier() | StoreFence() | Comment():
                 return lambda env: None
             case _:
                 assert_never(stmt)
 
-    def _concurrent(self, stmt: Async | Wait | Group | Settle | Signal | Await | Roles) -> Runner:
+    def _asynchronous(self, stmt: AsyncCopies | WaitCopies | AsyncCalls | WaitCalls) -> Runner:
         beside = self.concurrency
         match stmt:
-            case Wait(pending, engine):
+            case WaitCopies(pending, engine):
                 kind = ENGINE if engine else COPIES
                 return lambda env: beside.wait((kind, *self.workers), pending)
-            case Settle(pending):
+            case WaitCalls(pending):
                 return lambda env: beside.wait((CALLS, *self.workers), pending)
-            case Group(body):
+            case AsyncCalls(body):
                 calls = self._body(body)
                 return lambda env: beside.start_group((CALLS, *self.workers), partial(calls, dict(env)), in_order=True)
-            case Signal(barrier, slot):
-                place = compile_int(slot)
-                return lambda env: beside.signal(barrier, place(env))
-            case Await(barrier, slot, times, _):
-                place, count = compile_int(slot), compile_int(times)
-                return lambda env: beside.wait_for(barrier, place(env), count(env))
-            case Roles(names, parts):
-                bodies = [self._body(part) for part in parts]
-                return lambda env: beside.run_roles(names, [partial(body, dict(env)) for body in bodies])
-            case Async(body, barrier, slot, boxes):
+            case AsyncCopies(body, barrier, slot, boxes):
                 copy, place = self._body(boxes or body), compile_int(slot)
                 if not barrier:
                     kind = ENGINE if boxes else COPIES
                     return lambda env: beside.start_group((kind, *self.workers), partial(copy, dict(env)))
                 return lambda env: beside.start(partial(copy, dict(env)), barrier, place(env))
+
+    def _synchronized(self, stmt: BarrierArrive | BarrierWait | WarpSpecialize) -> Runner:
+        beside = self.concurrency
+        match stmt:
+            case BarrierArrive(barrier, slot):
+                place = compile_int(slot)
+                return lambda env: beside.signal(barrier, place(env))
+            case BarrierWait(barrier, slot, times, _):
+                place, count = compile_int(slot), compile_int(times)
+                return lambda env: beside.wait_for(barrier, place(env), count(env))
+            case WarpSpecialize(names, parts):
+                bodies = [self._body(part) for part in parts]
+                return lambda env: beside.run_roles(names, [partial(body, dict(env)) for body in bodies])
 
     def _configure(self, stmt: Configure) -> Runner:
         """Registers that hold matrices: nobody touches them before they are configured, and nothing stays in them."""
@@ -227,7 +233,7 @@ class _Machine:
             region = Region(loop.var)
             if works:  # without a barrier in front this is one stretch with the loop before
                 around = len(self.block), beside.role
-                region = self.stretches.get(around, region) if loop.free else region
+                region = self.stretches.get(around, region) if loop.no_barrier else region
                 self.stretches[around] = region
             self.regions.append(region)
             if works:
@@ -303,16 +309,16 @@ class _Machine:
             storage = self.storages[ref.buffer]
             operands.append((name, storage, _elements(ref, storage)))
         accumulator = self.storages[stmt.operands[emulate.target].buffer]
-        ready, starts = self._ready(*(ref.buffer for ref in stmt.operands.values())), compile_bool(stmt.fresh)
+        ready, starts = self._ready(*(ref.buffer for ref in stmt.operands.values())), compile_bool(stmt.zero_init)
 
         def run(env: Env) -> None:
             if ready is not None:
                 ready()
             places = {name: place(env, None) for name, _, place in operands}
-            fresh = bool(starts(env)) and emulate.target
-            registers = {name: s.load(places[name], None) for name, s, _ in operands if name != fresh}
-            if fresh:
-                registers[fresh] = accumulator.data.dtype.type(0)
+            cleared = bool(starts(env)) and emulate.target
+            registers = {name: s.load(places[name], None) for name, s, _ in operands if name != cleared}
+            if cleared:
+                registers[cleared] = accumulator.data.dtype.type(0)
             result = emulate(registers)
             for name, storage, _ in operands:
                 if name == emulate.target:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autosched.codegen.tree.kernel import Buffer, Choose, Function
+from autosched.codegen.tree.kernel import Buffer, Function, GuardedDispatch
 from autosched.codegen.tree.uses import used_buffers
 
 
@@ -14,14 +14,14 @@ from autosched.codegen.tree.uses import used_buffers
 class Spare:
     """The fallback of a `choice`, as a function that is passed `buffers`."""
 
-    choice: Choose
+    choice: GuardedDispatch
     name: str
     buffers: tuple[str, ...]
 
 
 def spare_of(function: Function, buffers: Mapping[str, Buffer]) -> Spare | None:
     """What stands by for the function; None where nothing does, or several do, or it shares registers with the rest."""
-    choices = [s for s in function.body if isinstance(s, Choose)]
+    choices = [s for s in function.body if isinstance(s, GuardedDispatch)]
     if len(choices) != 1:
         return None
     (choice,) = choices

@@ -26,28 +26,28 @@ from autosched.codegen.llvm.values import Values
 from autosched.codegen.passes.memory_constants import scarce
 from autosched.codegen.tree.kernel import (
     Assign,
-    Async,
-    Await,
-    Box,
+    AsyncCalls,
+    AsyncCopies,
+    AsyncProxyFence,
+    BarrierArrive,
+    BarrierWait,
     Buffer,
-    Choose,
     Comment,
     Configure,
-    Drain,
     For,
     Function,
-    Group,
+    GuardedDispatch,
     If,
     IntrinsicCall,
     Kernel,
-    Meet,
     Prefetch,
-    Publish,
-    Roles,
-    Settle,
-    Signal,
     Stmt,
-    Wait,
+    StoreFence,
+    TileCopy,
+    WaitCalls,
+    WaitCopies,
+    WarpSpecialize,
+    WorkerBarrier,
     bodies,
 )
 from autosched.escape import printable
@@ -102,17 +102,20 @@ class Printer:
                 self._for(stmt)
             case If(condition, body):
                 self._if(self.indexing.condition(condition), body)
-            case Choose():
+            case GuardedDispatch():
                 self._choose(stmt)
             case Prefetch(buffer, index, write):
                 self.memory.prefetch(self.buffers[buffer], index, write)
-            case Drain():
+            case StoreFence():
                 self.memory.drain(self.shared.kernel.isa)
             case Configure(matrices, on):
                 self.matrices.configure(matrices, on)
             case Comment(text):
                 self.out.line(f"  ; {printable(' '.join(text.split()))}")
-            case Async() | Wait() | Box() | Group() | Settle() | Publish() | Meet() | Signal() | Await() | Roles():
+            case (
+                AsyncCopies() | WaitCopies() | TileCopy() | AsyncCalls() | WaitCalls() | AsyncProxyFence()
+                | WorkerBarrier() | BarrierArrive() | BarrierWait() | WarpSpecialize()
+            ):  # fmt: skip
                 raise UnsupportedError("copies under way, barriers and roles are for GPU kernels")
             case _:
                 assert_never(stmt)
@@ -253,7 +256,7 @@ class Printer:
         self.out.branch(after)
         self.out.start(after)
 
-    def _choose(self, stmt: Choose) -> None:
+    def _choose(self, stmt: GuardedDispatch) -> None:
         out = self.out
         found = [out.let(f"load i32, ptr %{name}, align 4") for name in stmt.checks]
         broken = found[0]
@@ -385,7 +388,7 @@ def registers_around(body: tuple[Stmt, ...], buffers: dict[str, Buffer]) -> froz
         match stmt:
             case For(kind="parallel"):
                 pass
-            case For() | If() | Choose():
+            case For() | If() | GuardedDispatch():
                 for inner in bodies(stmt):
                     found |= registers_around(inner, buffers)
             case Assign():

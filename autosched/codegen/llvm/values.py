@@ -17,7 +17,7 @@ from autosched.codegen.llvm.memory import Memory
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.special_functions import Words
 from autosched.codegen.llvm.types import Val, constant, scalar, typed
-from autosched.codegen.passes.memory_constants import unheld
+from autosched.codegen.passes.memory_constants import memory_constants
 from autosched.codegen.tree.kernel import Lane
 from autosched.ir.dtypes import BOOL, DTYPES
 from autosched.ir.formula import Formula
@@ -114,7 +114,7 @@ class Values:
         outer = self.steps, self.features, self.loaded
         self.steps, self.features = {formula.argument: argument}, formula.requires
         several = self.scarce and argument.lanes > 1
-        self.loaded = dict.fromkeys(unheld(formula), argument.lanes) if several else {}
+        self.loaded = dict.fromkeys(memory_constants(formula), argument.lanes) if several else {}
         for name, step in formula.steps:
             self.steps[name] = self.value(step, None)
         result = self.value(formula.result, None)

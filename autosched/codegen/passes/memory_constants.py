@@ -19,7 +19,7 @@ def scarce(kernel: Kernel) -> bool:
     return kernel.isa == "x86" and kernel.vector_bytes <= 32
 
 
-def unheld(formula: Formula) -> tuple[Literal, ...]:
+def memory_constants(formula: Formula) -> tuple[Literal, ...]:
     """The constants of the formula's own dtype that it names once, as an addend or a side of a comparison. Factors of
     a fused product stay: the other factor is mostly needed again, so that the constant's register takes the result."""
     found: list[Literal] = []

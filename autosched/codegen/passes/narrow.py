@@ -15,9 +15,9 @@ from typing import TypeVar
 from autosched.codegen.tree.kernel import (
     Assign,
     Buffer,
-    Choose,
     For,
     Function,
+    GuardedDispatch,
     If,
     IntrinsicCall,
     Kernel,
@@ -112,7 +112,7 @@ class _Narrowing:
         match stmt:
             case For() | If():
                 yield replace(stmt, body=self._body(stmt.body))
-            case Choose():
+            case GuardedDispatch():
                 yield replace(stmt, body=self._body(stmt.body), fallback=self._body(stmt.fallback))
             case Assign():
                 yield from self._assign(stmt)

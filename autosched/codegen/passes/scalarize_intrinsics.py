@@ -1,4 +1,4 @@
-"""`written_out`: calls of lane-wise instructions on vectors wider than the target's, as assignments of what they say.
+"""`scalarize_intrinsics`: calls of lane-wise instructions on vectors wider than the target's become assignments.
 
     acc[r] = mac(a, b, acc[r])                of 16 lanes of s32, where vectors hold 8, becomes
     acc[r, e] = acc[r, e] + s32(a[e]) * s32(b[e])
@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from autosched.codegen.tree.kernel import (
     Assign,
-    Choose,
     For,
     Function,
+    GuardedDispatch,
     If,
     IntrinsicCall,
     Kernel,
@@ -31,7 +31,7 @@ LANE = "lane.e"
 SUMS = {"+=": "+", "-=": "-", "*=": "*", "min=": "min", "max=": "max"}
 
 
-def written_out(kernel: Kernel) -> Kernel:
+def scalarize_intrinsics(kernel: Kernel) -> Kernel:
     """The same kernel without calls that vectors of `kernel.vector_bytes` are too narrow for."""
     calls = (stmt for stmt in _statements(kernel) if isinstance(stmt, IntrinsicCall))
     if not any(_wide(call, kernel) for call in calls):
@@ -46,7 +46,7 @@ def _statements(kernel: Kernel) -> list[Stmt]:
 
 def _wide(call: IntrinsicCall, kernel: Kernel) -> bool:
     target = call.intrinsic.accumulator
-    return target.elements * target.dtype.bytes > kernel.vector_bytes and call.fresh == FALSE and _by_lane(call)
+    return target.elements * target.dtype.bytes > kernel.vector_bytes and call.zero_init == FALSE and _by_lane(call)
 
 
 def _by_lane(call: IntrinsicCall) -> bool:
@@ -73,7 +73,7 @@ def _statement(stmt: Stmt, kernel: Kernel) -> Stmt:
     match stmt:
         case For() | If():
             return replace(stmt, body=_body(stmt.body, kernel))
-        case Choose():
+        case GuardedDispatch():
             return replace(stmt, body=_body(stmt.body, kernel), fallback=_body(stmt.fallback, kernel))
         case IntrinsicCall() if _wide(stmt, kernel):
             return _assigned(stmt, stmt.intrinsic)

@@ -7,26 +7,26 @@ from dataclasses import replace
 
 from autosched.codegen.tree.kernel import (
     Assign,
-    Async,
-    Await,
-    Box,
-    Choose,
+    AsyncCalls,
+    AsyncCopies,
+    AsyncProxyFence,
+    BarrierArrive,
+    BarrierWait,
     Comment,
     Configure,
-    Drain,
     For,
-    Group,
+    GuardedDispatch,
     If,
     IntrinsicCall,
-    Meet,
     Prefetch,
-    Publish,
     RegisterRef,
-    Roles,
-    Settle,
-    Signal,
     Stmt,
-    Wait,
+    StoreFence,
+    TileCopy,
+    WaitCalls,
+    WaitCopies,
+    WarpSpecialize,
+    WorkerBarrier,
     bodies,
 )
 from autosched.codegen.tree.rename import place
@@ -49,7 +49,7 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
                     result += inner
                 elif condition != FALSE:
                     result.append(If(condition, inner))
-            case Choose():
+            case GuardedDispatch():
                 result.append(replace(stmt, body=bind(stmt.body, values), fallback=bind(stmt.fallback, values)))
             case Assign():
                 index = tuple(substitute_int(i, values) for i in stmt.index)
@@ -57,28 +57,30 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
                 result.append(replace(stmt, index=index, value=place(stmt.value, values), valid=valid))
             case IntrinsicCall():
                 operands = {k: _bound(r, values) for k, r in stmt.operands.items()}
-                result.append(IntrinsicCall(stmt.intrinsic, operands, substitute_bool(stmt.fresh, values)))
+                result.append(IntrinsicCall(stmt.intrinsic, operands, substitute_bool(stmt.zero_init, values)))
             case Prefetch():
                 result.append(replace(stmt, index=tuple(substitute_int(i, values) for i in stmt.index)))
-            case Async():
+            case AsyncCopies():
                 slot, boxes = substitute_int(stmt.slot, values), bind(stmt.boxes, values)
                 result.append(replace(stmt, body=bind(stmt.body, values), slot=slot, boxes=boxes))
-            case Signal():
+            case BarrierArrive():
                 result.append(replace(stmt, slot=substitute_int(stmt.slot, values)))
-            case Await():
+            case BarrierWait():
                 slot, times = substitute_int(stmt.slot, values), substitute_int(stmt.times, values)
                 result.append(replace(stmt, slot=slot, times=times, phase=substitute_int(stmt.phase, values)))
-            case Box():
+            case TileCopy():
                 at = tuple(substitute_int(c, values) for c in stmt.coordinates)
                 index = tuple(substitute_int(i, values) for i in stmt.index)
                 inside = tuple(substitute_int(i, values) for i in stmt.inside)
                 first = substitute_int(stmt.first, values)
                 result.append(replace(stmt, coordinates=at, index=index, inside=inside, first=first))
-            case Group():
-                result.append(Group(bind(stmt.body, values)))
-            case Roles():
+            case AsyncCalls():
+                result.append(AsyncCalls(bind(stmt.body, values)))
+            case WarpSpecialize():
                 result.append(replace(stmt, bodies=tuple(bind(body, values) for body in stmt.bodies)))
-            case Comment() | Wait() | Settle() | Publish() | Meet() | Drain() | Configure():
+            case WaitCopies() | WaitCalls() | AsyncProxyFence() | WorkerBarrier() | StoreFence():
+                result.append(stmt)
+            case Comment() | Configure():
                 result.append(stmt)
     return tuple(result)
 

@@ -37,17 +37,17 @@ LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z",
 class Buffer:
     """Memory of a dtype and a shape, row-major, in elements. `origin` names the program tensor it holds or re-lays.
 
-    `run`, of registers that a warp's threads hold together: so many neighbours lie with one thread, the next ones with
-    the next, and so on in turn; 0 where an instruction says who holds what, or one thread holds all. `matrices`, of
-    scope `matrix`, are the registers, of which the buffer has those from number `first` on: they take zero or a matrix
-    from memory, and give one to memory, as a whole (`codegen.analysis.matrices`)."""
+    `elements_per_thread`, of registers that a warp's threads hold together: so many neighbours lie with one thread, the
+    next ones with the next, and so on in turn; 0 where an instruction says who holds what, or one thread holds all.
+    `matrices`, of scope `matrix`, are the registers, of which the buffer has those from number `first` on: they take
+    zero or a matrix from memory, and give one to memory, as a whole (`codegen.analysis.matrices`)."""
 
     name: str
     dtype: DType
     shape: tuple[int, ...]
     scope: str
     origin: str | None = None
-    run: int = 0
+    elements_per_thread: int = 0
     matrices: Matrices | None = None
     first: int = 0
 
@@ -70,8 +70,8 @@ class Lane:
 @dataclass(frozen=True, slots=True)
 class For:
     """`for var in range(lower, upper, step)`. `unrolled` loops have constant bounds; a `parallel` or bound loop's
-    iterations are independent. `note` becomes a comment in printed code (`cache block of k`). A loop over workers that
-    is `free` has no barrier in front: each worker comes to it as it can. `registers`, of the outermost loop over
+    iterations are independent. `note` becomes a comment in printed code (`cache block of k`). A loop over workers with
+    `no_barrier` has none in front: each worker comes to it as it can. `registers`, of the outermost loop over
     blocks, are what a thread may take (0: as many as a compiler likes)."""
 
     var: str
@@ -81,7 +81,7 @@ class For:
     kind: str = "serial"
     step: int = 1
     note: str = ""
-    free: bool = False
+    no_barrier: bool = False
     registers: int = 0
 
 
@@ -97,7 +97,7 @@ class Assign:
     a register become zero. Reads in `value` name buffers of the kernel; a `Select` reads only the side it chooses.
 
     `stream`: nobody reads the elements soon, so a whole vector of them, where it lies on its own size in memory, goes
-    past the caches. Other threads see it after a `Drain`."""
+    past the caches. Other threads see it after a `StoreFence`."""
 
     buffer: str
     index: tuple[Int, ...]
@@ -136,12 +136,12 @@ class RegisterRef:
 
 @dataclass(frozen=True)
 class IntrinsicCall:
-    """Issue an intrinsic; the accumulator operand is read and written in place. Where `fresh` holds it starts from zero
-    instead, by the form that the intrinsic has for that."""
+    """Issue an intrinsic; the accumulator operand is read and written in place. Where `zero_init` holds it starts from
+    zero instead, by the form that the intrinsic has for that."""
 
     intrinsic: Intrinsic
     operands: dict[str, RegisterRef]
-    fresh: Bool = FALSE
+    zero_init: Bool = FALSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Prefetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Choose:
+class GuardedDispatch:
     """`body` where every check is 0, else `fallback`, which computes the same on any data.
 
     A check is a buffer of one s32: other than 0 where the data break what `body` relies on (`note`, in words).
@@ -168,11 +168,11 @@ class Choose:
 
 
 @dataclass(frozen=True, slots=True)
-class Async:
+class AsyncCopies:
     """Copies that run on while their issuer goes on. With a `barrier` the copy engine signals its `slot` once all have
-    landed; without, they are the issuing worker's next group, which a `Wait` waits for. Until then nothing may touch
-    what they write, nor change what they read. Where the copy engine moves tiles, `boxes` says how: the same elements
-    to the same places as `body` says one by one."""
+    landed; without, they are the issuing worker's next group, which a `WaitCopies` waits for. Until then nothing may
+    touch what they write, nor change what they read. Where the copy engine moves tiles, `boxes` says how: the same
+    elements to the same places as `body` says one by one."""
 
     body: tuple[Stmt, ...]
     barrier: str
@@ -184,7 +184,7 @@ FIRST_BLOCK = Const(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class Im2colWalk:
     """The pixels that a box holds, one after another, as the corner of a window passes over an image: along each
     dimension between the innermost (channels) and the outermost (images) from `lower` on in `steps`, up to the
     dimension's last element plus `upper`; then it begins anew, a step further along the next dimension."""
@@ -195,7 +195,7 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class BoxMap:
+class TensorMap:
     """How the copy engine sees a tensor: `extents` in elements, the innermost (contiguous) dimension first; `strides`,
     also in elements, from one to the next along each dimension but the innermost; what it moves at once is a `box`,
     whose rows are spans of `swizzle` bytes in which chunks of 16 bytes change places in shared memory. Along a `walk` a
@@ -207,7 +207,7 @@ class BoxMap:
     strides: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int
-    walk: Walk | None = None
+    walk: Im2colWalk | None = None
 
     @property
     def elements(self) -> int:
@@ -218,15 +218,15 @@ class BoxMap:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """One of the `boxes` of an `Async`: the copy engine moves the box at `coordinates` (in elements, the innermost
+class TileCopy:
+    """One of the `boxes` of `AsyncCopies`: the copy engine moves the box at `coordinates` (in elements, the innermost
     first) of a tensor to where `index` of a shared buffer is, row-major from there on; zeros where the tensor has no
     element. So many `blocks` of a cluster receive it, the `first` and every `apart`-th from there on, each in its part
     of the buffer (the first subscript). A `store` goes the other way, and drops what is outside. Along a walk
     `coordinates` are those of the window's corner for the first pixel, and `inside` is added to all pixels': the place
     inside the window, for each dimension walked."""
 
-    map: BoxMap
+    map: TensorMap
     coordinates: tuple[Int, ...]
     buffer: str
     index: tuple[Int, ...]
@@ -238,33 +238,33 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Calls that run on while their worker goes on. Until a `Settle` has waited for them nothing may touch what they
+class AsyncCalls:
+    """Calls that run on while their worker goes on. Until a `WaitCalls` has waited for them nothing may touch what they
     write, nor change what they read."""
 
     body: tuple[Stmt, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class WaitCalls:
     """Go on once all groups of calls of this worker have ended, but for the `pending` last ones."""
 
     pending: int
 
 
 @dataclass(frozen=True, slots=True)
-class Publish:
+class AsyncProxyFence:
     """What this worker's threads have written to shared memory is there for the copy engine, and for instructions that
     take operands from it, after the next barrier; and what they read of it has been read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Meet:
+class WorkerBarrier:
     """The threads of this worker have all come here, and see what any of them wrote before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitCopies:
     """Go on once all groups of copies that this worker issued have landed, but for the `pending` last ones; `engine`:
     those that it asked the copy engine for, which is then done with what it reads."""
 
@@ -273,7 +273,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class BarrierArrive:
     """One more arrival at a slot of a barrier, of each worker: in all blocks of a cluster, or only its `own`."""
 
     barrier: str
@@ -282,7 +282,7 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
-class Await:
+class BarrierWait:
     """Go on once a slot of a barrier has seen `times` arrivals since the block began, which is when its phase number
     `phase` has ended; phase -1 has before it begins. `everywhere`: what other blocks of the cluster wrote to their
     shared memory before they signalled is there."""
@@ -295,7 +295,7 @@ class Await:
 
 
 @dataclass(frozen=True, slots=True)
-class Roles:
+class WarpSpecialize:
     """Parts of a block that run side by side, each on workers of its own, and meet at barriers: `names` says what each
     of `bodies` is. All have ended when the statement ends. `registers` are what a thread of each takes (none: as many
     as the launch gives). `stays`: one of them ends once the other blocks of the cluster have signalled all that they
@@ -308,7 +308,7 @@ class Roles:
 
 
 @dataclass(frozen=True, slots=True)
-class Drain:
+class StoreFence:
     """What this thread has written past the caches is in memory before anything that it writes after."""
 
 
@@ -325,19 +325,22 @@ class Comment:
     text: str
 
 
-Concurrent: TypeAlias = Async | Wait | Box | Group | Settle | Publish | Meet | Signal | Await | Roles
+Asynchronous: TypeAlias = AsyncCopies | WaitCopies | TileCopy | AsyncCalls | WaitCalls | AsyncProxyFence
+Synchronized: TypeAlias = WorkerBarrier | BarrierArrive | BarrierWait | WarpSpecialize
+Concurrent: TypeAlias = Asynchronous | Synchronized
 """What only kernels of a GPU have."""
-Stmt: TypeAlias = For | If | Choose | Assign | IntrinsicCall | Prefetch | Drain | Configure | Comment | Concurrent
+Plain: TypeAlias = For | If | GuardedDispatch | Assign | IntrinsicCall | Prefetch | StoreFence | Configure | Comment
+Stmt: TypeAlias = Plain | Concurrent
 
 
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The statements inside a statement: one body of a loop or a branch, two of a choice, else none."""
     match stmt:
-        case For() | If() | Async() | Group():
+        case For() | If() | AsyncCopies() | AsyncCalls():
             return (stmt.body,)
-        case Choose():
+        case GuardedDispatch():
             return stmt.body, stmt.fallback
-        case Roles():
+        case WarpSpecialize():
             return stmt.bodies
         case _:
             return ()

@@ -11,29 +11,29 @@ from typing import assert_never
 
 from autosched.codegen.tree.kernel import (
     Assign,
-    Async,
-    Await,
-    Box,
+    AsyncCalls,
+    AsyncCopies,
+    AsyncProxyFence,
+    BarrierArrive,
+    BarrierWait,
     Buffer,
-    Choose,
     Comment,
     Configure,
-    Drain,
     For,
     Function,
-    Group,
+    GuardedDispatch,
     If,
     IntrinsicCall,
     Kernel,
-    Meet,
     Prefetch,
-    Publish,
     RegisterRef,
-    Roles,
-    Settle,
-    Signal,
     Stmt,
-    Wait,
+    StoreFence,
+    TileCopy,
+    WaitCalls,
+    WaitCopies,
+    WarpSpecialize,
+    WorkerBarrier,
 )
 from autosched.codegen.tree.value_text import index_text, value_text
 from autosched.ir.variables import value_vars
@@ -78,8 +78,8 @@ def _body(function: Function, kernel: Kernel) -> Iterator[str]:
 def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
     pad = _INDENT * depth
     match stmt:
-        case For(var, lower, upper, body, kind, step, note, free, registers):
-            head = "for" if kind == "serial" else f"{'free ' if free else ''}{kind} for"
+        case For(var, lower, upper, body, kind, step, note, no_barrier, registers):
+            head = "for" if kind == "serial" else f"{'free ' if no_barrier else ''}{kind} for"
             by = f" step {step}" if step != 1 else ""
             by += f", {registers} registers" if registers else ""
             comment = f"  # {note}" if note else ""
@@ -88,7 +88,7 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
         case If(condition, body):
             yield f"{pad}if {condition}:"
             yield from _block(body, depth + 1)
-        case Choose(checks, body, fallback, note):
+        case GuardedDispatch(checks, body, fallback, note):
             comment = f"  # {note}" if note else ""
             yield f"{pad}if {' and '.join(f'{name}[0] == 0' for name in checks)}:{comment}"
             yield from _block(body, depth + 1)
@@ -96,39 +96,39 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
             yield from _block(fallback, depth + 1)
         case Assign():
             yield pad + _assign(stmt)
-        case IntrinsicCall(intrinsic, operands, fresh):
+        case IntrinsicCall(intrinsic, operands, zero_init):
             target = _register(operands[intrinsic.accumulator.name])
             given = ", ".join(f"{name}={_register(ref)}" for name, ref in operands.items())
-            zero = "" if fresh == FALSE else f" from zero where {fresh}"
+            zero = "" if zero_init == FALSE else f" from zero where {zero_init}"
             yield f"{pad}{target} <- {intrinsic.name}({given}){zero}"
         case Prefetch(buffer, index, write):
             yield f"{pad}prefetch {buffer}{index_text(index)}{' for writing' if write else ''}"
-        case Drain():
+        case StoreFence():
             yield f"{pad}drain what went past the caches"
         case Configure(matrices, on):
             yield f"{pad}{'configure' if on else 'release'} {matrices.count} registers of {_matrix(matrices)}"
-        case Async(body, barrier, slot, boxes):
+        case AsyncCopies(body, barrier, slot, boxes):
             yield f"{pad}start{f', then signal {barrier}[{slot}]' if barrier else ''}:"
             yield from _block(boxes or body, depth + 1)
-        case Wait(pending, engine):
+        case WaitCopies(pending, engine):
             of = " of the engine" if engine else ""
             yield f"{pad}wait for all copies{of}{f' but the last {pending}' if pending else ''}"
-        case Signal(barrier, slot, own):
+        case BarrierArrive(barrier, slot, own):
             yield f"{pad}signal {barrier}[{slot}]{' of this block' if own else ''}"
-        case Await(barrier, slot, times):
+        case BarrierWait(barrier, slot, times):
             yield f"{pad}await {barrier}[{slot}] x {times}"
-        case Box():
+        case TileCopy():
             yield pad + _box(stmt)
-        case Group(body):
+        case AsyncCalls(body):
             yield f"{pad}begin:"
             yield from _block(body, depth + 1)
-        case Settle(pending):
+        case WaitCalls(pending):
             yield f"{pad}wait for all calls{f' but the last {pending}' if pending else ''}"
-        case Meet():
+        case WorkerBarrier():
             yield f"{pad}meet the worker's other threads"
-        case Publish():
+        case AsyncProxyFence():
             yield f"{pad}publish what was written to shared memory"
-        case Roles(names, parts):
+        case WarpSpecialize(names, parts):
             for name, part in zip(names, parts, strict=True):
                 yield f"{pad}beside, as {name}:"
                 yield from _block(part, depth + 1)
@@ -152,7 +152,7 @@ def _block(body: tuple[Stmt, ...], depth: int) -> Iterator[str]:
         yield _INDENT * depth + "pass"
 
 
-def _box(stmt: Box) -> str:
+def _box(stmt: TileCopy) -> str:
     seen = stmt.map
     box = " x ".join(str(n) for n in reversed(seen.box))
     turned = f", swizzled by {seen.swizzle} B" if seen.swizzle else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autosched.codegen.tree.kernel import Assign, Box, Choose, IntrinsicCall, Prefetch, Stmt, bodies
+from autosched.codegen.tree.kernel import Assign, GuardedDispatch, IntrinsicCall, Prefetch, Stmt, TileCopy, bodies
 from autosched.ir.value import Call, reads, walk
 
 
@@ -20,9 +20,9 @@ def used_buffers(body: tuple[Stmt, ...]) -> set[str]:
                 found.update([r.tensor for r in reads(stmt.value)])
             case Prefetch():
                 found.add(stmt.buffer)
-            case Choose():
+            case GuardedDispatch():
                 found.update(stmt.checks)
-            case Box():
+            case TileCopy():
                 found.update((stmt.buffer, stmt.map.buffer))
     return found
 

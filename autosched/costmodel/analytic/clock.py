@@ -22,7 +22,7 @@ from autosched.costmodel.analytic.cpu.scalar_cycles import element_cycles, scala
 from autosched.costmodel.analytic.cpu.scalar_memory import UNASKED, asked_bytes, memory_seconds, revisited_seconds
 from autosched.costmodel.analytic.cpu.streams import knows_prefetch, waited_seconds
 from autosched.costmodel.analytic.cpu.tlb import page_bytes, pages_apart, paging_seconds
-from autosched.costmodel.analytic.gpu.code_constants import OURS, GpuCode
+from autosched.costmodel.analytic.gpu.code_constants import GENERATED, GpuCode
 from autosched.costmodel.analytic.gpu.gpu_clock import gpu_scalar, gpu_tensor
 from autosched.costmodel.analytic.gpu.gpu_elementwise import team_terms
 from autosched.costmodel.analytic.gpu.least import gpu_least
@@ -104,7 +104,7 @@ Column = npt.NDArray[np.float64]
 Terms = dict[str, npt.NDArray[np.float64]]
 
 
-def clock(plan: Plan, values: Columns, code: GpuCode = OURS) -> Terms:
+def clock(plan: Plan, values: Columns, code: GpuCode = GENERATED) -> Terms:
     """Seconds per row: the terms of TERMS (of `gpu_clock.TERMS` for parts on a GPU) and `total`, each a float64 column;
     `values` are columns of `plan.space`, `code` says what a GPU's code costs beyond its units."""
     total: Terms = {}
@@ -161,7 +161,7 @@ def timed_parts(plan: Plan) -> list[Part]:
     return [p for p in plan.parts if not (isinstance(p, ScalarPart) and p.prepared)]
 
 
-def part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode = OURS) -> Terms:
+def part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode = GENERATED) -> Terms:
     """Seconds per row of one part, by term."""
     match part:
         case TensorPart(scheme="gpu"):

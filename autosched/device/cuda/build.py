@@ -19,7 +19,7 @@ from autosched.codegen.cuda.launch import (
     LaunchPlan,
     MapArgument,
     ScalarArgument,
-    TensorMap,
+    TensorMapEncoding,
     check_launch,
 )
 from autosched.codegen.lower import lower
@@ -149,7 +149,7 @@ def _scalars(plan: LaunchPlan) -> dict[str, DType]:
     return {a.name: a.dtype for a in arguments if isinstance(a, ScalarArgument)}
 
 
-def encoding_of(tensor_map: TensorMap) -> Encoding:
+def encoding_of(tensor_map: TensorMapEncoding) -> Encoding:
     m = tensor_map
     walk = (m.walk.lower, m.walk.upper, m.walk.steps) if m.walk else None
     return Encoding(m.buffer, ELEMENTS[m.dtype.name], m.extents, m.strides, m.box, m.swizzle, walk)

@@ -14,7 +14,7 @@ from autosched.codegen.cuda.launch import (
     LaunchPlan,
     MapArgument,
     ScalarArgument,
-    TensorMap,
+    TensorMapEncoding,
     Workspace,
 )
 from autosched.device.cuda.call.callable import CudaKernel
@@ -81,7 +81,7 @@ def kernel():
         )
         text = KERNELS[:begin] + BOXES + KERNELS[end:]
         multiply = Launch("multiply", (256, 1, 1), (128, 1, 1), 0, (MapArgument("map"), *buffers("P", "T")))
-        maps = (TensorMap("map", "A", F32, (SIDE, SIDE), (4 * SIDE,), (32, 32)),)
+        maps = (TensorMapEncoding("map", "A", F32, (SIDE, SIDE), (4 * SIDE,), (32, 32)),)
     plan = LaunchPlan(
         "product",
         arch,

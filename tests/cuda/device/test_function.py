@@ -18,7 +18,7 @@ from autosched.codegen.cuda.launch import (
     LaunchPlan,
     MapArgument,
     ScalarArgument,
-    TensorMap,
+    TensorMapEncoding,
     Workspace,
 )
 from autosched.device.cuda.call.callable import CudaKernel
@@ -52,7 +52,7 @@ PLAN = LaunchPlan(
     (Launch("pack", (1, 1, 1), (32, 1, 1), 0, buffers("W", "P")),),
     (Workspace("T", F32, (N,)),),
     (Workspace("P", F32, (N,)),),
-    (TensorMap("map", "A", F32, (N,), (), (N,)),),
+    (TensorMapEncoding("map", "A", F32, (N,), (), (N,)),),
 )
 
 

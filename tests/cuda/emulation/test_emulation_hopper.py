@@ -11,7 +11,7 @@ from support.cards.hand_kernels import Hand, Planted, assert_found, build_all, h
 from autosched.codegen.cuda.emission import device_function
 from autosched.codegen.cuda.emulation import Emulated, EmulationError, build
 from autosched.codegen.cuda.fragments.registers import issue_name
-from autosched.codegen.cuda.launch import TensorMap
+from autosched.codegen.cuda.launch import TensorMapEncoding
 from autosched.ir.dtypes import DTYPES
 from autosched.tensorize.numerics.model import Model
 from autosched.tensorize.spec.catalogue import Catalogue
@@ -75,8 +75,8 @@ def doubled(X: f16[37, 56], Y: f16[37, 56]):
     (64, 1, 1),
     3 * 1024 + 32,
     maps=(
-        TensorMap("x", "X", F16, (56, 37), (112,), (64, 8), 128),
-        TensorMap("y", "Y", F16, (56, 37), (112,), (64, 8), 128),
+        TensorMapEncoding("x", "X", F16, (56, 37), (112,), (64, 8), 128),
+        TensorMapEncoding("y", "Y", F16, (56, 37), (112,), (64, 8), 128),
     ),
 )
 """Boxes of 8 rows of 64 elements, beyond the tensor both ways."""
@@ -178,7 +178,7 @@ def spread(X: f16[16, 16], Y: f16[4, 16, 16]):
     (32, 1, 1),
     520,
     cluster=(2, 1, 1),
-    maps=(TensorMap("x", "X", F16, (16, 16), (32,), (16, 8), 0),),
+    maps=(TensorMapEncoding("x", "X", F16, (16, 16), (32,), (16, 8), 0),),
 )
 CLUSTER_MISTAKES = (
     Planted("one block alone", "fetch_box_for(3,", "fetch_box_for(1,", "deadlock", "barrier_wait_cluster"),

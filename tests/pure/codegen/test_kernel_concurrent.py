@@ -13,7 +13,19 @@ from autosched.codegen.interpret.concurrent import DeadlockError
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.interpret.storage import RaceError
 from autosched.codegen.tree.errors import KernelError
-from autosched.codegen.tree.kernel import Assign, Async, Await, Buffer, For, Function, Kernel, Roles, Signal, Stmt, Wait
+from autosched.codegen.tree.kernel import (
+    Assign,
+    AsyncCopies,
+    BarrierArrive,
+    BarrierWait,
+    Buffer,
+    For,
+    Function,
+    Kernel,
+    Stmt,
+    WaitCopies,
+    WarpSpecialize,
+)
 from autosched.codegen.tree.text import print_kernel
 from autosched.ir import parse
 from autosched.ir.dtypes import DTYPES
@@ -59,11 +71,11 @@ def alone(*body: Stmt) -> For:
 
 def test_a_group_has_landed_after_its_wait() -> None:
     def pipelined(pending: int) -> Kernel:
-        start = Async((fetch(AT % SLOTS, AT),), "", ZERO)
-        ahead = Async((fetch((AT + 1) % SLOTS, AT + 1),), "", ZERO)
+        start = AsyncCopies((fetch(AT % SLOTS, AT),), "", ZERO)
+        ahead = AsyncCopies((fetch((AT + 1) % SLOTS, AT + 1),), "", ZERO)
         first = For("i", ZERO, Const(1), (start,), "serial")
-        loop = For("i", ZERO, Const(N - 1), (ahead, Wait(pending), leave(AT % SLOTS, AT)))
-        last = For("i", Const(N - 1), Const(N), (Wait(0), leave(AT % SLOTS, AT)))
+        loop = For("i", ZERO, Const(N - 1), (ahead, WaitCopies(pending), leave(AT % SLOTS, AT)))
+        last = For("i", Const(N - 1), Const(N), (WaitCopies(0), leave(AT % SLOTS, AT)))
         return kernel(alone(first, loop, last))
 
     assert right(pipelined(1)) == 12
@@ -71,18 +83,19 @@ def test_a_group_has_landed_after_its_wait() -> None:
 
 
 def test_a_copy_that_nobody_waits_for() -> None:
-    start = Async((fetch(ZERO, AT),), "", ZERO)
+    start = AsyncCopies((fetch(ZERO, AT),), "", ZERO)
     with pytest.raises(KernelError, match="6 copies or calls were started and never waited for"):
         run_kernel(kernel(alone(For("i", ZERO, Const(N), (start,)))), {"A": np.zeros(N, np.float32)})
 
 
 def roles(times_full: Int, times_empty: Int, signals: bool = True) -> Kernel:
     slot = AT % SLOTS
-    copy = Async((fetch(slot, AT),), "full", slot)
-    producer = For("i", ZERO, Const(N), (Await("empty", slot, times_empty, times_empty - 1), copy))
-    arrive: tuple[Stmt, ...] = (Signal("empty", slot),) if signals else ()
-    consumer = For("i", ZERO, Const(N), (Await("full", slot, times_full, times_full - 1), leave(slot, AT), *arrive))
-    return kernel(Roles(("producer", "consumer"), ((producer,), (consumer,))))
+    copy = AsyncCopies((fetch(slot, AT),), "full", slot)
+    producer = For("i", ZERO, Const(N), (BarrierWait("empty", slot, times_empty, times_empty - 1), copy))
+    arrive: tuple[Stmt, ...] = (BarrierArrive("empty", slot),) if signals else ()
+    full = BarrierWait("full", slot, times_full, times_full - 1)
+    consumer = For("i", ZERO, Const(N), (full, leave(slot, AT), *arrive))
+    return kernel(WarpSpecialize(("producer", "consumer"), ((producer,), (consumer,))))
 
 
 def test_roles_meet_at_barriers_in_every_order() -> None:
@@ -103,7 +116,7 @@ def test_a_deadlock_is_told() -> None:
     with pytest.raises(DeadlockError, match=r"producer awaits empty\[0\] x 1; consumer awaits full\[0\] x 2"):
         run_kernel(roles(AT // SLOTS + 1, AT // SLOTS, signals=False), {"A": np.zeros(N, np.float32)})
     assert threading.active_count() == before, "no role is left behind"
-    lonely = kernel(Await("full", ZERO, Const(1), ZERO))
+    lonely = kernel(BarrierWait("full", ZERO, Const(1), ZERO))
     with pytest.raises(DeadlockError, match="no copy is under way"):
         run_kernel(lonely, {"A": np.zeros(N, np.float32)})
 
@@ -116,6 +129,6 @@ def test_workers_of_a_block_race_in_shared_memory() -> None:
 
 def test_roles_stand_outside_loops_over_workers() -> None:
     with pytest.raises(KernelError, match="awaited inside a loop over workers"):
-        kernel(alone(Await("full", ZERO, Const(1), ZERO)))
+        kernel(alone(BarrierWait("full", ZERO, Const(1), ZERO)))
     with pytest.raises(KernelError, match="roles inside a loop over workers"):
-        kernel(alone(Roles(("one",), ((fetch(ZERO, ZERO),),))))
+        kernel(alone(WarpSpecialize(("one",), ((fetch(ZERO, ZERO),),))))

@@ -15,7 +15,7 @@ from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.errors import KernelError
-from autosched.codegen.tree.kernel import Buffer, Choose, Kernel
+from autosched.codegen.tree.kernel import Buffer, GuardedDispatch, Kernel
 from autosched.codegen.tree.text import print_kernel
 from autosched.costmodel.analytic.clock import clock
 from autosched.errors import UsageError
@@ -39,7 +39,9 @@ def first_rows(plan, count: int = 2) -> list[int]:
 def without_check(kernel: Kernel, branch: str) -> Kernel:
     """The kernel with one branch of its choice in place of both."""
     body = tuple(
-        s for stmt in kernel.main.body for s in (getattr(stmt, branch) if isinstance(stmt, Choose) else (stmt,))
+        s
+        for stmt in kernel.main.body
+        for s in (getattr(stmt, branch) if isinstance(stmt, GuardedDispatch) else (stmt,))
     )
     return replace(kernel, main=replace(kernel.main, body=body))
 
@@ -90,7 +92,7 @@ def test_constant_data_are_checked_once_and_other_data_in_every_call() -> None:
         plan = guarded(PROGRAMS[name])[0]
         kernel = lower(plan, plan.space.schedule(first_rows(plan, 1)[0]))
         assert any(f.name.endswith("_check") for f in kernel.prepare) == prepared
-        (choice,) = (s for s in kernel.main.body if isinstance(s, Choose))
+        (choice,) = (s for s in kernel.main.body if isinstance(s, GuardedDispatch))
         (check,) = choice.checks
         assert kernel.buffers[check].scope == ("packed" if prepared else "workspace")
         assert f"if {check}[0] == 0:" in print_kernel(kernel)
@@ -154,7 +156,7 @@ def test_the_modes() -> None:
     assert trusted.relies == ("-64 <= B <= 64",)
     assert any("assumed: -64 <= B <= 64" in m.certificate.assumptions for m in trusted.mappings)
     kernel = lower(trusted, trusted.space.schedule(first_rows(trusted, 1)[0]))
-    assert not any(isinstance(s, Choose) for s in kernel.main.body)
+    assert not any(isinstance(s, GuardedDispatch) for s in kernel.main.body)
     assert "relies on: -64 <= B <= 64" in print_kernel(kernel)
     with pytest.raises(UsageError, match="--conditions hope"):
         TuneRequest(program, trusted.target, conditions="hope")

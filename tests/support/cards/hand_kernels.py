@@ -12,7 +12,15 @@ import numpy.typing as npt
 import pytest
 
 from autosched.codegen.cuda.emulation import Emulated, EmulationError, Unit, Violation, build
-from autosched.codegen.cuda.launch import Argument, BufferArgument, Dim3, Launch, LaunchPlan, MapArgument, TensorMap
+from autosched.codegen.cuda.launch import (
+    Argument,
+    BufferArgument,
+    Dim3,
+    Launch,
+    LaunchPlan,
+    MapArgument,
+    TensorMapEncoding,
+)
 from autosched.ir import parse
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -34,7 +42,7 @@ class Hand:
     block: Dim3
     shared_bytes: int = 0
     cluster: Dim3 = (1, 1, 1)
-    maps: tuple[TensorMap, ...] = ()
+    maps: tuple[TensorMapEncoding, ...] = ()
     intrinsics: tuple[Intrinsic, ...] = ()
 
     def unit(self, text: str, file: str) -> Unit:

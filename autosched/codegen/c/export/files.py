@@ -13,14 +13,14 @@ from autosched.codegen.c.export.flags import flags, isa_flags
 from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.helpers import ordered
 from autosched.codegen.c.names import Names
-from autosched.codegen.c.register_pressure import crowded
+from autosched.codegen.c.register_pressure import high_pressure_sums
 from autosched.codegen.c.registers import VectorHelpers, registers_of
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.statements import INDENT, StatementPrinter
 from autosched.codegen.passes.memory_constants import scarce
 from autosched.codegen.passes.narrow import narrow
-from autosched.codegen.passes.scalarize_intrinsics import written_out
-from autosched.codegen.tree.kernel import Buffer, Choose, Function, Kernel, Stmt, statements
+from autosched.codegen.passes.scalarize_intrinsics import scalarize_intrinsics
+from autosched.codegen.tree.kernel import Buffer, Function, GuardedDispatch, Kernel, Stmt, statements
 from autosched.codegen.tree.uses import called_functions
 from autosched.escape import comment_lines, in_comment
 from autosched.ir.program import Program
@@ -67,7 +67,7 @@ def print_c(kernel: Kernel) -> CSource:
 
 class _Printer:
     def __init__(self, kernel: Kernel) -> None:
-        kernel = narrow(written_out(kernel))
+        kernel = narrow(scalarize_intrinsics(kernel))
         self.kernel = kernel
         self.names = Names()
         self.name = self.names.function(kernel.name)
@@ -243,7 +243,7 @@ class _Printer:
     def _by_priority(self) -> bool:
         """Whether sums of floats that leave few registers to spare take an operand in turn. (Of integers priorities
         cost more copies than they save.)"""
-        floats = any(self.kernel.buffers[name].dtype.is_float for name in crowded(self.kernel))
+        floats = any(self.kernel.buffers[name].dtype.is_float for name in high_pressure_sums(self.kernel))
         return self.kernel.isa == "x86" and floats and "held" in self.used
 
     def _widest(self) -> int:
@@ -339,7 +339,7 @@ class _Printer:
 
 def _checks(body: tuple[Stmt, ...]) -> set[str]:
     """The buffers that choices look at."""
-    return {name for stmt in statements(body) if isinstance(stmt, Choose) for name in stmt.checks}
+    return {name for stmt in statements(body) if isinstance(stmt, GuardedDispatch) for name in stmt.checks}
 
 
 def about(name: str, program: Program) -> str:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from autosched.codegen.cuda.emulation.build import runtime
 from autosched.codegen.cuda.emulation.models import GroupModel
 from autosched.codegen.cuda.emulation.signatures import Issue
-from autosched.codegen.cuda.launch import TensorMap
+from autosched.codegen.cuda.launch import TensorMapEncoding
 
 ALIGNMENT = 256
 MAP_TAG, MAP_RANK = 0x7A6D, 5
@@ -170,7 +170,7 @@ def _aligned(held: Any, data: bytes) -> int:
     return place
 
 
-def encoded(tensor_map: TensorMap, base: int) -> bytes:
+def encoded(tensor_map: TensorMapEncoding, base: int) -> bytes:
     """A tensor map as the runtime reads it."""
     rank = len(tensor_map.extents)
     element = tensor_map.dtype.bytes

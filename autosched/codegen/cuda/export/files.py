@@ -15,7 +15,14 @@ from autosched.codegen.c.ctypes import storage_type
 from autosched.codegen.c.export.files import CSource, about, function_text
 from autosched.codegen.c.names import Names
 from autosched.codegen.cuda.export.reserved_names import TAKEN, declared
-from autosched.codegen.cuda.launch import ALIGNMENT, BufferArgument, Launch, MapArgument, ScalarArgument, TensorMap
+from autosched.codegen.cuda.launch import (
+    ALIGNMENT,
+    BufferArgument,
+    Launch,
+    MapArgument,
+    ScalarArgument,
+    TensorMapEncoding,
+)
 from autosched.codegen.cuda.printer import CudaSource, print_cuda
 from autosched.codegen.tree.kernel import Buffer, Kernel
 from autosched.escape import comment_lines, in_comment
@@ -60,7 +67,7 @@ def inlined(source: CudaSource) -> str:
     return _INCLUDE.sub(put, source.text)
 
 
-def map_type(tensor_map: TensorMap) -> str:
+def map_type(tensor_map: TensorMapEncoding) -> str:
     """The end of the driver's name for what a map's elements are; it only copies."""
     name = tensor_map.dtype.name
     return _MAP_TYPES.get(name) or f"{_MAP_WORDS[name[0]]}{tensor_map.dtype.bits}"
@@ -192,7 +199,7 @@ class _Exporter:
         yield from self._function(self._prototype, self.plan.launches, given)
         yield from self._on_host()
 
-    def _encoder(self, m: TensorMap) -> Iterator[str]:
+    def _encoder(self, m: TensorMapEncoding) -> Iterator[str]:
         yield f"static cudaError_t encode_{m.name}(CUtensorMap *map, const void *address) {{"
         entry = "cuTensorMapEncodeIm2col" if m.walk else "cuTensorMapEncodeTiled"
         box = "const int *, const int *, cuuint32_t, cuuint32_t" if m.walk else "const cuuint32_t *"

@@ -26,7 +26,7 @@ Numbers = npt.NDArray[np.int64]
 def spread(scope: Scope, name: str) -> Layout | None:
     """The layout of a register that lanes hold in turn; None for everything else."""
     layout = scope.layouts.get(name)
-    return layout if layout is not None and layout.buffer.run and layout.lanes > 1 else None
+    return layout if layout is not None and layout.buffer.elements_per_thread and layout.lanes > 1 else None
 
 
 def shuffled(scope: Scope, stmt: Assign) -> str | None:

@@ -156,7 +156,7 @@ class _Finder:
             if buffer.shape[-1] % lanes:
                 raise UsageError(f"{name}: {buffer.shape[-1]} elements do not divide among {lanes} threads")
             own = Registers(held, element_type(buffer.dtype), "")
-            return Layout(buffer, owners, lanes, held, own, run=buffer.run or gcd(held, MOST_RUN))
+            return Layout(buffer, owners, lanes, held, own, run=buffer.elements_per_thread or gcd(held, MOST_RUN))
         intrinsic, operand_name = known
         lanes = lanes_of(intrinsic)
         operand = replace(intrinsic.operands[operand_name], dtype=buffer.dtype)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from autosched.codegen.tree.kernel import (
     Assign,
-    Async,
-    Await,
-    Box,
+    AsyncCopies,
+    BarrierArrive,
+    BarrierWait,
     Buffer,
     IntrinsicCall,
     Kernel,
-    Signal,
     Stmt,
+    TileCopy,
     statements,
 )
 from autosched.ir.value import Read, walk
@@ -50,11 +50,11 @@ class SharedMemory:
                 names |= dict.fromkeys(n.tensor for n in walk(stmt.value) if isinstance(n, Read))
             elif isinstance(stmt, IntrinsicCall):
                 names |= dict.fromkeys(ref.buffer for ref in stmt.operands.values())
-            elif isinstance(stmt, Box):
+            elif isinstance(stmt, TileCopy):
                 names[stmt.buffer] = None
         held = {n: kernel.buffers[n] for n in names if kernel.buffers[n].scope == "shared"}
         aligned = {n: alignment_of(b) for n, b in held.items()}
-        for box in (s for s in statements(body) if isinstance(s, Box)):
+        for box in (s for s in statements(body) if isinstance(s, TileCopy)):
             aligned[box.buffer] = max(aligned[box.buffer], ALIGNMENT, SWIZZLE_ROWS * box.map.swizzle)
         offsets: dict[str, int] = {}
         total = 0
@@ -63,7 +63,7 @@ class SharedMemory:
             total = -(-total // align) * align
             offsets[name] = total
             total += own_bytes(buffer)
-        named = {s.barrier for s in statements(body) if isinstance(s, Await | Signal | Async)}
+        named = {s.barrier for s in statements(body) if isinstance(s, BarrierWait | BarrierArrive | AsyncCopies)}
         barriers = {name: slots for name, slots in kernel.barriers.items() if name in named}
         for name, slots in barriers.items():
             offsets[name] = total = -(-total // BARRIER_BYTES) * BARRIER_BYTES

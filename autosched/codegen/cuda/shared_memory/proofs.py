@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from autosched.codegen.cuda.shared_memory.layout import BARRIER_BYTES, SharedMemory, own_bytes
-from autosched.codegen.tree.kernel import Async, Await, Kernel, Signal, statements
+from autosched.codegen.tree.kernel import AsyncCopies, BarrierArrive, BarrierWait, Kernel, statements
 from autosched.logic import Int, free_vars, to_z3
 from autosched.logic.solver import proving, z3
 from autosched.tiling.steps.gpu.shared_proofs import Proof, valid
@@ -54,7 +54,7 @@ def _stages(kernel: Kernel, memory: SharedMemory) -> Iterator[Proof]:
     """Whatever slice a block is at, the barrier's stage is one of those that there are."""
     asked: dict[tuple[str, Int], None] = {}
     for stmt in statements(kernel.main.body):
-        if isinstance(stmt, Await | Signal | Async) and stmt.barrier in memory.barriers:
+        if isinstance(stmt, BarrierWait | BarrierArrive | AsyncCopies) and stmt.barrier in memory.barriers:
             asked[stmt.barrier, stmt.slot] = None
     for barrier, slot in asked:
         names = {n: z3.Int(n) for n in free_vars(slot)}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from autosched.codegen.lower.common.checks_group import scan_groups
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.tree.kernel import Assign, Buffer, Choose, For, Function, Lane, Stmt
+from autosched.codegen.tree.kernel import Assign, Buffer, For, Function, GuardedDispatch, Lane, Stmt
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.nodes import Assume
 from autosched.ir.value import Arith, Cast, Comparison, Literal, Read, Select, Value
@@ -50,7 +50,7 @@ def choose(nests: Sequence[Nest], body: tuple[Stmt, ...], fallback: tuple[Stmt, 
             before += scan
         checks.append(check.name)
         note.append(condition.text)
-    return (*before, Choose(tuple(checks), body, fallback, " and ".join(note)))
+    return (*before, GuardedDispatch(tuple(checks), body, fallback, " and ".join(note)))
 
 
 def _scan(tensor: Buffer, condition: Assume, check: Buffer, ctx: Context) -> tuple[Stmt, ...]:

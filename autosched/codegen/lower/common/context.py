@@ -32,13 +32,19 @@ class Context:
         return self.buffers[name]
 
     def declare(
-        self, name: str, dtype: DType, shape: tuple[int, ...], scope: str, origin: str | None = None, run: int = 0
+        self,
+        name: str,
+        dtype: DType,
+        shape: tuple[int, ...],
+        scope: str,
+        origin: str | None = None,
+        elements_per_thread: int = 0,
     ) -> Buffer:
         """A new buffer; a taken name gets a number."""
         unique, n = name, 2
         while unique in self.buffers or unique in self.program.tensors:
             unique, n = f"{name}_{n}", n + 1
-        self.buffers[unique] = Buffer(unique, dtype, shape, scope, origin, run)
+        self.buffers[unique] = Buffer(unique, dtype, shape, scope, origin, elements_per_thread)
         return self.buffers[unique]
 
     def barrier(self, name: str, slots: int) -> str:

@@ -25,15 +25,15 @@ from autosched.codegen.lower.gpu.results import worker_of
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import (
     Assign,
-    Async,
+    AsyncCopies,
+    AsyncProxyFence,
+    BarrierArrive,
     For,
     If,
     IntrinsicCall,
-    Publish,
     RegisterRef,
-    Signal,
     Stmt,
-    Wait,
+    WaitCopies,
 )
 from autosched.logic import Const, Int, Var, minimum
 from autosched.tiling.steps.gpu.slice_copies import BULK
@@ -65,9 +65,9 @@ class Ahead:
             shape = (*owners, HALVES, *own, o.elements)
             self.registers[o.name] = ctx.declare(f"{o.name}_reg", o.dtype, shape, "register").name
 
-    def loop(self, work: Work, local: dict[str, Int], workers: Workers, freely: Workers) -> Phase:
-        """All slices of the work; `workers` puts a loop over workers around a phase, `freely` takes the barrier in
-        front of such loops away."""
+    def loop(self, work: Work, local: dict[str, Int], workers: Workers, without_barriers: Workers) -> Phase:
+        """All slices of the work; `workers` puts a loop over workers around a phase, `without_barriers` takes away the
+        barrier in front of such loops."""
         pipeline, unit, most = self.pipeline, Var(f"{identifier(self.depth.name)}u"), self.size - 1
         first = [stmt for k in range(pipeline.stages - 1) for stmt in self.whole(work, Const(k))]
         later, following = SLICE + (pipeline.stages - 1), minimum(SLICE + 1, work.count - 1)
@@ -78,31 +78,31 @@ class Ahead:
         steps = bind(step, {str(unit): Const(0)})
         if most > 1:
             steps = (For(str(unit), Const(0), Const(most), step, "unrolled"),)
-        landed: Phase = () if engine else (Wait(self.groups * (pipeline.stages - 2)),)
+        landed: Phase = () if engine else (WaitCopies(self.groups * (pipeline.stages - 2)),)
         begin = (*workers((*first, *landed)), *self.awaited(work, Const(0)))
         head = workers(self.load(local, self.slot(work, Const(0)), Const(0)))
         last = (*self.load(local, self.slot(work, following), Const(0)), *self.calls(Const(most % HALVES)))
-        inner = freely(workers((*asked, *steps, *landed)))
+        inner = without_barriers(workers((*asked, *steps, *landed)))
         return (*begin, *head, *pipeline.loop(work, (*inner, *self.awaited(work, following), *workers(last))))
 
-    def beside(self, work: Work, local: dict[str, Int], workers: Workers, freely: Workers) -> Phase:
+    def beside(self, work: Work, local: dict[str, Int], workers: Workers, without_barriers: Workers) -> Phase:
         """The same beside a producer, who is told that a stage is empty once all of its units have been read."""
         pipeline, unit, most = self.pipeline, Var(f"{identifier(self.depth.name)}u"), self.size - 1
 
         def begin(number: Int) -> Phase:
             """Wait for a slice, and load its first unit."""
             first = self.load(local, self.slot(work, number), Const(0))
-            return (pipeline.landed(work, number), *freely(workers(first)))
+            return (pipeline.landed(work, number), *without_barriers(workers(first)))
 
         step = (*self.load(local, self.slot(work, SLICE), unit + 1), *self.calls(unit % HALVES))
         steps = bind(step, {str(unit): Const(0)})
         if most > 1:
             steps = (For(str(unit), Const(0), Const(most), step, "unrolled"),)
         # Loads may still be on their way: an arrival overtakes them, and the products that use them (on an H200).
-        read = freely(workers((*steps, Publish())))
-        used = Signal(pipeline.empty, self.slot(work, SLICE))
+        read = without_barriers(workers((*steps, AsyncProxyFence())))
+        used = BarrierArrive(pipeline.empty, self.slot(work, SLICE))
         following = If(work.count > SLICE + 1, begin(SLICE + 1))
-        last = freely(workers(self.calls(Const(most % HALVES))))
+        last = without_barriers(workers(self.calls(Const(most % HALVES))))
         return (*begin(Const(0)), *pipeline.loop(work, (*read, used, following, *last)))
 
     # -- copies --------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class Ahead:
         pipeline = self.pipeline
         if pipeline.kind == BULK:
             worker, _ = worker_of(pipeline.grid, self.nest)
-            return (If(worker.eq(0), pipeline.where_there_is(work, number, (pipeline.engine(work, number),))),)
+            return (If(worker.eq(0), pipeline.if_in_range(work, number, (pipeline.engine(work, number),))),)
         part = Var("part")
         body = self.part(work, number, part)
         if self.groups == 1:
@@ -143,7 +143,7 @@ class Ahead:
             note = fill.note if count == 1 else fill.note.replace("a slice", f"one of {count} parts of a slice")
             mine = replace(fill, lower=begin + fill.lower, upper=begin + each, note=note)
             fills.append(mine if count == self.groups else If(part < count, (mine,)))
-        group = Async(self.pipeline.where_there_is(work, number, tuple(fills)), "", Const(0))
+        group = AsyncCopies(self.pipeline.if_in_range(work, number, tuple(fills)), "", Const(0))
         return (group,) if self.groups == self.size - 1 else (If(part < self.groups, (group,)),)
 
     def awaited(self, work: Work, number: Int) -> Phase:

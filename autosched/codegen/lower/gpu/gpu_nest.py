@@ -17,7 +17,7 @@ from autosched.codegen.lower.common.operands import Loads, Position, Source
 from autosched.codegen.lower.gpu.grid import BLOCK, RANK, Grid, Work
 from autosched.codegen.lower.gpu.results import Out, worker_kind, worker_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSlices
-from autosched.codegen.lower.gpu.slice_pipeline import Pipeline, freely
+from autosched.codegen.lower.gpu.slice_pipeline import Pipeline, without_barriers
 from autosched.codegen.lower.gpu.worker_tile import GpuMicro
 from autosched.codegen.tree.kernel import Buffer, For, Stmt
 from autosched.ir.value import Literal
@@ -98,7 +98,7 @@ class GpuNest:
                 return (out.leave_share(micro, work, shares),)
             return out.leave(micro, self.positions(work), work, self.local())
 
-        after = freely(self.workers(out.stored())) if out.stored() and not shares else ()
+        after = without_barriers(self.workers(out.stored())) if out.stored() and not shares else ()
         if pipeline is None:
             return (*self.grid.launch(lambda work: self.alone(work, micro, start(work), finish(work))), *after)
         apart = out.apart and not shares

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from autosched.codegen.tree.kernel import Walk
+from autosched.codegen.tree.kernel import Im2colWalk
 from autosched.logic import Const, Int
 from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.nest import Nest, NestAxis
 from autosched.tiling.steps.gpu.tma_boxes import Pixels
 
 
-def walk_of(pixels: Pixels) -> Walk:
+def walk_of(pixels: Pixels) -> Im2colWalk:
     """The places that the window's corner passes."""
     dims = pixels.dimensions
-    return Walk(tuple(d.lower for d in dims), tuple(d.upper for d in dims), tuple(d.step for d in dims))
+    return Im2colWalk(tuple(d.lower for d in dims), tuple(d.upper for d in dims), tuple(d.step for d in dims))
 
 
 def walked(pixels: Pixels) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -14,7 +14,20 @@ from autosched.codegen.lower.common.fused_stages import epilogue
 from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.lower.gpu.grid import RANK, Grid, Work
 from autosched.codegen.lower.gpu.worker_tile import GpuMicro
-from autosched.codegen.tree.kernel import Assign, Async, Box, BoxMap, Buffer, For, If, Lane, Meet, Publish, Stmt, Wait
+from autosched.codegen.tree.kernel import (
+    Assign,
+    AsyncCopies,
+    AsyncProxyFence,
+    Buffer,
+    For,
+    If,
+    Lane,
+    Stmt,
+    TensorMap,
+    TileCopy,
+    WaitCopies,
+    WorkerBarrier,
+)
 from autosched.codegen.tree.rename import place_index
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Arith, Read
@@ -74,11 +87,11 @@ class Out:
         filled = (*dropped, *self._into_tile(micro, zero, local))
         if not self.apart:
             return filled, self._rows_of_tile(work)
-        return ((*self.stored(), Meet(), *filled, Publish(), Meet(), self._box(work, local)),)
+        return ((*self.stored(), WorkerBarrier(), *filled, AsyncProxyFence(), WorkerBarrier(), self._box(work, local)),)
 
     def stored(self) -> tuple[Stmt, ...]:
         """A worker goes on once the copy engine has read its tile."""
-        return (Wait(0, engine=True),) if self.apart else ()
+        return (WaitCopies(0, engine=True),) if self.apart else ()
 
     def _into_tile(self, micro: GpuMicro, at: dict[str, Position], local: dict[str, Int]) -> tuple[Stmt, ...]:
         """What finishes a register tile, but stores to the tensor go to its tile instead."""
@@ -158,7 +171,7 @@ class Out:
         count = Const(pieces * (extents[0] if len(extents) > 1 else 1))
         return For(piece.name, start, count, (store,), "serial", step, f"rows of {self.tensor}")
 
-    def _box(self, work: Work, local: dict[str, Int]) -> Async:
+    def _box(self, work: Work, local: dict[str, Int]) -> AsyncCopies:
         """A worker has the copy engine store its tile, a box for each span of its rows."""
         assert self.tile is not None
         none: dict[str, Int] = {f"{identifier(a.name)}r": Const(0) for a in self.grid.pair}
@@ -181,12 +194,12 @@ class Out:
         if len(extents) == 1:
             extents, strides, box, coordinates = [*extents, 1], [chunk], [*box, 1], [*coordinates, Const(0)]
         name = f"{self.tile.name}_map"
-        seen = BoxMap(name, self.tensor, tuple(extents), tuple(strides), tuple(box), self.layout.swizzle)
+        seen = TensorMap(name, self.tensor, tuple(extents), tuple(strides), tuple(box), self.layout.swizzle)
         index = (*self._whose(), span, Const(0), Const(0), Const(0))
-        boxes: tuple[Stmt, ...] = (Box(seen, tuple(coordinates), self.tile.name, index, store=True),)
+        boxes: tuple[Stmt, ...] = (TileCopy(seen, tuple(coordinates), self.tile.name, index, store=True),)
         if spans > 1:
             boxes = (For("out_s", Const(0), Const(spans), boxes, "unrolled", note=f"spans of {self.tensor}"),)
-        return Async((whole,), "", Const(0), boxes)
+        return AsyncCopies((whole,), "", Const(0), boxes)
 
     # -- of shares that a cluster's blocks add up --------------------------------------------------------------------
 
@@ -217,7 +230,7 @@ class Out:
         note = "shares of the other blocks"
         peers = For("peer", Const(1), Const(grid.cluster), summed, "unrolled", note=note)
         finished = tuple(stmt for phase in self.leave(micro, at, work, local) for stmt in phase)
-        return (If(~mine, left), Meet()), (If(mine, (peers, *finished)),)
+        return (If(~mine, left), WorkerBarrier()), (If(mine, (peers, *finished)),)
 
     # -- of a share ---------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,18 @@ from autosched.codegen.lower.common.panels import or_zero
 from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.lower.gpu.grid import RANK, Grid, Receivers, Work
 from autosched.codegen.lower.gpu.im2col_map import corner, walk_of, walked
-from autosched.codegen.tree.kernel import Assign, Box, BoxMap, Buffer, Descriptor, For, If, Lane, RegisterRef, Stmt
+from autosched.codegen.tree.kernel import (
+    Assign,
+    Buffer,
+    Descriptor,
+    For,
+    If,
+    Lane,
+    RegisterRef,
+    Stmt,
+    TensorMap,
+    TileCopy,
+)
 from autosched.codegen.tree.rename import place_index
 from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
@@ -127,7 +138,9 @@ class SharedSlices:
             body = (For(f"{self.operand}_s", first, Const(each), body, "unrolled", note=note),)
         return (If(number.eq(0), body),) if blocks > 1 and not apart and slow is None else body
 
-    def _box(self, positions: dict[str, Int], places: dict[str, Int], sides: list[int], index: tuple[Int, ...]) -> Box:
+    def _box(
+        self, positions: dict[str, Int], places: dict[str, Int], sides: list[int], index: tuple[Int, ...]
+    ) -> TileCopy:
         """One box of the slice (`sides`: elements along the axes of its rows, the fastest first), or the pixels of one,
         from `places` of the slice on."""
         nest, layout = self.nest, self.layout
@@ -138,17 +151,17 @@ class SharedSlices:
             extents, strides, coordinates, kept = self._seen(positions, places)
             box = (chunks * chunk, *(n for n, keep in zip(sides, kept, strict=True) if keep))
             box += (1,) * (len(extents) - len(box))
-            seen = BoxMap(name, tensor, extents, strides, box, layout.swizzle)
-            return self._received(Box(seen, coordinates, self.buffer.name, index))
+            seen = TensorMap(name, tensor, extents, strides, box, layout.swizzle)
+            return self._received(TileCopy(seen, coordinates, self.buffer.name, index))
         channels = layout.axes[-1]
         extents, strides = walked(pixels)
-        seen = BoxMap(name, tensor, extents, strides, (chunks * chunk, prod(sides)), layout.swizzle, walk_of(pixels))
+        seen = TensorMap(name, tensor, extents, strides, (chunks * chunk, prod(sides)), layout.swizzle, walk_of(pixels))
         start = {a: positions[a] + places.get(a, Const(0)) for a in positions}
         late = self.grid.gathered and self.grid.slices % self.grid.split != 0
         coordinates, inside = corner(nest, pixels, channels, start, self.grid.cluster > 1, late)
-        return self._received(Box(seen, coordinates, self.buffer.name, index, inside=inside))
+        return self._received(TileCopy(seen, coordinates, self.buffer.name, index, inside=inside))
 
-    def _received(self, box: Box) -> Box:
+    def _received(self, box: TileCopy) -> TileCopy:
         """A box for all blocks of a cluster that need it."""
         to = self.receivers
         return replace(box, blocks=to.count, first=to.first, apart=to.apart) if to.count > 1 else box

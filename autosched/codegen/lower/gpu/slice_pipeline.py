@@ -28,18 +28,18 @@ from autosched.codegen.lower.gpu.results import worker_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSlices, vector_bytes
 from autosched.codegen.lower.gpu.worker_tile import GpuMicro
 from autosched.codegen.tree.kernel import (
-    Async,
-    Await,
+    AsyncCalls,
+    AsyncCopies,
+    AsyncProxyFence,
+    BarrierArrive,
+    BarrierWait,
     For,
-    Group,
     If,
     IntrinsicCall,
-    Publish,
-    Roles,
-    Settle,
-    Signal,
     Stmt,
-    Wait,
+    WaitCalls,
+    WaitCopies,
+    WarpSpecialize,
 )
 from autosched.logic import TRUE, Const, Int, Var, evaluate, minimum
 from autosched.tiling.plans.nest import Nest
@@ -93,45 +93,46 @@ class Pipeline:
         def ended(work: Work, first: Phase = ()) -> Phase:
             head, *rest = finish(work)
             if self.sums:
-                told = Signal(self.sums, Const(0)), Await(self.sums, Const(0), Const(1), Const(0), everywhere=True)
-                return (*freely(workers((*first, *head))), *told, *(s for p in rest for s in workers(p)))
+                wait = BarrierWait(self.sums, Const(0), Const(1), Const(0), everywhere=True)
+                told = BarrierArrive(self.sums, Const(0)), wait
+                return (*without_barriers(workers((*first, *head))), *told, *(s for p in rest for s in workers(p)))
             loops = tuple(stmt for phase in ((*first, *head), *rest) for stmt in workers(phase))
-            return freely(loops) if apart else loops
+            return without_barriers(loops) if apart else loops
 
         def together(work: Work) -> Phase:
             inside = self._together(work, places, local, workers)
-            last: Phase = (Wait(0),) if self.kind == ASYNC else ()
+            last: Phase = (WaitCopies(0),) if self.kind == ASYNC else ()
             begun = start(work)
             return (*(workers(begun) if begun else ()), *inside, *ended(work, last))
 
         def consume(work: Work) -> Phase:
             begun = start(work)
-            begun = freely(workers(begun)) if begun else ()
+            begun = without_barriers(workers(begun)) if begun else ()
             if self.ahead is not None:
-                return (*begun, *self.ahead.beside(work, local, workers, freely), *ended(work))
+                return (*begun, *self.ahead.beside(work, local, workers, without_barriers), *ended(work))
             calls, sums = self.compute(work, places, local)
             # Loads into registers may still be on their way: an arrival overtakes them, and the next boxes land first.
-            read: Phase = () if self.nest.intrinsic.asynchronous else (Publish(),)
-            computed = freely(workers((*calls, *read)))
+            read: Phase = () if self.nest.intrinsic.asynchronous else (AsyncProxyFence(),)
+            computed = without_barriers(workers((*calls, *read)))
             used: Phase = (self.used(work, SLICE),)
             last: Phase = ()
             if self.behind:
                 used = (If(SLICE > 0, (self.used(work, SLICE - 1),)),)
-                last = (*freely(workers((Settle(0),))), self.used(work, work.count - 1))
-            added = freely(workers(sums)) if sums else ()
+                last = (*without_barriers(workers((WaitCalls(0),))), self.used(work, work.count - 1))
+            added = without_barriers(workers(sums)) if sums else ()
             slices = self.loop(work, (self.landed(work), *computed, *used, *added))
             return (*begun, *slices, *last, *ended(work))
 
         def produce(work: Work) -> Phase:
             turn = self.turn(work, SLICE)
-            empty = Await(self.empty, self.slot(work, SLICE), turn, turn - 1)
+            empty = BarrierWait(self.empty, self.slot(work, SLICE), turn, turn - 1)
             return self.loop(work, (empty, *self.ranks((self.engine(work, SLICE),))))
 
         if not self.roles:
             return (*self.grid.launch(together), *after)
         last = self.last_signals()
         parts = (*self.grid.launch(produce), *last), (*self.grid.launch(consume), *after)
-        return (Roles(("producer", "consumers"), parts, self.registers(), bool(last)),)
+        return (WarpSpecialize(("producer", "consumers"), parts, self.registers(), bool(last)),)
 
     def last_signals(self) -> Phase:
         """The producer of a cluster's block stays until every stage is empty in all blocks: then none of them signals
@@ -141,30 +142,30 @@ class Pipeline:
             return ()
         work = Work(None, Const(0), Const(self.stages), passed, Const(0))
         turn = self.turn(work, SLICE)
-        empty = Await(self.empty, self.slot(work, SLICE), turn, turn - 1)
+        empty = BarrierWait(self.empty, self.slot(work, SLICE), turn, turn - 1)
         return (For(str(SLICE), Const(0), Const(self.stages), (empty,), "serial", 1, "stages that others signal"),)
 
     def _together(self, work: Work, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]) -> Phase:
         if self.ahead is not None:
-            return self.ahead.loop(work, local, workers, freely)
+            return self.ahead.loop(work, local, workers, without_barriers)
         calls, sums = self.compute(work, places, local)
         compute, ahead = (*calls, *sums), self.stages - 1
         if self.stages == 1 and self.kind == BULK:
             worker, _ = worker_of(self.grid, self.nest)
             ask = workers((If(worker.eq(0), (self.engine(work, SLICE),)),))
             return self.loop(work, (*ask, self.landed(work), *workers(compute)))
-        shown: Phase = (Publish(),) if self.micro.direct and self.kind != BULK else ()
+        shown: Phase = (AsyncProxyFence(),) if self.micro.direct and self.kind != BULK else ()
         if self.stages == 1:
             return self.loop(work, (*workers((*self.fills(work, SLICE), *shown)), *workers(compute)))
 
         def fetch(number: Int) -> Phase:
             """What fetches a slice, if there is one of that number."""
             if self.kind == ASYNC:
-                return (Async(self.where_there_is(work, number, self.fills(work, number)), "", Const(0)),)
+                return (AsyncCopies(self.if_in_range(work, number, self.fills(work, number)), "", Const(0)),)
             if self.kind == BULK:
                 worker, _ = worker_of(self.grid, self.nest)
-                return (If(worker.eq(0), self.where_there_is(work, number, (self.engine(work, number),))),)
-            return self.where_there_is(work, number, self.fills(work, number))
+                return (If(worker.eq(0), self.if_in_range(work, number, (self.engine(work, number),))),)
+            return self.if_in_range(work, number, self.fills(work, number))
 
         first: list[Stmt] = []
         for k in range(ahead):
@@ -174,15 +175,15 @@ class Pipeline:
         if self.kind == SYNC:
             first, body = [*first, *shown], (*body, *shown)
         if self.kind == ASYNC:
-            before = workers((Wait(self.stages - 2), *shown))
+            before = workers((WaitCopies(self.stages - 2), *shown))
         elif self.kind == BULK:
             before = (self.landed(work),)
         return (*workers(tuple(first)), *self.loop(work, (*before, *workers(body))))
 
-    def used(self, work: Work, number: Int) -> Signal:
+    def used(self, work: Work, number: Int) -> BarrierArrive:
         """A slice's stage may be filled anew: by all blocks of a cluster that fetch parts of it."""
         alone = all(s.receivers.count == 1 for s in self.slices.values())
-        return Signal(self.empty, self.slot(work, number), own=alone)
+        return BarrierArrive(self.empty, self.slot(work, number), own=alone)
 
     def registers(self) -> tuple[int, ...]:
         """Registers of a thread of the producer and of the consumers, where a launch cannot give all as many as one may
@@ -193,10 +194,10 @@ class Pipeline:
             return ()
         return PRODUCER_REGISTERS, int(evaluate(worker_registers(per_lane, warps), {}))
 
-    def landed(self, work: Work, number: Int = SLICE) -> Await:
+    def landed(self, work: Work, number: Int = SLICE) -> BarrierWait:
         """The engine has fetched the slice of that number."""
         turn = self.turn(work, number)
-        return Await(self.full, self.slot(work, number), turn * self.arrivals + self.arrivals, turn)
+        return BarrierWait(self.full, self.slot(work, number), turn * self.arrivals + self.arrivals, turn)
 
     # -- slices -------------------------------------------------------------------------------------------------------
 
@@ -220,7 +221,7 @@ class Pipeline:
         """Signals of a full stage: each block of a cluster fetches a part."""
         return self.grid.cluster
 
-    def where_there_is(self, work: Work, number: Int, body: Phase) -> Phase:
+    def if_in_range(self, work: Work, number: Int, body: Phase) -> Phase:
         there = number < work.count
         return body if there == TRUE else (If(there, body),)
 
@@ -252,13 +253,13 @@ class Pipeline:
         place = self.reduction(work, number)
         body = tuple(s.fill(work, place, slot, self.vector, Const(0), 1) for s in self.slices.values())
         boxes = tuple(box for s in self.slices.values() for box in s.boxes(work, place, slot))
-        return Async(body, self.full, slot, boxes)
+        return AsyncCopies(body, self.full, slot, boxes)
 
     def ranks(self, body: Phase) -> Phase:
         """What one thread of each block of a cluster does."""
         if self.grid.cluster == 1:
             return body
-        return (For(str(RANK), Const(0), Const(self.grid.cluster), body, "cluster", free=True),)
+        return (For(str(RANK), Const(0), Const(self.grid.cluster), body, "cluster", no_barrier=True),)
 
     def compute(self, work: Work, places: Places, local: dict[str, Int]) -> tuple[Phase, Phase]:
         """A worker's instructions on the current slice, and what it does with their sums, which needs no slice."""
@@ -302,7 +303,7 @@ class Pipeline:
             return calls
         if self.alone:
             return tuple(_each_alone(calls))
-        return (Group(calls), Settle(pending))
+        return (AsyncCalls(calls), WaitCalls(pending))
 
     @property
     def alone(self) -> bool:
@@ -315,12 +316,14 @@ class Pipeline:
         return self.roles and self.nest.intrinsic.asynchronous and not self.promote and not self.alone
 
 
-def freely(loops: Phase) -> Phase:
+def without_barriers(loops: Phase) -> Phase:
     """Loops over workers without a barrier in front."""
-    return tuple(
-        replace(s, body=freely(s.body) if s.kind == "cluster" else s.body, free=True) if isinstance(s, For) else s
-        for s in loops
-    )
+
+    def without(loop: For) -> For:
+        inner = without_barriers(loop.body) if loop.kind == "cluster" else loop.body
+        return replace(loop, body=inner, no_barrier=True)
+
+    return tuple(without(s) if isinstance(s, For) else s for s in loops)
 
 
 def _each_alone(body: Phase) -> Iterator[Stmt]:
@@ -328,7 +331,7 @@ def _each_alone(body: Phase) -> Iterator[Stmt]:
     for stmt in body:
         match stmt:
             case IntrinsicCall():
-                yield from (Group((stmt,)), Settle(0))
+                yield from (AsyncCalls((stmt,)), WaitCalls(0))
             case For() | If():
                 yield replace(stmt, body=tuple(_each_alone(stmt.body)))
             case _:

@@ -52,7 +52,8 @@ class GpuMicro(Micro):
                 loads.setdefault(len(self.own(o.name)), []).extend(self.load(o.name, at))
             refs[o.name] = RegisterRef(self.registers[o.name], self.register_index(held))
         refs[self.accumulator.name] = RegisterRef(self.acc, self.acc_index())
-        body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), IntrinsicCall(self.intrinsic, refs, self.fresh(at)))
+        call = IntrinsicCall(self.intrinsic, refs, self.zero_init(at))
+        body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), call)
         for level in reversed(range(len(self.tiled))):
             body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body))
         return body
@@ -62,7 +63,7 @@ class GpuMicro(Micro):
         """Whether sums that begin with zero need no zeros: the instruction has a form for the first of a sum."""
         return self.intrinsic.overwrite is not None and KEEP in self.intrinsic.emit.get("cuda", "")
 
-    def fresh(self, at: Places) -> Bool:
+    def zero_init(self, at: Places) -> Bool:
         """Where a call is the first of its sum."""
         slices, unit = self.first
         if slices == FALSE or self.nest.depth is None:

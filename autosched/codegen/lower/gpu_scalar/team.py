@@ -115,7 +115,7 @@ class Registers:
         """A register of every warp, of `slots` chunks (0: one that is no chunk's), as it is read at `SLOT`."""
         vector = self.team.vector if vector is None else vector
         shape = (self.workers, *([slots] if slots else []), vector * self.team.lanes)
-        buffer = self.ctx.declare(name, dtype, shape, "register", run=vector).name
+        buffer = self.ctx.declare(name, dtype, shape, "register", elements_per_thread=vector).name
         return Read(buffer, (WARP, *([SLOT] if slots else []), Var(LANE)), dtype)
 
     def single(self, name: str, dtype: DType, slots: int = 0) -> Read:

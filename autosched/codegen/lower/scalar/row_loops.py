@@ -11,7 +11,7 @@ from autosched.codegen.lower.scalar.reduction import Reduction
 from autosched.codegen.lower.scalar.row_buffer import row_buffer
 from autosched.codegen.lower.scalar.scalar import Scalar
 from autosched.codegen.lower.scalar.shape import THREAD, Ats, shape_of, shared_out
-from autosched.codegen.tree.kernel import Drain, For, Stmt
+from autosched.codegen.tree.kernel import For, Stmt, StoreFence
 from autosched.logic import Const, Int, Var
 from autosched.tiling.plans.plan import RowsPart
 
@@ -22,7 +22,7 @@ def lower_rows(part: RowsPart, ctx: Context) -> tuple[Stmt, ...]:
     outer, inner = [by_name[n] for n in part.shared[:-1]], by_name[part.shared[-1]]
     threads, rows = ctx.values.get(part.names("threads"), 1), ctx.values.get(part.names("rows"), 1)
     passes = Passes(part, ctx)
-    behind = (Drain(),) if passes.past is not None else ()
+    behind = (StoreFence(),) if passes.past is not None else ()
     at: dict[str, Int] = {n: Var(identifier(n)) for n in part.shared}
     var = at[inner.name]
     shared: Int = Var(THREAD) if threads > 1 else Const(0)

@@ -12,7 +12,7 @@ from autosched.codegen.lower.scalar.invariant import split_invariant
 from autosched.codegen.lower.scalar.reduction import Reduction
 from autosched.codegen.lower.scalar.shape import Ats, Shape, guard_formula, masked, shape_of, shared_out, under
 from autosched.codegen.passes.simplify import bind
-from autosched.codegen.tree.kernel import Assign, Drain, For, Function, Stmt
+from autosched.codegen.tree.kernel import Assign, For, Function, Stmt, StoreFence
 from autosched.codegen.tree.rename import place, place_index
 from autosched.codegen.tree.update import updated
 from autosched.ir.formula import apply_formulas
@@ -62,7 +62,7 @@ class Scalar:
         self.spatial = {a.name for a in self.stage.spatial}
         self.kept: set[str] = set()  # registers of what is the same along the vectorised axis
         self.copies = 1
-        self.behind = (Drain(),) if self.shape.stream else ()
+        self.behind = (StoreFence(),) if self.shape.stream else ()
 
     def emit(self) -> tuple[Stmt, ...]:
         return (*self.loops(0, ({},), False), *self.behind)

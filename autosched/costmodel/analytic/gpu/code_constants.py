@@ -1,9 +1,9 @@
 """Constants of a code generator for GPUs: what its code costs beyond the units of a device that it keeps busy.
 
 A device's own figures stand in its target and in `gpu_clock`, from documents and from what others measured. These
-belong to the code that runs on it. `OURS` were learnt from our kernels, or are round figures. `OTHERS` stands for
-kernels that people wrote by hand: it leaves out what nothing but our kernels taught about waiting and clusters, and is
-what published tables are asked with.
+belong to the code that runs on it. `GENERATED` were learnt from our kernels, or are round figures. `HANDWRITTEN` stands
+for kernels that people wrote by hand: it leaves out what nothing but our kernels taught about waiting and clusters, and
+is what published tables are asked with.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class GpuCode:
     most_fetched: float  # times its bytes that a fragment straight from memory takes from L2: neighbours use L1
 
 
-OURS = GpuCode(
+GENERATED = GpuCode(
     unhidden=0.15,
     copy_cycles={SYNC: 6.0, ASYNC: 3.0},  # 200 rows of a 4096³ bf16 product on an H200, as the next two
     slice_cycles=250.0,
@@ -52,6 +52,6 @@ OURS = GpuCode(
     exposed_store={0: 0.6, 1: 0.6, 2: 0.3},  # of threads, and of the copy engine beside the next tile
     most_fetched=2.0,
 )
-OTHERS = replace(OURS, slice_cycles=0.0, meeting_cycles=0.0, cluster_share=1.0, multicast=1.0)
+HANDWRITTEN = replace(GENERATED, slice_cycles=0.0, meeting_cycles=0.0, cluster_share=1.0, multicast=1.0)
 """Of hand-written kernels: without what ours lose by waiting for products and in clusters. `multicast` is that of
 DeepGEMM's performance model, which divides what a core takes from L2 by the blocks of its cluster that share it."""

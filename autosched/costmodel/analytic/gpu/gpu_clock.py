@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from autosched.costmodel.analytic.gpu.code_constants import OURS, GpuCode
+from autosched.costmodel.analytic.gpu.code_constants import GENERATED, GpuCode
 from autosched.costmodel.analytic.gpu.fragments import beside_calls, calls_share, lanes_share, unhidden
 from autosched.costmodel.analytic.gpu.gpu_traffic import (
     LINE_BYTES,
@@ -80,7 +80,7 @@ THROTTLE_FROM = 0.6  # use of the tensor pipe from which on it does
 Terms = dict[str, npt.NDArray[np.float64]]
 
 
-def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode = OURS) -> Terms:
+def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode = GENERATED) -> Terms:
     """Seconds per row of a tensor part laid out by the GPU steps, printed by a code generator with these constants."""
     b = _block(nest, names, v, target, code)
     cycle = 1.0 / target.clock_hz

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from autosched.costmodel.analytic.gpu.code_constants import OURS, GpuCode
+from autosched.costmodel.analytic.gpu.code_constants import GENERATED, GpuCode
 from autosched.costmodel.analytic.gpu.fragments import FLOAT_SHARE, lanes_share
 from autosched.costmodel.analytic.gpu.gpu_clock import (
     CLUSTER_SECONDS,
@@ -45,7 +45,7 @@ from autosched.tiling.steps.gpu.slice_copies import STAGES
 from autosched.tiling.steps.gpu.split_k import GATHERED, STREAM
 
 
-def gpu_least(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode = OURS) -> Terms:
+def gpu_least(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode = GENERATED) -> Terms:
     """Seconds per row, each term and `total` at most those of `gpu_clock.gpu_tensor`. Reads the decisions on tiles,
     workers, slices, their sources, and how a reduction is shared out."""
     cycle, cores = 1.0 / target.clock_hz, float(target.cores)

@@ -16,27 +16,27 @@ from autosched.codegen.analysis.barriers import Phases
 from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
-    Async,
-    Await,
-    Box,
-    Choose,
+    AsyncCalls,
+    AsyncCopies,
+    AsyncProxyFence,
+    BarrierArrive,
+    BarrierWait,
     Comment,
     Configure,
-    Drain,
     For,
-    Group,
+    GuardedDispatch,
     If,
     IntrinsicCall,
     Kernel,
     Lane,
-    Meet,
     Prefetch,
-    Publish,
-    Roles,
-    Settle,
-    Signal,
     Stmt,
-    Wait,
+    StoreFence,
+    TileCopy,
+    WaitCalls,
+    WaitCopies,
+    WarpSpecialize,
+    WorkerBarrier,
 )
 from autosched.codegen.tree.kernel import statements as all_statements
 from autosched.device.simulator.walk.facts import Facts, Fetch, Issue, Level, Stop, Touch, Work
@@ -80,7 +80,7 @@ class _Walker:
         self.owned: set[str] = set()
         self.places: dict[tuple[str, tuple[Int, ...], Lane | None], tuple[int, Pattern]] = {}
         self.statements = 0
-        waits = [s.pending for s in all_statements(kernel.main.body) if isinstance(s, Wait)]
+        waits = [s.pending for s in all_statements(kernel.main.body) if isinstance(s, WaitCopies)]
         self.pending = max(waits, default=0) + 1
 
     def beside(self) -> tuple[tuple[Fetch, ...], tuple[Stop, ...], frozenset[int]]:
@@ -100,7 +100,7 @@ class _Walker:
                 case If(condition, inner):
                     if (kept := at.where(condition)) is not None:
                         self.visit(inner, path, kept, here)
-                case Choose(checks, inner):  # the time of a kernel is that of data for which its checks hold
+                case GuardedDispatch(checks, inner):  # the time of a kernel is that of data for which its checks hold
                     for name in checks:
                         self._touch(name, (Const(0),), None, False, path, often)
                     self.visit(inner, path, at, (*here, 0))
@@ -120,7 +120,7 @@ class _Walker:
                     self.issues.append(Issue(stmt.intrinsic, path, *counts, self.statements, *into, size))
                 case Prefetch():
                     self.works.append(Work(1, 0, 1, path, often, False, self.statements))
-                case Async():  # a loop of one trip, so that what runs ahead can be told from what is waited for
+                case AsyncCopies():  # a loop of one trip, so that what runs ahead can be told from what is waited for
                     self.loops += 1
                     name, stages = f"async {self.loops}", max(turns_of(stmt.slot), self.pending)
                     mark = Level(self.loops, name, ASYNC, Const(0), Const(1), stages, 1.0, often, 0)
@@ -129,23 +129,25 @@ class _Walker:
                     self.visit(stmt.body, (*path, mark), inside, here)
                     self.engine = False
                     self.visit(stmt.boxes, (*path, mark), inside, here)
-                case Box(of):
+                case TileCopy(of):
                     rows = of.elements // of.box[0], of.box[0] * self.kernel.buffers[of.buffer].dtype.bits / 8
                     self.fetches.append(Fetch(*rows, stmt.blocks, stmt.store, path, often, self.statements))
-                case Roles():
+                case WarpSpecialize():
                     for count, part in enumerate(stmt.bodies):
                         calls, stops, loops = len(self.issues), len(self.stops), self.loops
                         self.visit(part, path, at, (*here, count))
                         if len(self.issues) == calls:  # who only fetches waits beside those who compute
                             del self.stops[stops:]
                             self.apart |= set(range(loops + 1, self.loops + 1))
-                case Group():
+                case AsyncCalls():
                     self.visit(stmt.body, path, at, here)
-                case Settle(0):
+                case WaitCalls(0):
                     self.stops.append(Stop(True, path, often, self.statements))
-                case Await():
+                case BarrierWait():
                     self.stops.append(Stop(False, path, often, self.statements))
-                case Wait() | Settle() | Publish() | Meet() | Signal() | Drain() | Configure() | Comment():
+                case WaitCopies() | WaitCalls() | AsyncProxyFence() | WorkerBarrier() | BarrierArrive() | StoreFence():
+                    pass
+                case Configure() | Comment():
                     pass
 
     def _loop(self, loop: For, path: tuple[Level, ...], at: Places, where: Place) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cpu.codegen.c.test_c_crowded import COMPILERS
+from cpu.codegen.c.test_register_pressure import COMPILERS
 from support.compiled.c_build import build, call, missing_features, needs_compiler
 from support.match.agreement import expect
 from support.plans import machine
@@ -22,7 +22,7 @@ from autosched.codegen.llvm.machine.compile import assembly, compile_object
 from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.codegen.passes.memory_constants import scarce, unheld
+from autosched.codegen.passes.memory_constants import memory_constants, scarce
 from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import workload
 from autosched.ir.formula import Formula
@@ -53,13 +53,13 @@ def exponential() -> Formula:
 
 
 def test_addends_and_sides_of_comparisons_that_stand_once_need_no_register() -> None:
-    numbers = {round(float(c.value), 3) for c in unheld(exponential())}
+    numbers = {round(float(c.value), 3) for c in memory_constants(exponential())}
     assert numbers == {1.0, 0.5, 0.167, 0.042, 88.723, -87.337, float("inf")}
-    assert len(unheld(exponential())) == 8  # 1.0 by two names: 0.9999997 is one of them
+    assert len(memory_constants(exponential())) == 8  # 1.0 by two names: 0.9999997 is one of them
 
 
 def test_factors_and_what_stands_twice_keep_a_register() -> None:
-    numbers = {float(c.value) for c in unheld(exponential())}
+    numbers = {float(c.value) for c in memory_constants(exponential())}
     assert not numbers & {12582912.0, -0.693359375, 0.008289513178169727}
 
 

@@ -20,7 +20,7 @@ from autosched.codegen.llvm.machine.compile import compile_object
 from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm, print_parts
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.kernel import Choose
+from autosched.codegen.tree.kernel import GuardedDispatch
 from autosched.codegen.tree.text import print_kernel
 from autosched.device.correctness.violations import measured_on
 from autosched.device.cpu.device import CpuDevice
@@ -74,7 +74,7 @@ def test_what_stands_by_is_lowered_and_compiled_once() -> None:
     plan = guarded(PROGRAMS["data"])[0]
     rows = plan.space.enumerate(limit=100_000).ids
     kernels = [lower(plan, plan.space.schedule(int(row))) for row in rows[:: len(rows) // 20]]
-    bodies = [next(s for s in k.main.body if isinstance(s, Choose)).fallback for k in kernels]
+    bodies = [next(s for s in k.main.body if isinstance(s, GuardedDispatch)).fallback for k in kernels]
     mains, others = zip(*((texts[0], texts[-1]) for texts in map(print_parts, kernels)), strict=True)
     assert len(set(mains)) > 10 > 2 * len({id(body) for body in bodies}) >= len(set(others))
     assert all("call void @main.fallback(" in main and "define void @main.fallback(" not in main for main in mains)
@@ -117,7 +117,7 @@ def test_the_device_verifies_both_branches(name: str, monkeypatch: pytest.Monkey
             return tuple(
                 s
                 for stmt in choose(*arguments)
-                for s in ((replace(stmt, fallback=stmt.body),) if isinstance(stmt, Choose) else (stmt,))
+                for s in ((replace(stmt, fallback=stmt.body),) if isinstance(stmt, GuardedDispatch) else (stmt,))
             )
 
         choose = lowering.choose

@@ -12,7 +12,7 @@ from support.plans import covering_rows, machine
 from support.programs.scalar_programs import functions, scalar_plans
 
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.kernel import Assign, Drain, Kernel, Prefetch, statements
+from autosched.codegen.tree.kernel import Assign, Kernel, Prefetch, StoreFence, statements
 from autosched.costmodel.analytic.clock import clock
 from autosched.costmodel.analytic.cpu.scalar_cycles import DIVISION_CYCLES, formula_cycles
 from autosched.ir import parse, workload
@@ -74,10 +74,11 @@ def test_what_stages_leave_in_the_output_stays_in_one_row() -> None:
     stored = [s for s in statements(kernel.main.body) if isinstance(s, Assign) and s.buffer == "Y"]
     assert stored
     assert all(s.stream for s in stored)
-    assert kernel.main.body[-1] == Drain()
+    assert kernel.main.body[-1] == StoreFence()
     plain = kernel_of(PROGRAMS["softmax"], vector=16, rows=2)
     assert "Y_row" not in plain.buffers
-    assert not any(isinstance(s, Drain) or (isinstance(s, Assign) and s.stream) for s in statements(plain.main.body))
+    inside = statements(plain.main.body)
+    assert not any(isinstance(s, StoreFence) or (isinstance(s, Assign) and s.stream) for s in inside)
 
 
 def test_all_lines_of_the_next_rows_are_asked_for() -> None:

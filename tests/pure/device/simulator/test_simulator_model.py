@@ -12,7 +12,17 @@ import pytest
 from support.cards.gpu_plans import H200, plans
 
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.kernel import Assign, Async, For, If, IntrinsicCall, Kernel, Roles, Stmt, bodies
+from autosched.codegen.tree.kernel import (
+    Assign,
+    AsyncCopies,
+    For,
+    If,
+    IntrinsicCall,
+    Kernel,
+    Stmt,
+    WarpSpecialize,
+    bodies,
+)
 from autosched.device.simulator import SimulatorDevice
 from autosched.device.simulator.gpu.gpu_costs import accesses, workers_innermost
 from autosched.device.simulator.gpu.gpu_launch import launch
@@ -41,7 +51,7 @@ def executed(body: tuple[Stmt, ...], env: dict[str, int]) -> Iterator[tuple[Stmt
             case If():
                 if evaluate(stmt.condition, env):
                     yield from executed(stmt.body, env)
-            case Async() | Roles():
+            case AsyncCopies() | WarpSpecialize():
                 for part in bodies(stmt):
                     yield from executed(part, env)
             case _:

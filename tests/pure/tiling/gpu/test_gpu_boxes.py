@@ -13,16 +13,16 @@ from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.boxes import swizzled
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import (
-    Async,
+    AsyncCalls,
+    AsyncCopies,
     For,
-    Group,
     If,
     IntrinsicCall,
     Kernel,
     RegisterRef,
-    Roles,
     Stmt,
-    Wait,
+    WaitCopies,
+    WarpSpecialize,
     statements,
 )
 from autosched.device.correctness.oracle import compute
@@ -51,13 +51,13 @@ def without_boxes(kernel: Kernel) -> Kernel:
     def plain(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         kept: list[Stmt] = []
         for stmt in body:
-            if isinstance(stmt, Async):
+            if isinstance(stmt, AsyncCopies):
                 stmt = dataclasses.replace(stmt, boxes=())
-            elif isinstance(stmt, Wait):
+            elif isinstance(stmt, WaitCopies):
                 stmt = dataclasses.replace(stmt, engine=False)
-            elif isinstance(stmt, For | If | Group):
+            elif isinstance(stmt, For | If | AsyncCalls):
                 stmt = dataclasses.replace(stmt, body=plain(stmt.body))
-            elif isinstance(stmt, Roles):
+            elif isinstance(stmt, WarpSpecialize):
                 stmt = dataclasses.replace(stmt, bodies=tuple(map(plain, stmt.bodies)))
             kept.append(stmt)
         return tuple(kept)

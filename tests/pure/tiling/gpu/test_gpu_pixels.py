@@ -13,7 +13,7 @@ from support.cards.gpu_plans import CATALOGUE, H200, plans
 from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.kernel import Async, Box, Kernel, Walk, statements
+from autosched.codegen.tree.kernel import AsyncCopies, Im2colWalk, Kernel, TileCopy, statements
 from autosched.device.correctness.oracle import compute
 from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse
@@ -41,46 +41,46 @@ def image(nest: Nest) -> str:
     return next(o for o, read in nest.mapping.operands.items() if read.tensor == "X")
 
 
-CONVOLUTIONS: dict[str, tuple[str, str, dict[str, Any], Walk]] = {
-    "3x3": ("conv2d", "(i←y.x, j←o, k←c)", {"h": 9, "w": 8}, Walk((-1, -1), (-1, -1), (1, 1))),
+CONVOLUTIONS: dict[str, tuple[str, str, dict[str, Any], Im2colWalk]] = {
+    "3x3": ("conv2d", "(i←y.x, j←o, k←c)", {"h": 9, "w": 8}, Im2colWalk((-1, -1), (-1, -1), (1, 1))),
     "3x1, stride 2": (
         "conv2d",
         "(i←z.y.x, j←o, k←c)",
         {"n": 2, "h": 13, "w": 11, "kw": 1, "stride": 2},
-        Walk((-1, -1), (1, -1), (2, 2)),
+        Im2colWalk((-1, -1), (1, -1), (2, 2)),
     ),
     "1x1, stride 2": (
         "conv2d",
         "(i←z.y.x, j←o, k←c)",
         {"n": 2, "h": 16, "w": 15, "kh": 1, "kw": 1, "stride": 2, "pad": 0},
-        Walk((0, 0), (0, -1), (2, 2)),
+        Im2colWalk((0, 0), (0, -1), (2, 2)),
     ),
     "pixels along n": (
         "conv2d",
         "(i←o, j←y.x, k←c)",
         {"ci": 64, "co": 64, "h": 5, "w": 4},
-        Walk((-1, -1), (-1, -1), (1, 1)),
+        Im2colWalk((-1, -1), (-1, -1), (1, 1)),
     ),
     "groups": (
         "conv2d",
         "(i←y.x, j←o, k←c)",
         {"ci": 32, "co": 32, "h": 5, "w": 6, "groups": 2},
-        Walk((-1, -1), (-1, -1), (1, 1)),
+        Im2colWalk((-1, -1), (-1, -1), (1, 1)),
     ),
     "groups of 64 along n": (
         "conv2d",
         "(i←o, j←z.y.x, k←c)",
         {"n": 2, "ci": 128, "co": 128, "h": 5, "w": 4, "groups": 2},
-        Walk((-1, -1), (-1, -1), (1, 1)),
+        Im2colWalk((-1, -1), (-1, -1), (1, 1)),
     ),
-    "a line": ("conv1d", "(i←z.x, j←o, k←c)", {"n": 3, "w": 30}, Walk((-1,), (-1,), (1,))),
-    "a volume": ("conv3d", "(i←e.y.x, j←o, k←c)", {"d": 3, "h": 4, "w": 6}, Walk((-1,) * 3, (-1,) * 3, (1,) * 3)),
+    "a line": ("conv1d", "(i←z.x, j←o, k←c)", {"n": 3, "w": 30}, Im2colWalk((-1,), (-1,), (1,))),
+    "a volume": ("conv3d", "(i←e.y.x, j←o, k←c)", {"d": 3, "h": 4, "w": 6}, Im2colWalk((-1,) * 3, (-1,) * 3, (1,) * 3)),
 }
 
 
-def boxes(kernel: Kernel) -> list[Box]:
-    asked = [s for s in statements(kernel.main.body) if isinstance(s, Async)]
-    return [s for one in asked for s in statements(one.boxes) if isinstance(s, Box)]
+def boxes(kernel: Kernel) -> list[TileCopy]:
+    asked = [s for s in statements(kernel.main.body) if isinstance(s, AsyncCopies)]
+    return [s for one in asked for s in statements(one.boxes) if isinstance(s, TileCopy)]
 
 
 @pytest.mark.sampled(1)

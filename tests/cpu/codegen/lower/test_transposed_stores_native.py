@@ -1,4 +1,4 @@
-"""Turned stores as machine code and as exported C (tests/pure/codegen/lower/test_turned_stores.py has them
+"""Turned stores as machine code and as exported C (tests/pure/codegen/lower/test_transposed_stores.py has them
 interpreted)."""
 
 from __future__ import annotations
@@ -6,11 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pure.codegen.lower.test_turned_stores import turned
+from pure.codegen.lower.test_transposed_stores import turned
 from support.compiled.c_build import missing_features, needs_compiler
 from support.compiled.native import check_exported_c, check_machine_code
 from support.match.agreement import expect
-from support.programs.turned import PROGRAMS, rows_of_all_sizes
+from support.programs.transposed_stores import PROGRAMS, rows_of_all_sizes
 
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel

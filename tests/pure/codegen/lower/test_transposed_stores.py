@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.match.agreement import disagreement, expect
 from support.plans import plans_of
-from support.programs.turned import ONLY, PROGRAMS, rows_of_all_sizes
+from support.programs.transposed_stores import ONLY, PROGRAMS, rows_of_all_sizes
 
 from autosched.codegen.analysis.access import classify
 from autosched.codegen.lower import lower
