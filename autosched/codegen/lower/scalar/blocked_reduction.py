@@ -8,24 +8,21 @@ for p in 0..k step 4:                     Y = x A reads rows of A from end to en
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from autosched.codegen.lower.common.context import identifier
 from autosched.codegen.lower.common.operands import LANE
 from autosched.codegen.lower.scalar.reduction import Reduction
+from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
 from autosched.codegen.lower.scalar.shape import Ats, shared_out
 from autosched.codegen.tree.kernel import For, Stmt
 from autosched.ir.nodes import Axis
 from autosched.logic import TRUE, Const, Var, minimum
 
-if TYPE_CHECKING:
-    from autosched.codegen.lower.scalar.scalar import Scalar
-
 STRETCH_BYTES = 16 << 10
 """Of results that stay in the first cache while the reduction passes: a part of it, since rows stream through it."""
 
 
-def blocked(scalar: Scalar, axis: Axis, k: int, ats: Ats) -> tuple[Stmt, ...]:
+def blocked(scalar: ScalarStage, axis: Axis, k: int, ats: Ats) -> tuple[Stmt, ...]:
     """The whole vectors of `axis` (several at a time) in stretches, each with all of the reduction."""
     shape, stage = scalar.shape, scalar.stage
     var, step = Var(identifier(axis.name)), shape.width * shape.unroll
@@ -46,9 +43,7 @@ def blocked(scalar: Scalar, axis: Axis, k: int, ats: Ats) -> tuple[Stmt, ...]:
 
     def added(count: int) -> tuple[Stmt, ...]:
         """The next `count` iterations of the reduction, onto what memory holds."""
-        here = replace(scalar)
-        here.stage = replace(stage, init=None)
-        inner = Reduction(here, (), vectors, True)
+        inner = Reduction(replace(scalar, stage=replace(stage, init=None)), (), vectors, True)
         updates = [
             stmt
             for p in range(count)

@@ -8,9 +8,9 @@ for j: S[i] += Y[i, j]                             Y[i, j] = y
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from autosched.codegen.lower.common.operands import LANE
+from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
 from autosched.codegen.tree.kernel import Assign, Stmt
 from autosched.codegen.tree.rename import place_index
 from autosched.ir.value import Read, Value, is_value, map_value, reads
@@ -19,11 +19,8 @@ from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.plan import ScalarPart
 from autosched.tiling.plans.scalar_parts import is_constant
 
-if TYPE_CHECKING:
-    from autosched.codegen.lower.scalar.scalar import Scalar
 
-
-def feeds(first: ScalarPart, second: ScalarPart, shared: int) -> bool:
+def fusible(first: ScalarPart, second: ScalarPart, shared: int) -> bool:
     """Whether the stage `first` fills, along one axis inside `shared` loops, just the elements that the reduction
     `second` then takes along its own: nothing else passes between the two."""
     made, summed = first.stage, second.stage
@@ -46,20 +43,20 @@ def feeds(first: ScalarPart, second: ScalarPart, shared: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Fed:
-    """The stage `maker`, its unchanging parts in registers, that feeds a reduction `over` an axis; `register` holds its
+class FusedProducer:
+    """The stage that a reduction `over` an axis consumes, its unchanging parts in registers; `register` holds its
     vectors."""
 
-    maker: Scalar
+    stage: ScalarStage
     register: str
     over: str
 
     def stored(self, at: dict[str, Int], number: int, copy: int, valid: Bool) -> list[Stmt]:
         """Compute the reduction's vector `number` at a place of one copy, and store it; lanes not `valid` stay 0."""
-        stage, lane = self.maker.stage, self.maker.shape.lane
-        here = at | {self.maker.axes[-1].name: at[self.over]}
+        stage, lane = self.stage.stage, self.stage.shape.lane
+        here = at | {self.stage.axes[-1].name: at[self.over]}
         index = place_index(stage.assign.index, here)
-        value = self.maker.placed(stage.assign.value, here, copy)
+        value = self.stage.placed(stage.assign.value, here, copy)
         return [
             Assign(self.register, (Const(number), Var(LANE)), value, lane, valid),
             Assign(stage.assign.tensor, index, self.held(number), lane, valid),
@@ -67,9 +64,9 @@ class Fed:
 
     def held(self, number: int) -> Read:
         """The vector `number`."""
-        return Read(self.register, (Const(number), Var(LANE)), self.maker.stage.assign.value.dtype)
+        return Read(self.register, (Const(number), Var(LANE)), self.stage.stage.assign.value.dtype)
 
     def taken(self, term: Value, number: int) -> Value:
         """The reduction's term with the register in place of what memory holds."""
-        tensor = self.maker.stage.assign.tensor
+        tensor = self.stage.stage.assign.tensor
         return map_value(term, lambda v: self.held(number) if isinstance(v, Read) and v.tensor == tensor else v)

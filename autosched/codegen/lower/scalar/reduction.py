@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from autosched.codegen.lower.common.context import identifier
 from autosched.codegen.lower.common.operands import LANE
 from autosched.codegen.lower.scalar.invariant import split_invariant
-from autosched.codegen.lower.scalar.producer_fusion import Fed
+from autosched.codegen.lower.scalar.producer_fusion import FusedProducer
+from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
 from autosched.codegen.lower.scalar.shape import Ats, guard_formula, under
 from autosched.codegen.tree.kernel import Assign, For, If, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_condition, place_index
@@ -26,10 +26,6 @@ from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.plans.guards import spatial_formulas
 from autosched.tiling.plans.scalar_parts import is_constant
 
-if TYPE_CHECKING:
-    from autosched.codegen.lower.scalar.scalar import Scalar
-
-
 Pair = tuple[str, str]
 """The register of numbers and that of NaN; there is no such register where an extreme does not keep them apart."""
 Places = tuple[Int, ...]
@@ -39,14 +35,14 @@ SIGNS = {"max=": ">", "min=": "<"}
 
 @dataclass
 class Reduction:
-    """Emits the reduction loops `axes` of a stage for all copies of the body around them; `fed`: the stage before it is
-    computed on the way."""
+    """Emits the reduction loops `axes` of a stage for all copies of the body around them; the stage before it,
+    its `producer`, is computed on the way."""
 
-    of: Scalar
+    of: ScalarStage
     axes: tuple[Axis, ...]
     ats: Ats
     vectored: bool
-    fed: Fed | None = None
+    producer: FusedProducer | None = None
 
     def __post_init__(self) -> None:
         self.stage, self.shape = self.of.stage, self.of.shape
@@ -230,9 +226,9 @@ class Reduction:
             copy, u = divmod(n, count)
             held = self.held(copy * self.each + u)
             term = place(self.value, at, partial(self.of_copy, copy=copy))
-            if self.fed is not None:
-                stmts += self.fed.stored(at, n, copy, TRUE if only is None else Var(LANE) < only)
-                term = self.fed.taken(term, n)
+            if self.producer is not None:
+                stmts += self.producer.stored(at, n, copy, TRUE if only is None else Var(LANE) < only)
+                term = self.producer.taken(term, n)
             if self.nan:
                 stmts += self.apart(copy * self.each + u, term, only)
                 continue

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.scalar.next_row import next_row
-from autosched.codegen.lower.scalar.producer_fusion import Fed, feeds
+from autosched.codegen.lower.scalar.producer_fusion import FusedProducer, fusible
 from autosched.codegen.lower.scalar.reduction import Reduction
 from autosched.codegen.lower.scalar.row_buffer import row_buffer
-from autosched.codegen.lower.scalar.scalar import Scalar
+from autosched.codegen.lower.scalar.scalar import ScalarLoops
+from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
 from autosched.codegen.lower.scalar.shape import THREAD, Ats, shape_of, shared_out
 from autosched.codegen.tree.kernel import For, Stmt, StoreFence
 from autosched.logic import Const, Int, Var
@@ -47,7 +48,7 @@ class Passes:
 
     def __init__(self, part: RowsPart, ctx: Context) -> None:
         self.part = part
-        self.members = [Scalar(m, ctx, replace(shape_of(m, ctx.values), threads=1)) for m in part.members]
+        self.members = [ScalarStage.of(m, ctx, replace(shape_of(m, ctx.values), threads=1)) for m in part.members]
         self.past = row_buffer(part, ctx, ctx.values)
         self.next = next_row(part, ctx)
 
@@ -57,9 +58,9 @@ class Passes:
         passes = self.passes()
         for number, (first, *more) in enumerate(passes):
             if more:
-                stmts = fed_reduction(first, more[0], ats)
+                stmts = fused_reduction(first, more[0], ats)
             else:
-                stmts = first.loops(len(self.part.shared), ats, False)
+                stmts = ScalarLoops(first).loops(len(self.part.shared), ats, False)
             if self.past is not None:
                 stmts = self.past.of(stmts, tuple(m.stage.name for m in (first, *more)), thread)
             if self.next is not None and number == min(1, len(passes) - 1):
@@ -67,25 +68,25 @@ class Passes:
             result += stmts
         return tuple(result)
 
-    def passes(self) -> list[list[Scalar]]:
-        """The members, with each that feeds the next one in one pass with it."""
-        found: list[list[Scalar]] = []
+    def passes(self) -> list[list[ScalarStage]]:
+        """The members, with each producer in one pass with the reduction that consumes it."""
+        found: list[list[ScalarStage]] = []
         for member in self.members:
             before = found[-1] if found else []
-            fed = len(before) == 1 and member.shape.across
-            if fed and feeds(before[0].part, member.part, len(self.part.shared)):
+            alone = len(before) == 1 and member.shape.across
+            if alone and fusible(before[0].part, member.part, len(self.part.shared)):
                 before.append(member)
             else:
                 found.append([member])
         return found
 
 
-def fed_reduction(maker: Scalar, summing: Scalar, ats: Ats) -> tuple[Stmt, ...]:
+def fused_reduction(producer: ScalarStage, summing: ScalarStage, ats: Ats) -> tuple[Stmt, ...]:
     """The reduction's loops, with the stage before it computed in them."""
     assert summing.part.across is not None
-    before, inner = maker.hoisted(maker.axes[-1], ats)
-    tensor, dtype = maker.stage.assign.tensor, maker.stage.assign.value.dtype
+    before, inner = producer.hoist(producer.axes[-1], ats)
+    tensor, dtype = producer.stage.assign.tensor, producer.stage.assign.value.dtype
     shape = (len(ats) * summing.shape.unroll, summing.shape.width)
-    register = maker.ctx.declare(f"{tensor}_now", dtype, shape, "register").name
-    fed = Fed(inner, register, summing.part.across)
-    return (*before, *Reduction(summing, (summing.axes[-1],), ats, False, fed).emit())
+    register = producer.ctx.declare(f"{tensor}_now", dtype, shape, "register").name
+    fused = FusedProducer(inner, register, summing.part.across)
+    return (*before, *Reduction(summing, (summing.axes[-1],), ats, False, fused).emit())
