@@ -169,3 +169,18 @@ def test_barriers_are_counted() -> None:
         assert max(numbers) == (count - 1 if epilogue == "TMA" else 0)
     many = plan.space.row_of({"groups_i": 4, "groups_j": 4, "epilogue": "TMA"})
     assert "18 barriers > 16" in plan.space.why_not(many)
+
+
+def test_a_tile_of_results_is_filled_without_guards() -> None:
+    """What lies outside of the tensor does not leave the tile; a load of a bias from memory stays guarded."""
+    wanted = {"groups_i": 2, "groups_j": 1, "reg_i": 1, "copy": "TMA", "stages": 2, "split": 1, "persistent": "no"}
+    for workload, guarded in (("matmul_nt", False), ("matmul_bias_relu", True)):
+        plan = plan_of(workload, "cuda/wgmma.m64n64k16.bf16.f32", m=1000, n=1000, k=1024, **BF16)
+        for epilogue in ("shared", "TMA"):
+            row = request(plan.space, wanted | {"roles": "producer", "epilogue": epilogue}).row
+            assert row is not None
+            text = printed(plan, row).text
+            last = text.index("// rows of" if epilogue == "shared" else "store_box(")
+            filled = text[text.index("hold(acc)") : last]
+            assert "bits_bf16(" in filled
+            assert ("< 1000" in filled or "< 500" in filled) == guarded, (workload, epilogue)

@@ -30,7 +30,7 @@ from autosched.codegen.tree.kernel import (
 )
 from autosched.codegen.tree.rename import place_index
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Arith, Read
+from autosched.ir.value import Arith, Read, Value, walk
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.plans.nest import Nest
@@ -94,7 +94,8 @@ class Out:
         return (WaitCopies(0, engine=True),) if self.apart else ()
 
     def _into_tile(self, micro: GpuMicro, at: dict[str, Position], local: dict[str, Int]) -> tuple[Stmt, ...]:
-        """What finishes a register tile, but stores to the tensor go to its tile instead."""
+        """What finishes a register tile, but stores to the tensor go to its tile instead. The tile holds elements
+        outside of the tensor too, which do not leave it: a store that only reads registers needs no guard."""
         assert self.tile is not None
         axes, valid = micro.output(at)
         target, lane = self.nest.stage.assign, self._lane(micro)
@@ -118,11 +119,19 @@ class Out:
                 case For() | If():
                     return replace(stmt, body=tuple(map(visit, stmt.body)))
                 case Assign(buffer) if buffer == self.tensor:
-                    return replace(stmt, buffer=self.tile.name if self.tile else "", index=index)
+                    valid = TRUE if self._registers_only(stmt.value) else stmt.valid
+                    return replace(stmt, buffer=self.tile.name if self.tile else "", index=index, valid=valid)
                 case _:
                     return stmt
 
         return tuple(map(visit, body))
+
+    def _registers_only(self, value: Value) -> bool:
+        """Whether the value may be computed where the tensor has no element: it reads no memory and divides no
+        integers."""
+        parts = tuple(walk(value))
+        outside = any(isinstance(p, Read) and self.ctx.buffers[p.tensor].scope != "register" for p in parts)
+        return not outside and not any(isinstance(p, Arith) and p.op in ("//", "%") for p in parts)
 
     def _own(self) -> dict[str, Int]:
         """A worker's register tile along each axis, counted from its first."""
