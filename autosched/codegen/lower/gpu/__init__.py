@@ -1,1 +1,1 @@
-"""Lowering of a nest for a GPU. Read `gpu_nest`, `slice_pipeline`, then `results`."""
+"""Lowering of a nest for a GPU. Read `gpu_nest`, `slice_schedule`, `slice_pipeline`, then `results`."""

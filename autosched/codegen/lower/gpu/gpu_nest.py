@@ -17,7 +17,7 @@ from autosched.codegen.lower.common.operands import Loads, Position, Source
 from autosched.codegen.lower.gpu.grid import BLOCK, RANK, Grid, Work
 from autosched.codegen.lower.gpu.results import Out, worker_kind, worker_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSlices
-from autosched.codegen.lower.gpu.slice_pipeline import Pipeline, without_barriers
+from autosched.codegen.lower.gpu.slice_pipeline import SlicePipeline, without_barriers
 from autosched.codegen.lower.gpu.worker_tile import GpuMicro
 from autosched.codegen.tree.kernel import Buffer, For, Stmt
 from autosched.ir.value import Literal
@@ -78,7 +78,7 @@ class GpuNest:
 
     def block(self, micro: GpuMicro, out: Out, shares: Buffer | None) -> tuple[Stmt, ...]:
         """What a block does."""
-        pipeline = Pipeline(self.nest, self.grid, self.slices, micro, self.ctx) if self.slices else None
+        pipeline = SlicePipeline(self.nest, self.grid, self.slices, micro, self.ctx) if self.slices else None
         if pipeline is not None:
             init = self.nest.stage.init
             zero = shares is not None or (isinstance(init, Literal) and init.value == 0)

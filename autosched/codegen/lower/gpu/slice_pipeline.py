@@ -22,10 +22,11 @@ from dataclasses import replace
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.microkernel import DepthRange
 from autosched.codegen.lower.common.positions import Position
-from autosched.codegen.lower.gpu.fragment_pipeline import Ahead
+from autosched.codegen.lower.gpu.fragment_pipeline import FragmentPipeline
 from autosched.codegen.lower.gpu.grid import RANK, Grid, Work
 from autosched.codegen.lower.gpu.results import worker_of
-from autosched.codegen.lower.gpu.shared_slices import SharedSlices, vector_bytes
+from autosched.codegen.lower.gpu.shared_slices import SharedSlices
+from autosched.codegen.lower.gpu.slice_schedule import SLICE, Phase, SliceSchedule
 from autosched.codegen.lower.gpu.worker_tile import GpuMicro
 from autosched.codegen.tree.kernel import (
     AsyncCalls,
@@ -41,7 +42,7 @@ from autosched.codegen.tree.kernel import (
     WaitCopies,
     WarpSpecialize,
 )
-from autosched.logic import TRUE, Const, Int, Var, evaluate, minimum
+from autosched.logic import Const, Int, evaluate, minimum
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
 from autosched.tiling.steps.gpu.fragment_loads import AHEAD, IN_TURN
@@ -49,33 +50,25 @@ from autosched.tiling.steps.gpu.slice_copies import ASYNC, BULK, SYNC
 from autosched.tiling.steps.gpu.thread_registers import PRODUCER_REGISTERS, hands_over, worker_registers
 from autosched.tiling.steps.gpu.warp_roles import PRODUCER
 
-SLICE = Var("slice")
 WARP = 32  # threads that take registers together
 Places = Callable[[Work], dict[str, Position]]
-Phase = tuple[Stmt, ...]
 
 
-class Pipeline:
+class SlicePipeline:
     """The slices of one nest under one row."""
 
     def __init__(self, nest: Nest, grid: Grid, slices: dict[str, SharedSlices], micro: GpuMicro, ctx: Context) -> None:
         self.nest, self.grid, self.slices, self.micro, self.ctx = nest, grid, slices, micro, ctx
         names = grid.names
-        self.kind, self.stages = ctx.values.get(names("copy"), SYNC), ctx.values.get(names("stages"), 1)
         self.roles = ctx.values.get(names("roles"), 0) == PRODUCER
-        self.vector = vector_bytes(ctx, grid)
-        assert nest.depth is not None
-        self.size = ctx.values[names.block(nest.depth)]
-        self.in_depth = -(-nest.depth.units // self.size)
         self.promote = ctx.values.get(names("promote"), 0)
-        engine = self.kind == BULK
-        self.full = ctx.barrier("full", self.stages) if engine else ""
-        self.empty = ctx.barrier("empty", self.stages) if engine and self.roles else ""
+        self.schedule = SliceSchedule.of(nest, grid, slices, ctx, self.roles)
         self.sums = ctx.barrier("sums", 1) if grid.gathered else ""
         sums = ctx.buffers[micro.acc]
         self.from_zero = False  # whether sums begin with the first slice's calls
         self.partial = ctx.declare("partial", sums.dtype, sums.shape, "register").name if self.promote else None
-        self.ahead = Ahead(self) if ctx.values.get(names("fragments"), IN_TURN) == AHEAD else None
+        ahead = ctx.values.get(names("fragments"), IN_TURN) == AHEAD
+        self.ahead = FragmentPipeline(self.schedule, micro, ctx) if ahead else None
 
     def emit(
         self,
@@ -101,7 +94,7 @@ class Pipeline:
 
         def together(work: Work) -> Phase:
             inside = self._together(work, places, local, workers)
-            last: Phase = (WaitCopies(0),) if self.kind == ASYNC else ()
+            last: Phase = (WaitCopies(0),) if self.schedule.kind == ASYNC else ()
             begun = start(work)
             return (*(workers(begun) if begun else ()), *inside, *ended(work, last))
 
@@ -114,19 +107,18 @@ class Pipeline:
             # Loads into registers may still be on their way: an arrival overtakes them, and the next boxes land first.
             read: Phase = () if self.nest.intrinsic.asynchronous else (AsyncProxyFence(),)
             computed = without_barriers(workers((*calls, *read)))
-            used: Phase = (self.used(work, SLICE),)
+            used: Phase = (self.schedule.arrive_empty(work, SLICE),)
             last: Phase = ()
             if self.behind:
-                used = (If(SLICE > 0, (self.used(work, SLICE - 1),)),)
-                last = (*without_barriers(workers((WaitCalls(0),))), self.used(work, work.count - 1))
+                used = (If(SLICE > 0, (self.schedule.arrive_empty(work, SLICE - 1),)),)
+                last = (*without_barriers(workers((WaitCalls(0),))), self.schedule.arrive_empty(work, work.count - 1))
             added = without_barriers(workers(sums)) if sums else ()
-            slices = self.loop(work, (self.landed(work), *computed, *used, *added))
+            slices = self.schedule.loop(work, (self.schedule.wait_full(work), *computed, *used, *added))
             return (*begun, *slices, *last, *ended(work))
 
         def produce(work: Work) -> Phase:
-            turn = self.turn(work, SLICE)
-            empty = BarrierWait(self.empty, self.slot(work, SLICE), turn, turn - 1)
-            return self.loop(work, (empty, *self.ranks((self.engine(work, SLICE),))))
+            empty = self.schedule.wait_empty(work, SLICE)
+            return self.schedule.loop(work, (empty, *self.ranks((self.schedule.tma_copies(work, SLICE),))))
 
         if not self.roles:
             return (*self.grid.launch(together), *after)
@@ -140,50 +132,45 @@ class Pipeline:
         passed = self.grid.passed
         if self.grid.cluster == 1 or self.sums or passed is None:
             return ()
-        work = Work(None, Const(0), Const(self.stages), passed, Const(0))
-        turn = self.turn(work, SLICE)
-        empty = BarrierWait(self.empty, self.slot(work, SLICE), turn, turn - 1)
-        return (For(str(SLICE), Const(0), Const(self.stages), (empty,), "serial", 1, "stages that others signal"),)
+        work = Work(None, Const(0), Const(self.schedule.stages), passed, Const(0))
+        empty = self.schedule.wait_empty(work, SLICE)
+        stages, note = Const(self.schedule.stages), "stages that others signal"
+        return (For(str(SLICE), Const(0), stages, (empty,), "serial", 1, note),)
 
     def _together(self, work: Work, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]) -> Phase:
         if self.ahead is not None:
             return self.ahead.loop(work, local, workers, without_barriers)
         calls, sums = self.compute(work, places, local)
-        compute, ahead = (*calls, *sums), self.stages - 1
-        if self.stages == 1 and self.kind == BULK:
+        schedule = self.schedule
+        compute, ahead = (*calls, *sums), schedule.stages - 1
+        if schedule.stages == 1 and schedule.kind == BULK:
             worker, _ = worker_of(self.grid, self.nest)
-            ask = workers((If(worker.eq(0), (self.engine(work, SLICE),)),))
-            return self.loop(work, (*ask, self.landed(work), *workers(compute)))
-        shown: Phase = (AsyncProxyFence(),) if self.micro.direct and self.kind != BULK else ()
-        if self.stages == 1:
-            return self.loop(work, (*workers((*self.fills(work, SLICE), *shown)), *workers(compute)))
+            ask = workers((If(worker.eq(0), (schedule.tma_copies(work, SLICE),)),))
+            return schedule.loop(work, (*ask, schedule.wait_full(work), *workers(compute)))
+        shown: Phase = (AsyncProxyFence(),) if self.micro.direct and schedule.kind != BULK else ()
+        if schedule.stages == 1:
+            return schedule.loop(work, (*workers((*schedule.fills(work, SLICE), *shown)), *workers(compute)))
 
         def fetch(number: Int) -> Phase:
             """What fetches a slice, if there is one of that number."""
-            if self.kind == ASYNC:
-                return (AsyncCopies(self.if_in_range(work, number, self.fills(work, number)), "", Const(0)),)
-            if self.kind == BULK:
+            if schedule.kind == BULK:
                 worker, _ = worker_of(self.grid, self.nest)
-                return (If(worker.eq(0), self.if_in_range(work, number, (self.engine(work, number),))),)
-            return self.if_in_range(work, number, self.fills(work, number))
+                return (If(worker.eq(0), schedule.if_in_range(work, number, (schedule.tma_copies(work, number),))),)
+            fills = schedule.if_in_range(work, number, schedule.fills(work, number))
+            return (AsyncCopies(fills, "", Const(0)),) if schedule.kind == ASYNC else fills
 
         first: list[Stmt] = []
         for k in range(ahead):
             first += fetch(Const(k))
         body = (*fetch(SLICE + ahead), *compute)
         before: Phase = ()
-        if self.kind == SYNC:
+        if schedule.kind == SYNC:
             first, body = [*first, *shown], (*body, *shown)
-        if self.kind == ASYNC:
-            before = workers((WaitCopies(self.stages - 2), *shown))
-        elif self.kind == BULK:
-            before = (self.landed(work),)
-        return (*workers(tuple(first)), *self.loop(work, (*before, *workers(body))))
-
-    def used(self, work: Work, number: Int) -> BarrierArrive:
-        """A slice's stage may be filled anew: by all blocks of a cluster that fetch parts of it."""
-        alone = all(s.receivers.count == 1 for s in self.slices.values())
-        return BarrierArrive(self.empty, self.slot(work, number), own=alone)
+        if schedule.kind == ASYNC:
+            before = workers((WaitCopies(schedule.stages - 2), *shown))
+        elif schedule.kind == BULK:
+            before = (schedule.wait_full(work),)
+        return (*workers(tuple(first)), *schedule.loop(work, (*before, *workers(body))))
 
     def registers(self) -> tuple[int, ...]:
         """Registers of a thread of the producer and of the consumers, where a launch cannot give all as many as one may
@@ -193,67 +180,6 @@ class Pipeline:
         if not evaluate(hands_over(per_lane, warps), {}):
             return ()
         return PRODUCER_REGISTERS, int(evaluate(worker_registers(per_lane, warps), {}))
-
-    def landed(self, work: Work, number: Int = SLICE) -> BarrierWait:
-        """The engine has fetched the slice of that number."""
-        turn = self.turn(work, number)
-        return BarrierWait(self.full, self.slot(work, number), turn * self.arrivals + self.arrivals, turn)
-
-    # -- slices -------------------------------------------------------------------------------------------------------
-
-    def loop(self, work: Work, body: Phase) -> Phase:
-        """`body` for each slice of the work, which are numbered from 0."""
-        return (For(str(SLICE), Const(0), work.count, body, "serial", 1, f"slices of {self.nest.stage.name}"),)
-
-    def count(self, work: Work, number: Int) -> Int:
-        """How many slices the block has passed before this one: barriers count on through all its work."""
-        return number + work.passed if self.kind == BULK else number
-
-    def slot(self, work: Work, number: Int) -> Int:
-        return self.count(work, number) % self.stages if self.stages > 1 else Const(0)
-
-    def turn(self, work: Work, number: Int) -> Int:
-        """How often the slice's stage was used before."""
-        return self.count(work, number) // self.stages
-
-    @property
-    def arrivals(self) -> int:
-        """Signals of a full stage: each block of a cluster fetches a part."""
-        return self.grid.cluster
-
-    def if_in_range(self, work: Work, number: Int, body: Phase) -> Phase:
-        there = number < work.count
-        return body if there == TRUE else (If(there, body),)
-
-    def reduction(self, work: Work, number: Int) -> dict[str, Int]:
-        """Units along each reduction axis where a slice begins."""
-        depth, number = self.nest.depth, work.first + number
-        assert depth is not None
-        found: dict[str, Int] = {}
-        others = [a for a in self.nest.reduction if a is not depth]
-        inside = number % self.in_depth if any(a.units > 1 for a in others) else number
-        found[depth.name] = inside * self.size if self.in_depth > 1 else Const(0)
-        outer = number // self.in_depth
-        for axis in reversed(others):
-            found[axis.name] = outer % axis.units if axis.units > 1 else Const(0)
-            outer = outer // axis.units
-        return found
-
-    def fills(self, work: Work, number: Int) -> Phase:
-        """A worker's share of copying all operands' slices."""
-        worker, count = worker_of(self.grid, self.nest)
-        slot = self.slot(work, number)
-        return tuple(
-            s.fill(work, self.reduction(work, number), slot, self.vector, worker, count) for s in self.slices.values()
-        )
-
-    def engine(self, work: Work, number: Int) -> Stmt:
-        """The copy engine fetches all operands' slices, then signals their stage."""
-        slot = self.slot(work, number)
-        place = self.reduction(work, number)
-        body = tuple(s.fill(work, place, slot, self.vector, Const(0), 1) for s in self.slices.values())
-        boxes = tuple(box for s in self.slices.values() for box in s.boxes(work, place, slot))
-        return AsyncCopies(body, self.full, slot, boxes)
 
     def ranks(self, body: Phase) -> Phase:
         """What one thread of each block of a cluster does."""
@@ -265,19 +191,20 @@ class Pipeline:
         """A worker's instructions on the current slice, and what it does with their sums, which needs no slice."""
         depth = self.nest.depth
         assert depth is not None
-        units = self.reduction(work, SLICE)
+        units = self.schedule.reduction(work, SLICE)
         base = units[depth.name]
         for name, slices in self.slices.items():
-            self.micro.sources = {**self.micro.sources, name: slices.source(local, base, self.slot(work, SLICE))}
+            source = slices.source(local, base, self.schedule.slot(work, SLICE))
+            self.micro.sources = {**self.micro.sources, name: source}
         at = places(work)
         for axis in self.nest.reduction:
             partial = axis is not depth and axis.extent % axis.unit != 0
             at[axis.name] = Position(None, units[axis.name], partial)
         # Slices hold zeros beyond the depth: where all operands come from them, every slice is computed whole.
         whole = len(self.slices) == len(self.nest.intrinsic.inputs)
-        even = whole or depth.units % self.size == 0
-        upper: Int = base + self.size if even else minimum(base + self.size, depth.units)
-        if self.size >= depth.units:
+        even = whole or depth.units % self.schedule.size == 0
+        upper: Int = base + self.schedule.size if even else minimum(base + self.schedule.size, depth.units)
+        if self.schedule.size >= depth.units:
             upper = Const(depth.units)
         depth_range = DepthRange(base, upper, True, True, whole)
         if self.partial is None:
