@@ -14,12 +14,14 @@ from autosched.version import __version__
 
 if TYPE_CHECKING:
     from autosched.api import compare, einsum, load, match, parse, resolve, simulate, target, tune, tune_all, workload
+    from autosched.device.protocol import Device
 
 __all__ = [
     "__version__",
     "compare",
     "device",
     "einsum",
+    "errors",
     "intrinsics",
     "load",
     "match",
@@ -34,12 +36,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """The interface is loaded when it is first used, so that one room can be imported without the others.
+import_module("autosched.device")  # binds the name to the room, once; then it is the function's
 
-    `device` is the package of that name, which can be called (see there).
-    """
-    if name in ("device", "intrinsics", "targets"):
+
+def device(name: str = "auto", *arguments: Any, **options: Any) -> Device:
+    """The device of a name, for a program and a target: see `autosched.api.device`."""
+    from autosched.api import device as open_device
+
+    return open_device(name, *arguments, **options)
+
+
+def __getattr__(name: str) -> Any:
+    """The interface is loaded when it is first used, so that one room can be imported without the others."""
+    if name in ("errors", "intrinsics", "targets"):
         return import_module(f"autosched.{name}")
     if name in __all__:
         return getattr(import_module("autosched.api"), name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Sequence
 from functools import cached_property
 from threading import Lock, Thread
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from autosched.device.cpu.remote_build import Filled, Order, Orders
 
 BUILD_LIMIT_S = 60.0
-TURN_S = 5e-4
 
 
 class BuildError(AutoschedError):
@@ -154,7 +152,6 @@ class _Answers:
         """Begin to load what orders need; whether that is over (what went wrong is raised where it is used)."""
         if self._loading is None:
             self._loading = Thread(target=lambda: self.orders, daemon=True)
-            sys.setswitchinterval(TURN_S)  # or each of LLVM's calls would wait 5 ms for its turn
             self._loading.start()
         return not self._loading.is_alive()
 

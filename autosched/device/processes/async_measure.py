@@ -1,12 +1,11 @@
 """Work on the timing worker beside the rest of a process: one thread waits for it, and the one that gave it the work
-keeps off the cores on which it times, and lets it pass soon.
+keeps off the cores on which it times.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,24 +14,19 @@ from typing import Any, TypeVar
 from autosched.device.processes.cancellable import Cancellable, settled
 
 T = TypeVar("T")
-TURN_S = 5e-4
-"""How soon a thread that computes makes way. By default Python lets it go on for 5 ms, and a trial needs several turns:
-between its build, its measurement and the next one."""
 PATIENCE_S, LIMIT_S = 0.2, 5.0
 """Seconds that started work may go on by itself, and then while it is cancelled; after both the lane leaves it."""
 
 
 class Lane:
-    """Runs what it is given in order, in a thread of its own. Meanwhile other threads make way sooner, and the one that
-    gave it runs on `spare` CPUs only while something is timed; afterwards it may use `everywhere` again."""
+    """Runs what it is given in order, in a thread of its own. The thread that gave it runs on `spare` CPUs only while
+    something is timed; afterwards it may use `everywhere` again."""
 
     def __init__(self, spare: Sequence[int], everywhere: Sequence[int]) -> None:
         self.spare, self.everywhere = spare, everywhere
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
-        self._waiting = 0
         self._timing = 0
-        self._turn_s = TURN_S
         self._futures: list[Future[Any]] = []
         self._caller = 0
         self._cancellable = Cancellable()
@@ -44,8 +38,8 @@ class Lane:
         future = self._pool.submit(self._cancellable, work)
         if apart:
             self._caller = threading.get_native_id()
-        self._count(1, apart)
-        future.add_done_callback(lambda _: self._count(-1, apart))
+            self._count(1)
+            future.add_done_callback(lambda _: self._count(-1))
         self._futures = [*(f for f in self._futures if not f.done()), future]
         return future
 
@@ -66,16 +60,8 @@ class Lane:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
 
-    def _count(self, change: int, apart: bool) -> None:
+    def _count(self, change: int) -> None:
         with self._lock:
-            before, self._waiting = self._waiting, self._waiting + change
-            if before == 0:
-                self._turn_s = sys.getswitchinterval()
-                sys.setswitchinterval(min(TURN_S, self._turn_s))
-            elif self._waiting == 0:
-                sys.setswitchinterval(self._turn_s)
-            if not apart:
-                return
             before, self._timing = self._timing, self._timing + change
             if before == 0:
                 self._confine(self.spare)

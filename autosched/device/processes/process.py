@@ -11,7 +11,6 @@ import tempfile
 import threading
 import time
 from multiprocessing.connection import Connection, Pipe
-from pathlib import Path
 from typing import IO, Any
 
 from autosched.errors import MissingError
@@ -20,21 +19,6 @@ from autosched.scratch import scratch_errors
 START_LIMIT_S = 60.0
 AGAIN_S = 0.05
 """Seconds until `close` kills again what another thread is starting."""
-# A child needs few modules of ours. Package objects with nothing but a path keep what their `__init__` loads (solver,
-# learner, command line; matcher, parser and YAML) out of it: half of the second that the builder took to start.
-_BARE = ("", ".ir", ".tensorize", ".store")
-_BOOT = """
-import gc, sys, types
-gc.set_threshold({objects})
-for name in {bare}:
-    package = types.ModuleType("autosched" + name)
-    package.__path__ = [{path!r} + name.replace(".", "/")]
-    sys.modules[package.__name__] = package
-from {module} import main
-main{arguments}
-"""
-_OBJECTS = 50_000
-"""New ones between two looks for cycles, of which there are next to none: a tenth of what loading and printing take."""
 _OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 """Signals that a kernel does not raise by itself: somebody else ended the worker."""
 
@@ -178,9 +162,8 @@ class WorkerProcess:
             raise MissingError("the cpu device needs a POSIX system", hint="use -d simulator")
         ours, theirs = Pipe()
         life_read, life_write = os.pipe()
-        path = str(Path(__file__).resolve().parents[2])
         arguments = (theirs.fileno(), life_read, *self.arguments)
-        boot = _BOOT.format(objects=_OBJECTS, bare=_BARE, path=path, module=self.module, arguments=arguments)
+        boot = f"from {self.module} import main; main{arguments}"
         threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
         with scratch_errors():
             self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
