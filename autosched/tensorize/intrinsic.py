@@ -121,6 +121,8 @@ class Intrinsic:
     kind: str = "compute"
     asynchronous: bool = False
     overwrite: str | None = None
+    overwrite_flag: bool = False
+    """Whether a call says by an operand (`keep`) if it starts from zero; `overwrite` says what that does."""
     moves: tuple[str, str] | None = None
     """Of a copy: from and to `memory`, `inputs` or `accumulators`; None where it does not say."""
     state: dict[str, object] = field(default_factory=dict)

@@ -221,9 +221,7 @@ class Micro:
         free, needed = without_guards(self.nest, self.sources, at, counts)
         if needed == TRUE:
             return checked
-        plain = copy(self)
-        plain.sources = free
-        return (If(needed, plain.reduction_loops(at, counts, depth)), If(~needed, checked))
+        return (If(needed, self.loading(free).reduction_loops(at, counts, depth)), If(~needed, checked))
 
     def reduction_loops(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
         others = [a for a in self.nest.reduction if a is not self.nest.depth]
@@ -308,11 +306,13 @@ class Micro:
             and not self.owner
             and settled(self.nest, name, single, rows, over)
         }
-        if not free:
-            return self
-        plain = copy(self)
-        plain.sources = {**self.sources, **free}
-        return plain
+        return self.loading({**self.sources, **free}) if free else self
+
+    def loading(self, sources: Mapping[str, Loads]) -> Micro:
+        """This tile with its operands from `sources`."""
+        tile = copy(self)
+        tile.sources = sources
+        return tile
 
     def depth_loop(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
         axis = self.nest.depth

@@ -78,11 +78,9 @@ class GpuNest:
 
     def block(self, micro: GpuMicro, out: Out, shares: Buffer | None) -> tuple[Stmt, ...]:
         """What a block does."""
-        pipeline = SlicePipeline(self.nest, self.grid, self.slices, micro, self.ctx) if self.slices else None
-        if pipeline is not None:
-            init = self.nest.stage.init
-            zero = shares is not None or (isinstance(init, Literal) and init.value == 0)
-            pipeline.from_zero = zero and micro.overwrites and not pipeline.promote
+        init = self.nest.stage.init
+        zero = shares is not None or (isinstance(init, Literal) and init.value == 0)
+        pipeline = SlicePipeline(self.nest, self.grid, self.slices, micro, self.ctx, zero) if self.slices else None
 
         def start(work: Work) -> tuple[Stmt, ...]:
             if pipeline is not None and pipeline.from_zero:

@@ -16,7 +16,6 @@ one has begun, and only then is its stage empty: the tensor cores never idle bet
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context
@@ -27,7 +26,7 @@ from autosched.codegen.lower.gpu.grid import RANK, Grid, Work
 from autosched.codegen.lower.gpu.results import worker_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSlices
 from autosched.codegen.lower.gpu.slice_schedule import SLICE, Phase, SliceSchedule
-from autosched.codegen.lower.gpu.worker_tile import GpuMicro
+from autosched.codegen.lower.gpu.worker_tile import NOWHERE, GpuMicro
 from autosched.codegen.tree.kernel import (
     AsyncCalls,
     AsyncCopies,
@@ -57,7 +56,16 @@ Places = Callable[[Work], dict[str, Position]]
 class SlicePipeline:
     """The slices of one nest under one row."""
 
-    def __init__(self, nest: Nest, grid: Grid, slices: dict[str, SharedSlices], micro: GpuMicro, ctx: Context) -> None:
+    def __init__(
+        self,
+        nest: Nest,
+        grid: Grid,
+        slices: dict[str, SharedSlices],
+        micro: GpuMicro,
+        ctx: Context,
+        zero_sums: bool,
+    ) -> None:
+        """`zero_sums`: whether a block's sums start from zero."""
         self.nest, self.grid, self.slices, self.micro, self.ctx = nest, grid, slices, micro, ctx
         names = grid.names
         self.roles = ctx.values.get(names("roles"), 0) == PRODUCER
@@ -65,7 +73,8 @@ class SlicePipeline:
         self.schedule = SliceSchedule.of(nest, grid, slices, ctx, self.roles)
         self.sums = ctx.barrier("sums", 1) if grid.gathered else ""
         sums = ctx.buffers[micro.acc]
-        self.from_zero = False  # whether sums begin with the first slice's calls
+        self.from_zero = zero_sums and micro.overwrites and not self.promote
+        """Whether sums begin with the first slice's calls."""
         self.partial = ctx.declare("partial", sums.dtype, sums.shape, "register").name if self.promote else None
         ahead = ctx.values.get(names("fragments"), IN_TURN) == AHEAD
         self.ahead = FragmentPipeline(self.schedule, micro, ctx) if ahead else None
@@ -193,9 +202,8 @@ class SlicePipeline:
         assert depth is not None
         units = self.schedule.reduction(work, SLICE)
         base = units[depth.name]
-        for name, slices in self.slices.items():
-            source = slices.source(local, base, self.schedule.slot(work, SLICE))
-            self.micro.sources = {**self.micro.sources, name: source}
+        slot = self.schedule.slot(work, SLICE)
+        sources = {name: slices.source(local, base, slot) for name, slices in self.slices.items()}
         at = places(work)
         for axis in self.nest.reduction:
             partial = axis is not depth and axis.extent % axis.unit != 0
@@ -208,16 +216,11 @@ class SlicePipeline:
             upper = Const(depth.units)
         depth_range = DepthRange(base, upper, True, True, whole)
         if self.partial is None:
-            if self.from_zero:
-                self.micro.first = (SLICE.eq(0), base)
-            calls = self.micro.depth_loop(at, self.grid.register, depth_range)
-            return self.grouped(calls, 1 if self.behind else 0), ()
-        part = copy(self.micro)
-        part.acc = self.partial
-        if part.overwrites:
-            part.first = ((SLICE % self.promote).eq(0), base)
+            micro = self.micro.on_slices(sources, (SLICE.eq(0), base) if self.from_zero else NOWHERE)
+            return self.grouped(micro.depth_loop(at, self.grid.register, depth_range), 1 if self.behind else 0), ()
         first = (SLICE % self.promote).eq(0)
         last = ((SLICE + 1) % self.promote).eq(0) | (SLICE + 1).eq(work.count)
+        part = self.micro.on_slices(sources, (first, base) if self.micro.overwrites else NOWHERE, self.partial)
         clear = () if part.overwrites else (If(first, part.cleared(self.grid.register)),)
         add = self.micro.add(part.acc_read(), self.grid.register)
         calls = self.grouped(part.depth_loop(at, self.grid.register, depth_range), 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.microkernel import Micro, Places
@@ -11,9 +12,12 @@ from autosched.codegen.lower.gpu.shared_slices import SharedSource
 from autosched.codegen.tree.kernel import Assign, IntrinsicCall, RegisterRef, Stmt
 from autosched.ir.value import Arith, Literal, Value
 from autosched.logic import FALSE, Bool, Const, Int, all_of
-from autosched.tensorize.spec.emit import KEEP
 from autosched.tiling.plans.nest import NestAxis
 from autosched.tiling.plans.plan import TensorPart
+
+First = tuple[Bool, Int]
+"""Where sums begin: in which slices, with which depth unit."""
+NOWHERE: First = (FALSE, Const(0))
 
 
 class GpuMicro(Micro):
@@ -31,11 +35,19 @@ class GpuMicro(Micro):
         super().__init__(part, sources, ctx, tiled)
         self.turning = None  # which lane holds what is the instruction's affair here
         self.direct = direct
-        self.first: tuple[Bool, Int] = (FALSE, Const(0))  # where sums begin: in which slices, with which depth unit
+        self.first = NOWHERE
         # Accumulators outlive a loop over workers: each worker has its own.
         held = ctx.buffers.pop(self.acc)
         self.owner = tuple(worker for worker, _ in owners)
         self.acc = ctx.declare("acc", held.dtype, (*(n for _, n in owners), *held.shape), "register").name
+
+    def on_slices(self, sources: Mapping[str, Loads], first: First, acc: str | None = None) -> GpuMicro:
+        """This tile with some operands from `sources`; sums, in `acc` if given, start from zero at `first`."""
+        tile = copy(self)
+        tile.sources = {**self.sources, **sources}
+        tile.first = first
+        tile.acc = acc or self.acc
+        return tile
 
     def step(self, at: Places, counts: dict[str, int], ahead: NestAxis | None) -> tuple[Stmt, ...]:
         """All intrinsic calls of one depth unit, each operand loaded as far out as it can be."""
@@ -61,7 +73,7 @@ class GpuMicro(Micro):
     @property
     def overwrites(self) -> bool:
         """Whether sums that begin with zero need no zeros: the instruction has a form for the first of a sum."""
-        return self.intrinsic.overwrite is not None and KEEP in self.intrinsic.emit.get("cuda", "")
+        return self.intrinsic.overwrite_flag
 
     def zero_init(self, at: Places) -> Bool:
         """Where a call is the first of its sum."""

@@ -227,3 +227,9 @@ def test_functions_are_built_for_programs_that_call_some():
         assert bool(leeway_of(request).formulas) is called
         kinds = {catalogue.entries.outline(n).kind for n in catalogue.entries._built}
         assert ("function" in kinds) is called
+
+
+def test_whether_a_call_says_that_it_starts_from_zero():
+    known = {name: i.overwrite_flag for name, i in Catalogue.builtin().items() if i.overwrite is not None}
+    assert {name.split("/")[0] for name, flag in known.items() if flag} == {"cuda"}, "wgmma has the operand `keep`"
+    assert {name.split("/")[0] for name, flag in known.items() if not flag} == {"gemmini"}, "a bit of an address says it"
