@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autosched.codegen.llvm.fallback_function import Spare, spare_of
+from autosched.codegen.llvm.fallback_function import Fallback, fallback_of
 from autosched.codegen.llvm.memory import ONE
 from autosched.codegen.llvm.prepared import Prepared
 from autosched.codegen.llvm.print_cache import Texts
@@ -22,11 +22,11 @@ def print_llvm(kernel: Kernel) -> str:
     known and take none. Scalars pass as C passes their type (`b1 u4 s4` as a byte; `f16 bf16` as 16 and floats of 8
     as 8 bits). Raises UnsupportedError where the kernel needs what a CPU does not have.
     """
-    shared = Shared(kernel, spare_of(kernel.main, kernel.buffers))
+    shared = Shared(kernel, fallback_of(kernel.main, kernel.buffers))
     exported = [_function(shared, f) for f in (*kernel.prepare, kernel.main)]
-    if shared.spare is not None:
-        shared.declarations.lines.pop(shared.spare.name)
-        exported.append(_fallback(shared, shared.spare))
+    if shared.fallback is not None:
+        shared.declarations.lines.pop(shared.fallback.name)
+        exported.append(_fallback(shared, shared.fallback))
     return _module(kernel.name, shared, exported)
 
 
@@ -34,7 +34,7 @@ def print_parts(kernel: Kernel) -> tuple[str, ...]:
     """The same as a module for `main`, one for what `prepare` has, if anything, and one for what stands by for `main`:
     kernels that differ in their loops only have the others in common, letter by letter, so that they need not be
     compiled for each of them."""
-    shared = Shared(kernel, spare_of(kernel.main, kernel.buffers))
+    shared = Shared(kernel, fallback_of(kernel.main, kernel.buffers))
     parts = [_module(kernel.name, shared, [_function(shared, kernel.main)])]
     if kernel.prepare:
 
@@ -43,14 +43,15 @@ def print_parts(kernel: Kernel) -> tuple[str, ...]:
             return _module("prepare", alone, [_function(alone, f) for f in kernel.prepare])
 
         parts.append(_PREPARED.of(kernel, prepared))
-    if (spare := shared.spare) is not None:
+    if (fallback := shared.fallback) is not None:
 
         def text() -> str:
             alone = Shared(kernel)
-            return _module("fallback", alone, [_fallback(alone, spare)])
+            return _module("fallback", alone, [_fallback(alone, fallback)])
 
-        stands_by = spare.choice.fallback  # lowering answers the very same statements for all kernels that share them
-        parts.append(_FALLBACKS.of((id(stands_by), kernel.threads, spare.buffers), text, alive=stands_by))
+        # Lowering answers the very same statements for all kernels that share them.
+        stands_by = fallback.choice.fallback
+        parts.append(_FALLBACKS.of((id(stands_by), kernel.threads, fallback.buffers), text, alive=stands_by))
     return tuple(parts)
 
 
@@ -101,14 +102,14 @@ def _function(shared: Shared, function: Function) -> str:
     return f"define void @{quoted(function.name)}({', '.join(signature)}) #0 {{\n{printer.text()}\n}}"
 
 
-def _fallback(shared: Shared, spare: Spare) -> str:
+def _fallback(shared: Shared, fallback: Fallback) -> str:
     """The function that `main` calls where its checks refuse the data. It is passed scalars as `main` has them."""
     scalars = [f"{scalar(s.dtype)} %{s.name}" for s in shared.kernel.program.scalars.values()]
-    arguments = [*(f"ptr noalias %{b}" for b in spare.buffers), *scalars]
-    printer = Printer(shared, Function(spare.name, spare.buffers, spare.choice.fallback), arguments)
-    printer.body(spare.choice.fallback)
+    arguments = [*(f"ptr noalias %{b}" for b in fallback.buffers), *scalars]
+    printer = Printer(shared, Function(fallback.name, fallback.buffers, fallback.choice.fallback), arguments)
+    printer.body(fallback.choice.fallback)
     printer.out.line("  ret void")
-    return f"define void @{quoted(spare.name)}({', '.join(arguments)}) #0 {{\n{printer.text()}\n}}"
+    return f"define void @{quoted(fallback.name)}({', '.join(arguments)}) #0 {{\n{printer.text()}\n}}"
 
 
 def _without_repeats(declarations: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import assert_never
 from autosched.codegen.analysis.matrices import move_of
 from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Declarations, Emitter
-from autosched.codegen.llvm.fallback_function import Spare
+from autosched.codegen.llvm.fallback_function import Fallback
 from autosched.codegen.llvm.indexing import Linear, Range, fixed
 from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.machine.errors import UnsupportedError
@@ -59,11 +59,11 @@ from autosched.tensorize.spec.emit import llvm_declarations, render_llvm
 
 @dataclass
 class Shared:
-    """What the functions of one module share: declarations, finished functions, names; and the `spare` that is called
-    where it stands by."""
+    """What the functions of one module share: declarations, finished functions, names; and the `fallback` that is
+    called where a check fails."""
 
     kernel: Kernel
-    spare: Spare | None = None
+    fallback: Fallback | None = None
     declarations: Declarations = field(default_factory=Declarations)
     intrinsics: dict[str, None] = field(default_factory=dict)  # declare lines of intrinsics' calls
     declared: set[str] = field(default_factory=set)  # names of the intrinsics in `intrinsics`
@@ -269,18 +269,18 @@ class Printer:
         self.body(stmt.body)
         out.branch(after)
         out.start(otherwise)
-        if self.shared.spare is not None and self.shared.spare.choice is stmt:
-            self._call_spare(self.shared.spare)
+        if self.shared.fallback is not None and self.shared.fallback.choice is stmt:
+            self._call_fallback(self.shared.fallback)
         else:
             self.body(stmt.fallback)
         out.branch(after)
         out.start(after)
 
-    def _call_spare(self, spare: Spare) -> None:
+    def _call_fallback(self, fallback: Fallback) -> None:
         """What stands by is a function that takes the buffers it needs and the program's scalars."""
         scalars = [f"{scalar(s.dtype)} %{s.name}" for s in self.shared.kernel.program.scalars.values()]
-        passed = [*(f"ptr %{b}" for b in spare.buffers), *scalars]
-        name = self.shared.declarations.need("void", spare.name, *(a.split()[0] for a in passed))
+        passed = [*(f"ptr %{b}" for b in fallback.buffers), *scalars]
+        name = self.shared.declarations.need("void", fallback.name, *(a.split()[0] for a in passed))
         self.out.line(f"  call void {name}({', '.join(passed)})")
 
     def _assign(self, stmt: Assign) -> None:

@@ -139,8 +139,8 @@ def _threads(part: Part, values: Mapping[str, int]) -> int:
     if isinstance(part, LiteralPart):
         return 1
     own = values.get(part.names("threads"), 1)
-    spare = part.fallback if isinstance(part, TensorPart) else None
-    return max([own, *(_threads(p, spare.values) for p in spare.parts)]) if spare else own
+    fallback = part.fallback if isinstance(part, TensorPart) else None
+    return max([own, *(_threads(p, fallback.values) for p in fallback.parts)]) if fallback else own
 
 
 __all__ = ["lower"]

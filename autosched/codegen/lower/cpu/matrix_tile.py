@@ -35,7 +35,7 @@ class MatrixMicro(Micro):
         matrices = part.nest.intrinsic.matrices
         assert matrices is not None
         self.matrices, self.taken = matrices, 0
-        self.spare = self._spare(part, ctx)
+        self.all_fit = self._all_fit(part, ctx)
         super().__init__(part, sources, ctx)
         width = filled(self.nest, self.accumulator.name)
         self.whole_lane, self.row_lane = Lane(LANE, self.accumulator.elements), Lane(LANE, width)
@@ -44,7 +44,7 @@ class MatrixMicro(Micro):
         shape = (threads, self.rows, width)
         self.between = ctx.declare("sums", self.accumulator.dtype, shape, "workspace").name
 
-    def _spare(self, part: TensorPart, ctx: Context) -> bool:
+    def _all_fit(self, part: TensorPart, ctx: Context) -> bool:
         """Whether there are registers for all units of every operand: then none waits for another's."""
         tiled = tiled_axes(part.nest)
         total = 0
@@ -57,7 +57,7 @@ class MatrixMicro(Micro):
         return total <= self.matrices.count
 
     def held(self, operand: str) -> tuple[NestAxis, ...]:
-        return self.own(operand) if self.spare else super().held(operand)
+        return self.own(operand) if self.all_fit else super().held(operand)
 
     def declare(self, name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
         made = self.ctx.declare(name, dtype, shape, "matrix")

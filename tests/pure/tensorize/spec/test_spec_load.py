@@ -232,4 +232,4 @@ def test_functions_are_built_for_programs_that_call_some():
 def test_whether_a_call_says_that_it_starts_from_zero():
     known = {name: i.overwrite_flag for name, i in Catalogue.builtin().items() if i.overwrite is not None}
     assert {name.split("/")[0] for name, flag in known.items() if flag} == {"cuda"}, "wgmma has the operand `keep`"
-    assert {name.split("/")[0] for name, flag in known.items() if not flag} == {"gemmini"}, "a bit of an address says it"
+    assert {name.split("/")[0] for name, flag in known.items() if not flag} == {"gemmini"}, "an address bit"
